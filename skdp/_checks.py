@@ -1,0 +1,62 @@
+"""The one place where error sentences are built: name, rule, public value, remedy.
+
+A sentence may only ever speak of public things: parameters, bounds, levels, shapes.
+Never pass a value here that was read off the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Real
+from typing import Any
+
+
+def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueError:
+    """Build the error ``<name> must <rule>, got <value>. <remedy>``; the caller raises it."""
+    got = "" if value is None else f", got {value!r}"
+    return ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
+
+
+def check_positive(name: str, value: Any, remedy: str = "") -> float:
+    """Return ``value`` as a float in (0, inf)."""
+    # ``not >`` also catches NaN.
+    if not _is_number(value) or not 0 < value < math.inf:
+        raise fail(name, "be a finite number > 0", value, remedy)
+    return float(value)
+
+
+def check_interval(
+    name: str, value: Any, lower: float, upper: float, closed: str = "both", remedy: str = ""
+) -> float:
+    """Return ``value`` as a float between ``lower`` and ``upper``.
+
+    ``closed`` says which ends belong: "both", "left", "right" or "neither".
+    """
+    left, right = closed in ("both", "left"), closed in ("both", "right")
+    inside = _is_number(value) and (
+        (lower <= value if left else lower < value)
+        and (value <= upper if right else value < upper)
+    )
+    if not inside:
+        span = f"{'[' if left else '('}{lower:g}, {upper:g}{']' if right else ')'}"
+        raise fail(name, f"be a number in {span}", value, remedy)
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: Collection[str], remedy: str = "") -> str:
+    """Return ``value`` if it is one of the strings in ``choices``."""
+    if not isinstance(value, str) or value not in choices:
+        raise fail(name, f"be one of {sorted(choices)}", value, remedy)
+    return value
+
+
+def check_count(name: str, value: Any, least: int = 1, remedy: str = "") -> int:
+    """Return ``value`` as an int >= ``least``; a bool is not a count."""
+    if not _is_number(value) or not math.isfinite(value) or value != int(value) or value < least:
+        raise fail(name, f"be a whole number >= {least}", value, remedy)
+    return int(value)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and not math.isnan(value)

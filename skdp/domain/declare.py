@@ -1,0 +1,181 @@
+"""Checking what the user declares, and turning it into columns and targets.
+
+Everything declared is public, and so the error sentences quote it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Hashable, Iterable, Mapping
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from skdp._checks import check_count, fail
+from skdp.domain.columns import Column, Levels, Number
+
+Target: TypeAlias = Number | tuple[Hashable, ...] | None
+
+# Half a range and its inverse must both be normal numbers, with room for one more halving.
+SMALLEST_HALF_RANGE = 4 * sys.float_info.min
+
+
+def label_of(name: str | int) -> str:
+    """Return how an error sentence calls a column, by name or by position."""
+    return f"column {name!r}"
+
+
+def as_number(name: str, pair: object) -> Number:
+    """Check a pair of bounds and return it as a `Number`; ``name`` opens the error sentence."""
+    if not isinstance(pair, tuple) or len(pair) != 2 or not all(map(_is_real, pair)):
+        raise fail(
+            name,
+            "have a pair of real numbers (lower, upper) as its bounds",
+            pair,
+            "Levels are given as a list, [first, second, ...].",
+        )
+    lower, upper = map(_as_float, pair)
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise fail(name, "have finite bounds", pair, "Choose bounds from public knowledge.")
+    if not lower < upper:
+        raise fail(name, "have lower < upper", pair, "A constant column can be left out.")
+    number = Number(lower, upper)
+    if number.half_range < SMALLEST_HALF_RANGE:
+        raise fail(
+            name, f"have bounds at least {2 * SMALLEST_HALF_RANGE:.1g} apart", pair, "Rescale it."
+        )
+    return number
+
+
+def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
+    """Check a sequence of levels and return it as a tuple of plain Python objects."""
+    unordered = isinstance(levels, (str, bytes, Mapping, set, frozenset))
+    if unordered or not isinstance(levels, Iterable):
+        raise fail(
+            name,
+            "be declared as a tuple of bounds or a list of levels",
+            levels,
+            "Write (lower, upper) or [first, second, ...]; the order of levels matters.",
+        )
+    found = tuple(x.item() if isinstance(x, np.generic) else x for x in levels)
+    if not found:
+        raise fail(name, "have at least one level", levels, "Name the levels, or leave it out.")
+    seen: set[Hashable] = set()
+    for level in found:
+        if not isinstance(level, Hashable):
+            raise fail(name, "have hashable levels", level, "Use strings or numbers.")
+        if _is_missing(level):
+            raise fail(
+                name, "have levels that are not missing values", level, "Missing goes to `other`."
+            )
+        if level in seen:
+            raise fail(
+                name,
+                "have levels that differ (1, 1.0 and True are the same level)",
+                level,
+                "Drop the repeated one.",
+            )
+        seen.add(level)
+    return found
+
+
+def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -> Column:
+    """Return the column that ``declared`` describes: a tuple is bounds, a list is levels."""
+    if isinstance(declared, tuple):
+        return as_number(name, declared)
+    levels = as_levels(name, declared)
+    fallback = other.get(key, levels[0])
+    if fallback not in levels:
+        raise fail(f"other[{key!r}]", f"be one of the levels {list(levels)}", fallback)
+    # The declared object, so that 1 given for the level True leaves no trace.
+    return Levels(levels, levels[levels.index(fallback)])
+
+
+def as_columns(columns: object, other: object) -> tuple[tuple[str, ...], tuple[Column, ...]]:
+    """Return the names and the columns that a dict declares."""
+    if not isinstance(columns, Mapping) or not columns:
+        remedy = 'Write Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
+        raise fail("columns", "be a dict with at least one column", columns, remedy)
+    names = as_names(columns)
+    if not isinstance(other, Mapping):
+        raise fail("other", "be a dict from column names to levels", other)
+    with_levels = [name for name in names if not isinstance(columns[name], tuple)]
+    for name in other:
+        if name not in with_levels:
+            raise fail("other", f"name only columns of levels, which are {with_levels}", name)
+    return names, tuple(as_column(label_of(n), columns[n], other, n) for n in names)
+
+
+def as_numbers(
+    lower: Any, upper: Any, names: Iterable[str] | None
+) -> tuple[tuple[str, ...] | None, tuple[Number, ...]]:
+    """Return the names, if any, and the columns of numbers that arrays of bounds declare."""
+    lows, highs = as_vector("lower", lower), as_vector("upper", upper)
+    if len(lows) != len(highs):
+        rule = f"have as many entries as lower, which has {len(lows)}"
+        raise fail("upper", rule, len(highs), "Give both bounds for every column.")
+    check_count("the number of columns", len(lows))
+    named = None if names is None else as_names(names)
+    if named is not None and len(named) != len(lows):
+        raise fail("names", f"have {len(lows)} entries, one for each column", len(named))
+    labels = map(label_of, range(len(lows)) if named is None else named)
+    bounds = zip(labels, lows, highs, strict=True)
+    return named, tuple(as_number(label, (low, high)) for label, low, high in bounds)
+
+
+def as_target(target: object) -> Target:
+    """Return the bounds or the labels of a target."""
+    if target is None:
+        return None
+    name = "the target"
+    return as_number(name, target) if isinstance(target, tuple) else as_levels(name, target)
+
+
+def as_names(names: Iterable[object]) -> tuple[str, ...]:
+    """Check that names are strings that differ."""
+    found: list[str] = []
+    for name in names:
+        if not isinstance(name, str):
+            raise fail(
+                "column names", "be strings", name, "Use Domain.box for columns without names."
+            )
+        found.append(str(name))
+    refuse_repeated("column names", found, "Rename one of them.")
+    return tuple(found)
+
+
+def refuse_repeated(what: str, names: Iterable[str], remedy: str) -> None:
+    """Raise if two of the names are the same."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise fail(what, "differ from each other", name, remedy)
+        seen.add(name)
+
+
+def as_vector(name: str, values: Any) -> list[Any]:
+    """Return a one-dimensional array or sequence as a list of its entries."""
+    entries = np.asarray(values, dtype=object)
+    if entries.ndim != 1:
+        raise fail(name, "have one entry for each column", values, "Give a list or 1-D array.")
+    found: list[Any] = entries.tolist()
+    return found
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _is_missing(value: object) -> bool:
+    # pandas' NA and NaT are known by name: pandas itself may not be installed.
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}

@@ -1,0 +1,41 @@
+"""How a domain prints: as the call that builds it, shortened where it is long."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from skdp.domain.columns import Column, Levels, Number, listed
+from skdp.domain.declare import Target
+
+
+def describe(
+    columns: Sequence[Column], names: Sequence[str] | None, target: Target, radius: float | None
+) -> str:
+    """Return one line that says what is declared."""
+    end = "" if target is None else f", target={_target_text(target)}"
+    if radius is not None:
+        return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
+    numbers = [column for column in columns if isinstance(column, Number)]
+    if names is None and all(number.is_unit for number in numbers):
+        return f"Domain.unit_box({len(columns)}{end})"
+    if names is None:
+        lower, upper = ([getattr(n, bound) for n in numbers] for bound in ("lower", "upper"))
+        return f"Domain.box([{listed(map(str, lower))}], [{listed(map(str, upper))}]{end})"
+    declared = [f"{name!r}: {column!r}" for name, column in _by_name(columns, names)]
+    others = [
+        f"{name!r}: {column.other!r}"
+        for name, column in _by_name(columns, names)
+        if isinstance(column, Levels) and column.other != column.levels[0]
+    ]
+    middle = f", other={{{listed(others)}}}" if others else ""
+    return f"Domain({{{listed(declared)}}}{end}{middle})"
+
+
+def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[str, Column]]:
+    # A block of indicators stands for several names.
+    every = (column for column in columns for _ in range(column.n_in))
+    return zip(names, every, strict=True)
+
+
+def _target_text(target: Number | tuple[Hashable, ...]) -> str:
+    return repr(target) if isinstance(target, Number) else f"[{listed(map(repr, target))}]"

@@ -1,0 +1,110 @@
+"""The encoding of a domain as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from skdp._checks import fail
+from skdp.domain.columns import FloatArray
+from skdp.domain.domain import Domain
+from skdp.domain.tables import as_table
+
+
+class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Clip, scale and one-hot encode by what is public alone.
+
+    Nothing is learned from data, so that the encoder costs no privacy, needs no ``fit``, and
+    encodes a row in the same way wherever it stands: `Domain` says how. It fits in pipelines and
+    column transformers; the estimator behind it takes ``domain.encoded`` as its domain.
+
+    Parameters
+    ----------
+    domain : Domain
+        The public bounds and levels of the columns.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns that the domain declares.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names; only if the domain has names.
+
+    Examples
+    --------
+    >>> from skdp.domain import Domain
+    >>> encoder = Domain.box([0, 10], [1, 20], names=["dose", "weight"]).encoder()
+    >>> encoder.transform([[0.5, 12.5], [3, 20]])
+    array([[ 0. , -0.5],
+           [ 1. ,  1. ]])
+    >>> encoder.get_feature_names_out()
+    array(['dose', 'weight'], dtype=object)
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+
+    def fit(self, X: Any, y: Any = None) -> DomainEncoder:
+        """Check the columns of ``X``; no value is looked at, and nothing is stored."""
+        domain = self._checked_domain()
+        as_table(X, domain.names, domain.n_columns)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : pandas DataFrame or array-like of shape (n, n_features_in_)
+
+        Returns
+        -------
+        ndarray of shape (n, domain.n_encoded)
+            Or a DataFrame, if ``set_output`` asks for one.
+        """
+        return self._checked_domain().encode(X)
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
+        """Return the names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : sequence of str, default=None
+            Names of the columns; if the domain has names, they must be the same.
+        """
+        domain = self._checked_domain()
+        given, declared = input_features, domain.names
+        if given is not None and declared is not None and tuple(given) != declared:
+            raise fail("input_features", f"be the domain's names {list(declared)}", list(given))
+        return np.array(domain.encoded_names(), dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that the domain declares."""
+        return self._checked_domain().n_columns
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, if the domain has names."""
+        names = self._checked_domain().names
+        if names is None:
+            raise AttributeError("A domain without column names has no feature_names_in_.")
+        return np.array(names, dtype=object)
+
+    def _checked_domain(self) -> Domain:
+        if not isinstance(self.domain, Domain):
+            raise fail("domain", "be a Domain", self.domain, "Build it from public knowledge.")
+        return self.domain
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags

@@ -1,0 +1,240 @@
+"""Norm balls: what a ball must be able to do, and the image of a ball under a linear map.
+
+A ball is a convex body K = -K with interior. Its gauge |v|_K = min {t >= 0 : v in tK} is a
+norm, and every norm is the gauge of its unit ball. With d the dimension and U uniform on K,
+|U|_K^d is uniform on (0, 1) and does not depend on the direction U / |U|_K. The K-norm law,
+density proportional to exp(-|v|_K), is that of r U with r ~ Gamma(d + 1) independent of U.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import lu_factor, lu_solve
+
+from skdp._checks import check_positive, fail
+
+FloatArray = NDArray[np.float64]
+
+# More vertices than this are never listed; a support function says the same in less space.
+MOST_POINTS = 2**16
+# Beyond this a linear map's inverse keeps fewer than four digits.
+WORST_CONDITION = 1e12
+
+
+@runtime_checkable
+class NormBall(Protocol):
+    """The unit ball of a norm on R^dim, with a sampler.
+
+    A ball may further have, where they are known: ``log_volume()``; ``support(w)``, the
+    greatest <w, u> over u in K, for w of shape (..., dim); ``bounding_box()``, half-widths
+    of shape (dim,); ``covariance()``, of the uniform law, (dim, dim); ``extreme_points()``,
+    of shape (count, dim). Balls built out of balls have what all their parts have.
+    """
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates, >= 1."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``sample`` draws from exactly the uniform law."""
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return |v|_K for v of shape (..., dim), of shape (...)."""
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n independent draws, (n, dim), uniform on K."""
+
+
+def as_points(v: ArrayLike, dim: int, name: str = "v") -> FloatArray:
+    """Return ``v`` as floats of shape (..., dim)."""
+    points = np.asarray(v, dtype=float)
+    if points.ndim == 0 or points.shape[-1] != dim:
+        raise fail(name, f"have {dim} numbers on its last axis", points.shape[-1:])
+    return points
+
+
+def ask(ball: NormBall, member: str, *args: Any) -> Any:
+    """Call an optional member of a ball; AttributeError names the ball that has none."""
+    method = getattr(ball, member, None)
+    if method is None:
+        kind = type(ball).__name__
+        raise AttributeError(f"{kind} must have {member}() for this. Add it to the class {kind}.")
+    return method(*args)
+
+
+def listable(count: int) -> int:
+    """Return ``count`` if that many extreme points may be listed."""
+    if count > MOST_POINTS:
+        raise fail("extreme_points", f"number at most {MOST_POINTS}", count, "Use support(w).")
+    return count
+
+
+@dataclass(frozen=True)
+class ScaledBall:
+    """The ball ``factor * K``.
+
+    Parameters
+    ----------
+    ball : NormBall
+        The ball K.
+    factor : float in (0, inf)
+        Its gauge is that of K divided by this.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, ScaledBall
+    >>> float(ScaledBall(LpBall(2), 2.0).gauge([3.0, 4.0]))
+    2.5
+    """
+
+    ball: NormBall
+    factor: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", check_positive("factor", self.factor))
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.ball.dim
+
+    @property
+    def exact(self) -> bool:
+        """Whether K's sampler is exact."""
+        return self.ball.exact
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return self.ball.gauge(v) / self.factor
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self.factor * self.ball.sample(n, rng)
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        return float(ask(self.ball, "log_volume") + self.dim * math.log(self.factor))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        return np.asarray(self.factor * ask(self.ball, "support", w))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return np.asarray(self.factor * ask(self.ball, "bounding_box"))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        return np.asarray(self.factor**2 * ask(self.ball, "covariance"))
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim)."""
+        return np.asarray(self.factor * ask(self.ball, "extreme_points"))
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class MappedBall:
+    """The image of the ball K under an invertible linear map.
+
+    Parameters
+    ----------
+    ball : NormBall
+        The ball K.
+    matrix : array-like of shape (dim, dim), or (dim,) for a diagonal map
+        The map A: the image is {A u : u in K}, its gauge |A^-1 v|_K.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, MappedBall
+    >>> float(MappedBall(LpBall(2), [2.0, 1.0]).gauge([2.0, 0.0]))
+    1.0
+    """
+
+    ball: NormBall
+    matrix: ArrayLike
+
+    def __post_init__(self) -> None:
+        matrix, d = np.array(self.matrix, dtype=float), self.ball.dim
+        if matrix.shape not in ((d,), (d, d)):
+            raise fail("matrix", f"have shape ({d},) or ({d}, {d})", matrix.shape)
+        if not _is_invertible(matrix):
+            rule = f"be invertible, a full one with condition number < {WORST_CONDITION:g}"
+            raise fail("matrix", rule)
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.ball.dim
+
+    @property
+    def exact(self) -> bool:
+        """Whether K's sampler is exact."""
+        return self.ball.exact
+
+    @cached_property
+    def _full(self) -> FloatArray:
+        matrix = np.asarray(self.matrix, dtype=float)
+        return np.diag(matrix) if matrix.ndim == 1 else matrix
+
+    @cached_property
+    def _factors(self) -> Any:
+        return lu_factor(self._full)
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        v, matrix = as_points(v, self.dim), np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return self.ball.gauge(v / matrix)
+        columns = v.reshape(-1, self.dim).T
+        return self.ball.gauge(
+            lu_solve(self._factors, columns, check_finite=False).T.reshape(v.shape)
+        )
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self._image(self.ball.sample(n, rng))
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        return float(ask(self.ball, "log_volume") + np.linalg.slogdet(self._full)[1])
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        return np.asarray(ask(self.ball, "support", as_points(w, self.dim, "w") @ self._full))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        matrix = np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return np.asarray(np.abs(matrix) * ask(self.ball, "bounding_box"))
+        return np.asarray(ask(self.ball, "support", matrix))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        return np.asarray(self._full @ ask(self.ball, "covariance") @ self._full.T)
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim)."""
+        return self._image(ask(self.ball, "extreme_points"))
+
+    def _image(self, points: FloatArray) -> FloatArray:
+        matrix = np.asarray(self.matrix)
+        return np.asarray(points * matrix if matrix.ndim == 1 else points @ matrix.T)
+
+
+def _is_invertible(matrix: FloatArray) -> bool:
+    if not np.isfinite(matrix).all():
+        return False
+    if matrix.ndim == 1:
+        return bool((matrix != 0).all())
+    return bool(np.linalg.cond(matrix) < WORST_CONDITION)

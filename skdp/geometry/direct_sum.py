@@ -1,0 +1,246 @@
+"""Balls on separate coordinates put together: by the greatest gauge, or by a sum of gauges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from skdp._checks import check_positive, fail
+from skdp.geometry.ball import FloatArray, NormBall, as_points, ask, listable
+
+Index = tuple[tuple[int, ...], ...]
+
+
+class _Layout:
+    """Which coordinates each part lives on: all of 0, ..., dim - 1, none of them twice."""
+
+    def __init__(self, dims: tuple[int, ...], index: Index | None) -> None:
+        if not dims:
+            raise fail("balls", "have at least one ball", 0)
+        self.dim = sum(dims)
+        self.index = None if index is None else _checked_index(index, list(dims))
+        places = np.split(np.arange(self.dim), np.cumsum(dims)[:-1])
+        if self.index is not None:
+            places = [np.array(part, dtype=np.intp) for part in self.index]
+        self.places: list[NDArray[np.intp]] = places
+
+    def split(self, v: FloatArray) -> list[FloatArray]:
+        return [v[..., place] for place in self.places]
+
+    def join(self, parts: Sequence[FloatArray]) -> FloatArray:
+        out = np.empty((*parts[0].shape[:-1], self.dim))
+        for place, part in zip(self.places, parts, strict=True):
+            out[..., place] = part
+        return out
+
+    def block_diagonal(self, parts: Sequence[FloatArray]) -> FloatArray:
+        out = np.zeros((self.dim, self.dim))
+        for place, part in zip(self.places, parts, strict=True):
+            out[np.ix_(place, place)] = part
+        return out
+
+
+def _checked_index(index: Index, dims: list[int]) -> Index:
+    parts = tuple(tuple(int(i) for i in part) for part in index)
+    if [len(part) for part in parts] != dims:
+        raise fail("index", f"have parts of lengths {dims}", [len(part) for part in parts])
+    if sorted(i for part in parts for i in part) != list(range(sum(dims))):
+        raise fail("index", f"hold each of 0, ..., {sum(dims) - 1} once", parts)
+    return parts
+
+
+@dataclass(frozen=True)
+class ProductBall:
+    """The product of balls on separate coordinates: its gauge is the greatest of theirs.
+
+    Parameters
+    ----------
+    balls : sequence of NormBall
+        The parts.
+    index : sequence of sequences of int, or None
+        The coordinates each part lives on, together 0, ..., dim - 1 without repetition;
+        None puts the parts one after the other.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, ProductBall
+    >>> float(ProductBall((LpBall(1), LpBall(2))).gauge([1.0, 3.0, 4.0]))
+    5.0
+    """
+
+    balls: tuple[NormBall, ...]
+    index: tuple[tuple[int, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "balls", tuple(self.balls))
+        object.__setattr__(self, "index", self._layout.index)
+
+    @cached_property
+    def _layout(self) -> _Layout:
+        return _Layout(tuple(ball.dim for ball in self.balls), self.index)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of all parts together."""
+        return sum(ball.dim for ball in self.balls)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every part's sampler is exact."""
+        return all(ball.exact for ball in self.balls)
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return np.asarray(np.max([b.gauge(x) for b, x in self._split(v)], axis=0))
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self._layout.join([ball.sample(n, rng) for ball in self.balls])
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        return float(sum(ask(ball, "log_volume") for ball in self.balls))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        return np.asarray(np.sum([ask(b, "support", x) for b, x in self._split(w, "w")], axis=0))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return self._layout.join([ask(ball, "bounding_box") for ball in self.balls])
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        return self._layout.block_diagonal([ask(ball, "covariance") for ball in self.balls])
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim): one of each part, in every combination."""
+        points = [ask(ball, "extreme_points") for ball in self.balls]
+        counts = [len(p) for p in points]
+        choices = np.indices(counts).reshape(len(counts), listable(math.prod(counts)))
+        return self._layout.join([p[c] for p, c in zip(points, choices, strict=True)])
+
+    def _split(self, v: ArrayLike, name: str = "v") -> list[tuple[NormBall, FloatArray]]:
+        parts = self._layout.split(as_points(v, self.dim, name))
+        return list(zip(self.balls, parts, strict=True))
+
+
+@dataclass(frozen=True)
+class SumBall:
+    """The ball whose gauge is the weighted sum of gauges on separate coordinates.
+
+    Parameters
+    ----------
+    balls : sequence of NormBall
+        The parts.
+    weights : sequence of float in (0, inf), one per part
+        The gauge is sum_i weights[i] |v_i|_i, so part i alone has radius 1 / weights[i].
+    index : sequence of sequences of int, or None
+        The coordinates each part lives on, together 0, ..., dim - 1 without repetition;
+        None puts the parts one after the other.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, SumBall
+    >>> float(SumBall((LpBall(1), LpBall(2)), (1.0, 2.0)).gauge([1.0, 3.0, 4.0]))
+    11.0
+    """
+
+    balls: tuple[NormBall, ...]
+    weights: tuple[float, ...]
+    index: tuple[tuple[int, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "balls", tuple(self.balls))
+        weights = tuple(check_positive("weights", w) for w in self.weights)
+        if len(weights) != len(self.balls):
+            raise fail(
+                "weights", f"have one entry for each of {len(self.balls)} balls", len(weights)
+            )
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "index", self._layout.index)
+
+    @cached_property
+    def _layout(self) -> _Layout:
+        return _Layout(tuple(ball.dim for ball in self.balls), self.index)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of all parts together."""
+        return sum(ball.dim for ball in self.balls)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every part's sampler is exact."""
+        return all(ball.exact for ball in self.balls)
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        parts = self._split(v)
+        return np.asarray(
+            sum(w * b.gauge(x) for w, (b, x) in zip(self.weights, parts, strict=True))
+        )
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        # exp(-gauge) is a product over the parts, so its law X is drawn part by part. |X| is
+        # Gamma(d) and free of the direction; with E ~ Exp(1), |X| / (|X| + E) is Beta(d, 1).
+        parts = [
+            ball.sample(n, rng) * (rng.standard_gamma(ball.dim + 1, n) / weight)[:, None]
+            for ball, weight in zip(self.balls, self.weights, strict=True)
+        ]
+        x = self._layout.join(parts)
+        return x / (self.gauge(x) + rng.standard_exponential(n))[:, None]
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        # The integral of exp(-gauge) is d! vol K, and the product of the parts' integrals.
+        integrals = sum(
+            ask(ball, "log_volume") + gammaln(ball.dim + 1) - ball.dim * math.log(weight)
+            for ball, weight in zip(self.balls, self.weights, strict=True)
+        )
+        return float(integrals - gammaln(self.dim + 1))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        parts = zip(self.weights, self._split(w, "w"), strict=True)
+        return np.asarray(np.max([ask(b, "support", x) / c for c, (b, x) in parts], axis=0))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return self._layout.join(self._each("bounding_box"))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        # A K-norm law has (d + 1)(d + 2) times the covariance of the uniform one, here and
+        # in every part.
+        parts = [
+            (ball.dim + 1) * (ball.dim + 2) / weight**2 * ask(ball, "covariance")
+            for ball, weight in zip(self.balls, self.weights, strict=True)
+        ]
+        return self._layout.block_diagonal(parts) / ((self.dim + 1) * (self.dim + 2))
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim): those of one part, the others at 0."""
+        points = self._each("extreme_points")
+        out = np.zeros((listable(sum(map(len, points))), self.dim))
+        first = 0
+        for place, part in zip(self._layout.places, points, strict=True):
+            out[first : first + len(part), place] = part
+            first += len(part)
+        return out
+
+    def _each(self, member: str) -> list[FloatArray]:
+        pairs = zip(self.balls, self.weights, strict=True)
+        return [ask(ball, member) / weight for ball, weight in pairs]
+
+    def _split(self, v: ArrayLike, name: str = "v") -> list[tuple[NormBall, FloatArray]]:
+        parts = self._layout.split(as_points(v, self.dim, name))
+        return list(zip(self.balls, parts, strict=True))

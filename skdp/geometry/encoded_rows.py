@@ -1,0 +1,361 @@
+"""The hull of c x, |c| <= 1, over the encoded rows x of a table of numbers and categories.
+
+A row is x = (1, z, e): an intercept, numbers z in [-1, 1], and for each categorical column a
+block of m coordinates holding an indicator, or zeros for the first level. With D the hull of
+all rows, K = conv(D, -D) = {a x - b y : x, y in D, a + b = 1}. Write A_g, N_g for the sums of
+the positive and of the negative parts in block g. As the blocks of x and y move freely, u is
+in K if and only if |z| <= 1 and A_g <= a, N_g <= b for every g, where a = (1 + u_0) / 2 is
+fixed by the intercept, or free to choose when there is none.
+
+Volumes. The part of block g with A_g <= a, N_g <= b has volume
+vol_g(a, b) = sum_k C(m, k) a^k / k! b^(m - k) / (m - k)! = (1 / m!) sum_k C(m, k)^2 a^k b^(m - k),
+k of its coordinates being positive. The product over the blocks, M coordinates in all, is
+sum_k c_k a^k b^(M - k) with c_k > 0: along the intercept K is a mixture of Beta laws, and is
+drawn as one, exactly. Without an intercept K is the projection of that body, whose fibres have
+length 2 (1 - G), G = max A_g + max N_g. The density 1 - G changes G and leaves the direction
+uniform, so a new G, Beta(M, 1), makes the draw uniform.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
+
+from skdp._checks import check_count, fail
+from skdp.geometry.ball import FloatArray, NormBall, as_points, listable
+from skdp.geometry.direct_sum import ProductBall
+from skdp.geometry.lp import LpBall, sign_patterns
+
+
+class EncodedDomain(Protocol):
+    """What is read of a domain: the layout of its encoded matrix, or a ball of rows."""
+
+    @property
+    def n_encoded(self) -> int:
+        """Number of encoded columns."""
+
+    @property
+    def number_index(self) -> Any:
+        """Positions of the columns of numbers, each in [-1, 1]."""
+
+    @property
+    def blocks(self) -> Sequence[Any]:
+        """Positions (indices or a slice) of each categorical column's indicators."""
+
+    @property
+    def is_ball(self) -> bool:
+        """Whether rows are bounded by |x|_2 <= radius instead."""
+
+    @property
+    def radius(self) -> float | None:
+        """The bound on |x|_2, where rows are bounded by it."""
+
+
+@dataclass(frozen=True)
+class EncodedRowsBall:
+    """The hull of {c x : |c| <= 1, x an encoded row}.
+
+    Parameters
+    ----------
+    n_numbers : int, >= 0
+        Columns of numbers, each in [-1, 1].
+    block_sizes : sequence of int, >= 1
+        Indicators of each categorical column, its levels without the first.
+    intercept : bool, default=True
+        Whether every row begins with a 1.
+    index : sequence of int, (dim,), or None
+        Where the intercept, the numbers and the blocks, in this order, stand in the vectors:
+        ``index[i]`` is the position of the i-th. None leaves them in this order.
+
+    Notes
+    -----
+    With u_0 the intercept's coordinate and u_g a block, the gauge is the greatest of |u_0|,
+    of |u_j| over the numbers, and of 2 sum(u_g^+) - u_0 and 2 sum(u_g^-) + u_0 over the
+    blocks. Without an intercept: the greatest of |u_j| and of
+    max_g sum(u_g^+) + max_g sum(u_g^-).
+
+    Examples
+    --------
+    >>> from skdp.geometry import EncodedRowsBall
+    >>> ball = EncodedRowsBall(1, (2,))  # one number, one column of three levels
+    >>> float(ball.gauge([1.0, 0.3, 0.0, 1.0]))  # a row
+    1.0
+    >>> float(ball.gauge([0.0, 0.3, -1.0, 1.0]))  # a difference of two rows
+    2.0
+    """
+
+    n_numbers: int
+    block_sizes: tuple[int, ...] = ()
+    intercept: bool = True
+    index: tuple[int, ...] | None = None
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_numbers", check_count("n_numbers", self.n_numbers, 0))
+        sizes = tuple(check_count("block_sizes", m) for m in self.block_sizes)
+        object.__setattr__(self, "block_sizes", sizes)
+        object.__setattr__(self, "intercept", bool(self.intercept))
+        if self.dim == 0:
+            raise fail("n_numbers", "be > 0 where there is no block and no intercept", 0)
+        if self.index is not None:
+            index = tuple(int(i) for i in self.index)
+            if sorted(index) != list(range(self.dim)):
+                raise fail("index", f"hold each of 0, ..., {self.dim - 1} once", index)
+            object.__setattr__(self, "index", index)
+
+    @classmethod
+    def of(cls, domain: EncodedDomain, intercept: bool = True) -> EncodedRowsBall:
+        """Return the ball of a domain, coordinates as in its encoded matrix, intercept first.
+
+        Parameters
+        ----------
+        domain : object with n_encoded, number_index and blocks
+            Bounded numbers and levels, not a ball of rows.
+        intercept : bool, default=True
+            Whether a column of ones stands before the encoded matrix.
+        """
+        columns = np.arange(domain.n_encoded)
+        numbers = _chosen(columns, domain.number_index)
+        blocks = [_chosen(columns, block) for block in domain.blocks]
+        blocks = [block for block in blocks if len(block)]  # a column of one level has none
+        shifted = np.concatenate([numbers, *blocks]) + int(intercept)
+        index = (0,) * int(intercept) + tuple(shifted.tolist())
+        sizes = tuple(len(block) for block in blocks)
+        in_order = index == tuple(range(len(index)))
+        return cls(len(numbers), sizes, intercept, None if in_order else index)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return int(self.intercept) + self.n_numbers + self._n_levels
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        head, numbers, blocks = self._split(v)
+        up, down = _greatest_sums(blocks, numbers.shape[:-1])
+        need = np.maximum(2 * up - head, 2 * down + head) if self.intercept else up + down
+        return np.asarray(np.maximum(need, np.abs(numbers).max(axis=-1, initial=0.0)))
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        a, b = self._draw_shares(n, rng)
+        numbers = rng.uniform(-1, 1, (n, self.n_numbers))
+        blocks = [_draw_block(m, a, b, rng) for m in self.block_sizes]
+        if self.intercept:
+            return self._join((a - b)[:, None], numbers, *blocks)
+        if blocks:
+            up, down = _greatest_sums(blocks, (n,))
+            factor = rng.random(n) ** (1 / self._n_levels) / (up + down)
+            blocks = [factor[:, None] * block for block in blocks]
+        return self._join(numbers, *blocks)
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        log_length = math.log(2) if self.intercept else math.log(self._n_levels + 1)
+        return float(self.n_numbers * math.log(2) + log_length + logsumexp(self._log_mixture))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        head, numbers, blocks = self._split(w, "w")
+        up = sum((b.max(axis=-1).clip(0) for b in blocks), start=np.zeros(head.shape))
+        down = sum(((-b).max(axis=-1).clip(0) for b in blocks), start=np.zeros(head.shape))
+        return np.asarray(np.abs(numbers).sum(axis=-1) + np.maximum(up + head, down - head))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,): ones."""
+        return np.ones(self.dim)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        out = np.eye(self.dim) / 3
+        rest = np.r_[0 : int(self.intercept), self.dim - self._n_levels : self.dim]
+        inner = self._covariance_with_intercept()
+        if not self.intercept:
+            # E G^2 of Beta(M, 1) over that of Beta(M, 2).
+            inner = inner[1:, 1:] * (self._n_levels + 3) / (self._n_levels + 1)
+        out[np.ix_(rest, rest)] = inner
+        places = np.argsort(self._places)
+        return out[np.ix_(places, places)]
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim): c x over c = 1, -1 and the rows at corners."""
+        n_rows = 2**self.n_numbers * math.prod(m + 1 for m in self.block_sizes)
+        listable(2 * n_rows)
+        vertices = [np.eye(m + 1, m, k=-1) for m in self.block_sizes]
+        parts = [sign_patterns(self.n_numbers), *vertices]
+        choices = np.indices([len(p) for p in parts]).reshape(len(parts), n_rows)
+        rows = [part[choice] for part, choice in zip(parts, choices, strict=True)]
+        if self.intercept:
+            half = self._join(np.ones((n_rows, 1)), *rows)
+        elif not self.block_sizes:
+            return self._join(*rows)
+        else:
+            # Without an intercept a row with no indicator lies between two rows with one.
+            half = self._join(*rows)[choices[1:].any(axis=0)]
+        return np.concatenate([half, -half])
+
+    @cached_property
+    def _n_levels(self) -> int:
+        return sum(self.block_sizes)
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        return np.arange(self.dim) if self.index is None else np.array(self.index, dtype=np.intp)
+
+    def _split(
+        self, v: ArrayLike, name: str = "v"
+    ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+        """Return the intercept's coordinate (0 if there is none), the numbers, the blocks."""
+        v = as_points(v, self.dim, name)[..., self._places]
+        head = v[..., 0] if self.intercept else np.zeros(v.shape[:-1])
+        cuts = np.cumsum([int(self.intercept), self.n_numbers, *self.block_sizes])[:-1]
+        _, numbers, *blocks = np.split(v, cuts, axis=-1)
+        return head, numbers, blocks
+
+    def _join(self, *parts: FloatArray) -> FloatArray:
+        out = np.empty((len(parts[0]), self.dim))
+        out[:, self._places] = np.concatenate(parts, axis=1)
+        return out
+
+    @cached_property
+    def _log_coefficients(self) -> FloatArray:
+        """The log of c_0, ..., c_M; the blocks' volumes multiply to sum_k c_k a^k b^(M - k)."""
+        total = np.zeros(1)
+        for m in self.block_sizes:
+            total = _log_convolve(total, 2 * _log_binomials(m) - gammaln(m + 1))
+        return total
+
+    @cached_property
+    def _log_mixture(self) -> FloatArray:
+        """The log of the integral of each term over a = 1 - b in (0, 1)."""
+        k = np.arange(self._n_levels + 1)
+        return np.asarray(self._log_coefficients + betaln(k + 1, k[::-1] + 1))
+
+    @cached_property
+    def _mixture_cdf(self) -> FloatArray:
+        cdf = np.cumsum(softmax(self._log_mixture))
+        return np.asarray(cdf / cdf[-1])
+
+    def _draw_shares(self, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw a = (1 + u_0) / 2 and b = 1 - a, neither rounded to 0, u_0 as with an intercept."""
+        k = np.searchsorted(self._mixture_cdf, rng.random(n), side="right")
+        shapes = np.stack([k + 1, self._n_levels - k + 1])
+        a, b = np.maximum(rng.standard_gamma(shapes), np.finfo(float).tiny)
+        return a / (a + b), b / (a + b)
+
+    def _covariance_with_intercept(self) -> FloatArray:
+        """Return the covariance of (u_0, blocks), (1 + M, 1 + M), when there is an intercept."""
+        # Given a = (1 + u_0) / 2 the blocks are independent. Their moments times the density
+        # of a are polynomials of degree M + 2, which this many nodes integrate exactly.
+        nodes, lengths = roots_legendre(self._n_levels // 2 + 2)
+        a, b = (1 + nodes) / 2, (1 - nodes) / 2
+        k = np.arange(self._n_levels + 1)
+        powers = k * np.log(a / b)[:, None] + self._n_levels * np.log(b)[:, None]
+        weights = softmax(logsumexp(self._log_coefficients + powers, axis=1) + np.log(lengths))
+        moments = [(m, *_block_moments(m, a, b)) for m in self.block_sizes]
+        means = [np.repeat(mean[:, None], m, axis=1) for m, mean, _, _ in moments]
+        centre = np.concatenate([nodes[:, None], *means], axis=1)
+        out = np.asarray(centre.T @ (weights[:, None] * centre))
+        first = 1
+        for m, _, square, cross in moments:
+            block = np.full((m, m), weights @ cross)
+            np.fill_diagonal(block, weights @ square)
+            out[first : first + m, first : first + m] = block
+            first += m
+        return out
+
+
+def rows_ball(domain: EncodedDomain, intercept: bool = True) -> NormBall:
+    """Return the hull of {c x : |c| <= 1, x a row of the domain}.
+
+    Parameters
+    ----------
+    domain : object with n_encoded, is_ball, and radius or number_index and blocks
+        Public bounds of the rows.
+    intercept : bool, default=True
+        Whether a 1 stands before every row.
+
+    Returns
+    -------
+    NormBall
+        Its coordinates are the intercept, if any, and then the encoded columns.
+    """
+    radius = domain.radius if domain.is_ball else None
+    if radius is not None:
+        rows = LpBall(domain.n_encoded, radius=radius)
+        return ProductBall((LpBall(1), rows)) if intercept else rows
+    hull = EncodedRowsBall.of(domain, intercept)
+    return hull if hull.block_sizes else LpBall(hull.dim, p=math.inf)
+
+
+def _chosen(columns: NDArray[np.intp], where: Any) -> NDArray[np.intp]:
+    # An empty tuple of positions would become an array of floats.
+    return columns[where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)]
+
+
+def _greatest_sums(
+    blocks: list[FloatArray], shape: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the greatest sum of positive parts over the blocks, and of negative parts."""
+    up, down = np.zeros(shape), np.zeros(shape)
+    for block in blocks:
+        up = np.maximum(up, block.clip(min=0).sum(axis=-1))
+        down = np.maximum(down, (-block).clip(min=0).sum(axis=-1))
+    return up, down
+
+
+def _log_binomials(m: int) -> FloatArray:
+    k = np.arange(m + 1)
+    return np.asarray(gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1))
+
+
+def _log_convolve(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return the log coefficients of the product of two polynomials, both given in logs."""
+    out = np.full(len(p) + len(q) - 1, -np.inf)
+    for k, coefficient in enumerate(q):
+        out[k : k + len(p)] = np.logaddexp(out[k : k + len(p)], p + coefficient)
+    return out
+
+
+def _positive_count_law(m: int, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return how likely k = 0..m positive coordinates in a block are, given a: (n, m + 1)."""
+    log_odds = np.log(a) - np.log(b)
+    return np.asarray(softmax(2 * _log_binomials(m) + np.arange(m + 1) * log_odds[:, None], axis=1))
+
+
+def _draw_block(m: int, a: FloatArray, b: FloatArray, rng: Generator) -> FloatArray:
+    """Draw a block uniform on {A <= a, N <= b}: (n, m)."""
+    cdf = np.cumsum(_positive_count_law(m, a, b), axis=1)
+    level = rng.random(len(a)) * cdf[:, -1]
+    n_positive = (cdf[:, :-1] <= level[:, None]).sum(axis=1)
+    positive = np.arange(m) < n_positive[:, None]
+    # Uniform on {x >= 0, sum x <= 1}: exponentials over their sum with one more.
+    sizes = rng.standard_exponential((len(a), m))
+    spare_up, spare_down = rng.standard_exponential((2, len(a)))
+    up = a / (np.where(positive, sizes, 0).sum(axis=1) + spare_up)
+    down = b / (np.where(positive, 0, sizes).sum(axis=1) + spare_down)
+    block = sizes * np.where(positive, up[:, None], -down[:, None])
+    return rng.permuted(block, axis=1, out=block)
+
+
+def _block_moments(
+    m: int, a: FloatArray, b: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return E u_j, E u_j^2 and E u_i u_j within a block, given a: each (n,)."""
+    law, k = _positive_count_law(m, a, b), np.arange(m + 1)
+    j, up, down = m - k, a[:, None] / (k + 1), b[:, None] / (m - k + 1)
+    # up and down are the means of one positive and of one negative coordinate's size.
+    mean = (k * up - j * down) / m
+    up_2, down_2 = up * a[:, None] / (k + 2), down * b[:, None] / (j + 2)
+    square = 2 * (k * up_2 + j * down_2) / m
+    pairs = k * (k - 1) * up_2 + j * (j - 1) * down_2 - 2 * k * j * up * down
+    cross = pairs / max(m * (m - 1), 1)
+    return (law * mean).sum(axis=1), (law * square).sum(axis=1), (law * cross).sum(axis=1)

@@ -1,0 +1,6 @@
+"""What a guarantee is, how guarantees add up, and where they are recorded."""
+
+from skdp.privacy.guarantee import Guarantee, compose
+from skdp.privacy.ledger import BudgetExceeded, Ledger, LedgerLost
+
+__all__ = ["BudgetExceeded", "Guarantee", "Ledger", "LedgerLost", "compose"]

@@ -1,0 +1,397 @@
+"""The ledger: what was spent, against a ceiling, across copies, threads and processes.
+
+There is one ledger, and Python objects are handles on it: a small append-only database
+file. A copied object would be a copied budget, and a budget that can be copied can be
+spent twice.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import secrets
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, dataclass
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from skdp._checks import check_interval, fail
+from skdp.privacy.guarantee import Guarantee
+
+# Sums of floats, each from 5e-324 to 1.8e308, have fewer digits than this; Inexact proves it.
+_EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
+_BUSY_SECONDS = 60.0
+_SCHEMA = (
+    # REAL is the float itself, bit by bit.
+    "CREATE TABLE ceiling (epsilon REAL NOT NULL, delta REAL NOT NULL, token TEXT NOT NULL)",
+    "CREATE TABLE entry (number INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,"
+    " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
+    " holds INTEGER NOT NULL)",
+    *(
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}"
+        " BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+        for table in ("ceiling", "entry")
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+
+
+class BudgetExceeded(ValueError):
+    """A release asked for more than the ledger has left; nothing was recorded."""
+
+
+class LedgerLost(ValueError):
+    """The ledger's file is gone, or is not the one it was; what is left cannot be known."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An amount of privacy loss: ``epsilon`` in [0, inf] and ``delta`` in [0, inf)."""
+
+    epsilon: float
+    delta: float
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon!r}, delta={self.delta!r}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One spend: what its guarantee said, the spender's note, and whether it held."""
+
+    epsilon: float
+    delta: float
+    neighbors: str
+    mechanism: str
+    note: str
+    holds: bool
+
+
+class Ledger:
+    """A record of what was spent, which refuses what does not fit under its ceiling.
+
+    Copying a ledger (also by scikit-learn's ``clone``) or pickling it to another process of
+    this machine gives the same ledger, never a second budget. Any number of threads and
+    processes may spend at once. Compare ledgers by ``==``: equal means the same file.
+
+    A float is taken as its shortest decimal form, and sums are exact in decimal: ten spends
+    of 0.1 fill a ceiling of 1.0 and an eleventh never fits. This is honest, since 0.1 was
+    what the user wrote and promised, and the float differs from it by at most half a unit
+    in its last place, less than the margin that every calibration leaves.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf]
+        Ceiling on the sum of the epsilons; inf records and refuses no amount, also of delta.
+    delta : float in [0, 1]
+        Ceiling on the sum of the deltas.
+    path : path, optional
+        File to keep the ledger in; it is made if there is none, and continued if it has the
+        same ceiling. Without a path the ledger lives in a temporary file that its owner
+        alone can read, until the process that made it exits.
+
+    Raises
+    ------
+    ValueError
+        If a ceiling is out of range, or ``path`` holds something else than a ledger with
+        this ceiling.
+
+    Examples
+    --------
+    >>> from skdp.privacy import Guarantee, Ledger
+    >>> ledger = Ledger(epsilon=1.0)
+    >>> ledger.spend(Guarantee(0.3, mechanism="laplace"), note="first look")
+    >>> ledger
+    Ledger(epsilon=1.0, delta=0.0; spent epsilon=0.3)
+    >>> ledger.remaining
+    Budget(epsilon=0.7, delta=0.0)
+    >>> ledger.spend(Guarantee(0.8))
+    Traceback (most recent call last):
+        ...
+    skdp.privacy.ledger.BudgetExceeded: The release does not fit ...
+    """
+
+    __slots__ = ("_ceiling", "_path", "_token")
+
+    def __init__(
+        self, epsilon: float, delta: float = 0.0, *, path: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._ceiling = Budget(
+            check_interval("epsilon", epsilon, 0, math.inf, closed="right"),
+            check_interval("delta", delta, 0, 1),
+        )
+        if path is None:
+            self._path = _temporary_file(self._ceiling)
+        else:
+            self._path = os.path.realpath(path)
+            if not os.path.exists(self._path):
+                _create(self._path, self._ceiling)
+        self._token = self._read_token()
+
+    @property
+    def epsilon(self) -> float:
+        """Ceiling on the sum of the epsilons."""
+        return self._ceiling.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Ceiling on the sum of the deltas."""
+        return self._ceiling.delta
+
+    @property
+    def path(self) -> str:
+        """The file that is the ledger."""
+        return self._path
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All spends, in the order in which they were recorded."""
+        with self._transaction("BEGIN") as database:
+            return _entries(database)
+
+    @property
+    def spent(self) -> Budget:
+        """Sums over all entries, rounded up to floats."""
+        return _spent(self.entries)
+
+    @property
+    def remaining(self) -> Budget:
+        """What is left, rounded down: a spend of exactly this much fits."""
+        return self._remaining(self.entries)
+
+    def spend(self, guarantee: Guarantee, note: str = "") -> None:
+        """Record a release before it is made, or refuse it.
+
+        A guarantee that does not hold (seeded noise) is charged like any other.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            What the release will cost.
+        note : str
+            Anything the reader of `entries` should know; never private values.
+
+        Raises
+        ------
+        BudgetExceeded
+            If it does not fit. Nothing is recorded then.
+        LedgerLost
+            If the ledger's file is gone.
+        ValueError
+            If the guarantee is under another neighbouring relation than the first entry.
+        """
+        if not isinstance(guarantee, Guarantee):
+            raise fail("guarantee", "be a Guarantee", type(guarantee))
+        if not isinstance(note, str):
+            raise fail("note", "be a string", type(note))
+        entry = Entry(
+            guarantee.epsilon,
+            guarantee.delta,
+            guarantee.neighbors,
+            guarantee.mechanism,
+            note,
+            guarantee.holds,
+        )
+        # IMMEDIATE takes the write lock before reading: what is checked is what is charged.
+        with self._transaction("BEGIN IMMEDIATE") as database:
+            self._check_fits(entry, _entries(database))
+            row = astuple(entry)
+            database.execute("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
+
+    def __eq__(self, other: object) -> bool:
+        return self._path == other._path if isinstance(other, Ledger) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._path)
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self._path, self._ceiling, self._token)
+
+    def __repr__(self) -> str:
+        try:
+            spent = self.spent
+        except (LedgerLost, TimeoutError):  # a repr is also wanted where something is wrong
+            return f"Ledger({self._ceiling}; cannot be read)"
+        delta = f", delta={spent.delta!r}" if spent.delta else ""
+        return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
+
+    def _check_fits(self, entry: Entry, entries: tuple[Entry, ...]) -> None:
+        if entries and entries[0].neighbors != entry.neighbors:
+            raise fail(
+                "guarantee",
+                f"be under neighbors={entries[0].neighbors!r} like the ledger's first entry",
+                entry.neighbors,
+                "Fit with the same `neighbors`, or keep a second ledger.",
+            )
+        if not (math.isinf(self.epsilon) or _fits((*entries, entry), self._ceiling)):
+            raise BudgetExceeded(
+                f"The release does not fit in the ledger: it asks for {_spent([entry])}; "
+                f"spent so far {_spent(entries)}; left {self._remaining(entries)} of "
+                f"{self._ceiling}. Ask for at most what is left, or open a ledger with a "
+                "higher ceiling if what you promised about this data allows it."
+            )
+
+    def _remaining(self, entries: tuple[Entry, ...]) -> Budget:
+        if math.isinf(self.epsilon):
+            return Budget(math.inf, 1.0)
+        spent_epsilon, spent_delta = _totals(entries)
+        return Budget(
+            _float_below(_EXACT.subtract(_decimal(self.epsilon), spent_epsilon)),
+            _float_below(_EXACT.subtract(_decimal(self.delta), spent_delta)),
+        )
+
+    def _read_token(self) -> str:
+        try:
+            with _connection(self._path, "BEGIN") as database:
+                ceiling, token = _identity(database)
+        except LedgerLost as error:
+            raise fail("path", "be a ledger's file or be free", self._path) from error
+        if ceiling != self._ceiling:
+            raise fail(
+                "epsilon, delta",
+                f"be the ceiling of the ledger at {self._path!r} ({ceiling})",
+                str(self._ceiling),
+                "A ceiling is fixed when the ledger is made; give the same, or a new path.",
+            )
+        return token
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with _connection(self._path, begin) as database:
+            if _identity(database) != (self._ceiling, self._token):
+                raise LedgerLost(f"Another ledger has taken the place of {self._path!r}.")
+            yield database
+
+
+def _reopen(path: str, ceiling: Budget, token: str) -> Ledger:
+    """Unpickle: give a handle on the file if it is still the same ledger."""
+    ledger = object.__new__(Ledger)
+    ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
+    with ledger._transaction("BEGIN"):
+        return ledger
+
+
+@contextmanager
+def _connection(path: str, begin: str) -> Iterator[sqlite3.Connection]:
+    """One transaction over a connection of its own: none crosses a thread or a fork."""
+    # rw, not rwc: a ledger that is gone must not come back empty.
+    address = f"{Path(path).as_uri()}?mode=rw"
+    try:
+        with closing(
+            sqlite3.connect(address, timeout=_BUSY_SECONDS, isolation_level=None, uri=True)
+        ) as database:
+            database.execute(begin)
+            with database:  # commits, or rolls back on any error
+                yield database
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise TimeoutError(
+                f"The ledger {path!r} stayed busy for {_BUSY_SECONDS:g} seconds; nothing was "
+                "recorded. Try again."
+            ) from error
+        raise LedgerLost(
+            f"The ledger's file {path!r} cannot be used ({error}), so what is left is not "
+            "known. A ledger without a path ends with the process that made it, and no ledger "
+            "leaves its machine: give `path` to keep one."
+        ) from error
+
+
+def _create(path: str, ceiling: Budget) -> None:
+    """Make a new ledger at ``path``, or leave one alone that somebody else just made there."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise fail("path", "lie in a folder that exists", path)
+    # Written elsewhere and then linked: nobody ever meets a half-made ledger at the path.
+    draft = _new_file(folder, ceiling)
+    try:
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)
+
+
+def _temporary_file(ceiling: Budget) -> str:
+    # A folder of its own, so that nobody else can plant a journal beside the file.
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="skdp-ledger-"))
+    atexit.register(_remove, folder, os.getpid())
+    return _new_file(folder, ceiling)
+
+
+def _new_file(folder: str, ceiling: Budget) -> str:
+    handle, path = tempfile.mkstemp(prefix="ledger-", suffix=".sqlite3", dir=folder)  # mode 0600
+    os.close(handle)
+    with _connection(path, "BEGIN IMMEDIATE") as database:
+        for statement in _SCHEMA:
+            database.execute(statement)
+        identity = (*astuple(ceiling), secrets.token_hex(16))
+        database.execute("INSERT INTO ceiling VALUES (?, ?, ?)", identity)
+    return path
+
+
+def _remove(folder: str, owner: int) -> None:
+    # A forked child inherits the exit handlers, but not the ledger.
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _identity(database: sqlite3.Connection) -> tuple[Budget, str]:
+    row = database.execute("SELECT epsilon, delta, token FROM ceiling").fetchone()
+    if row is None:
+        raise LedgerLost("The ledger's file states no ceiling.")
+    epsilon, delta, token = row
+    return Budget(epsilon, delta), token
+
+
+def _entries(database: sqlite3.Connection) -> tuple[Entry, ...]:
+    rows = database.execute(
+        "SELECT epsilon, delta, neighbors, mechanism, note, holds FROM entry ORDER BY number"
+    )
+    return tuple(
+        Entry(epsilon, delta, neighbors, mechanism, note, bool(holds))
+        for epsilon, delta, neighbors, mechanism, note, holds in rows
+    )
+
+
+def _decimal(x: float) -> Decimal:
+    return Decimal(repr(x))
+
+
+def _sum(values: Iterable[float]) -> Decimal:
+    return reduce(_EXACT.add, map(_decimal, values), Decimal(0))
+
+
+def _totals(entries: Sequence[Entry]) -> tuple[Decimal, Decimal]:
+    return _sum(entry.epsilon for entry in entries), _sum(entry.delta for entry in entries)
+
+
+def _fits(entries: Sequence[Entry], ceiling: Budget) -> bool:
+    epsilon, delta = _totals(entries)
+    return epsilon <= _decimal(ceiling.epsilon) and delta <= _decimal(ceiling.delta)
+
+
+def _spent(entries: Sequence[Entry]) -> Budget:
+    epsilon, delta = _totals(entries)
+    return Budget(_float_above(epsilon), _float_above(delta))
+
+
+def _float_above(x: Decimal) -> float:
+    nearest = float(x)
+    return nearest if _decimal(nearest) >= x else math.nextafter(nearest, math.inf)
+
+
+def _float_below(x: Decimal) -> float:
+    nearest = float(x)
+    return nearest if _decimal(nearest) <= x else math.nextafter(nearest, 0.0)

@@ -1,0 +1,334 @@
+"""The promises of a domain: what it accepts, what comes out encoded, and what it never tells."""
+
+import math
+import sys
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
+
+from skdp.domain import Domain
+
+LARGEST = sys.float_info.max
+PEOPLE = Domain(
+    {"age": (17, 90), "sex": ["Female", "Male"], "hours": (1, 99), "job": ["a", "b", "c"]},
+    target=(0, 50_000),
+)
+
+
+def people(**columns):
+    """A small table of PEOPLE, with some columns replaced."""
+    table = {
+        "age": [17, 53.5, 90, 200],
+        "sex": ["Male", "Female", "unheard of", None],
+        "hours": [50, -7, 99, 1],
+        "job": ["a", "b", "c", float("nan")],
+    }
+    return pd.DataFrame(table | columns)
+
+
+ENCODED_PEOPLE = np.array(
+    # age, sex_Male, hours, job_b, job_c
+    [[-1, 1, 0, 0, 0], [0, 0, -1, 1, 0], [1, 0, 1, 0, 1], [1, 0, -1, 0, 0]],
+    dtype=float,
+)
+
+
+# Strategies: any domain of named columns, with tables that need not fit it.
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+LEVELS = st.lists(st.sampled_from(["a", "b", "c", "d", 0, 1, 2.5]), min_size=1, unique=True)
+
+
+@st.composite
+def bounds(draw):
+    lower, upper = sorted([draw(finite), draw(finite)])
+    assume(upper / 2 - lower / 2 > 1e-300)
+    return lower, upper
+
+
+@st.composite
+def domains(draw):
+    declared = draw(st.lists(bounds() | LEVELS, min_size=1, max_size=6))
+    columns = {f"column {k}": column for k, column in enumerate(declared)}
+    other = {
+        name: draw(st.sampled_from(levels))
+        for name, levels in columns.items()
+        if isinstance(levels, list) and draw(st.booleans())
+    }
+    return Domain(columns, other=other), columns
+
+
+def cells(column):
+    if isinstance(column, list):
+        return st.sampled_from([*column, "unknown", None, float("nan"), 17, (1, 2)])
+    lower, upper = column
+    return finite | st.sampled_from(column) | st.floats(lower, upper)
+
+
+@st.composite
+def domains_and_frames(draw):
+    domain, columns = draw(domains())
+    n = draw(st.integers(0, 5))
+    data = {
+        name: draw(st.lists(cells(column), min_size=n, max_size=n))
+        for name, column in columns.items()
+    }
+    series = {
+        name: pd.Series(values, dtype=object if isinstance(columns[name], list) else float)
+        for name, values in data.items()
+    }
+    return domain, pd.DataFrame(series)
+
+
+@st.composite
+def balls_and_rows(draw):
+    d = draw(st.integers(1, 12))
+    radius = draw(st.floats(1e-150, 1e150) | st.sampled_from([1.0, 0.1, 3.0]))
+    near = st.floats(-2 * radius, 2 * radius)
+    rows = draw(st.lists(st.lists(finite | near, min_size=d, max_size=d), min_size=1, max_size=4))
+    return Domain.l2_ball(d, radius), np.array(rows)
+
+
+# Encoding
+
+
+def test_encoding_by_hand():
+    np.testing.assert_array_equal(PEOPLE.encode(people()), ENCODED_PEOPLE)
+    assert PEOPLE.encoded_names() == ("age", "sex_Male", "hours", "job_b", "job_c")
+
+
+def test_encoding_against_scikit_learn():
+    """Fitted on the bounds and given the levels, scikit-learn's encoders say the same."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.uniform(0, 120, 500),
+            "sex": rng.choice(["Female", "Male", "other"], 500),
+            "hours": rng.uniform(-10, 130, 500),
+            "job": rng.choice(list("abcde"), 500),
+        }
+    )
+    numbers = MinMaxScaler((-1, 1), clip=True).fit([[17, 1], [90, 99]])
+    levels = OneHotEncoder(
+        categories=[["Female", "Male"], ["a", "b", "c"]],
+        drop="first",
+        handle_unknown="ignore",
+        sparse_output=False,
+    ).fit([["Male", "a"]])
+    with pytest.warns(UserWarning, match="unknown categories"):
+        indicators = levels.transform(frame[["sex", "job"]].to_numpy(object))
+    expected = np.hstack([numbers.transform(frame[["age", "hours"]].to_numpy()), indicators])
+    encoded = PEOPLE.encode(frame)[:, [0, 2, 1, 3, 4]]
+    np.testing.assert_allclose(encoded, expected, rtol=0, atol=1e-14)
+
+
+@settings(max_examples=150, deadline=None)
+@given(domains_and_frames())
+def test_encoded_rows_keep_the_promise(case):
+    """Numbers lie in [-1, 1], blocks are of zeros with at most one 1: exactly, in floats."""
+    domain, frame = case
+    rows = domain.encode(frame)
+    assert rows.shape == (len(frame), domain.n_encoded)
+    assert (np.abs(rows[:, domain.number_index]) <= 1).all()
+    for block in domain.blocks:
+        assert np.isin(rows[:, block], [0.0, 1.0]).all()
+        assert (rows[:, block].sum(axis=1) <= 1).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(domains_and_frames())
+def test_encoding_twice_changes_nothing(case):
+    domain, frame = case
+    rows = domain.encode(frame)
+    np.testing.assert_array_equal(domain.encoded.encode(rows), rows)
+    named = pd.DataFrame(rows, columns=list(domain.encoded.names))
+    np.testing.assert_array_equal(domain.encoded.encode(named), rows)
+    assert domain.encoded.encoded == domain.encoded
+
+
+@settings(max_examples=100, deadline=None)
+@given(domains_and_frames(), st.randoms(use_true_random=False))
+def test_order_of_columns_and_kind_of_table_do_not_matter(case, random):
+    domain, frame = case
+    expected = domain.encode(frame)
+    names = list(domain.names)
+    random.shuffle(names)
+    np.testing.assert_array_equal(domain.encode(frame[names]), expected)
+    array = np.empty(frame.shape, dtype=object)
+    for k, name in enumerate(domain.names):
+        array[:, k] = frame[name].tolist()
+    np.testing.assert_array_equal(domain.encode(array), expected)
+
+
+@settings(max_examples=100, deadline=None)
+@given(domains_and_frames())
+def test_every_row_is_encoded_alone(case):
+    """The sensitivity counts on it: one row's encoding does not depend on the others."""
+    domain, frame = case
+    together = domain.encode(frame)
+    for k in range(len(frame)):
+        np.testing.assert_array_equal(domain.encode(frame.iloc[[k]]), together[[k]])
+
+
+@settings(max_examples=300, deadline=None)
+@given(balls_and_rows())
+def test_ball_is_kept_exactly(case):
+    """In whatever way the norm is computed, exactly too, it is at most the radius."""
+    domain, rows = case
+    encoded = domain.encode(rows)
+    for row in encoded:
+        assert np.linalg.norm(row) <= domain.radius
+        assert math.hypot(*row) <= domain.radius
+        assert sum(Fraction(float(x)) ** 2 for x in row) <= Fraction(domain.radius) ** 2
+    np.testing.assert_array_equal(domain.encode(encoded), encoded)
+
+
+@settings(max_examples=100, deadline=None)
+@given(balls_and_rows())
+def test_ball_scales_rows_outside_and_keeps_those_inside(case):
+    domain, rows = case
+    for row, encoded in zip(rows, domain.encode(rows), strict=True):
+        peak = float(np.abs(row).max())
+        norm = math.hypot(*(row / peak)) if peak else 0.0
+        if peak * norm <= 0.999 * domain.radius:
+            np.testing.assert_array_equal(encoded, row)
+        elif peak * norm > 1.001 * domain.radius:
+            sphere = row / peak * (domain.radius / norm)
+            np.testing.assert_allclose(encoded, sphere, rtol=1e-12, atol=1e-14 * domain.radius)
+
+
+def test_bounds_are_encoded_exactly():
+    """The bounds become -1 and 1, their middle 0; outside is like the nearest bound."""
+    for lower, upper in [(0, 1), (-3, 7.7), (1e16, 1e16 + 2), (-LARGEST, LARGEST), (0, 1e-300)]:
+        middle = upper / 2 + lower / 2
+        column = np.array([[lower], [upper], [-LARGEST], [LARGEST]])
+        domain = Domain.box([lower], [upper])
+        assert domain.encode(column)[:, 0].tolist() == [-1, 1, -1, 1]
+        assert abs(domain.encode([[middle]])[0, 0]) <= 1e-15 or upper == 1e16 + 2
+
+
+def test_unit_numbers_are_only_clipped():
+    rows = np.random.default_rng(0).normal(size=(1000, 3))
+    np.testing.assert_array_equal(Domain.unit_box(3).encode(rows), np.clip(rows, -1, 1))
+    # Next to other numbers too, on either side.
+    encoded = Domain.box([-1, 0, -1], [1, 10, 1]).encode(rows)
+    np.testing.assert_array_equal(encoded[:, [0, 2]], np.clip(rows[:, [0, 2]], -1, 1))
+    np.testing.assert_allclose(encoded[:, 1], np.clip(rows[:, 1], 0, 10) / 5 - 1, atol=1e-15)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9000, 70_000])
+def test_many_blocks_of_rows_are_like_one(rows):
+    """Both tables are cut into blocks; none is lost, none is mixed up."""
+    numbers = np.random.default_rng(0).uniform(-2, 2, (rows, 5))
+    domain = Domain.box([-1.5] * 5, [1.5] * 5, names=list("abcde"))
+    expected = np.clip(numbers / 1.5, -1, 1)
+    np.testing.assert_allclose(domain.encode(numbers), expected, atol=1e-15)
+    frame = pd.DataFrame(numbers, columns=list("abcde"))
+    np.testing.assert_allclose(domain.encode(frame), expected, atol=1e-15)
+
+
+def test_out_is_written_in_place_and_x_is_left_alone():
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    before = rows.copy()
+    wide = np.ones((50, 3))
+    domain = Domain.box([-1, 0], [2, 1])
+    result = domain.encode(rows, out=wide[:, 1:])
+    assert np.shares_memory(result, wide)
+    np.testing.assert_array_equal(wide[:, 1:], domain.encode(rows))
+    np.testing.assert_array_equal(wide[:, 0], 1)
+    np.testing.assert_array_equal(rows, before)
+
+
+def test_one_new_array_is_all_the_memory():
+    rows = np.random.default_rng(0).normal(size=(100_000, 20))
+    domain = Domain.box([-1] * 20, [2] * 20)
+    tracemalloc.start()
+    domain.encode(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * rows.nbytes
+
+
+NUMBER_TYPES = {
+    "int": np.array([0, 5, 20]),
+    "float32": np.array([0, 5, 20], dtype=np.float32),
+    "uint8": np.array([0, 5, 20], dtype=np.uint8),
+    "object": np.array([0, 5.0, np.int64(20)], dtype=object),
+    "strings": np.array(["0", "5", "20"]),
+    "nullable": pd.array([0, 5, 20], dtype="Int64"),
+    "category": pd.Categorical([0, 5, 20]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBER_TYPES)
+def test_types_of_numbers(name):
+    values = NUMBER_TYPES[name]
+    domain = Domain({"x": (0, 10)})
+    expected = [[-1], [0], [1]]
+    np.testing.assert_array_equal(domain.encode(pd.DataFrame({"x": values})), expected)
+    np.testing.assert_array_equal(domain.encode(np.asarray(values)[:, None]), expected)
+
+
+STRINGS = ["b", "a", "c", "z"]
+LEVEL_TYPES = {
+    "object": np.array(STRINGS, dtype=object),
+    "fixed width": np.array(STRINGS),
+    "variable width": np.array(STRINGS, dtype=np.dtypes.StringDType()),
+    "numpy scalars": np.array([np.str_(s) for s in STRINGS], dtype=object),
+    "pandas strings": pd.array(STRINGS, dtype="string"),
+    "pandas missing": pd.array(["b", "a", "c", None], dtype="string"),
+    "category": pd.Categorical(STRINGS),
+    "category, other order": pd.Categorical(STRINGS, categories=["z", "c", "b", "a"]),
+    "category, missing": pd.Categorical(["b", "a", "c", None]),
+    "not hashable": np.array(["b", "a", "c", ["a list"]], dtype=object),
+}
+
+
+@pytest.mark.parametrize("name", LEVEL_TYPES)
+def test_types_of_levels(name):
+    domain = Domain({"x": ["a", "b", "c"]}, other={"x": "b"})
+    expected = [[1, 0], [0, 0], [0, 1], [1, 0]]
+    values = LEVEL_TYPES[name]
+    np.testing.assert_array_equal(domain.encode(pd.DataFrame({"x": values})), expected)
+    np.testing.assert_array_equal(domain.encode(np.asarray(values)[:, None]), expected)
+
+
+@pytest.mark.parametrize("dtype", [bool, int, float, object, "boolean", "Int64"])
+def test_levels_that_are_equal_are_the_same(dtype):
+    """1, 1.0 and True are one level, with and without pandas; the string "1" is another."""
+    values = pd.Series([True, False]).astype(dtype)
+    for levels in ([False, True], [0, 1], [np.float64(0), np.float64(1)]):
+        encoded = Domain({"x": levels}).encode(pd.DataFrame({"x": values}))
+        np.testing.assert_array_equal(encoded, [[1], [0]])
+    strings = pd.DataFrame({"x": ["1", "0"]})
+    np.testing.assert_array_equal(Domain({"x": [0, 1]}).encode(strings), [[0], [0]])
+
+
+def test_lists_of_mixed_rows_keep_their_types():
+    domain = Domain({"x": (0, 10), "k": [1, 2], "s": ["a", "b"]})
+    np.testing.assert_array_equal(
+        domain.encode([[5, 2, "b"], [0, 1, "a"]]), [[0, 1, 1], [-1, 0, 0]]
+    )
+
+
+def test_a_single_level_leaves_no_column():
+    domain = Domain({"x": (0, 1), "constant": ["only"], "y": (0, 1)})
+    assert (domain.n_encoded, domain.block_sizes, domain.n_columns) == (2, (0,), 3)
+    np.testing.assert_array_equal(
+        domain.encode([[0, "only", 1], [1, "odd", 0]]), [[-1, 1], [1, -1]]
+    )
+    assert domain.encoded.encoded == domain.encoded
+
+
+def test_indicators_are_projected_row_by_row():
+    """The largest entry above 1/2 becomes 1, the first of ties; all others become 0."""
+    domain = Domain({"x": ["a", "b", "c", "d"]}).encoded
+    rows = [[0, 0, 1], [0.5, 0.5, 0.5], [0.6, 0.7, 0.1], [1, 1, 1], [-5, 9, 3], [-1, -1, -1]]
+    expected = [[0, 0, 1], [0, 0, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]]
+    np.testing.assert_array_equal(domain.encode(rows), expected)

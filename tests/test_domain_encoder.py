@@ -1,0 +1,102 @@
+"""The transformer of a domain in scikit-learn's machinery."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.domain import Domain
+
+PEOPLE = Domain(
+    {"age": (17, 90), "sex": ["Female", "Male"], "hours": (1, 99), "job": ["a", "b", "c"]},
+    target=(0, 50_000),
+)
+
+
+def people(**columns):
+    """A small table of PEOPLE, with some columns replaced."""
+    table = {
+        "age": [17, 53.5, 90, 200],
+        "sex": ["Male", "Female", "unheard of", None],
+        "hours": [50, -7, 99, 1],
+        "job": ["a", "b", "c", float("nan")],
+    }
+    return pd.DataFrame(table | columns)
+
+
+ENCODED_PEOPLE = np.array(
+    # age, sex_Male, hours, job_b, job_c
+    [[-1, 1, 0, 0, 0], [0, 0, -1, 1, 0], [1, 0, 1, 0, 1], [1, 0, -1, 0, 0]],
+    dtype=float,
+)
+
+
+def test_encoder_learns_nothing_and_needs_no_fit():
+    encoder = PEOPLE.encoder()
+    check_is_fitted(encoder)
+    before = pickle.dumps(vars(encoder))
+    np.testing.assert_array_equal(encoder.transform(people()), ENCODED_PEOPLE)
+    assert encoder.fit(people()) is encoder
+    assert pickle.dumps(vars(encoder)) == before
+    assert encoder.n_features_in_ == 4
+    assert encoder.feature_names_in_.tolist() == list(PEOPLE.names)
+    assert not hasattr(Domain.unit_box(2).encoder(), "feature_names_in_")
+
+
+def test_encoder_survives_clone_and_pickle():
+    encoder = PEOPLE.encoder()
+    for twin in (clone(encoder), pickle.loads(pickle.dumps(encoder)), copy.deepcopy(encoder)):
+        assert twin.domain == PEOPLE
+        np.testing.assert_array_equal(twin.fit_transform(people()), ENCODED_PEOPLE)
+
+
+def test_encoder_gives_frames_with_names():
+    encoder = PEOPLE.encoder().set_output(transform="pandas")
+    frame = encoder.fit_transform(people().set_axis([3, 1, 4, 2]))
+    assert tuple(frame.columns) == PEOPLE.encoded_names()
+    assert frame.index.tolist() == [3, 1, 4, 2]
+    np.testing.assert_array_equal(PEOPLE.encoded.encode(frame[frame.columns[::-1]]), ENCODED_PEOPLE)
+
+
+def test_encoder_works_in_pipelines_and_column_transformers():
+    y = [1.0, 2, 3, 4]
+    pipeline = make_pipeline(PEOPLE.encoder(), LinearRegression()).fit(people(), y)
+    direct = LinearRegression().fit(ENCODED_PEOPLE, y)
+    np.testing.assert_array_equal(pipeline.predict(people()), direct.predict(ENCODED_PEOPLE))
+    assert pipeline[:-1].get_feature_names_out().tolist() == list(PEOPLE.encoded_names())
+
+    columns = ColumnTransformer([("public", PEOPLE.encoder(), list(PEOPLE.names))])
+    columns.set_output(transform="pandas")
+    frame = columns.fit_transform(people(shoe=1))
+    np.testing.assert_array_equal(frame, ENCODED_PEOPLE)
+    assert frame.columns[0] == "public__age"
+
+
+def test_encoder_errors():
+    with pytest.raises(ValueError, match="domain must be a Domain, got 3"):
+        clone(PEOPLE.encoder()).set_params(domain=3).fit(people())
+    with pytest.raises(ValueError, match=r"missing.*add"):
+        PEOPLE.encoder().fit(people().drop(columns="age"))
+    with pytest.raises(ValueError, match="input_features must be the domain's names"):
+        PEOPLE.encoder().get_feature_names_out(["a", "b", "c", "d"])
+
+
+def test_pandas_is_never_imported():
+    """Neither by the module nor by encoding arrays, levels included."""
+    code = (
+        "import sys, numpy as np; sys.modules['pandas'] = None;"
+        "from skdp.domain import Domain;"
+        "d = Domain({'x': (0, 1), 'k': ['a', 'b']});"
+        "print(d.encode(np.array([[0.5, 'b']], dtype=object)).tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[[0.0, 1.0]]"

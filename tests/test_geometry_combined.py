@@ -1,0 +1,154 @@
+"""Balls built out of balls: scaled, mapped, product and sum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from ball_battery import BATTERY, Check
+
+from skdp.geometry import LpBall, MappedBall, NormBall, ProductBall, ScaledBall, SumBall
+
+SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 0.5, -1.0], [1.0, 0.0, 3.0]])
+BOX, CROSS = LpBall(2, p=math.inf), LpBall(2, p=1)
+BALLS: dict[str, Any] = {
+    "scaled disc": ScaledBall(LpBall(2), 3.0),
+    "scaled cross": ScaledBall(LpBall(3, p=1), 1e-4),
+    "stretched cross": MappedBall(LpBall(4, p=1), (1.0, -2.0, 0.5, 4.0)),
+    "skew box": MappedBall(LpBall(3, p=math.inf), SKEW),
+    "skew l3 ball": MappedBall(LpBall(3, p=3), SKEW),
+    "cylinder": ProductBall((LpBall(1), LpBall(2, radius=2.0))),
+    "prism, coordinates mixed": ProductBall((CROSS, BOX), ((3, 0), (1, 2))),
+    "double cone": SumBall((LpBall(1), LpBall(2)), (2.0, 0.5)),
+    "sum of boxes": SumBall((BOX, BOX), (1.0, 3.0)),
+    "sum, coordinates mixed": SumBall(
+        (LpBall(1), BOX, CROSS), (1.0, 2.0, 0.3), ((2,), (4, 0), (1, 3))
+    ),
+    "three deep": ProductBall(
+        (SumBall((CROSS, ScaledBall(BOX, 2.0)), (1.0, 1.0)), MappedBall(LpBall(3), SKEW))
+    ),
+    "forty dimensions": SumBall((LpBall(20), LpBall(20, p=math.inf)), (1.0, 4.0)),
+}
+
+
+@pytest.mark.parametrize("check", BATTERY)
+@pytest.mark.parametrize("name", BALLS)
+def test_combined_ball(name: str, check: Check) -> None:
+    check(BALLS[name], np.random.default_rng(30))
+
+
+def same_body(first: Any, second: Any, rng: np.random.Generator) -> None:
+    """Two balls that are one body agree in everything that can be computed of them."""
+    v = rng.normal(size=(100, first.dim))
+    np.testing.assert_allclose(first.gauge(v), second.gauge(v), rtol=1e-12)
+    np.testing.assert_allclose(first.support(v), second.support(v), rtol=1e-12)
+    np.testing.assert_allclose(first.log_volume(), second.log_volume(), rtol=1e-12)
+    np.testing.assert_allclose(first.covariance(), second.covariance(), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(first.bounding_box(), second.bounding_box(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("combined", "plain"),
+    [
+        (ProductBall((LpBall(2, p=math.inf), LpBall(3, p=math.inf))), LpBall(5, p=math.inf)),
+        (SumBall((LpBall(2, p=1), LpBall(1)), (1.0, 2.0)), LpBall(3, 1, weights=(1, 1, 2))),
+        (SumBall((LpBall(1),) * 30, (1.0,) * 30), LpBall(30, p=1)),
+        (ScaledBall(LpBall(3, p=4), 2.0), LpBall(3, p=4, radius=2.0)),
+        (MappedBall(LpBall(3), (1.0, 0.5, 0.1)), LpBall(3, weights=(1, 2, 10))),
+        (MappedBall(LpBall(3), np.diag([1.0, 0.5, 0.1])), LpBall(3, weights=(1, 2, 10))),
+        (ScaledBall(MappedBall(LpBall(3), SKEW), 2.0), MappedBall(LpBall(3, radius=2.0), SKEW)),
+    ],
+    ids=["box", "cross", "cross of 30", "scaled", "diagonal", "diagonal matrix", "skew"],
+)
+def test_one_body_built_in_two_ways(combined: Any, plain: Any) -> None:
+    same_body(combined, plain, np.random.default_rng(31))
+
+
+def test_a_permutation_is_an_index() -> None:
+    ball = ProductBall((LpBall(3, weights=(1, 2, 3)),), ((2, 0, 1),))
+    same_body(ball, LpBall(3, weights=(2, 3, 1)), np.random.default_rng(32))
+
+
+def test_volume_of_a_sum_by_hand() -> None:
+    """Disc and segment under |.|_2 + |.| make two cones, of volume pi / 3 each."""
+    assert SumBall((LpBall(2), LpBall(1)), (1, 1)).log_volume() == pytest.approx(
+        math.log(2 * math.pi / 3), abs=1e-13
+    )
+
+
+@dataclass(frozen=True)
+class Bare:
+    """Somebody else's ball with nothing but the protocol, and an approximate sampler."""
+
+    dim: int = 2
+    exact: bool = False
+
+    def gauge(self, v: Any) -> Any:
+        return np.abs(v).max(axis=-1)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Any:
+        return rng.uniform(-1, 1, (n, self.dim))
+
+
+def combinations_of(ball: NormBall) -> list[Any]:
+    one = LpBall(1)
+    return [
+        ScaledBall(ball, 2.0),
+        MappedBall(ball, (1.0, 2.0)),
+        ProductBall((ball, one)),
+        SumBall((one, ball), (1, 1)),
+    ]
+
+
+def test_combinations_have_what_their_parts_have() -> None:
+    """With all members in the parts there are all; without, the error names the part's class."""
+    members = ("log_volume", "bounding_box", "covariance", "extreme_points")
+    for full, bare in zip(combinations_of(BOX), combinations_of(Bare()), strict=True):
+        assert full.exact
+        assert not bare.exact
+        assert bare.sample(5, np.random.default_rng(0)).shape == (5, bare.dim)
+        for member in members:
+            assert np.isfinite(getattr(full, member)()).all()
+            with pytest.raises(AttributeError, match=f"Bare must have {member}"):
+                getattr(bare, member)()
+        with pytest.raises(AttributeError, match="Bare must have support"):
+            bare.support(np.ones(bare.dim))
+
+
+def test_too_many_corners_are_not_listed() -> None:
+    with pytest.raises(ValueError, match="extreme_points must number at most 65536"):
+        ProductBall((LpBall(1),) * 17).extreme_points()
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda: ScaledBall(BOX, -1.0), "factor must be a finite number > 0"),
+        (lambda: MappedBall(BOX, (1.0, 0.0)), "matrix must be invertible"),
+        (lambda: MappedBall(BOX, np.ones((2, 2))), "matrix must be invertible"),
+        (lambda: MappedBall(BOX, (1.0, math.nan)), "matrix must be invertible"),
+        (lambda: MappedBall(BOX, np.eye(3)), "matrix must have shape"),
+        (lambda: ProductBall(()), "balls must have at least one ball"),
+        (lambda: ProductBall((BOX, BOX), ((0, 1), (2,))), "index must have parts of lengths"),
+        (lambda: ProductBall((BOX, BOX), ((0, 1), (1, 2))), "index must hold each of 0, ..., 3"),
+        (lambda: SumBall((BOX, BOX), (1.0,)), "weights must have one entry for each of 2"),
+        (lambda: SumBall((BOX,), (0.0,)), "weights must be a finite number > 0"),
+        (lambda: ProductBall((BOX,)).gauge([1.0]), "v must have 2 numbers on its last axis"),
+        (lambda: ScaledBall(BOX, 1.0).support([1.0]), "w must have 2 numbers on its last axis"),
+    ],
+)
+def test_wrong_arguments_are_refused(build: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        build()
+
+
+def test_the_map_cannot_be_changed_from_outside() -> None:
+    matrix = np.eye(2)
+    ball = MappedBall(BOX, matrix)
+    matrix[0, 0] = 5.0
+    assert ball.gauge([1.0, 0.0]) == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        ball.matrix[0, 0] = 5.0  # type: ignore[index]

@@ -1,0 +1,341 @@
+"""The random source is ChaCha20 under keys that nobody shares; the lattice is exact."""
+
+import copy
+import math
+import multiprocessing
+import os
+import pickle
+import struct
+import sys
+import threading
+from fractions import Fraction
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from randomgen import ChaCha
+
+from skdp.randomness import Lattice, SystemGenerator, as_generator, is_cryptographic
+
+# Two honest streams agree on 16 bytes by chance once in 2**128 comparisons.
+STREAM = 16
+
+# RFC 8439, section 2.3.2: key 00..1f, block counter 1, nonce 00:00:00:09:00:00:00:4a:00:00:00:00.
+RFC_KEY = bytes(range(32))
+RFC_COUNTER = struct.pack("<I", 1) + bytes.fromhex("000000090000004a00000000")
+RFC_BLOCK = bytes.fromhex(
+    "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
+    "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
+)
+
+
+def chacha_block(key, counter, rounds=20):
+    """One 64-byte block, written from RFC 8439 alone; ``counter`` fills words 12 to 15."""
+    start = struct.unpack("<16I", b"expand 32-byte k" + key + counter)
+    state = list(start)
+
+    def quarter_round(a, b, c, d):
+        for x, y, z, turn in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            state[x] = (state[x] + state[y]) % 2**32
+            mixed = state[z] ^ state[x]
+            state[z] = (mixed << turn | mixed >> (32 - turn)) % 2**32
+
+    for _ in range(rounds // 2):
+        for i in range(4):
+            quarter_round(i, 4 + i, 8 + i, 12 + i)
+        for i in range(4):
+            quarter_round(i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
+    return struct.pack("<16I", *((a + b) % 2**32 for a, b in zip(state, start, strict=True)))
+
+
+def chacha_stream(key, n_blocks, rounds=20):
+    return b"".join(chacha_block(key, i.to_bytes(16, "little"), rounds) for i in range(n_blocks))
+
+
+def key_of(generator):
+    return generator.bit_generator.state["state"]["keysetup"].astype("<u4").tobytes()
+
+
+def some_bytes(generator):
+    return generator.bytes(STREAM)
+
+
+def fresh_bytes(_=None):
+    return as_generator().bytes(STREAM)
+
+
+def all_differ(streams):
+    return len(set(streams)) == len(streams)
+
+
+def test_the_block_function_of_these_tests_is_the_rfcs():
+    assert chacha_block(RFC_KEY, RFC_COUNTER) == RFC_BLOCK
+
+
+def test_randomgen_gives_the_rfc_block():
+    """The counter of randomgen counts 32-bit words, sixteen to a block."""
+    word = int.from_bytes(RFC_COUNTER, "little") * 16
+    bits = ChaCha(key=int.from_bytes(RFC_KEY, "little"), counter=word, rounds=20)
+    assert np.random.Generator(bits).bytes(64) == RFC_BLOCK
+
+
+def test_default_generator_is_chacha20_under_its_own_key():
+    """Its stream is that of the pure-Python ChaCha20, block after block; 12 rounds are caught."""
+    generator = as_generator()
+    key = key_of(generator)
+    stream = generator.bytes(64 * 5)
+    assert stream == chacha_stream(key, 5)
+    assert stream != chacha_stream(key, 5, rounds=12)
+
+
+def test_key_has_256_bits():
+    """Every bit of the key takes both values.
+
+    An honest bit stays constant over 64 keys with probability 2**-63: a false alarm in any of
+    256 bits has probability below 3e-17. A 128-bit key leaves 128 of them constant.
+    """
+    keys = np.array([list(key_of(as_generator())) for _ in range(64)], dtype=np.uint8)
+    bits = np.unpackbits(keys, axis=1)
+    assert bits.shape == (64, 256)
+    assert np.all(bits.any(axis=0) & ~bits.all(axis=0))
+
+
+def test_every_call_has_a_stream_of_its_own():
+    assert all_differ([fresh_bytes() for _ in range(100)])
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))]
+)
+def test_no_copy_shares_the_stream(again):
+    generator = as_generator()
+    twin = again(generator)
+    assert isinstance(twin, SystemGenerator)
+    assert twin.bit_generator is not generator.bit_generator
+    assert some_bytes(twin) != some_bytes(generator)
+
+
+def test_the_pickle_does_not_contain_the_key():
+    generator = as_generator()
+    dumped = pickle.dumps(generator)
+    assert key_of(generator) not in dumped
+    assert len(dumped) < 200
+
+
+def test_spawned_children_have_keys_of_their_own():
+    parent = as_generator()
+    family = [parent, *parent.spawn(3)]
+    assert all_differ([key_of(member) for member in family])
+
+
+def test_threads_never_share():
+    streams = joblib.Parallel(n_jobs=4, prefer="threads")(
+        joblib.delayed(fresh_bytes)() for _ in range(50)
+    )
+    assert all_differ(streams)
+
+
+def test_worker_processes_never_share():
+    """Neither fresh generators in workers nor one generator sent to several tasks."""
+    generator = as_generator()
+    with joblib.Parallel(n_jobs=2) as parallel:
+        fresh = parallel(joblib.delayed(fresh_bytes)() for _ in range(6))
+        sent = parallel(joblib.delayed(some_bytes)(generator) for _ in range(6))
+    assert all_differ([*fresh, *sent, some_bytes(generator)])
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+
+@needs_fork
+def test_forked_workers_never_share():
+    """A generator made before the fork has another stream in each child and in the parent."""
+    global _inherited
+    _inherited = as_generator()
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        asked = [pool.apply_async(_from_inherited) for _ in range(4)]
+        streams = [answer.get(timeout=30) for answer in asked]
+    assert all_differ([*streams, some_bytes(_inherited)])
+
+
+@needs_fork
+def test_fork_rekeys_whoever_holds_the_bit_generator():
+    """Also a plain Generator over the same bits leaves the parent's stream in the child."""
+    generator = as_generator()
+    view = np.random.Generator(generator.bit_generator)
+    in_child = in_forked_child(lambda: generator.bytes(STREAM) + view.bytes(STREAM))
+    streams = [in_child[:STREAM], in_child[STREAM:], some_bytes(generator), some_bytes(view)]
+    assert all_differ(streams)
+
+
+@needs_fork
+def test_fork_while_another_thread_draws_does_not_block_the_child():
+    """A lock held by a thread that does not exist in the child would be held for ever."""
+    generator = as_generator()
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with generator.bit_generator.lock:
+            held.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(30)
+    try:
+        assert len(in_forked_child(lambda: some_bytes(generator))) == STREAM
+    finally:
+        done.set()
+        thread.join()
+
+
+def _from_inherited():
+    return some_bytes(_inherited)
+
+
+def in_forked_child(work):
+    """Run ``work`` in a fork and return its bytes; an alarm ends a child that hangs."""
+    import signal
+
+    end, mouth = os.pipe()
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover
+        try:
+            signal.alarm(10)
+            os.write(mouth, work())
+        finally:
+            os._exit(0)
+    os.close(mouth)
+    with os.fdopen(end, "rb") as reader:
+        answer = reader.read()
+    os.waitpid(pid, 0)
+    return answer
+
+
+def test_seeds_repeat():
+    assert as_generator(3).random() == as_generator(np.int64(3)).random()
+    assert as_generator(3).random() != as_generator(4).random()
+
+
+def test_a_generator_is_returned_as_it_is():
+    generator = np.random.default_rng(0)
+    assert as_generator(generator) is generator
+
+
+def test_a_random_state_lends_its_stream():
+    """Draws through the wrapper move the RandomState on."""
+    state, twin = np.random.RandomState(5), np.random.RandomState(5)
+    as_generator(state).random()
+    twin.random_sample()
+    assert state.random_sample() == twin.random_sample()
+
+
+@pytest.mark.parametrize("wrong", [True, 1.5, "seed", -1, np.random, [1, 2]])
+def test_anything_else_is_refused(wrong):
+    with pytest.raises(ValueError, match="random_state must be"):
+        as_generator(wrong)
+
+
+def test_only_none_is_cryptographic():
+    """A generator handed in may have been copied or shared: no promise rests on it."""
+    assert is_cryptographic(None)
+    for given_state in (0, np.random.default_rng(0), np.random.RandomState(0), as_generator()):
+        assert not is_cryptographic(given_state)
+
+
+spacings = st.integers(-1022, 970).map(lambda k: math.ldexp(1.0, k))
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None)
+@given(finite, spacings)
+def test_rounding_gives_the_nearest_multiple(x, spacing):
+    """Checked in rational arithmetic: a multiple, at most half a spacing away."""
+    rounded = Lattice(spacing).round(x)
+    assert math.isfinite(rounded)
+    assert (Fraction(float(rounded)) / Fraction(spacing)).denominator == 1
+    assert abs(Fraction(float(rounded)) - Fraction(x)) <= Fraction(spacing) / 2
+    assert Lattice(spacing).round(rounded) == rounded
+
+
+@settings(deadline=None)
+@given(st.integers(-60, 60), st.integers(-(2**53), 2**53), st.floats(-0.5, 0.5))
+def test_rounding_near_a_point_gives_that_point(k, steps, offset):
+    """Values of every size against the spacing, which uniform floats would seldom reach."""
+    spacing = math.ldexp(1.0, k)
+    x = (steps + offset) * spacing
+    nearest = round(Fraction(x) / Fraction(spacing))  # ties to even, as IEEE does
+    assert Lattice(spacing).round(x) == float(nearest * Fraction(spacing))
+
+
+def test_no_negative_zero_is_released():
+    """Its sign bit would tell the sign of what was rounded away."""
+    assert not np.any(np.signbit(Lattice(1.0).round([-0.3, -0.0, -0.5, -5e-324])))
+
+
+def test_rounding_keeps_shape_and_non_finite_entries():
+    x = np.array([[np.inf, -np.inf, np.nan], [0.6, 1e308, -1e308]])
+    rounded = Lattice(2.0**-1022).round(x)
+    np.testing.assert_array_equal(rounded, x)
+    assert Lattice(1.0).round(np.zeros((0, 2))).shape == (0, 2)
+
+
+@settings(deadline=None)
+@given(
+    st.integers(-1000, 900),
+    st.lists(st.integers(-(2**52), 2**52), min_size=2, max_size=2),
+)
+def test_multiples_add_exactly(k, steps):
+    spacing = math.ldexp(1.0, k)
+    a, b = (Lattice(spacing).round(step * spacing) for step in steps)
+    assert Fraction(float(a + b)) == Fraction(spacing) * sum(steps)
+
+
+@settings(deadline=None)
+@given(st.floats(2.0**-900, 2.0**900), st.integers(0, 60))
+def test_finer_than_is_the_greatest_power_that_fits(scale, bits):
+    lattice = Lattice.finer_than(scale, bits)
+    bound = Fraction(scale) / 2**bits
+    assert Fraction(lattice.spacing) <= bound < 2 * Fraction(lattice.spacing)
+
+
+def test_default_spacing_is_forty_bits_below_the_scale():
+    assert Lattice.finer_than(1.0).spacing == 2.0**-40
+    assert Lattice.finer_than(math.nextafter(1.0, 0)).spacing == 2.0**-41
+
+
+@settings(deadline=None)
+@given(spacings, st.integers(1, 10**6))
+def test_half_diagonal_is_never_too_small(spacing, dim):
+    """Squared and in rational arithmetic; loose by two units in the last place at most."""
+    half = Fraction(Lattice(spacing).half_diagonal(dim))
+    exact_squared = Fraction(spacing) ** 2 * dim / 4
+    assert half**2 >= exact_squared
+    if spacing > sys.float_info.min * 4:
+        assert half**2 <= exact_squared * (1 + Fraction(1, 2**50))
+
+
+@pytest.mark.parametrize(
+    "wrong", [0.3, 3, 0.0, -1.0, math.inf, math.nan, 2.0**971, 2.0**-1023, "1"]
+)
+def test_a_spacing_that_is_no_fitting_power_of_two_is_refused(wrong):
+    with pytest.raises(ValueError, match="spacing must be"):
+        Lattice(wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [((0.0,), "scale"), ((math.inf,), "scale"), ((1.0, -1), "bits"), ((1e-300, 900), "spacing")],
+)
+def test_a_lattice_finer_than_the_impossible_is_refused(arguments, name):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        Lattice.finer_than(*arguments)
+
+
+def test_lattice_is_a_value():
+    assert Lattice(1) == Lattice(1.0)
+    assert isinstance(Lattice(1).spacing, float)
+    with pytest.raises(AttributeError):
+        Lattice(1.0).spacing = 2.0

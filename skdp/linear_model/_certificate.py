@@ -1,0 +1,192 @@
+r"""A gradient with a proven error bound, whatever order BLAS sums in.
+
+Write u = 2^-53 and gamma_k = k u / (1 - k u). A sum of k products computed in any order, fused
+or not, is off by at most gamma_k times the sum of the products' sizes (Higham, Accuracy and
+Stability of Numerical Algorithms, section 3.1), and by *nothing* if all products are multiples
+of one power of two g and no partial sum reaches 2^53 g. So each factor is split exactly in a
+leading part on a coarse grid and a small rest (Ozaki et al. 2012): leading times leading is
+exact, and gamma_k only ever meets a rest. With 2^A >= |x_i|_2, 2^T >= |theta|_2, 2^C >= c:
+
+1. *Predictor.* x = xh + xl with xh on the grid 2^(A-24), theta = th + tl with th on 2^(T-26).
+   Partial sums of xh'th stay below |xh| |th| < 2^(A+T+3), exact. The rest xl'th + x'tl is at most
+   sqrt(d) 2^(A+T-24) and has relative error gamma_{d+1}; the final sum z adds u |z|:
+       dz_i = u |z_i| + gamma_{d+1} sqrt(d) 2^(A+T-24).
+2. *Slope.* The loss promises 64 units in the last place of c, and between the exact predictor
+   and z the slope moves by at most kappa dz_i, kappa being a bound on the curvature there.
+   Times the weight (one more rounding, of at most u c) this is the error eta_i of v_i.
+3. *Sum over rows.* An error eta_i in each v_i moves sum_i v_i x_i by at most |x_i|_2 eta_i each.
+   Over b <= 4096 rows, v = vh + vl with vh on the grid 2^(C-16): partial sums of xh'vh stay below
+   b 2^(A+C+1) <= 2^53 2^(A-24) 2^(C-16), exact. The rest xl'v + xh'vl is, summed over all rows,
+   at most n 2^(A+C) (sqrt(d) 2^-25 + 2^-16) in norm, with relative error gamma_{b + blocks + 2}.
+4. *Total.* The blocks' exact sums, the rest, the tilt and the two halves of the exact product
+   ridge_j theta_j go through one math.fsum, whose only error is u |gradient_j|.
+
+The bound's own roundings, and rows that exceed the public norm by rounding, are covered by the
+factor SLACK, underflow by TINY. Rounding must be to nearest, the processor's normal state.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from skdp.linear_model._problem import BLOCK_ROWS, Objective, block_rows, euclidean, predictor
+from skdp.linear_model.losses import FloatArray, Loss
+
+UNIT = 2.0**-53
+SLACK = 1 + 2.0**-20
+TINY = 2.0**-900
+LEAST = 2.0**-200  # stands for any smaller |theta|, lest the grids underflow
+SLOPE_ULPS = 64  # promised by every Loss
+
+
+@dataclass(frozen=True)
+class CertifiedGradient:
+    """A computed gradient and a bound on its distance from the exact one."""
+
+    value: FloatArray
+    error: float
+
+    @property
+    def norm(self) -> float:
+        """Upper bound on the norm of the exact gradient."""
+        return (math.hypot(*self.value) + self.error) * SLACK
+
+
+def certified_gradient(
+    objective: Objective, theta: FloatArray, *, local_curvature: bool = False
+) -> CertifiedGradient:
+    """Evaluate grad J(theta) with a proven error bound.
+
+    ``local_curvature`` bounds kappa near each predictor instead of once for all. That takes
+    longer and pays where predictors are huge: there the slope is saturated and has no curvature.
+    """
+    n, d = objective.design.shape
+    c, size = objective.loss.slope_bound, max(euclidean(theta), LEAST)
+    x_grid = _power_above(objective.row_norm) * 2.0**-24
+    v_grid = _power_above(c * SLACK) * 2.0**-16
+    theta_high, theta_low = _split(theta, _power_above(size) * 2.0**-26)
+    rest, sums, error, space = np.zeros(d), [], 0.0, np.empty((2, min(n, block_rows(d)), d))
+    for rows in objective.blocks():
+        x = objective.design[rows]
+        high, low = _split(x, x_grid, space)
+        z = predictor(high, theta_high) + (predictor(low, theta_high) + predictor(x, theta_low))
+        slope = objective.loss.slope(z, objective.target[rows])
+        v = objective.weighted(slope, rows)
+        v_high, v_low = _split(v, v_grid)
+        sums.append(v_high @ high)
+        rest += v @ low + v_low @ high
+        dz = UNIT * np.abs(z) + _rest_of_predictor(d, objective.row_norm * size)
+        moved = _slope_error(objective.loss, slope, dz, local_curvature)
+        error += float(objective.weighted(moved, rows).sum())
+    error = objective.row_norm * (error + n * UNIT * c) + _rest_of_sum(n, d, objective.row_norm * c)
+    return CertifiedGradient(_total(objective, theta, sums, rest), error * SLACK + TINY)
+
+
+def attainable_tolerance(
+    n: int,
+    row_norm: float,
+    dim: int,
+    slope_bound: float,
+    curvature_bound: float,
+    *,
+    reach: float = 100.0,
+    tilt: float = 0.0,
+) -> float:
+    """Return a gradient norm that double precision can reach and certify, from public numbers.
+
+    It is twice the sum of the certificate's own error bound and of what rounding theta itself to
+    double precision does to the gradient.
+
+    Parameters
+    ----------
+    n : int >= 1
+        Number of rows.
+    row_norm : float in (0, inf)
+        Bound on |x_i|_2.
+    dim : int >= 1
+        Number of columns.
+    slope_bound, curvature_bound : float in (0, inf)
+        Bounds on the loss's first and second derivative.
+    reach : float in (0, inf), default=100.0
+        Greatest sum_j |x_ij theta_j| allowed for, and dim^-1/2 times the greatest
+        row_norm |theta|_2: both hold where |theta|_1 <= reach and |x_ij| <= 1, and where
+        row_norm |theta|_2 <= reach.
+    tilt : float in [0, inf), default=0.0
+        Bound on |tilt|_2. It matters only if the tilt is far greater than n times a row.
+
+    Returns
+    -------
+    float
+        A tolerance for :func:`skdp.linear_model._solve.minimise`.
+
+    Examples
+    --------
+    >>> f"{attainable_tolerance(1000, row_norm=2.0, dim=4, slope_bound=1.0, curvature_bound=0.25):.1e}"
+    '8.0e-11'
+    """
+    dz = UNIT * reach + _rest_of_predictor(dim, math.sqrt(dim) * reach)
+    slope = SLOPE_ULPS * math.ulp(slope_bound) + UNIT * slope_bound + curvature_bound * dz
+    certificate = n * row_norm * slope + _rest_of_sum(n, dim, row_norm * slope_bound)
+    # At the minimum |ridge * theta| <= n c |x| + |tilt|, and theta is rounded by u |theta|.
+    moved = n * row_norm * (curvature_bound * reach + slope_bound) + tilt
+    return 2 * (certificate + UNIT * moved) * SLACK + 2 * TINY
+
+
+def _split(
+    a: FloatArray, grid: float, space: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the nearest multiples of ``grid``, a power of two, and what they leave: exact."""
+    high, low = np.empty((2, *a.shape)) if space is None else space[:, : len(a)]
+    # Numbers between 2^52 grid and 2^53 grid are spaced by grid.
+    shift = 1.5 * 2.0**52 * grid
+    np.add(a, shift, out=high)
+    np.subtract(high, shift, out=high)
+    np.subtract(a, high, out=low)
+    return high, low
+
+
+def _power_above(size: float) -> float:
+    """Return the power of two in (size, 2 size]."""
+    return math.ldexp(1.0, math.frexp(size)[1]) if size < math.inf else math.nan
+
+
+def _gamma(k: int) -> float:
+    return k * UNIT / (1 - k * UNIT)
+
+
+def _rest_of_predictor(dim: int, reach: float) -> float:
+    """Return the second term of dz, where reach >= |x| |theta|."""
+    return _gamma(dim + 1) * math.sqrt(dim) * reach * 2.0**-22
+
+
+def _rest_of_sum(n: int, dim: int, size: float) -> float:
+    """Return step 3's error from the rests, where size >= |w phi' x|."""
+    blocks = n // block_rows(dim) + 1
+    return n * 4 * size * _gamma(BLOCK_ROWS + blocks + 2) * (math.sqrt(dim) * 2.0**-25 + 2.0**-16)
+
+
+def _slope_error(loss: Loss, slope: FloatArray, dz: FloatArray, local: bool) -> FloatArray:
+    """Return the slope's own error plus kappa dz."""
+    c = loss.slope_bound
+    own, steepest = SLOPE_ULPS * math.ulp(c), float(loss.curvature_bound(0.0, c))
+    if not local:
+        return own + steepest * dz
+    size, radius = np.abs(slope), own + steepest * dz
+    low = np.clip(size - radius, 0.0, c)
+    return own + loss.curvature_bound(low, np.clip(size + radius, 0.0, c)) * dz
+
+
+def _total(
+    objective: Objective, theta: FloatArray, sums: list[FloatArray], rest: FloatArray
+) -> FloatArray:
+    """Return step 4's sums, each rounded once; not a number where any part is not finite."""
+    parts = np.array([*sums, rest, objective.tilt, objective.ridge * theta])
+    if not np.isfinite(parts).all():
+        return np.full(len(theta), math.nan)
+    pairs = zip(objective.ridge.tolist(), theta.tolist(), strict=True)
+    halves = [float(Fraction(r) * Fraction(t) - Fraction(r * t)) for r, t in pairs]
+    return np.array([math.fsum(column) for column in np.vstack([parts, halves]).T.tolist()])

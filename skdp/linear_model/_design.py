@@ -1,0 +1,225 @@
+"""The design matrix and what is publicly known about its rows.
+
+A row is z = (1, numbers in [-1, 1], one block per column of levels). With an intercept the
+blocks are centred: level k of m + 1 is e_k - c with c = (1, ..., 1) / (m + 1), the first level
+-c. That changes the model's coordinates, not the model, and makes what a block adds to the
+intercept, and to the noise, as small as it can be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.domain import Domain
+from skdp.geometry import (
+    LpBall,
+    MappedBall,
+    NormBall,
+    ProductBall,
+    SimplexBall,
+    SumBall,
+)
+from skdp.geometry.encoded_rows import rows_ball
+from skdp.mechanisms.sensitivity import ROUND_UP
+
+FloatArray = NDArray[np.float64]
+LISTABLE = 4096
+
+
+@dataclass(frozen=True)
+class Group:
+    """Coordinates that one column, or all bounded numbers together, fill in a row.
+
+    Attributes
+    ----------
+    kind : {"intercept", "numbers", "levels", "vector"}
+        A vector is what a ``Domain.l2_ball`` holds.
+    index : tuple of int
+        The coordinates.
+    ball : NormBall
+        Contains the group's part of every row.
+    square : float
+        Greatest |part|_2^2 of a row.
+    """
+
+    kind: str
+    index: tuple[int, ...]
+    ball: NormBall
+    square: float
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return len(self.index)
+
+    @cached_property
+    def variance(self) -> float:
+        """Mean variance of a coordinate under the uniform law on the ball."""
+        return float(np.mean(np.diag(self.ball.covariance())))  # type: ignore[attr-defined]
+
+    def corners(self) -> FloatArray:
+        """Return the parts of rows whose convex hull with its mirror holds all, one per row."""
+        if self.kind == "levels":
+            return np.vstack([self._level_rows(), np.zeros((1, self.size))])
+        return np.asarray(self.ball.extreme_points())  # type: ignore[attr-defined]
+
+    def norm(self, p: float) -> float:
+        """Return the greatest l_p norm of the group's part of a row."""
+        if self.kind == "levels":
+            return float(np.max(np.linalg.norm(self._level_rows(), ord=p, axis=1)))
+        if self.kind == "vector":
+            factor = self.size ** max(0.0, 1 / p - 1 / 2)
+            return float(math.sqrt(self.square) * factor)
+        return float(self.size ** (1 / p))
+
+    def _level_rows(self) -> FloatArray:
+        if isinstance(self.ball, SimplexBall):
+            return np.vstack([np.eye(self.size), np.zeros(self.size)]) - 1 / (self.size + 1)
+        return np.eye(self.size)
+
+
+@dataclass(frozen=True)
+class Design:
+    """The public side of a design matrix: its layout and where its rows can lie.
+
+    Parameters
+    ----------
+    domain : Domain
+    intercept : bool
+        Whether a column of ones comes first.
+    """
+
+    domain: Domain
+    intercept: bool
+
+    @property
+    def dim(self) -> int:
+        """Number of columns of the matrix."""
+        return self.domain.n_encoded + self.intercept
+
+    @cached_property
+    def blocks(self) -> tuple[slice, ...]:
+        """Where the indicator columns of each column of levels are, empty ones left out."""
+        shift = int(self.intercept)
+        found = [slice(b.start + shift, b.stop + shift) for b in self.domain.blocks]
+        return tuple(b for b in found if b.stop > b.start)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of coordinates; every coordinate is in exactly one."""
+        groups = []
+        if self.intercept:
+            groups.append(Group("intercept", (0,), LpBall(1), 1.0))
+        if self.domain.is_ball:
+            groups.append(self._vector_group())
+        elif self.domain.n_numbers:
+            places = tuple(int(j) + self.intercept for j in self.domain.number_index)
+            ball = LpBall(len(places), p=math.inf)
+            groups.append(Group("numbers", places, ball, float(len(places))))
+        return (*groups, *map(self._level_group, self.blocks))
+
+    def _vector_group(self) -> Group:
+        d, radius = self.domain.n_encoded, float(self.domain.radius or 0.0)
+        places = tuple(range(int(self.intercept), d + int(self.intercept)))
+        return Group("vector", places, LpBall(d, p=2.0, radius=radius), radius**2)
+
+    def _level_group(self, block: slice) -> Group:
+        m = block.stop - block.start
+        places = tuple(range(block.start, block.stop))
+        if self.intercept:
+            return Group("levels", places, SimplexBall(m), m / (m + 1))
+        return Group("levels", places, LpBall(m, p=1.0), 1.0)
+
+    @property
+    def row_norm(self) -> float:
+        """Greatest Euclidean norm of a row."""
+        return math.sqrt(sum(group.square for group in self.groups)) * ROUND_UP
+
+    def matrix(self, X: Any, n: int) -> FloatArray:
+        """Return the (n, dim) matrix of a table with n rows; every row is in the domain."""
+        z = np.empty((n, self.dim))
+        if self.intercept:
+            z[:, 0] = 1.0
+        self.domain.encode(X, out=z[:, int(self.intercept) :])
+        if self.intercept:
+            for block in self.blocks:
+                z[:, block] -= 1 / (block.stop - block.start + 1)
+        return z
+
+    def coefficients(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        """Return coefficients and intercept of the encoded (uncentred) columns."""
+        if not self.intercept:
+            return theta, 0.0
+        shift = sum(float(theta[b].sum()) / (b.stop - b.start + 1) for b in self.blocks)
+        return theta[1:], float(theta[0]) - shift
+
+    def hull(self) -> NormBall:
+        """Return the hull of all rows and their mirror images: the least ball that holds them."""
+        ball = rows_ball(self.domain, self.intercept)
+        if not (self.intercept and self.blocks):
+            return ball
+        shear = np.eye(self.dim)
+        for block in self.blocks:
+            shear[block, 0] = -1 / (block.stop - block.start + 1)
+        return MappedBall(ball, shear)
+
+    def clustered(self, clusters: Sequence[Sequence[int]], weights: Sequence[float]) -> NormBall:
+        """Return {v : sum_c w_c max_{g in c} |v_g| <= 1}: it holds every row if the w_c sum to 1.
+
+        ``clusters`` lists groups by their position in ``groups``.
+        """
+        parts = [self._product(cluster) for cluster in clusters]
+        index = tuple(self._places(cluster) for cluster in clusters)
+        if len(parts) == 1:
+            return ProductBall((parts[0],), index)
+        return SumBall(tuple(parts), tuple(weights), index)
+
+    def _product(self, cluster: Sequence[int]) -> NormBall:
+        balls = tuple(self.groups[g].ball for g in cluster)
+        return balls[0] if len(balls) == 1 else ProductBall(balls)
+
+    def _places(self, cluster: Sequence[int]) -> tuple[int, ...]:
+        return tuple(i for g in cluster for i in self.groups[g].index)
+
+    def radius_in(self, ball: NormBall) -> float:
+        """Return an upper bound on the gauge of any row in a ball's norm.
+
+        Exact for plain l_p balls and for domains with few corners; otherwise the triangle
+        inequality over the groups.
+        """
+        if isinstance(ball, LpBall) and ball.weights is None:
+            norms = np.array([group.norm(ball.p) for group in self.groups])
+            return float(np.linalg.norm(norms, ord=ball.p)) / ball.radius * ROUND_UP
+        corners = self._corners()
+        if corners is not None:
+            return float(np.max(ball.gauge(corners))) * ROUND_UP
+        return sum(self._part_radius(group, ball) for group in self.groups) * ROUND_UP
+
+    def _corners(self) -> FloatArray | None:
+        """Return every corner of the rows' domain, or None where there are too many."""
+        try:
+            parts = [group.corners() for group in self.groups]
+        except ValueError:
+            return None
+        if math.prod(len(part) for part in parts) > LISTABLE:
+            return None
+        grids = np.meshgrid(*(np.arange(len(part)) for part in parts), indexing="ij")
+        corners = np.empty((grids[0].size, self.dim))
+        for group, part, grid in zip(self.groups, parts, grids, strict=True):
+            corners[:, list(group.index)] = part[grid.ravel()]
+        return corners
+
+    def _part_radius(self, group: Group, ball: NormBall) -> float:
+        box = group.ball.bounding_box()  # type: ignore[attr-defined]
+        rows = group.corners() if group.kind == "levels" else np.diag(box)
+        embedded = np.zeros((len(rows), self.dim))
+        embedded[:, list(group.index)] = rows
+        gauges = ball.gauge(embedded)
+        return float(np.max(gauges) if group.kind == "levels" else np.sum(gauges))

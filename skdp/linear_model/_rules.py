@@ -1,0 +1,349 @@
+"""The automatic choices: ball, q, ridge and loss, from public things alone.
+
+A rule may look at the number of records (where it is public), epsilon, the neighbouring relation
+and the design's public side, and at nothing else. It weighs the candidates by the excess risk
+that they would have on a reference population, a convention of this module:
+
+- a number of [-1, 1] has the variance ``SPREAD`` (1/3 would be uniform on the whole range; real
+  columns use less of theirs);
+- coefficients are independent, with variances such that every number adds ``signal`` to the
+  variance of the linear predictor, and the levels of a column ``level_signal``;
+- all levels of a column are equally frequent.
+
+With H the curvature of the loss summed over the records, J the variance of its gradient, C the
+variance of the privacy noise, P the variance of a coefficient, and a ridge r, the estimate of a
+coefficient t is (H t + noise) / (H + r), with mean squared error (C + J + r^2 P) / (H + r)^2;
+times the second moment of its column and summed, that is the error of the linear predictor.
+None of this is part of the privacy proof, which holds for every choice made before the data is
+seen; it only decides how good the model is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from skdp.geometry import NormBall
+from skdp.linear_model._design import Design, Group
+from skdp.linear_model.losses import Loss
+from skdp.linear_model.objective import shift_share
+
+FloatArray = NDArray[np.float64]
+
+SPREAD = 0.1
+Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
+# Weights cut the leverage of rows whose squared numbers sum to more than this share of what
+# they may.
+FILLED = 0.45
+# Below this many records per dimension and unit of epsilon, data are scarce.
+SCARCE = 36.0
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the rules take for granted about the coefficients; see the module's text.
+
+    Attributes
+    ----------
+    signal, level_signal : float
+        What a number, and the levels of a column, add to the predictor's variance.
+    intercept : float
+        Prior variance of the intercept.
+    least_ridge : bool
+        Whether the ridge leaves the noise alone: it is the least that privacy and sampling
+        errors ask for.
+    """
+
+    signal: float
+    level_signal: float
+    intercept: float
+    least_ridge: bool = False
+
+    def tables(self, design: Design) -> Population:
+        """Return second moments and prior variances of the design's groups."""
+        rows = np.array([self._row(group) for group in design.groups])
+        return Population(*rows.T)
+
+    def _row(self, group: Group) -> tuple[float, float, float, float]:
+        """Return moment, prior, size and square of one group."""
+        if group.kind == "intercept":
+            return 1.0, self.intercept, 1.0, 1.0
+        if group.kind == "levels":
+            return 1 / (group.size + 1), self.level_signal, group.size, group.square
+        # A vector of norm R has the spread of numbers whose squares sum to R^2.
+        moment = SPREAD * group.square / group.size
+        return moment, self.signal / SPREAD, group.size, FILLED * group.square
+
+
+@dataclass(frozen=True)
+class Population:
+    """Reference moments of the groups; every attribute is an array of shape (groups,).
+
+    Attributes
+    ----------
+    moment, prior : ndarray
+        Second moment of a coordinate, variance of its coefficient.
+    size : ndarray
+    square : ndarray
+        What a group may add to the squared length of a row of full weight.
+    """
+
+    moment: FloatArray
+    prior: FloatArray
+    size: FloatArray
+    square: FloatArray
+
+    @cached_property
+    def shape(self) -> FloatArray:
+        """Return relative ridges, (groups,), that trade bias against leverage.
+
+        They minimise sum_g size r_g^2 P / H, the bias of small ridges, at a given leverage
+        sum_g square / r_g.
+        """
+        bias = self.size * self.prior / self.moment
+        return np.asarray(np.cbrt(self.square / bias))
+
+    def risk(
+        self, ridge: FloatArray, noise: FloatArray, curvature: float, score: float
+    ) -> FloatArray:
+        """Return the mean squared error of the linear predictor.
+
+        ``ridge`` and ``noise`` are (..., groups); ``curvature`` and ``score`` are sums over
+        the records.
+        """
+        h, j = curvature * self.moment, score * self.moment
+        error = (noise + j + ridge * ridge * self.prior) / (h + ridge) ** 2
+        return np.asarray((self.size * self.moment * error).sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a rule chose: a loss, q, the ridge of every coordinate, and a ball."""
+
+    loss: Loss
+    q: float
+    ridge: FloatArray
+    ball: NormBall
+
+
+@dataclass(frozen=True)
+class Task:
+    """The public facts a rule may look at.
+
+    ``n`` is the number of records where it is public and a public guess otherwise.
+    """
+
+    design: Design
+    n: float
+    epsilon: float
+    neighbors: str
+    reference: Reference
+
+    @property
+    def weight(self) -> float:
+        """Records per dimension, times epsilon: how much the data can say."""
+        return self.n * self.epsilon / self.design.dim
+
+    @property
+    def shift(self) -> float:
+        """How many records' worth of slope a change of one record moves."""
+        return 2.0 if self.neighbors == "replace_one" else 1.0
+
+
+def choose(
+    task: Task,
+    losses: Sequence[Loss],
+    moments: Callable[[Loss], tuple[float, float]],
+    *,
+    q: float | None = None,
+    ball: NormBall | None = None,
+) -> Choice:
+    """Return the candidate of least reference risk.
+
+    Parameters
+    ----------
+    task : Task
+    losses : sequence of Loss
+        Candidates.
+    moments : callable
+        From a loss to its mean curvature and mean squared slope in the reference population.
+    q, ball : float, NormBall or None
+        What the user fixed.
+    """
+    grid = Q_GRID if q is None else np.array([q])
+    if ball is not None:
+        return _best(task, losses, moments, grid, ball, _noise_of(task.design, ball))
+    importance = 1 / task.reference.tables(task.design).moment
+    choice = None
+    for _ in range(2):
+        ball, noise = cluster(task.design, importance)
+        choice = _best(task, losses, moments, grid, ball, noise)
+        # A group's noise counts for less where its ridge holds it down.
+        importance = _importance(task, choice, moments)
+    assert choice is not None
+    return choice
+
+
+def _noise_of(design: Design, ball: NormBall) -> FloatArray:
+    """Return the variance of each group's noise at unit scale, times B^2: (groups,)."""
+    d, radius = ball.dim, design.radius_in(ball)
+    try:
+        diagonal = np.diag(ball.covariance())  # type: ignore[attr-defined]
+    except AttributeError:
+        diagonal = np.var(ball.sample(2048, np.random.default_rng(0)), axis=0)
+    per_group = [np.mean(diagonal[list(g.index)]) for g in design.groups]
+    return (d + 1) * (d + 2) * radius**2 * np.array(per_group)
+
+
+def _best(
+    task: Task,
+    losses: Sequence[Loss],
+    moments: Callable[[Loss], tuple[float, float]],
+    grid: FloatArray,
+    ball: NormBall,
+    unit_noise: FloatArray,
+) -> Choice:
+    best, least = None, np.inf
+    people = task.reference.tables(task.design)
+    for loss in losses:
+        curvature, score = (task.n * moment for moment in moments(loss))
+        slope = task.shift * loss.slope_bound / (task.epsilon * grid)
+        noise = unit_noise * slope[:, None] ** 2
+        leverage = rough_leverage(loss, grid, task.epsilon, task.neighbors)
+        per_ridge = 1 / (curvature * people.moment * people.prior)
+        # What sampling errors alone ask for, and what the noise asks for on top of it.
+        floor = score * people.moment * per_ridge
+        ridge = _ridges(task, people, floor + noise * per_ridge, floor, leverage)
+        risk = people.risk(ridge, noise, curvature, score)
+        at = int(np.argmin(risk))
+        if risk[at] < least:
+            least = float(risk[at])
+            best = Choice(loss, float(grid[at]), _spread(task.design, ridge[at]), ball)
+    assert best is not None
+    return best
+
+
+def _ridges(
+    task: Task, people: Population, wanted: FloatArray, floor: FloatArray, leverage: FloatArray
+) -> FloatArray:
+    """Return the ridge of each group for each q, (q, groups): the best, or the least allowed."""
+    if not task.reference.least_ridge:
+        return _raise_to(wanted, people.shape, people.square, leverage)
+    # The fewer the records, the more the ridge should fall on the intercept, which can bear it.
+    share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
+    shape = np.array([share if g.kind == "intercept" else 1.0 for g in task.design.groups])
+    return _raise_to(np.broadcast_to(floor, wanted.shape), shape, people.square, leverage)
+
+
+def _raise_to(
+    wanted: FloatArray, shape: FloatArray, square: FloatArray, leverage: FloatArray
+) -> FloatArray:
+    """Return max(t shape, wanted) with the least t >= 0 that keeps the leverage."""
+    high = np.sum(square / shape) / leverage
+    low = np.zeros_like(high)
+    for _ in range(50):
+        t = (low + high) / 2
+        kept = np.sum(square / np.maximum(t[:, None] * shape, wanted), axis=1) <= leverage
+        low, high = np.where(kept, low, t), np.where(kept, t, high)
+    return np.maximum(high[:, None] * shape, wanted)
+
+
+def _spread(design: Design, per_group: FloatArray) -> FloatArray:
+    out = np.empty(design.dim)
+    for group, value in zip(design.groups, per_group, strict=True):
+        out[list(group.index)] = value
+    return out
+
+
+def _importance(
+    task: Task, choice: Choice, moments: Callable[[Loss], tuple[float, float]]
+) -> FloatArray:
+    people = task.reference.tables(task.design)
+    h = task.n * moments(choice.loss)[0] * people.moment
+    ridge = np.array([choice.ridge[g.index[0]] for g in task.design.groups])
+    return np.asarray(people.moment / (h + ridge) ** 2)
+
+
+def cluster(design: Design, importance: FloatArray) -> tuple[NormBall, FloatArray]:
+    """Return a ball of least weighted noise, and the noise of each group: (groups,).
+
+    Within a cluster of groups the gauge is the greatest of theirs, across clusters a weighted
+    sum. A cluster of dimension m then has noise (m+1)(m+2) Var(U) / w^2, so that with
+    A_c = (m+1)(m+2) sum_g size importance Var(U_g) the best weights are proportional to the cube
+    roots of A_c, and the whole noise is (sum_c A_c^(1/3))^3. Clusters are merged, two at a time,
+    as long as that falls.
+
+    Parameters
+    ----------
+    importance : ndarray of shape (groups,)
+        What a unit of noise variance in a coordinate of the group costs.
+    """
+    groups = design.groups
+    size = np.array([g.size for g in groups], dtype=float)
+    cost = size * importance * np.array([g.variance for g in groups])
+    members = [[g] for g in range(len(groups))]
+    while len(members) > 1:
+        root = _root(size, cost)
+        change = _root(size + size[:, None], cost + cost[:, None]) - root - root[:, None]
+        np.fill_diagonal(change, np.inf)
+        i, j = np.unravel_index(np.argmin(change), change.shape)
+        if change[i, j] >= 0:
+            break
+        members[i], size[i], cost[i] = members[i] + members[j], size[i] + size[j], cost[i] + cost[j]
+        members.pop(j)
+        size, cost = np.delete(size, j), np.delete(cost, j)
+    weights = _root(size, cost) / np.sum(_root(size, cost))
+    noise = np.empty(len(groups))
+    for part, m, w in zip(members, size, weights, strict=True):
+        for g in part:
+            noise[g] = (m + 1) * (m + 2) * groups[g].variance / w**2
+    return design.clustered(members, list(weights)), noise
+
+
+def _root(size: FloatArray, cost: FloatArray) -> FloatArray:
+    return np.asarray(np.cbrt((size + 1) * (size + 2) * cost))
+
+
+def rough_leverage(loss: Loss, q: FloatArray, epsilon: float, neighbors: str) -> FloatArray:
+    """Return the greatest leverage for each q to within some percent; for planning only."""
+    slope = 1 - np.geomspace(1.0, 1e-6, 300)
+    curvature = loss.curvature_bound(loss.slope_bound * slope, loss.slope_bound * slope)
+    exponent = epsilon * (1 - q[:, None] * shift_share(slope, neighbors))
+    needed = curvature / np.expm1(np.minimum(exponent, 700.0))
+    return np.asarray(1 / np.max(needed, axis=1))
+
+
+@lru_cache(maxsize=256)
+def logistic_moments(loss: Loss, spread: float = 1.5) -> tuple[float, float]:
+    """Return mean curvature and squared slope for predictors of standard deviation ``spread``."""
+    z = np.linspace(-6, 6, 241) * spread
+    weight = np.exp(-0.5 * (z / spread) ** 2)
+    p = expit(z)
+    ones, zeros = np.ones_like(z), np.zeros_like(z)
+    curvature = p * loss.curvature(z, ones) + (1 - p) * loss.curvature(z, zeros)
+    score = p * loss.slope(z, ones) ** 2 + (1 - p) * loss.slope(z, zeros) ** 2
+    return float(np.average(curvature, weights=weight)), float(np.average(score, weights=weight))
+
+
+@lru_cache(maxsize=256)
+def residual_moments(loss: Loss, spread: float = 0.2) -> tuple[float, float]:
+    """Return mean curvature and squared slope for residuals of standard deviation ``spread``."""
+    r = np.linspace(-6, 6, 481) * spread
+    weight = np.exp(-0.5 * (r / spread) ** 2)
+    zeros = np.zeros_like(r)
+    curvature, score = loss.curvature(r, zeros), loss.slope(r, zeros) ** 2
+    return float(np.average(curvature, weights=weight)), float(np.average(score, weights=weight))
+
+
+def guessed_size(task: Task) -> Task:
+    """Return the task with a size that makes a fit neither hopeless nor easy.
+
+    For a private number of records of which nothing at all is known: 100 records per dimension
+    and unit of 1 / epsilon.
+    """
+    return replace(task, n=100 * task.design.dim * max(1.0, 1 / task.epsilon))

@@ -1,0 +1,115 @@
+"""Looking at X and y: public facts raise, private ones stay private.
+
+scikit-learn's own validators quote the array in their messages, so that these checks are made
+here and name nothing but shapes of columns, declared labels and rules.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from skdp._checks import fail
+from skdp.privacy import PrivacyLeakWarning
+
+# Records beyond this are not counted on when the solver's tolerance is set.
+MOST_RECORDS = 2**31
+
+
+def check_table(estimator: Any, X: Any, *, reset: bool) -> int:
+    """Check the shape and the column names of ``X``; return its number of rows."""
+    if sparse.issparse(X):
+        raise TypeError("X must be dense: sparse input is not supported. Use X.toarray().")
+    # As objects: nothing is converted, and nothing can be quoted in an error of numpy's.
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X, dtype=object).shape
+    if len(shape) != 2:
+        remedy = "Reshape your data: one row for each record, X.reshape(-1, 1) for one column."
+        raise fail("X", "have two dimensions", len(shape), remedy)
+    if shape[0] == 0:
+        raise ValueError("X must have records: found 0 sample(s) while a minimum of 1 is required.")
+    if shape[1] == 0:
+        raise ValueError(
+            "X must have columns: found 0 feature(s) (shape=(, 0)) while a minimum of 1 is"
+            " required."
+        )
+    if shape[0] > MOST_RECORDS:
+        raise fail("X", f"have at most {MOST_RECORDS} records")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError("Complex data not supported: X must hold real numbers and levels.")
+    validate_data(estimator, X, skip_check_array=True, reset=reset)
+    return int(shape[0])
+
+
+def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
+    """Return ``y`` as an array of shape (n,)."""
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    if sparse.issparse(y):
+        raise TypeError("y must be dense: sparse input is not supported. Use y.toarray().")
+    out = np.asarray(y)
+    if out.ndim == 2 and out.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        text = "A column-vector y was passed when a 1d array was expected. Use y.ravel()."
+        warnings.warn(text, DataConversionWarning, stacklevel=4)
+        out = out[:, 0]
+    if out.ndim != 1:
+        raise fail("y", "be a 1d array", out.ndim, "y should be a 1d array: one target per row.")
+    if len(out) != n:
+        raise fail("y", "have as many entries as X has rows")
+    if np.iscomplexobj(out):
+        raise ValueError("Complex data not supported: y must hold real numbers or labels.")
+    return out
+
+
+def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the sorted public labels and, for every entry of ``y``, which of them it is."""
+    if declared is None:
+        labels, found = _inferred(y)
+    else:
+        labels = _sorted_labels(declared)
+        found = _places(y, labels)
+    if len(labels) < 2:
+        remedy = "Declare all labels: classes=[...], or target=[...] in the Domain."
+        raise fail("classes", "hold at least two labels; one class cannot be fitted", None, remedy)
+    return labels, found
+
+
+def _sorted_labels(declared: Any) -> NDArray[Any]:
+    labels = np.unique(np.asarray(declared))
+    if labels.ndim != 1 or len(labels) != len(declared):
+        raise fail("classes", "be a list of distinct labels of one type", declared)
+    return labels
+
+
+def _inferred(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError("y must not contain NaN or inf. Drop those records by a public rule.")
+    check_classification_targets(y)
+    text = (
+        "The labels were read off y, which no guarantee covers. Declare them:"
+        " classes=[...], or target=[...] in the Domain."
+    )
+    warnings.warn(text, PrivacyLeakWarning, stacklevel=5)
+    labels, found = np.unique(y, return_inverse=True)
+    return labels, found
+
+
+def _places(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Return positions in ``labels``; an undeclared label raises, without being named."""
+    try:
+        found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
+        known = bool(np.all(labels[found] == y))
+    except TypeError:
+        known = False
+    if not known:
+        remedy = f"Declared are {labels.tolist()}. Map or drop other labels by a public rule."
+        raise fail("y", "hold declared labels only", None, remedy)
+    return np.asarray(found)

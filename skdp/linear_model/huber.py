@@ -1,0 +1,162 @@
+"""Private robust regression by objective perturbation."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from skdp._checks import check_positive, fail
+from skdp.domain import Domain
+from skdp.linear_model._base import PrivateLinearModel, _is_auto, refuse
+from skdp.linear_model._rules import Reference, residual_moments
+from skdp.linear_model._validate import check_target
+from skdp.linear_model.losses import PseudoHuber
+
+# The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most
+# SMALL, then growing with a power of it to the whole range, where the loss is least squares.
+LEAST, SMALL, POWER, GREATEST = 0.12, 15.0, 0.3, 2.0
+
+
+class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
+    """Robust linear regression under epsilon-differential privacy.
+
+    The pseudo-Huber loss has a bounded slope, so that one record moves the objective's gradient
+    by a bounded amount and the noise lives in as many dimensions as the model has
+    coefficients. Statement and proof: ``docs/proofs/objective_perturbation.md``, Theorems 1
+    to 3. All bounds come from the public ``domain``; predictions are clipped to the target's.
+
+    Parameters
+    ----------
+    epsilon, delta, neighbors, n_public, domain, mechanism, fit_intercept
+        As in :class:`DPLogisticRegression`. The domain declares the target's bounds,
+        ``target=(lower, upper)``; without a domain the target is clipped to [-1, 1].
+    random_state, ledger, q, regularization
+        As in :class:`DPLogisticRegression`.
+    loss : "pseudo_huber" or Loss, default="pseudo_huber"
+        A Loss works on targets scaled to [-1, 1].
+    threshold : float > 0 or "auto", default="auto", units of the target
+        The residual at which the loss turns from quadratic to linear. "auto" takes a part of the
+        target's range that grows with the number of records, epsilon, and falling dimension.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
+    intercept_ : float, units of the target
+    threshold_ : float, units of the target
+        Not with a Loss of the user's own.
+    n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
+        As in :class:`DPLogisticRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPHuberRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, size=(5000, 2))
+    >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=5000)
+    >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
+    >>> model = DPHuberRegressor(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _reference = Reference(signal=0.01, level_signal=0.01, intercept=0.2, least_ridge=True)
+    # Nearly all of epsilon for the gradient: a bounded residual leaves the curvature enough.
+    _usual_q = 0.97
+    _moments = staticmethod(residual_moments)
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=0.0,
+        neighbors="replace_one",
+        n_public=None,
+        domain=None,
+        mechanism="auto",
+        fit_intercept=True,
+        random_state=None,
+        ledger=None,
+        q="auto",
+        regularization="auto",
+        loss="pseudo_huber",
+        threshold="auto",
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbors = neighbors
+        self.n_public = n_public
+        self.domain = domain
+        self.mechanism = mechanism
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.ledger = ledger
+        self.q = q
+        self.regularization = regularization
+        self.loss = loss
+        self.threshold = threshold
+
+    def fit(self, X, y, **unsupported):
+        """Fit the model, once, for ``epsilon``.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+        y : array-like of shape (n,), units of the target
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If the ledger has less than epsilon left; nothing was drawn or spent.
+        ValueError
+            If parameters, columns or the target break a rule. The note of every error says
+            whether the budget was spent.
+        """
+        refuse(unsupported)
+        return self._fit(X, y, self._losses)
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if not _is_auto(self.threshold):
+            check_positive("threshold", self.threshold, 'Or give "auto".')
+
+    def _public_domain(self, n_columns):
+        domain = super()._public_domain(n_columns)
+        if self.domain is None:
+            return Domain.unit_box(n_columns, target=(-1.0, 1.0))
+        if domain.target_bounds is None:
+            raise fail("domain", "declare the target's bounds", None, "Give target=(lower, upper).")
+        return domain
+
+    def _losses(self, task):
+        if self.loss != "pseudo_huber":
+            if isinstance(self.loss, str):
+                raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
+            return (self.loss,)
+        lower, upper = task.design.domain.target_bounds
+        half_range = upper / 2 - lower / 2
+        if _is_auto(self.threshold):
+            threshold = min(GREATEST, LEAST * max(1.0, task.weight / SMALL) ** POWER)
+        else:
+            threshold = float(self.threshold) / half_range
+        self.threshold_ = threshold * half_range
+        return (PseudoHuber(threshold),)
+
+    def _targets(self, y, n):
+        domain = self._public_domain(self.n_features_in_)
+        return [domain.encode_target(check_target(self, y, n))]
+
+    def _set_coefficients(self, theta, plan):
+        coef, intercept = self._decode(theta)
+        domain = self._design.domain
+        coef, intercept = domain.decode_coef(coef, intercept, regression=True)
+        self.coef_, self.intercept_ = coef[0], float(intercept[0])
+
+    def predict(self, X):
+        """Return predictions in the target's units, clipped to its bounds, (n,)."""
+        scaled = np.clip(self._predictor(X)[:, 0], -1.0, 1.0)
+        return self._design.domain.decode_target(scaled)

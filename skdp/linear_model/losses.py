@@ -1,0 +1,228 @@
+"""Losses for objective perturbation: convex, of bounded slope, flat where they are steep.
+
+A loss is a function phi(z, y) of one record's linear predictor z = theta'x and target y. What
+the privacy proof (docs/proofs/objective_perturbation.md) asks of it, and all it asks, is
+
+1. convexity and two bounded derivatives in z, the second one piecewise continuous;
+2. ``slope_bound`` c with |phi'| <= c;
+3. ``curvature_bound(low, high)``: an upper bound on phi'' wherever low <= |phi'| <= high.
+
+A new loss is one small class with these members; :class:`PseudoHuber` is the shortest example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from skdp._checks import check_interval, check_positive
+
+FloatArray = NDArray[np.float64]
+
+
+class Loss(Protocol):
+    """A convex loss phi(z, y); every method takes arrays of one shape and returns that shape."""
+
+    @property
+    def slope_bound(self) -> float:
+        """Return c, the least known bound on |phi'|."""
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return phi(z, y)."""
+
+    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return phi'(z, y), with an error below 64 units in the last place of c."""
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return phi''(z, y)."""
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return a bound on phi'' where low <= |phi'| <= high, for 0 <= low <= high <= c."""
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """The negative log-likelihood of a 0/1 target, log(1 + e^z) - y z.
+
+    With s = |phi'| the curvature is exactly s (1 - s), so c = 1 and the steepest records have
+    none.
+
+    >>> float(Logistic().curvature_bound(0.9, 1.0).round(12))
+    0.09
+    """
+
+    @property
+    def slope_bound(self) -> float:
+        """The slope is p - y, between -1 and 1."""
+        return 1.0
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return log(1 + e^z) - y z."""
+        return np.asarray(np.logaddexp(0.0, z) - y * z)
+
+    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return p - y."""
+        return np.asarray(expit(z) - y)
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return p (1 - p)."""
+        p = expit(z)
+        return np.asarray(p * (1 - p))
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return max s (1 - s): the parabola at the point of [low, high] nearest to 1/2."""
+        s = np.clip(0.5, low, high)
+        return np.asarray(s * (1 - s))
+
+
+@dataclass(frozen=True)
+class SharpLogistic:
+    r"""A loss whose minimiser in expectation is the logistic model, with more curvature.
+
+    For y = 0 the slope is
+
+        s(z) = h(z) for z >= 0,   s(z) = e^z h(-z) for z < 0,   h(a) = 1 - (1 - m) e^{-k a},
+
+    and for y = 1 it is -s(-z). Since s(z) / s(-z) = e^z, its mean is zero where
+    P(y = 1) = 1 / (1 + e^{-z}): the score of the logistic likelihood, times a weight
+    s(z) / expit(z) between 1 and 2 m. At equal slope bound the data count for up to 2 m times
+    as much against noise and ridge, at the price of a slightly larger sampling error.
+    With k = m / (2 (1 - m)) the slope has a continuous derivative; it is increasing, since
+    h' <= h / 2 < h, so the loss is convex.
+
+    Parameters
+    ----------
+    middle : float in [0.5, 1)
+        m, the slope at z = 0; that of the logistic loss is 1/2.
+
+    Examples
+    --------
+    >>> sharp = SharpLogistic(0.75)
+    >>> float(sharp.slope(np.array(0.0), np.array(0.0)))
+    0.75
+    >>> float(sharp.curvature_bound(0.9, 1.0).round(12))
+    0.15
+    """
+
+    middle: float = 0.75
+
+    def __post_init__(self) -> None:
+        check_interval("middle", self.middle, 0.5, 1.0, closed="left")
+
+    @property
+    def rate(self) -> float:
+        """The rate k at which the slope approaches its bound."""
+        return self.middle / (2 * (1 - self.middle))
+
+    @property
+    def slope_bound(self) -> float:
+        """The slope is below 1 and comes as near as one likes."""
+        return 1.0
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the integral of the slope, from where it vanishes."""
+        t = _towards_mistake(z, y)
+        m, k, a = self.middle, self.rate, np.abs(t)
+        e, f = np.exp(-a), np.exp(-k * a)
+        at_zero = 1 - (1 - m) / (1 + k)
+        right = at_zero + a - (1 - m) / k * (1 - f)
+        return np.where(t < 0, e - (1 - m) / (1 + k) * e * f, right)
+
+    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return s(z) for y = 0 and -s(-z) for y = 1."""
+        t = _towards_mistake(z, y)
+        a = np.abs(t)
+        s = 1 - (1 - self.middle) * np.exp(-self.rate * a)
+        s *= np.where(t < 0, np.exp(-a), 1.0)
+        return np.asarray((1 - 2 * y) * s)
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return s'(z) for y = 0 and s'(-z) for y = 1."""
+        t = _towards_mistake(z, y)
+        m, k, a = self.middle, self.rate, np.abs(t)
+        f = (1 - m) * np.exp(-k * a)
+        return np.where(t < 0, np.exp(-a) * (1 - (1 + k) * f), k * f)
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return the greatest curvature: it rises with the slope to one peak and then falls."""
+        low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+        peak_slope, peak = self._peak
+        rising = np.where(high < peak_slope, self._curvature_at(high), peak)
+        return np.where(low > peak_slope, self._curvature_at(low), rising)
+
+    @cached_property
+    def _peak(self) -> tuple[float, float]:
+        m, k = self.middle, self.rate
+        # On z < 0, with u = e^z: s = u (1 - (1-m) u^k) and s' = u (1 - (1-m)(1+k) u^k).
+        u = min(1.0, ((1 - m) * (1 + k) ** 2) ** (-1 / k))
+        return u * (1 - (1 - m) * u**k), u * (1 - (1 - m) * (1 + k) * u**k)
+
+    def _curvature_at(self, s: FloatArray) -> FloatArray:
+        """Return the curvature where the slope is s, a hair above the exact value."""
+        m, k = self.middle, self.rate
+        lower, upper = np.zeros_like(s), np.ones_like(s)
+        for _ in range(60):
+            u = (lower + upper) / 2
+            below = u * (1 - (1 - m) * u**k) < s
+            lower, upper = np.where(below, u, lower), np.where(below, upper, u)
+        left = upper * (1 - (1 - m) * (1 + k) * upper**k)
+        return np.where(s < m, left, k * (1 - s)) * (1 + 1e-12) + 1e-15
+
+
+@dataclass(frozen=True)
+class PseudoHuber:
+    """A smooth absolute value, c^2 (sqrt(1 + (r/c)^2) - 1) of the residual r = z - y.
+
+    With s = |phi'| / c the curvature is (1 - s^2)^(3/2): quadratic for small residuals, and
+    no curvature left where the slope reaches c.
+
+    Parameters
+    ----------
+    threshold : float > 0, units of the target
+        c: the residual at which the loss turns from quadratic to linear.
+
+    Examples
+    --------
+    >>> float(PseudoHuber(0.5).curvature_bound(0.3, 0.5).round(12))
+    0.512
+    """
+
+    threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("threshold", self.threshold)
+
+    @property
+    def slope_bound(self) -> float:
+        """The slope is c r / sqrt(c^2 + r^2)."""
+        return self.threshold
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return c (sqrt(c^2 + r^2) - c), without cancellation at small residuals."""
+        c, r = self.threshold, z - y
+        return np.asarray(c * r * (r / (np.hypot(c, r) + c)))
+
+    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return c r / sqrt(c^2 + r^2)."""
+        c, r = self.threshold, z - y
+        return np.asarray(c * (r / np.hypot(c, r)))
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return (c / sqrt(c^2 + r^2))^3."""
+        c = self.threshold
+        return np.asarray((c / np.hypot(c, z - y)) ** 3)
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return the curvature at ``low``: it falls as the slope grows."""
+        s = np.asarray(low, dtype=float) / self.threshold
+        return np.asarray(np.maximum(1 - s * s, 0.0) ** 1.5)
+
+
+def _towards_mistake(z: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the predictor's size on the wrong side: z for y = 0, -z for y = 1."""
+    return np.asarray(np.where(y > 0.5, -z, z))

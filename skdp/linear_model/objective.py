@@ -1,0 +1,181 @@
+"""Objective perturbation, calibrated for gradient and curvature jointly.
+
+The released parameter minimises
+
+    J(theta) = sum_i w(x_i) phi(x_i'theta, y_i) + 1/2 theta' diag(ridge) theta + V'theta,
+
+with V of density proportional to exp(-|v|_K / scale) and w(x) = min(1, leverage / l(x)),
+l(x) = sum_j x_j^2 / ridge_j. Let |x|_K <= B over the domain, c the slope bound of phi, and
+kappa(s) a bound on its curvature where the slope is at most c and at least s. With
+scale = 2 c B / (epsilon q) under replace-one, c B / (epsilon q) under add/remove, and
+t(s) = (1 + s/c) / 2 or s/c, the minimiser is epsilon-private if for every s in [0, c]
+
+    epsilon q t(s) + log(1 + kappa(s) leverage) <= epsilon.
+
+Statement and proof: docs/proofs/objective_perturbation.md, Theorems 1 and 2; it sharpens Awan &
+Slavkovic (2020), Theorem 4.1, which bounds the two terms apart. The solver's inexactness is paid
+for by Theorem 3 of the same page.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp.geometry import LpBall
+from skdp.linear_model._solve import Objective, Solution, attainable_tolerance, minimise
+from skdp.linear_model.losses import Loss
+from skdp.mechanisms import KNormNoise
+from skdp.randomness import Lattice
+
+FloatArray = NDArray[np.float64]
+
+# Share of epsilon that pays for the solver's inexactness and the rounding to a lattice.
+OUTPUT_SHARE = 1e-3
+# Lattice steps are this many halvings below what the solver leaves open.
+LATTICE_BITS = 4
+
+
+def shift_share(s: FloatArray, neighbors: str) -> FloatArray:
+    """Return t: which share of the sensitivity two slopes, c and ``s`` c, can move V by."""
+    return (1 + s) / 2 if neighbors == "replace_one" else s
+
+
+@lru_cache(maxsize=1024)
+def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> float:
+    """Return a leverage for which the privacy condition holds, within 1e-6 of the greatest.
+
+    A branch-and-bound over slopes: on a cell [a, b] the curvature is at most
+    ``loss.curvature_bound(a, b)`` and the room left by the shift at least that at b, so the
+    returned value is on the safe side whatever the loss.
+
+    Parameters
+    ----------
+    loss : Loss
+    q : float in (0, 1)
+        Share of epsilon that the tilt V spends at full slope.
+    epsilon : float > 0
+    neighbors : {"replace_one", "add_remove"}
+
+    Returns
+    -------
+    float > 0
+        Greatest allowed w(x) sum_j x_j^2 / ridge_j; infinite for a loss without curvature.
+    """
+    c = loss.slope_bound
+    # Cells shrink geometrically towards full slope, where the room left is least.
+    low = 1 - np.geomspace(1.0, (1 - q) * 1e-3, 400)
+    high = np.append(low[1:], 1.0)
+    while True:
+        bound = _needed(loss, c * low, c * high, _room(high, q, epsilon, neighbors))
+        reached = float(
+            np.max(_needed(loss, c * high, c * high, _room(high, q, epsilon, neighbors)))
+        )
+        worst = float(np.max(bound))
+        if worst <= reached * (1 + 1e-6) or worst == 0:
+            return math.inf if worst == 0 else (1 - 1e-9) / worst
+        keep = bound > reached * (1 + 1e-6)
+        low, high, middle = low[keep], high[keep], (low[keep] + high[keep]) / 2
+        if np.any((middle <= low) | (middle >= high)):
+            return (1 - 1e-9) / worst
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+
+
+def _room(s: FloatArray, q: float, epsilon: float, neighbors: str) -> FloatArray:
+    """Return exp(epsilon (1 - q t(s))) - 1: how much the curvature may change a determinant."""
+    exponent = np.minimum(epsilon * (1 - q * shift_share(s, neighbors)), 700.0)
+    return np.asarray(np.expm1(exponent))
+
+
+def _needed(loss: Loss, low: FloatArray, high: FloatArray, room: FloatArray) -> FloatArray:
+    return np.asarray(loss.curvature_bound(low, high) / room)
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """Everything public about one perturbed objective.
+
+    Attributes
+    ----------
+    loss : Loss
+    epsilon : float
+        What the release costs, the solver's inexactness included.
+    neighbors : {"replace_one", "add_remove"}
+    q : float in (0, 1)
+    ridge : ndarray of shape (dim,)
+        Of the quadratic term, each > 0.
+    leverage : float
+        Bound that the weights enforce; see :func:`greatest_leverage`.
+    noise : KNormNoise
+        The law of V.
+    row_norm : float
+        Greatest Euclidean norm of a row.
+    n_bound : int
+        A public number; the solver's tolerance is set for so many records.
+    """
+
+    loss: Loss
+    epsilon: float
+    neighbors: str
+    q: float
+    ridge: FloatArray
+    leverage: float
+    noise: KNormNoise
+    row_norm: float
+    n_bound: int
+
+    def weights(self, design: FloatArray, block: int = 8192) -> FloatArray | None:
+        """Return w for every row, (n,); None where every row of the domain has weight 1."""
+        if not self.row_norm**2 / np.min(self.ridge) > self.leverage:
+            return None
+        out = np.empty(len(design))
+        for start in range(0, len(design), block):
+            rows = design[start : start + block]
+            out[start : start + block] = np.square(rows) @ (1 / self.ridge)
+        # Rounded down by more than the error of the sum, so that w l <= leverage holds.
+        np.maximum(out, self.leverage, out=out)
+        return np.divide(self.leverage * (1 - 1e-9), out, out=out)
+
+    @property
+    def tolerance(self) -> float:
+        """Greatest |grad J| that the solver may leave: a public number."""
+        c = self.loss.slope_bound
+        return attainable_tolerance(
+            self.n_bound,
+            self.row_norm,
+            len(self.ridge),
+            c,
+            float(self.loss.curvature_bound(0.0, c)),
+        )
+
+    def release(self, design: FloatArray, target: FloatArray, rng: Generator) -> Solution:
+        """Draw V, minimise, and hide what the solver left open; theta is a lattice point."""
+        tilt = self.noise.rvs(rng)
+        objective = Objective(
+            loss=self.loss,
+            design=design,
+            target=target,
+            ridge=self.ridge,
+            tilt=tilt,
+            weight=self.weights(design),
+            row_norm=self.row_norm,
+        )
+        found = minimise(objective, self.tolerance)
+        lattice, noise = self.output_noise()
+        theta = lattice.round(found.theta) + lattice.round(noise.rvs(rng))
+        return Solution(theta, found.gradient_norm, found.n_iter)
+
+    def output_noise(self) -> tuple[Lattice, KNormNoise]:
+        """Return the lattice of releases and the noise that covers distances below it."""
+        dim = len(self.ridge)
+        open_ended = self.tolerance / float(np.min(self.ridge))
+        lattice = Lattice.finer_than(open_ended / math.sqrt(dim), bits=LATTICE_BITS)
+        distance = open_ended + lattice.half_diagonal(dim)
+        # Moving the minimiser by ``distance`` under either data set costs half of this each.
+        scale = 2 * distance / (OUTPUT_SHARE * self.epsilon) * (1 + 1e-9)
+        return lattice, KNormNoise(LpBall(dim), scale, self.noise.guarantee)

@@ -1,0 +1,191 @@
+"""The released parameter's density is computed exactly, and its log-ratio held against epsilon."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy.special import expit, logit
+
+from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.objective import greatest_leverage, shift_share
+
+EPSILONS = [0.05, 0.25, 1.0, 4.0]
+LOSSES = [Logistic(), SharpLogistic(0.6), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
+
+
+class Minimiser:
+    """The exact law of argmin J for given rows, in the maximum norm (B = 1 on [-1, 1]^d)."""
+
+    def __init__(self, loss, rows, targets, *, scale, ridge, leverage=math.inf):
+        self.loss, self.scale, self.ridge = loss, scale, np.asarray(ridge, dtype=float)
+        self.rows, self.targets = np.atleast_2d(rows), np.asarray(targets, dtype=float)
+        self.weight = np.minimum(1.0, leverage / np.sum(self.rows**2 / self.ridge, axis=1))
+
+    def log_density(self, a):
+        """Density of the minimiser at a, up to the constant of the law of V."""
+        z = self.rows @ a
+        slope = self.weight * self.loss.slope(z, self.targets)
+        curvature = self.weight * self.loss.curvature(z, self.targets)
+        v = -(slope @ self.rows + self.ridge * a)
+        hessian = (self.rows.T * curvature) @ self.rows + np.diag(self.ridge)
+        return -np.max(np.abs(v)) / self.scale + np.linalg.slogdet(hessian)[1]
+
+
+def noise_scale(loss, q, epsilon, neighbors):
+    return (2 if neighbors == "replace_one" else 1) * loss.slope_bound / (epsilon * q)
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_in_one_dimension_no_output_has_a_loss_above_epsilon(loss, epsilon, neighbors):
+    """All pairs of a grid of records, next to other records, at a grid of outputs."""
+    records = list(itertools.product([-1.0, -0.4, 0.7, 1.0], [0.0, 1.0]))
+    others = [([0.9, -0.3], [1.0, 0.0]), ([1.0] * 5, [1.0] * 5)]
+    outputs = np.concatenate([-np.geomspace(1e-3, 50, 25), np.geomspace(1e-3, 50, 25)])
+    for q in (0.5, 0.9, 0.99):
+        leverage = greatest_leverage(loss, q, epsilon, neighbors)
+        law = {"scale": noise_scale(loss, q, epsilon, neighbors), "ridge": [1 / leverage]}
+        worst = 0.0
+        for x0, y0 in others:
+            rows = [np.append(x0, x)[:, None] for x, _ in records]
+            logs = np.array(
+                [
+                    [
+                        Minimiser(loss, r, [*y0, y], **law).log_density(np.array([a]))
+                        for a in outputs
+                    ]
+                    for r, (_, y) in zip(rows, records, strict=True)
+                ]
+            )
+            if neighbors == "replace_one":
+                worst = max(worst, np.ptp(logs, axis=0).max())
+            else:
+                without = Minimiser(loss, np.array(x0)[:, None], y0, **law)
+                base = np.array([without.log_density(np.array([a])) for a in outputs])
+                worst = max(worst, np.abs(logs - base).max())
+        assert 0.2 * epsilon < worst <= epsilon
+
+
+def test_the_density_is_a_density():
+    """The formula under test integrates to one: the change of variables is right."""
+    scale = 3.0
+    law = Minimiser(Logistic(), [[1.0], [-0.5], [0.2]], [1, 0, 1], scale=scale, ridge=[0.3])
+    total, _ = integrate.quad(
+        lambda a: math.exp(law.log_density(np.array([a]))), -400, 400, points=[0], limit=500
+    )
+    assert total / (2 * scale) == pytest.approx(1, abs=1e-6)
+
+
+def worst_case(slopes, epsilon, q, ridge, *, far=60.0, leverage=math.inf):
+    """The largest log-ratio over the slope s of the changed record, in two dimensions.
+
+    (1, 1) with target 0 is replaced by (1, -1) with target 1; records (1, 0) with target 1, all
+    saturated at the outputs looked at, make the first coordinate of V the greatest.
+    """
+    loss = Logistic()
+    scale = noise_scale(loss, q, epsilon, "replace_one")
+    ridge = np.broadcast_to(np.asarray(ridge, dtype=float), 2)
+    n_far = int(4 * far * ridge.max()) + 100
+    rows, targets = np.tile([1.0, 0.0], (n_far, 1)), np.ones(n_far)
+    losses = []
+    for s in slopes:
+        # x'a = logit(s) for the first record; the second one is as steep as can be.
+        a = np.array([logit(s) - far, logit(s) + far]) / 2
+        law = {"scale": scale, "ridge": ridge, "leverage": leverage}
+        one = Minimiser(loss, [*rows, [1, 1]], [*targets, 0], **law)
+        other = Minimiser(loss, [*rows, [1, -1]], [*targets, 1], **law)
+        losses.append(abs(one.log_density(a) - other.log_density(a)))
+    return max(losses)
+
+
+SLOPES = expit(np.linspace(-6, 12, 721))
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9])
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
+def test_the_joint_bound_is_exact(epsilon, q):
+    """The loss reaches epsilon to three digits, and exceeds it with 5 % less ridge."""
+    ridge = 2 / greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    assert worst_case(SLOPES, epsilon, q, ridge) == pytest.approx(epsilon, rel=1e-3)
+    assert worst_case(SLOPES, epsilon, q, ridge) <= epsilon
+    assert worst_case(SLOPES, epsilon, q, 0.95 * ridge) > 1.003 * epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0])
+def test_an_intercept_that_is_not_regularised_breaks_the_promise(epsilon):
+    """The first coordinate is the intercept: without its ridge the determinant is not held."""
+    ridge = 2 / greatest_leverage(Logistic(), 0.9, epsilon, "replace_one")
+    assert worst_case(SLOPES, epsilon, 0.9, [1e-3 * ridge, ridge]) > 1.1 * epsilon
+
+
+def test_less_noise_by_five_percent_is_seen():
+    """The same witness with a tilt 5 % too small: epsilon is exceeded."""
+    epsilon, q = 1.0, 0.9
+    ridge = 2 / greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    # A scale that is 5 % too small is that of an epsilon which is as much larger, for the tilt.
+    assert worst_case(SLOPES, epsilon / 0.95, q, ridge) > 1.01 * epsilon
+
+
+def test_add_remove_noise_does_not_hold_for_replace_one():
+    """Mixing up the two relations doubles the loss, and the witness sees it."""
+    epsilon, q = 1.0, 0.9
+    ridge = 2 / greatest_leverage(Logistic(), q, epsilon, "add_remove")
+    assert worst_case(SLOPES, 2 * epsilon, q, ridge) > 1.5 * epsilon
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_leverage_is_safe_and_sharp(loss, epsilon, neighbors):
+    """On a fine grid of predictors the condition holds, and with 0.1 % more it fails."""
+    z = np.concatenate([-np.geomspace(1e-6, 60, 4000), [0.0], np.geomspace(1e-6, 60, 4000)])
+    slope = np.abs(loss.slope(z, np.zeros_like(z))) / loss.slope_bound
+    curvature = loss.curvature(z, np.zeros_like(z))
+    for q in (0.3, 0.9, 0.99):
+        leverage = greatest_leverage(loss, q, epsilon, neighbors)
+        share = epsilon * q * shift_share(slope, neighbors)
+        assert np.all(share + np.log1p(curvature * leverage) <= epsilon)
+        if epsilon < 100:
+            assert np.any(share + np.log1p(curvature * leverage * 1.001) > epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
+def test_rows_of_high_leverage_are_covered_by_their_weight(epsilon):
+    """With a third of the unweighted ridge, the weights alone keep the loss below epsilon."""
+    q = 0.9
+    leverage = greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    ridge = 2 / leverage / 3
+    assert worst_case(SLOPES, epsilon, q, ridge, leverage=leverage) <= epsilon
+    assert worst_case(SLOPES, epsilon, q, ridge) > 1.1 * epsilon
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SharpLogistic(0.75)], ids=repr)
+def test_sharp_losses_are_unbiased_for_the_logistic_model(loss):
+    """The mean slope vanishes where the label's odds are e^z: Fisher consistency."""
+    z = np.linspace(-30, 30, 301)
+    ones, zeros = np.ones_like(z), np.zeros_like(z)
+    score = expit(z) * loss.slope(z, ones) + expit(-z) * loss.slope(z, zeros)
+    assert np.max(np.abs(score)) < 1e-14
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_losses_keep_what_they_promise(loss):
+    """Slope and curvature are derivatives of the value, and the curvature bound is one."""
+    z = np.linspace(-8, 8, 1601)
+    for y in (0.0, 1.0):
+        t = np.full_like(z, y)
+        step = 1e-5
+        numeric = (loss.value(z + step, t) - loss.value(z - step, t)) / (2 * step)
+        np.testing.assert_allclose(loss.slope(z, t), numeric, atol=1e-8)
+        numeric = (loss.slope(z + step, t) - loss.slope(z - step, t)) / (2 * step)
+        np.testing.assert_allclose(loss.curvature(z, t), numeric, atol=1e-4 / loss.slope_bound)
+        assert np.all(np.diff(loss.slope(z, t)) >= 0)
+        slope = np.abs(loss.slope(z, t))
+        assert np.max(slope) <= loss.slope_bound
+        for width in (0.0, 0.1):
+            low = np.maximum(slope - width, 0)
+            high = np.minimum(slope + width, loss.slope_bound)
+            assert np.all(loss.curvature(z, t) <= loss.curvature_bound(low, high) + 1e-12)

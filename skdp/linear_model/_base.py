@@ -98,7 +98,7 @@ class PrivateLinearModel(BaseEstimator):
         self.n_iter_ = max(solution.n_iter for solution in found)
         # A solver that does not converge raises: a model that exists has converged.
         self.converged_ = True
-        self._set_coefficients(np.array([solution.theta for solution in found]), plan)
+        self._set_coefficients(plan.inflation * np.array([f.theta for f in found]))
         return self
 
     def _plan(self, design, n, n_models, loss_of):
@@ -124,7 +124,12 @@ class PrivateLinearModel(BaseEstimator):
             noise=noise,
             row_norm=design.row_norm,
             n_bound=bound,
+            inflation=self._inflation(task),
         )
+
+    def _inflation(self, task):
+        """Return a public factor on the released coefficients."""
+        return 1.0
 
     def _task(self, design, n, epsilon):
         public = n if self.neighbors == "replace_one" else self.n_public

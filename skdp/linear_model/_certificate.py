@@ -12,8 +12,9 @@ exact, and gamma_k only ever meets a rest. With 2^A >= |x_i|_2, 2^T >= |theta|_2
    sqrt(d) 2^(A+T-24) and has relative error gamma_{d+1}; the final sum z adds u |z|:
        dz_i = u |z_i| + gamma_{d+1} sqrt(d) 2^(A+T-24).
 2. *Slope.* The loss promises 64 units in the last place of c, and between the exact predictor
-   and z the slope moves by at most kappa dz_i, kappa being a bound on the curvature there.
-   Times the weight (one more rounding, of at most u c) this is the error eta_i of v_i.
+   and z the slope moves by at most kappa dz_i, kappa being the bound on the curvature; or, the
+   slope being monotone, by no more than between z and z -+ dz_i. Times the weight (one more
+   rounding, of at most u c) this is the error eta_i of v_i.
 3. *Sum over rows.* An error eta_i in each v_i moves sum_i v_i x_i by at most |x_i|_2 eta_i each.
    Over b <= 4096 rows, v = vh + vl with vh on the grid 2^(C-16): partial sums of xh'vh stay below
    b 2^(A+C+1) <= 2^53 2^(A-24) 2^(C-16), exact. The rest xl'v + xh'vl is, summed over all rows,
@@ -57,12 +58,12 @@ class CertifiedGradient:
 
 
 def certified_gradient(
-    objective: Objective, theta: FloatArray, *, local_curvature: bool = False
+    objective: Objective, theta: FloatArray, *, local: bool = False
 ) -> CertifiedGradient:
     """Evaluate grad J(theta) with a proven error bound.
 
-    ``local_curvature`` bounds kappa near each predictor instead of once for all. That takes
-    longer and pays where predictors are huge: there the slope is saturated and has no curvature.
+    ``local`` brackets each slope by two more evaluations. That takes longer and pays where
+    predictors are huge: there the slope is saturated, and a large dz does not move it.
     """
     n, d = objective.design.shape
     c, size = objective.loss.slope_bound, max(euclidean(theta), LEAST)
@@ -74,13 +75,14 @@ def certified_gradient(
         x = objective.design[rows]
         high, low = _split(x, x_grid, space)
         z = predictor(high, theta_high) + (predictor(low, theta_high) + predictor(x, theta_low))
-        slope = objective.loss.slope(z, objective.target[rows])
+        y = objective.target[rows]
+        slope = objective.loss.slope(z, y)
         v = objective.weighted(slope, rows)
         v_high, v_low = _split(v, v_grid)
         sums.append(v_high @ high)
         rest += v @ low + v_low @ high
         dz = UNIT * np.abs(z) + _rest_of_predictor(d, objective.row_norm * size)
-        moved = _slope_error(objective.loss, slope, dz, local_curvature)
+        moved = _slope_error(objective.loss, z, y, slope, dz, local)
         error += float(objective.weighted(moved, rows).sum())
     error = objective.row_norm * (error + n * UNIT * c) + _rest_of_sum(n, d, objective.row_norm * c)
     return CertifiedGradient(_total(objective, theta, sums, rest), error * SLACK + TINY)
@@ -169,15 +171,18 @@ def _rest_of_sum(n: int, dim: int, size: float) -> float:
     return n * 4 * size * _gamma(BLOCK_ROWS + blocks + 2) * (math.sqrt(dim) * 2.0**-25 + 2.0**-16)
 
 
-def _slope_error(loss: Loss, slope: FloatArray, dz: FloatArray, local: bool) -> FloatArray:
-    """Return the slope's own error plus kappa dz."""
-    c = loss.slope_bound
-    own, steepest = SLOPE_ULPS * math.ulp(c), float(loss.curvature_bound(0.0, c))
-    if not local:
-        return own + steepest * dz
-    size, radius = np.abs(slope), own + steepest * dz
-    low = np.clip(size - radius, 0.0, c)
-    return own + loss.curvature_bound(low, np.clip(size + radius, 0.0, c)) * dz
+def _slope_error(
+    loss: Loss, z: FloatArray, y: FloatArray, slope: FloatArray, dz: FloatArray, local: bool
+) -> FloatArray:
+    """Return step 2's bound on the slope's distance from the exact predictor's slope."""
+    own = SLOPE_ULPS * math.ulp(loss.slope_bound)
+    moved = float(loss.curvature_bound(0.0, loss.slope_bound)) * dz
+    if local:
+        # 3 dz, because z + 3 dz is rounded: by at most u |z| + 3 u dz <= 2 dz.
+        rise = loss.slope(z + 3 * dz, y) - slope
+        fall = slope - loss.slope(z - 3 * dz, y)
+        moved = np.minimum(moved, np.maximum(np.maximum(rise, fall), 0.0))
+    return own + moved
 
 
 def _total(

@@ -73,11 +73,11 @@ class Objective:
         return total
 
     def noise(self, theta: FloatArray) -> float:
-        """Return a gradient norm to which rounding errors may add up: no proof, a thousand u."""
+        """Return a gradient norm to which rounding errors may add up: no proof."""
         n, c = len(self.target), self.loss.slope_bound
         slopes = c + float(self.loss.curvature_bound(0.0, c)) * self.row_norm * euclidean(theta)
         rest = euclidean(self.ridge * theta) + euclidean(self.tilt)
-        return 1e-13 * (n * self.row_norm * slopes + rest)
+        return 4e-15 * (n * self.row_norm * slopes + rest)
 
     def hessian(self, theta: FloatArray) -> FloatArray:
         """Return the second derivative of J at theta, (d, d)."""

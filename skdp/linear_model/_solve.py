@@ -36,8 +36,8 @@ STRIDE = 16
 MEMORY = 10
 PATIENCE = 50
 MAX_STEPS = 1000
-NOISE_PATIENCE = 5
-MAX_TRIALS = 40
+NOISE_PATIENCE = 30
+MAX_TRIALS = 100
 MAX_POLISH = 30
 
 
@@ -189,7 +189,7 @@ def _search(
     start = -float(gradient @ direction)
     low, low_slope, high, high_slope = 0.0, -1.0, math.inf, math.inf
     alpha, run = 1.0, 0
-    for _ in range(MAX_TRIALS):
+    for trial in range(MAX_TRIALS):
         point = theta + alpha * direction
         there = objective.gradient(point)
         slope = float(there @ direction) / start
@@ -203,7 +203,9 @@ def _search(
         if high == math.inf:
             alpha *= 4.0**run
             continue
-        share = min(max(low_slope / (low_slope - high_slope), 0.1), 0.9)
+        # Every other point halves: between two bends the slope may jump.
+        share = 0.5 if trial % 2 else low_slope / (low_slope - high_slope)
+        share = min(max(share, 0.1), 0.9)
         bold = 0.5 ** abs(run)
         share = max(share, 1 - bold) if run > 1 else min(share, bold) if run < -1 else share
         alpha = low + (high - low) * share
@@ -216,7 +218,7 @@ def _polish(
     """Certify theta, after Newton steps on the certified gradient if need be."""
     best, at, value, alpha, local = math.inf, theta, theta, 1.0, False
     for trial in range(MAX_POLISH):
-        found = certified_gradient(objective, theta, local_curvature=local)
+        found = certified_gradient(objective, theta, local=local)
         if found.norm <= tolerance:
             return Solution(theta, found.norm, steps + trial)
         size = euclidean(found.value)

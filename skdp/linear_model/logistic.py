@@ -177,7 +177,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
         positive = [1] if len(labels) == 2 else range(len(labels))
         return [(found == k).astype(float) for k in positive]
 
-    def _set_coefficients(self, theta, plan):
+    def _set_coefficients(self, theta):
         coef, intercept = self._decode(theta)
         self.coef_, self.intercept_ = self._design.domain.decode_coef(coef, intercept)
 

@@ -117,6 +117,8 @@ class Perturbation:
         Greatest Euclidean norm of a row.
     n_bound : int
         A public number; the solver's tolerance is set for so many records.
+    inflation : float
+        What released coefficients are multiplied by: post-processing.
     """
 
     loss: Loss
@@ -128,6 +130,7 @@ class Perturbation:
     noise: KNormNoise
     row_norm: float
     n_bound: int
+    inflation: float = 1.0
 
     def weights(self, design: FloatArray, block: int = 8192) -> FloatArray | None:
         """Return w for every row, (n,); None where every row of the domain has weight 1."""

@@ -130,13 +130,12 @@ def plain_accuracy(train: Any, y_train: Any, test: Any, y_test: Any) -> float:
 
 
 def progress(n: int, label: str) -> Iterator[int]:
-    """Count to ``n`` and show how far it is, where somebody looks at the terminal."""
-    width, shown = 32, sys.stderr.isatty()
+    """Count to ``n`` and show how far it is, on standard error."""
+    width = 32
     for k in range(n + 1):
-        if shown:
-            bar = "#" * (width * k // n)
-            end = "\n" if k == n else ""
-            print(f"\r{label} [{bar:<{width}}] {k}/{n}", end=end, file=sys.stderr, flush=True)
+        bar = "#" * (width * k // n)
+        end = "\n" if k == n else ""
+        print(f"\r{label} [{bar:<{width}}] {k}/{n}", end=end, file=sys.stderr, flush=True)
         if k < n:
             yield k
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from skdp.privacy import Guarantee, compose
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 
 epsilons = st.one_of(st.floats(0, 10), st.floats(0, 1500), st.just(0.0))
 deltas = st.one_of(st.floats(0, 1), st.floats(1e-30, 1e-3), st.just(0.0))
@@ -198,16 +198,59 @@ def test_figures_on_the_card_are_rounded_to_the_safe_side(epsilon, delta):
     assert errors <= 1 - Fraction(Guarantee(epsilon, delta).delta_at(0.0)) + Fraction(1, 10**15)
 
 
+def decimal_sum(values):
+    """The sum of the shortest decimals, in fractions."""
+    return sum((Fraction(repr(value)) for value in values), Fraction(0))
+
+
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1)), min_size=1, max_size=20))
-def test_sums_are_exact_and_rounded_up_by_at_most_one_step(pairs):
+def test_sums_are_the_least_floats_whose_decimals_are_no_less(pairs):
+    """Exact in decimal, then rounded up by at most one step; delta stops at 1."""
     total = compose(*(Guarantee(epsilon, delta) for epsilon, delta in pairs))
-    for found, parts in zip((total.epsilon, total.delta), zip(*pairs, strict=True), strict=True):
-        exact = sum(map(Fraction, parts))
-        if found < 1 or exact < 1:
-            assert Fraction(math.nextafter(found, -1)) < exact <= Fraction(found)
-    assert total.delta <= 1
-    assert Fraction(total.epsilon) >= sum(Fraction(epsilon) for epsilon, _ in pairs)
+    all_epsilons, all_deltas = zip(*pairs, strict=True)
+    for found, exact in (
+        (total.epsilon, decimal_sum(all_epsilons)),
+        (total.delta, min(Fraction(1), decimal_sum(all_deltas))),
+    ):
+        assert Fraction(repr(found)) >= exact
+        assert found == 0 or Fraction(repr(math.nextafter(found, 0.0))) < exact
+
+
+def test_a_tenth_and_two_tenths_are_three_tenths():
+    """Sums of floats, and exact sums of what the floats are, both come out above 0.3."""
+    tenth, two_tenths = Guarantee(0.1, 1e-6), Guarantee(0.2, 2e-6)
+    assert tenth.epsilon + two_tenths.epsilon > 0.3
+    total = compose(tenth, two_tenths)
+    assert (total.epsilon, total.delta) == (0.3, 3e-6)
+    Ledger(0.3, 3e-6).spend(total)
+
+
+def test_a_tiny_part_still_counts():
+    """It moves no sum of floats; dropping it would promise too much."""
+    assert compose(Guarantee(1.0), Guarantee(5e-324)).epsilon == math.nextafter(1.0, 2.0)
+
+
+def fits(ledger, *guarantees):
+    try:
+        for guarantee in guarantees:
+            ledger.spend(guarantee)
+    except BudgetExceeded:
+        return False
+    return True
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=5),
+    st.sampled_from([0.01, 1e-17, 1 / 3]),
+    st.integers(1, 100),
+)
+def test_the_whole_fits_a_ledger_just_when_its_parts_do(counts, unit, ceiling):
+    """Also where sum and ceiling are a step apart, which these multiples often are."""
+    parts = [Guarantee(count * unit) for count in counts]
+    for limit in (ceiling * unit, sum(counts) * unit or unit):
+        assert fits(Ledger(limit), *parts) == fits(Ledger(limit), compose(*parts))
 
 
 def test_one_part_composes_to_itself():

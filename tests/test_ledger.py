@@ -345,31 +345,94 @@ def test_two_makers_of_one_path_share_it(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["ledger"]
 
 
-def test_a_lost_file_is_an_error_and_never_a_fresh_budget(tmp_path):
-    ledger = Ledger(1.0, path=tmp_path / "ledger")
+USES = {
+    "spend": lambda ledger: ledger.spend(GUARANTEE),
+    "spent": lambda ledger: ledger.spent,
+    "remaining": lambda ledger: ledger.remaining,
+    "entries": lambda ledger: ledger.entries,
+}
+REMEDY = r"set_params\(ledger=.*spent before.*path="
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_lost_file_is_an_error_and_never_a_fresh_budget(use):
+    """For the maker's own handle, and for one unpickled before or after the loss."""
+    ledger = Ledger(1.0)
     ledger.spend(GUARANTEE)
     dumped = pickle.dumps(ledger)
+    before = pickle.loads(dumped)
     os.unlink(ledger.path)
-    for use in (
-        lambda: ledger.spend(GUARANTEE),
-        lambda: ledger.entries,
-        lambda: ledger.remaining,
-        lambda: pickle.loads(dumped),
-    ):
-        with pytest.raises(LedgerLost, match="cannot be used"):
-            use()
+    for handle in (ledger, before, pickle.loads(dumped)):
+        with pytest.raises(LedgerLost, match=f"cannot be used.*{REMEDY}"):
+            use(handle)
     assert not os.path.exists(ledger.path)
-    assert repr(ledger) == "Ledger(epsilon=1.0, delta=0.0; cannot be read)"
+
+
+def test_unpickling_does_not_touch_the_file(monkeypatch):
+    dumped = pickle.dumps(Ledger(1.0))
+    monkeypatch.setattr(ledger_module, "sqlite3", None)
+    assert pickle.loads(dumped).epsilon == 1.0
+
+
+def test_a_lost_ledger_can_be_shown_compared_copied_and_pickled():
+    """All that a model does with its parameters without fitting."""
+    ledger = Ledger(1.0)
+    os.unlink(ledger.path)
+    lost = pickle.loads(pickle.dumps(ledger))
+    assert lost == ledger
+    assert hash(lost) == hash(ledger)
+    assert lost != Ledger(1.0)
+    assert copy.deepcopy(lost) is lost
+    assert clone(Spender(lost)).ledger is lost
+    assert (lost.epsilon, lost.delta, lost.path) == (1.0, 0.0, ledger.path)
+    assert repr(lost) == "Ledger(epsilon=1.0, delta=0.0; cannot be read)"
+    assert "cannot be read" in repr(Spender(lost))
 
 
 def test_a_ledger_in_the_place_of_another_is_not_taken_for_it(tmp_path):
+    """Neither by a handle from before nor by one unpickled afterwards."""
     ledger = Ledger(1.0, path=tmp_path / "ledger")
     dumped = pickle.dumps(ledger)
     os.unlink(ledger.path)
-    Ledger(1.0, path=tmp_path / "ledger")
-    for use in (lambda: ledger.spend(GUARANTEE), lambda: pickle.loads(dumped)):
-        with pytest.raises(LedgerLost, match="Another ledger"):
-            use()
+    new = Ledger(1.0, path=tmp_path / "ledger")
+    for handle in (ledger, pickle.loads(dumped)):
+        assert handle != new
+        for use in USES.values():
+            with pytest.raises(LedgerLost, match=f"another ledger.*{REMEDY}"):
+                use(handle)
+    assert new.entries == ()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the path must be of another system")
+def test_a_ledger_of_another_operating_system_is_lost():
+    """Its path is no absolute one here."""
+    ledger = ledger_module._reopen("C:\\Temp\\ledger", Ledger(1.0)._ceiling, "token")
+    assert "cannot be read" in repr(ledger)
+    with pytest.raises(LedgerLost, match=f"another operating system.*{REMEDY}"):
+        ledger.spend(GUARANTEE)
+
+
+def test_a_model_outlives_its_temporary_ledger(tmp_path):
+    """It loads in a later process and predicts; to fit again it wants a new ledger."""
+    path = tmp_path / "model.pickle"
+    program = f"""
+        import pickle
+        from skdp import DPLogisticRegression, Ledger
+        model = DPLogisticRegression(classes=[0, 1], ledger=Ledger(1.0))
+        model.fit([[-1.0], [1.0]], [0, 1])
+        with open({str(path)!r}, "wb") as file:
+            pickle.dump(model, file)
+    """
+    _run(program)
+    X, y = [[-1.0], [1.0]], [0, 1]
+    model = pickle.loads(path.read_bytes())
+    assert set(model.predict(X)) <= {0, 1}
+    assert "cannot be read" in repr(model)
+    with pytest.raises(LedgerLost, match=REMEDY) as refusal:
+        clone(model).fit(X, y)
+    assert refusal.value.__notes__ == ["No budget was spent and no noise was drawn."]
+    model.set_params(ledger=Ledger(1.0)).fit(X, y)
+    assert model.ledger.spent.epsilon == 1.0
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM entry", "UPDATE entry SET epsilon = 0"])

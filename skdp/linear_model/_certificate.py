@@ -84,8 +84,10 @@ def certified_gradient(
         dz = UNIT * np.abs(z) + _rest_of_predictor(d, objective.row_norm * size)
         moved = _slope_error(objective.loss, z, y, slope, dz, local)
         error += float(objective.weighted(moved, rows).sum())
-    error = objective.row_norm * (error + n * UNIT * c) + _rest_of_sum(n, d, objective.row_norm * c)
-    return CertifiedGradient(_total(objective, theta, sums, rest), error * SLACK + TINY)
+    value = _total(objective, theta, sums, rest)
+    error = objective.row_norm * (error + n * UNIT * c) + UNIT * euclidean(value)
+    error += _rest_of_sum(n, d, objective.row_norm * c)
+    return CertifiedGradient(value, error * SLACK + TINY)
 
 
 def attainable_tolerance(
@@ -127,7 +129,10 @@ def attainable_tolerance(
 
     Examples
     --------
-    >>> f"{attainable_tolerance(1000, row_norm=2.0, dim=4, slope_bound=1.0, curvature_bound=0.25):.1e}"
+    >>> tolerance = attainable_tolerance(
+    ...     1000, row_norm=2.0, dim=4, slope_bound=1.0, curvature_bound=0.25
+    ... )
+    >>> f"{tolerance:.1e}"
     '8.0e-11'
     """
     dz = UNIT * reach + _rest_of_predictor(dim, math.sqrt(dim) * reach)

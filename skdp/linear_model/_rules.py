@@ -109,12 +109,12 @@ class Population:
         return np.asarray(np.cbrt(self.square / bias))
 
     def risk(
-        self, ridge: FloatArray, noise: FloatArray, curvature: float, score: float
+        self, ridge: FloatArray, noise: FloatArray, curvature: FloatArray, score: FloatArray
     ) -> FloatArray:
         """Return the mean squared error of the linear predictor.
 
-        ``ridge`` and ``noise`` are (..., groups); ``curvature`` and ``score`` are sums over
-        the records.
+        ``ridge`` and ``noise`` are (..., groups); ``curvature`` and ``score``, sums over the
+        records, are (..., 1).
         """
         h, j = curvature * self.moment, score * self.moment
         error = (noise + j + ridge * ridge * self.prior) / (h + ridge) ** 2
@@ -208,36 +208,34 @@ def _best(
     ball: NormBall,
     unit_noise: FloatArray,
 ) -> Choice:
-    best, least = None, np.inf
     people = task.reference.tables(task.design)
-    for loss in losses:
-        curvature, score = (task.n * moment for moment in moments(loss))
-        slope = task.shift * loss.slope_bound / (task.epsilon * grid)
-        noise = unit_noise * slope[:, None] ** 2
-        leverage = rough_leverage(loss, grid, task.epsilon, task.neighbors)
-        per_ridge = 1 / (curvature * people.moment * people.prior)
-        # What sampling errors alone ask for, and what the noise asks for on top of it.
-        floor = score * people.moment * per_ridge
-        ridge = _ridges(task, people, floor + noise * per_ridge, floor, leverage)
-        risk = people.risk(ridge, noise, curvature, score)
-        at = int(np.argmin(risk))
-        if risk[at] < least:
-            least = float(risk[at])
-            best = Choice(loss, float(grid[at]), _spread(task.design, ridge[at]), ball)
-    assert best is not None
-    return best
+    pairs = [(loss, float(q)) for loss in losses for q in grid]
+    # One row for each pair from here on; the columns are groups.
+    mean = np.repeat([moments(loss) for loss in losses], len(grid), axis=0)
+    curvature, score = task.n * mean.T[:, :, None]
+    slope = [task.shift * loss.slope_bound / (task.epsilon * q) for loss, q in pairs]
+    noise = np.square(slope)[:, None] * unit_noise
+    leverage = np.concatenate(
+        [rough_leverage(loss, grid, task.epsilon, task.neighbors) for loss in losses]
+    )
+    per_ridge = 1 / (curvature * people.moment * people.prior)
+    # What sampling errors alone ask for, and what the noise asks for on top of it.
+    floor = score * people.moment * per_ridge
+    ridge = _ridges(task, people, floor + noise * per_ridge, floor, leverage)
+    at = int(np.argmin(people.risk(ridge, noise, curvature, score)))
+    return Choice(*pairs[at], _spread(task.design, ridge[at]), ball)
 
 
 def _ridges(
     task: Task, people: Population, wanted: FloatArray, floor: FloatArray, leverage: FloatArray
 ) -> FloatArray:
-    """Return the ridge of each group for each q, (q, groups): the best, or the least allowed."""
+    """Return the ridge of each group, (..., groups): the best one, or the least allowed."""
     if not task.reference.least_ridge:
         return _raise_to(wanted, people.shape, people.square, leverage)
     # The fewer the records, the more the ridge should fall on the intercept, which can bear it.
     share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
     shape = np.array([share if g.kind == "intercept" else 1.0 for g in task.design.groups])
-    return _raise_to(np.broadcast_to(floor, wanted.shape), shape, people.square, leverage)
+    return _raise_to(floor, shape, people.square, leverage)
 
 
 def _raise_to(
@@ -246,7 +244,7 @@ def _raise_to(
     """Return max(t shape, wanted) with the least t >= 0 that keeps the leverage."""
     high = np.sum(square / shape) / leverage
     low = np.zeros_like(high)
-    for _ in range(50):
+    for _ in range(40):
         t = (low + high) / 2
         kept = np.sum(square / np.maximum(t[:, None] * shape, wanted), axis=1) <= leverage
         low, high = np.where(kept, low, t), np.where(kept, t, high)
@@ -311,11 +309,17 @@ def _root(size: FloatArray, cost: FloatArray) -> FloatArray:
 
 def rough_leverage(loss: Loss, q: FloatArray, epsilon: float, neighbors: str) -> FloatArray:
     """Return the greatest leverage for each q to within some percent; for planning only."""
-    slope = 1 - np.geomspace(1.0, 1e-6, 300)
-    curvature = loss.curvature_bound(loss.slope_bound * slope, loss.slope_bound * slope)
+    slope, curvature = _profile(loss)
     exponent = epsilon * (1 - q[:, None] * shift_share(slope, neighbors))
     needed = curvature / np.expm1(np.minimum(exponent, 700.0))
     return np.asarray(1 / np.max(needed, axis=1))
+
+
+@lru_cache(maxsize=256)
+def _profile(loss: Loss) -> tuple[FloatArray, FloatArray]:
+    """Return slopes, as shares of their bound and denser near it, and the curvature there."""
+    slope = 1 - np.geomspace(1.0, 1e-6, 200)
+    return slope, loss.curvature_bound(loss.slope_bound * slope, loss.slope_bound * slope)
 
 
 @lru_cache(maxsize=256)

@@ -1,16 +1,17 @@
 """Minimise a tilted, ridged objective and prove how flat it is where the search stopped.
 
-The search climbs a ladder of row samples, each sixteen times the one before. On each rung L-BFGS
-runs with the factored Hessian of the rung below in place of a multiple of the identity; where it
-makes slow progress the Hessian is taken again, so that small and hard problems are solved by
-Newton's method. Plain arithmetic serves until the gradient should be small enough; then
+The search climbs a ladder of row samples, each STRIDE times the one before. On each rung L-BFGS
+runs with the factored Hessian of the rung below in place of a multiple of the identity. Where
+another Hessian costs less than the steps it would save, it is taken: small and hard problems are
+solved by Newton's method. Plain arithmetic serves until the gradient should be small enough; then
 :func:`certified_gradient` decides.
 
 Why it arrives from anywhere: a step theta + alpha p along a descent direction is taken if
 -0.9 <= phi'(alpha) / |phi'(0)| <= 0.9, phi' being the directional derivative (function values
 have too few digits near the minimum). After PATIENCE steps the upper bound is 0. Then J falls by
-at least |change of the gradient|^2 / (2 L), L-smooth convex functions being co-coercive, which is
-Zoutendijk's condition: the gradient goes to zero.
+at least |change of the gradient|^2 / (2 L), since gradients of convex L-smooth functions are
+co-coercive, and the change is at least 0.1 |phi'(0)| / |p|: Zoutendijk's condition, by which the
+gradient goes to zero.
 """
 
 from __future__ import annotations
@@ -23,10 +24,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skdp._checks import check_positive
-from skdp.linear_model._certificate import (
-    attainable_tolerance,
-    certified_gradient,
-)
+from skdp.linear_model._certificate import UNIT, attainable_tolerance, certified_gradient
 from skdp.linear_model._problem import Objective, euclidean
 from skdp.linear_model.losses import FloatArray
 
@@ -34,11 +32,9 @@ __all__ = ["NotCertified", "Objective", "Solution", "attainable_tolerance", "min
 
 STRIDE = 16
 MEMORY = 10
-PATIENCE = 50
-MAX_STEPS = 1000
-NOISE_PATIENCE = 30
-MAX_TRIALS = 100
-MAX_POLISH = 30
+PATIENCE = 50  # steps until the step rule turns strict
+NOISE_PATIENCE = 30  # steps without progress where the gradient may be rounding noise
+MAX_STEPS, MAX_TRIALS, MAX_POLISH = 1000, 100, 30
 
 
 class NotCertified(RuntimeError):
@@ -187,6 +183,8 @@ def _search(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return a point on the ray, and its gradient, where the slope is within its bounds."""
     start = -float(gradient @ direction)
+    if not start > 0:
+        return None
     low, low_slope, high, high_slope = 0.0, -1.0, math.inf, math.inf
     alpha, run = 1.0, 0
     for trial in range(MAX_TRIALS):
@@ -205,7 +203,7 @@ def _search(
             continue
         # Every other point halves: between two bends the slope may jump.
         share = 0.5 if trial % 2 else low_slope / (low_slope - high_slope)
-        share = min(max(share, 0.1), 0.9)
+        share = min(0.9, max(0.1, share))  # in this order: what is not a number becomes 0.1
         bold = 0.5 ** abs(run)
         share = max(share, 1 - bold) if run > 1 else min(share, bold) if run < -1 else share
         alpha = low + (high - low) * share
@@ -222,7 +220,7 @@ def _polish(
         if found.norm <= tolerance:
             return Solution(theta, found.norm, steps + trial)
         size = euclidean(found.value)
-        if found.error > tolerance or size <= tolerance / 2:  # the bound is to blame
+        if found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:  # the bound's fault
             if local:
                 break
             local = True

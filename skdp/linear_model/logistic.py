@@ -100,7 +100,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
     """
 
     # Numbers add .5 each to the predictor's variance, columns of levels .15.
-    _reference = Reference(signal=0.5, level_signal=0.15, intercept=20.0)
+    _reference = Reference(signal=0.5, level_signal=0.15, intercept=60.0)
     _moments = staticmethod(logistic_moments)
 
     def __init__(

@@ -13,7 +13,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import chain
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_interval, fail
+from skdp.privacy._decimal import add, float_above
 
 NEIGHBORS = {
     "replace_one": "any one record replaced by any other; the number of records is public",
@@ -244,8 +244,9 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     Returns
     -------
     Guarantee
-        Sums are exact and then rounded up. Assumptions and reasons for being void are
-        those of all parts, in order, each once.
+        Sums are those of a `Ledger`: of the shortest decimals, exact, and rounded up where
+        they are no float's. So the whole fits a ledger just when its parts do. Assumptions
+        and reasons for being void are those of all parts, in order, each once.
 
     Raises
     ------
@@ -255,9 +256,9 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     Examples
     --------
     >>> from skdp.privacy import Guarantee, compose
-    >>> both = compose(Guarantee(0.5, mechanism="laplace"), Guarantee(0.25, 1e-9))
+    >>> both = compose(Guarantee(0.1, mechanism="laplace"), Guarantee(0.2, 1e-9))
     >>> both.epsilon, both.delta
-    (0.75, 1e-09)
+    (0.3, 1e-09)
     """
     if not guarantees or not all(isinstance(part, Guarantee) for part in guarantees):
         kinds = [type(part).__name__ for part in guarantees]
@@ -271,22 +272,13 @@ def compose(*guarantees: Guarantee) -> Guarantee:
             "Release everything under the same `neighbors`, or state the parts separately.",
         )
     return Guarantee(
-        epsilon=_sum_up(part.epsilon for part in guarantees),
-        delta=min(1.0, _sum_up(part.delta for part in guarantees)),
+        epsilon=float_above(add(part.epsilon for part in guarantees)),
+        delta=min(1.0, float_above(add(part.delta for part in guarantees))),
         neighbors=relations[0],
         mechanism=_join(part.mechanism for part in guarantees),
         assumptions=_merge(part.assumptions for part in guarantees),
         void_because=_merge(part.void_because for part in guarantees),
     )
-
-
-def _sum_up(values: Iterable[float]) -> float:
-    exact = sum(map(Fraction, values), Fraction(0))
-    try:
-        nearest = float(exact)
-    except OverflowError:  # Guarantee then refuses it, as it does any infinite epsilon
-        return math.inf
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _join(mechanisms: Iterable[str]) -> str:

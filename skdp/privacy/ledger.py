@@ -14,19 +14,17 @@ import secrets
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass
-from decimal import Context, Decimal, Inexact, InvalidOperation
-from functools import reduce
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from skdp._checks import check_interval, fail
+from skdp.privacy._decimal import add, as_decimal, float_above, float_below, subtract
 from skdp.privacy.guarantee import Guarantee
 
-# Sums of floats, each from 5e-324 to 1.8e308, have fewer digits than this; Inexact proves it.
-_EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
 _BUSY_SECONDS = 60.0
 _SCHEMA = (
     # REAL is the float itself, bit by bit.
@@ -79,12 +77,14 @@ class Ledger:
 
     Copying a ledger (also by scikit-learn's ``clone``) or pickling it to another process of
     this machine gives the same ledger, never a second budget. Any number of threads and
-    processes may spend at once. Compare ledgers by ``==``: equal means the same file.
+    processes may spend at once. Compare ledgers by ``==``: equal means the same ledger.
 
     A float is taken as its shortest decimal form, and sums are exact in decimal: ten spends
-    of 0.1 fill a ceiling of 1.0 and an eleventh never fits. This is honest, since 0.1 was
-    what the user wrote and promised, and the float differs from it by at most half a unit
-    in its last place, less than the margin that every calibration leaves.
+    of 0.1 fill a ceiling of 1.0 and an eleventh never fits.
+
+    A pickle outlives a temporary ledger: a model that holds one can still be loaded and
+    predict, but what was spent is not known any more. `spend`, `spent`, `remaining` and
+    `entries` then raise `LedgerLost`, and there never is a fresh budget.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Ledger:
         BudgetExceeded
             If it does not fit. Nothing is recorded then.
         LedgerLost
-            If the ledger's file is gone.
+            If the ledger's file is gone; nothing is recorded.
         ValueError
             If the guarantee is under another neighbouring relation than the first entry.
         """
@@ -206,10 +206,10 @@ class Ledger:
             database.execute("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
 
     def __eq__(self, other: object) -> bool:
-        return self._path == other._path if isinstance(other, Ledger) else NotImplemented
+        return self._key == other._key if isinstance(other, Ledger) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._path)
+        return hash(self._key)
 
     def __copy__(self) -> Ledger:
         return self
@@ -227,6 +227,11 @@ class Ledger:
             return f"Ledger({self._ceiling}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
         return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        # By the path alone, a lost ledger would equal the one that took its place.
+        return self._path, self._token
 
     def _check_fits(self, entry: Entry, entries: tuple[Entry, ...]) -> None:
         if entries and entries[0].neighbors != entry.neighbors:
@@ -249,14 +254,14 @@ class Ledger:
             return Budget(math.inf, 1.0)
         spent_epsilon, spent_delta = _totals(entries)
         return Budget(
-            _float_below(_EXACT.subtract(_decimal(self.epsilon), spent_epsilon)),
-            _float_below(_EXACT.subtract(_decimal(self.delta), spent_delta)),
+            float_below(subtract(self.epsilon, spent_epsilon)),
+            float_below(subtract(self.delta, spent_delta)),
         )
 
     def _read_token(self) -> str:
         try:
             with _connection(self._path, "BEGIN") as database:
-                ceiling, token = _identity(database)
+                ceiling, token = _identity(database, self._path)
         except LedgerLost as error:
             raise fail("path", "be a ledger's file or be free", self._path) from error
         if ceiling != self._ceiling:
@@ -271,24 +276,25 @@ class Ledger:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with _connection(self._path, begin) as database:
-            if _identity(database) != (self._ceiling, self._token):
-                raise LedgerLost(f"Another ledger has taken the place of {self._path!r}.")
+            if _identity(database, self._path) != (self._ceiling, self._token):
+                raise _lost(self._path, "holds another ledger")
             yield database
 
 
 def _reopen(path: str, ceiling: Budget, token: str) -> Ledger:
-    """Unpickle: give a handle on the file if it is still the same ledger."""
+    """Unpickle: give a handle, which looks at the file only when it is used.
+
+    A model must load where its ledger is gone: predicting costs nothing.
+    """
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
-    with ledger._transaction("BEGIN"):
-        return ledger
+    return ledger
 
 
 @contextmanager
 def _connection(path: str, begin: str) -> Iterator[sqlite3.Connection]:
     """One transaction over a connection of its own: none crosses a thread or a fork."""
-    # rw, not rwc: a ledger that is gone must not come back empty.
-    address = f"{Path(path).as_uri()}?mode=rw"
+    address = _address(path)
     try:
         with closing(
             sqlite3.connect(address, timeout=_BUSY_SECONDS, isolation_level=None, uri=True)
@@ -302,11 +308,24 @@ def _connection(path: str, begin: str) -> Iterator[sqlite3.Connection]:
                 f"The ledger {path!r} stayed busy for {_BUSY_SECONDS:g} seconds; nothing was "
                 "recorded. Try again."
             ) from error
-        raise LedgerLost(
-            f"The ledger's file {path!r} cannot be used ({error}), so what is left is not "
-            "known. A ledger without a path ends with the process that made it, and no ledger "
-            "leaves its machine: give `path` to keep one."
-        ) from error
+        raise _lost(path, f"cannot be used ({error})") from error
+
+
+def _address(path: str) -> str:
+    try:
+        # rw, not rwc: a ledger that is gone must not come back empty.
+        return f"{Path(path).as_uri()}?mode=rw"
+    except ValueError as error:
+        raise _lost(path, "is of another operating system") from error
+
+
+def _lost(path: str, what: str) -> LedgerLost:
+    return LedgerLost(
+        f"The ledger's file {path!r} {what}, so what is left is not known. A ledger without a "
+        "path ends with the process that made it, and no ledger leaves its machine. Give the "
+        "model a new one by set_params(ledger=Ledger(...)), with a ceiling that leaves room for "
+        "what was spent before; use Ledger(..., path=...) for one that persists."
+    )
 
 
 def _create(path: str, ceiling: Budget) -> None:
@@ -347,10 +366,10 @@ def _remove(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _identity(database: sqlite3.Connection) -> tuple[Budget, str]:
+def _identity(database: sqlite3.Connection, path: str) -> tuple[Budget, str]:
     row = database.execute("SELECT epsilon, delta, token FROM ceiling").fetchone()
     if row is None:
-        raise LedgerLost("The ledger's file states no ceiling.")
+        raise _lost(path, "states no ceiling")
     epsilon, delta, token = row
     return Budget(epsilon, delta), token
 
@@ -365,33 +384,15 @@ def _entries(database: sqlite3.Connection) -> tuple[Entry, ...]:
     )
 
 
-def _decimal(x: float) -> Decimal:
-    return Decimal(repr(x))
-
-
-def _sum(values: Iterable[float]) -> Decimal:
-    return reduce(_EXACT.add, map(_decimal, values), Decimal(0))
-
-
 def _totals(entries: Sequence[Entry]) -> tuple[Decimal, Decimal]:
-    return _sum(entry.epsilon for entry in entries), _sum(entry.delta for entry in entries)
+    return add(entry.epsilon for entry in entries), add(entry.delta for entry in entries)
 
 
 def _fits(entries: Sequence[Entry], ceiling: Budget) -> bool:
     epsilon, delta = _totals(entries)
-    return epsilon <= _decimal(ceiling.epsilon) and delta <= _decimal(ceiling.delta)
+    return epsilon <= as_decimal(ceiling.epsilon) and delta <= as_decimal(ceiling.delta)
 
 
 def _spent(entries: Sequence[Entry]) -> Budget:
     epsilon, delta = _totals(entries)
-    return Budget(_float_above(epsilon), _float_above(delta))
-
-
-def _float_above(x: Decimal) -> float:
-    nearest = float(x)
-    return nearest if _decimal(nearest) >= x else math.nextafter(nearest, math.inf)
-
-
-def _float_below(x: Decimal) -> float:
-    nearest = float(x)
-    return nearest if _decimal(nearest) <= x else math.nextafter(nearest, 0.0)
+    return Budget(float_above(epsilon), float_above(delta))

@@ -1,0 +1,57 @@
+"""The examples run as a user runs them, and print what they say they show."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+def run(name, folder):
+    """Return what a script prints; it must neither fail nor warn."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+    }
+    command = [sys.executable, str(EXAMPLES / name)]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    assert not list(folder.iterdir())
+    return done.stdout
+
+
+def test_first_private_model(tmp_path):
+    """Both models by column name, a card of a guarantee that holds, and the budget going down."""
+    text = run("first_private_model.py", tmp_path)
+    labels = [line.split()[0] for line in text.splitlines() if re.match(r"  \S+ +-?[\d,.]+$", line)]
+    assert labels == ["age", "hours", "job_trade", "job_care", "intercept"] * 2
+    assert "Log-odds of 'yes'" in text
+    assert "Differential privacy guarantee" in text
+    assert "DOES NOT HOLD" not in text
+    assert "after one fit: epsilon=1.0, delta=0.0" in text
+    assert "after two fits: epsilon=0.0, delta=0.0" in text
+
+
+def test_grid_search(tmp_path):
+    """The cost is that of three folds at each epsilon and one more fit at the winner's."""
+    text = run("grid_search.py", tmp_path)
+    costs = {
+        label: (int(fits), float(cost))
+        for label, fits, cost in re.findall(r"^ *([\d.]+|total) +(\d+) +([\d.]+)$", text, re.M)
+    }
+    winner = re.search(r"guarantee says epsilon = ([\d.]+)\. ", text)[1]
+    for label in ("0.1", "1", "10"):
+        fits = 3 + (label == winner)
+        assert costs[label] == (fits, pytest.approx(fits * float(label)))
+    assert costs["total"] == (10, pytest.approx(33.3 + float(winner)))
+    assert "the search that found it cost 33.3 before" in text
+    words = " ".join(text.split())
+    assert "Choosing by looking at scores on private data is itself a release" in words

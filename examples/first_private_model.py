@@ -2,7 +2,7 @@
 
 What to see: bounds and levels are declared, never read off the table; coefficients come in the
 units of the columns; the guarantee says in words what is promised to each person; one ledger is
-charged for every fit, says what is left, and would refuse a third.
+charged for every fit and says what is left; a third fit would be refused.
 
 What it does not show: the people are made up, their incomes follow the model, and 20,000 rows are
 many for three columns. With fewer rows or a smaller epsilon the noise weighs more.
@@ -45,7 +45,7 @@ def main() -> None:
 
     classifier = DPLogisticRegression(epsilon=1.0, domain=EARNS_MUCH, ledger=ledger)
     classifier.fit(people, earns_much)
-    print(f"Log-odds of {classifier.classes_[1]!r} to an income above 40,000:")
+    print(f"Log-odds of {classifier.classes_[1]} to an income above 40,000 (jobs against office):")
     names = EARNS_MUCH.encoded_names()
     show_coefficients(names, classifier.coef_[0], classifier.intercept_[0])
     print(f"\n{classifier.guarantee_}\n")
@@ -56,7 +56,7 @@ def main() -> None:
     print("Yearly income (made from 400, 800, 4,000, -5,000 and -6,000, and chance):")
     show_coefficients(INCOME.encoded_names(), regressor.coef_, regressor.intercept_)
 
-    # The figure below is a release about these people, which no ledger counts: they are made up.
+    # This figure is a release about the other people, which no ledger counts: they are made up.
     others, their_income = make_people(2_000, seed=1)
     error = np.median(np.abs(regressor.predict(others) - their_income))
     print(f"\nMedian error for other people: {error:,.0f} (from chance alone: 4,047)")

@@ -33,7 +33,7 @@ def test_first_private_model(tmp_path):
     text = run("first_private_model.py", tmp_path)
     labels = [line.split()[0] for line in text.splitlines() if re.match(r"  \S+ +-?[\d,.]+$", line)]
     assert labels == ["age", "hours", "job_trade", "job_care", "intercept"] * 2
-    assert "Log-odds of 'yes'" in text
+    assert "Log-odds of yes" in text
     assert "Differential privacy guarantee" in text
     assert "DOES NOT HOLD" not in text
     assert "after one fit: epsilon=1.0, delta=0.0" in text

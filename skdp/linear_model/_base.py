@@ -61,12 +61,18 @@ class PrivateLinearModel(BaseEstimator):
             return None
         if isinstance(mechanism, str):
             check_choice("mechanism", mechanism, ("auto", *NAMES))
-            mechanism = KNorm(mechanism)
-        ball = mechanism.ball if hasattr(mechanism, "ball") else mechanism
-        if not isinstance(ball, NormBall | str):
+        elif not isinstance(mechanism, NormBall):  # a mapped ball has a ball, and is one
+            mechanism = getattr(mechanism, "ball", mechanism)
+        if not isinstance(mechanism, NormBall | str):
             remedy = f'Give "auto", one of {sorted(NAMES)}, a norm ball, or a KNorm of one.'
             raise fail("mechanism", "have its noise shaped by a norm ball", mechanism, remedy)
-        return None if design is None else KNorm(ball).for_dim(design.hull())
+        if design is None:
+            return None
+        ball = KNorm(mechanism).for_dim(design.hull())
+        if ball.dim != design.dim:
+            rule = f"have a ball of {design.dim} dimensions, one for each coefficient"
+            raise fail("mechanism", rule, ball.dim, "The intercept is the first, if fitted.")
+        return ball
 
     def _public_domain(self, n_columns):
         """Return the declared domain, or [-1, 1] for every column."""
@@ -78,11 +84,12 @@ class PrivateLinearModel(BaseEstimator):
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _fit(self, X, y, loss_of):
+    def _fit(self, X, y, loss_of, unsupported):
         """Validate, plan, charge, release. ``loss_of`` gives the candidates for a task."""
         with _spent_note() as spent:
+            _refuse(unsupported)
             self._check_parameters()
-            n = check_table(self, X, reset=True)
+            n = check_table(self, X, self.domain, reset=True)
             targets = self._targets(y, n)
             design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
             plan = self._plan(design, n, len(targets), loss_of)
@@ -95,7 +102,8 @@ class PrivateLinearModel(BaseEstimator):
             found = [plan.release(matrix, target, rng) for target in targets]
         self._design = design
         self.guarantee_, self.noise_ = guarantee, plan.noise
-        self.n_iter_ = max(solution.n_iter for solution in found)
+        # One minimisation: how many steps the solver took depends on the data.
+        self.n_iter_ = 1
         # A solver that does not converge raises: a model that exists has converged.
         self.converged_ = True
         self._set_coefficients(plan.inflation * np.array([f.theta for f in found]))
@@ -145,8 +153,8 @@ class PrivateLinearModel(BaseEstimator):
         return choose(task, losses, self._moments, q=q, ball=ball)
 
     def _radius(self, design, ball):
-        # The rule's ball and the hull hold every row by construction.
-        return 1.0 if self.mechanism in ("auto", "hull") else design.radius_in(ball)
+        # The rule's ball holds every row by construction.
+        return 1.0 if _is_auto(self.mechanism) else design.radius_in(ball)
 
     def _ridge(self, design, choice: Choice, leverage: float):
         if _is_auto(self.regularization):
@@ -174,8 +182,8 @@ class PrivateLinearModel(BaseEstimator):
 
     def _predictor(self, X):
         """Return the linear predictor of the encoded and clipped rows, (n, models)."""
-        check_is_fitted(self)
-        n = check_table(self, X, reset=False)
+        check_is_fitted(self, "coef_")  # a fit that failed leaves other attributes
+        n = check_table(self, X, self._design.domain, reset=False)
         encoded = self._design.domain.encode(X)
         assert len(encoded) == n
         return encoded @ self._encoded_coef.T + self._encoded_intercept
@@ -195,7 +203,7 @@ class PrivateLinearModel(BaseEstimator):
         return tags
 
 
-def refuse(unsupported):
+def _refuse(unsupported):
     """Raise for fit parameters that the proof does not cover."""
     if unsupported:
         names = ", ".join(sorted(unsupported))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.geometry import (
     LpBall,
@@ -99,6 +100,11 @@ class Design:
     domain: Domain
     intercept: bool
 
+    def __post_init__(self) -> None:
+        if self.dim == 0:
+            rule = "have a number, or a column of two levels, for there to be something to fit"
+            raise fail("domain", rule, self.domain, "Or give fit_intercept=True.")
+
     @property
     def dim(self) -> int:
         """Number of columns of the matrix."""
@@ -162,6 +168,10 @@ class Design:
 
     def hull(self) -> NormBall:
         """Return the hull of all rows and their mirror images: the least ball that holds them."""
+        return self._hull
+
+    @cached_property
+    def _hull(self) -> NormBall:
         ball = rows_ball(self.domain, self.intercept)
         if not (self.intercept and self.blocks):
             return ball
@@ -191,9 +201,11 @@ class Design:
     def radius_in(self, ball: NormBall) -> float:
         """Return an upper bound on the gauge of any row in a ball's norm.
 
-        Exact for plain l_p balls and for domains with few corners; otherwise the triangle
-        inequality over the groups.
+        Exact for the hull, for plain l_p balls and for domains with few corners; otherwise the
+        triangle inequality over the groups.
         """
+        if ball is self._hull:
+            return 1.0
         if isinstance(ball, LpBall) and ball.weights is None:
             norms = np.array([group.norm(ball.p) for group in self.groups])
             return float(np.linalg.norm(norms, ord=ball.p)) / ball.radius * ROUND_UP
@@ -204,6 +216,8 @@ class Design:
 
     def _corners(self) -> FloatArray | None:
         """Return every corner of the rows' domain, or None where there are too many."""
+        if 2**self.domain.n_numbers > LISTABLE:
+            return None
         try:
             parts = [group.corners() for group in self.groups]
         except ValueError:

@@ -7,6 +7,7 @@ here and name nothing but shapes of columns, declared labels and rules.
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,12 @@ from skdp.privacy import PrivacyLeakWarning
 MOST_RECORDS = 2**31
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool) -> int:
+def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> int:
     """Check the shape and the column names of ``X``; return its number of rows."""
     if sparse.issparse(X):
         raise TypeError("X must be dense: sparse input is not supported. Use X.toarray().")
     # As objects: nothing is converted, and nothing can be quoted in an error of numpy's.
-    shape = X.shape if hasattr(X, "shape") else np.asarray(X, dtype=object).shape
+    shape = X.shape if hasattr(X, "shape") else _as_array("X", X, object).shape
     if len(shape) != 2:
         remedy = "Reshape your data: one row for each record, X.reshape(-1, 1) for one column."
         raise fail("X", "have two dimensions", len(shape), remedy)
@@ -42,8 +43,23 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> int:
         raise fail("X", f"have at most {MOST_RECORDS} records")
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must hold real numbers and levels.")
-    validate_data(estimator, X, skip_check_array=True, reset=reset)
+    validate_data(estimator, _header(X, domain), skip_check_array=True, reset=reset)
     return int(shape[0])
+
+
+def _header(X: Any, domain: Any) -> Any:
+    """Return the columns in the domain's order, in which coefficients are, if it has names."""
+    names = getattr(domain, "names", None)
+    if names is None or not hasattr(X, "iloc") or sorted(map(str, X.columns)) != sorted(names):
+        return X
+    return X.iloc[:0][list(names)]
+
+
+def _as_array(name: str, values: Any, dtype: Any = None) -> NDArray[Any]:
+    with suppress(ValueError):
+        return np.asarray(values, dtype=dtype)
+    # Raised here, or numpy's own message would come along and tell the number of records.
+    raise fail(name, "have entries of one shape")
 
 
 def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
@@ -53,7 +69,7 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
         raise TypeError("y must be dense: sparse input is not supported. Use y.toarray().")
-    out = np.asarray(y)
+    out = _as_array("y", y)
     if out.ndim == 2 and out.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -83,8 +99,13 @@ def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[
 
 
 def _sorted_labels(declared: Any) -> NDArray[Any]:
-    labels = np.unique(np.asarray(declared))
-    if labels.ndim != 1 or len(labels) != len(declared):
+    labels = None
+    with suppress(TypeError, ValueError):
+        array = np.asarray(declared)
+        # Of labels of two types numpy makes strings.
+        if array.ndim == 1 and array.tolist() == list(declared):
+            labels = np.unique(array)
+    if labels is None or len(labels) != len(declared):
         raise fail("classes", "be a list of distinct labels of one type", declared)
     return labels
 

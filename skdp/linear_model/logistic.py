@@ -7,7 +7,7 @@ from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 
 from skdp._checks import fail
-from skdp.linear_model._base import PrivateLinearModel, refuse
+from skdp.linear_model._base import PrivateLinearModel
 from skdp.linear_model._rules import Reference, logistic_moments
 from skdp.linear_model._validate import check_labels, check_target
 from skdp.linear_model.losses import Logistic, SharpLogistic
@@ -15,7 +15,7 @@ from skdp.linear_model.losses import Logistic, SharpLogistic
 LOSSES = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
 CANDIDATES = (
     Logistic(),
-    *(SharpLogistic(middle) for middle in (0.6, 2 / 3, 0.75, 0.8)),
+    *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)),
 )
 
 
@@ -81,6 +81,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
     noise_ : KNormNoise
         The law of the perturbation of the objective, never the draw.
     n_iter_ : int
+        Always 1, the one minimisation: the solver's steps depend on the data and are not told.
     converged_ : bool
         Always True: a fit that cannot certify its solution raises.
 
@@ -155,8 +156,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
             If parameters, columns or labels break a rule. The note of every error says whether
             the budget was spent.
         """
-        refuse(unsupported)
-        return self._fit(X, y, self._losses)
+        return self._fit(X, y, self._losses, unsupported)
 
     def _losses(self, task):
         if isinstance(self.loss, str):

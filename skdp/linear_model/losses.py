@@ -236,4 +236,7 @@ def _power(e: FloatArray, k: float) -> FloatArray:
         return e * e
     if k == 1.5:
         return np.asarray(e * np.sqrt(e))
+    if k == 0.75:
+        root = np.sqrt(e)
+        return np.asarray(root * np.sqrt(root))
     return np.asarray(e**k)

@@ -323,8 +323,8 @@ def _lost(path: str, what: str) -> LedgerLost:
     return LedgerLost(
         f"The ledger's file {path!r} {what}, so what is left is not known. A ledger without a "
         "path ends with the process that made it, and no ledger leaves its machine. Give the "
-        "model a new one by set_params(ledger=Ledger(...)), with a ceiling that leaves room for "
-        "what was spent before; use Ledger(..., path=...) for one that persists."
+        "model a new one by set_params(ledger=Ledger(...)), with a ceiling lowered by what was "
+        "spent before; use Ledger(..., path=...) for one that persists."
     )
 
 

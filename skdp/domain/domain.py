@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +14,11 @@ from skdp._checks import check_count, check_interval, fail
 from skdp.domain.columns import UNIT, Column, FloatArray, Number
 from skdp.domain.declare import Target, as_columns, as_numbers, as_target, label_of, refuse_repeated
 from skdp.domain.describe import describe
+from skdp.domain.encoder import DomainEncoder
 from skdp.domain.layout import Layout, Piece, pieces_of
 from skdp.domain.norms import ball_norm, box_norm
 from skdp.domain.projections import Box
 from skdp.domain.tables import as_table, read_target, room_for
-
-if TYPE_CHECKING:
-    from skdp.domain.encoder import DomainEncoder
 
 
 class Domain:
@@ -350,8 +348,6 @@ class Domain:
 
     def encoder(self) -> DomainEncoder:
         """Return a scikit-learn transformer that encodes, and learns nothing from data."""
-        from skdp.domain.encoder import DomainEncoder  # the encoder is built on this module
-
         return DomainEncoder(self)
 
     # Inner workings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,26 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from skdp._checks import fail
 from skdp.domain.columns import FloatArray
-from skdp.domain.domain import Domain
 from skdp.domain.tables import as_table
+
+
+@runtime_checkable
+class Encoding(Protocol):
+    """What the encoder asks of a domain; `Domain` is one."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, if they have any."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+
+    def encoded_names(self) -> tuple[str, ...]:
+        """Return the names of the encoded columns."""
+
+    def encode(self, X: Any) -> FloatArray:
+        """Bring rows into the domain and encode them."""
 
 
 class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -45,7 +63,7 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     array(['dose', 'weight'], dtype=object)
     """
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Encoding) -> None:
         self.domain = domain
 
     def fit(self, X: Any, y: Any = None) -> DomainEncoder:
@@ -95,8 +113,8 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise AttributeError("A domain without column names has no feature_names_in_.")
         return np.array(names, dtype=object)
 
-    def _checked_domain(self) -> Domain:
-        if not isinstance(self.domain, Domain):
+    def _checked_domain(self) -> Encoding:
+        if not isinstance(self.domain, Encoding):
             raise fail("domain", "be a Domain", self.domain, "Build it from public knowledge.")
         return self.domain
 

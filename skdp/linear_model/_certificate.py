@@ -54,7 +54,7 @@ class CertifiedGradient:
     @property
     def norm(self) -> float:
         """Upper bound on the norm of the exact gradient."""
-        return (math.hypot(*self.value) + self.error) * SLACK
+        return (math.hypot(*self.value.tolist()) + self.error) * SLACK
 
 
 def certified_gradient(
@@ -87,7 +87,7 @@ def certified_gradient(
     value = _total(objective, theta, sums, rest)
     error = objective.row_norm * (error + n * UNIT * c) + UNIT * euclidean(value)
     error += _rest_of_sum(n, d, objective.row_norm * c)
-    return CertifiedGradient(value, error * SLACK + TINY)
+    return CertifiedGradient(value, float(error * SLACK + TINY))
 
 
 def attainable_tolerance(
@@ -140,7 +140,7 @@ def attainable_tolerance(
     certificate = n * row_norm * slope + _rest_of_sum(n, dim, row_norm * slope_bound)
     # At the minimum |ridge * theta| <= n c |x| + |tilt|, and theta is rounded by u |theta|.
     moved = n * row_norm * (curvature_bound * reach + slope_bound) + tilt
-    return 2 * (certificate + UNIT * moved) * SLACK + 2 * TINY
+    return float(2 * (certificate + UNIT * moved) * SLACK + 2 * TINY)
 
 
 def _split(

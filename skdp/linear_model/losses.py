@@ -232,11 +232,9 @@ class PseudoHuber:
 
 def _power(e: FloatArray, k: float) -> FloatArray:
     """Return e^k; roots are many times faster than powers, and the usual k need no others."""
-    if k == 2.0:
-        return e * e
-    if k == 1.5:
-        return np.asarray(e * np.sqrt(e))
-    if k == 0.75:
-        root = np.sqrt(e)
-        return np.asarray(root * np.sqrt(root))
-    return np.asarray(e**k)
+    quarters = 4 * k
+    if abs(quarters - round(quarters)) > 1e-12 or quarters > 8:
+        return np.asarray(e**k)
+    root = np.sqrt(e)
+    fast = {3: lambda: root * np.sqrt(root), 6: lambda: e * root, 8: lambda: e * e}
+    return np.asarray(fast.get(round(quarters), lambda: e**k)())

@@ -1,0 +1,51 @@
+"""What several test modules share: one small table with its public domain."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import Domain
+
+COLUMNS = {"age": (17, 90), "sex": ["f", "m"], "job": ["none", "clerk", "smith"], "hours": (0, 80)}
+
+
+@pytest.fixture(scope="session")
+def domain():
+    """Numbers and levels, with two labels."""
+    return Domain(COLUMNS, target=["no", "yes"])
+
+
+@pytest.fixture(scope="session")
+def pay_domain():
+    """The same columns with a target of bounded numbers."""
+    return Domain(COLUMNS, target=(-10.0, 50.0))
+
+
+@pytest.fixture(scope="session")
+def people():
+    """Rows inside the domain, in an order of columns that is not the domain's."""
+    rng = np.random.default_rng(5)
+    n = 400
+    return pd.DataFrame(
+        {
+            "job": rng.choice(COLUMNS["job"], n),
+            "hours": rng.uniform(0, 80, n),
+            "sex": rng.choice(COLUMNS["sex"], n),
+            "age": rng.uniform(17, 90, n),
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def answers(people):
+    """Labels that depend on the rows."""
+    score = (people["age"] - 50) / 10 + 2 * (people["job"] == "smith") - 1
+    noise = np.random.default_rng(6).logistic(size=len(people))
+    return np.where(score + noise > 0, "yes", "no")
+
+
+@pytest.fixture(scope="session")
+def pay(people):
+    """Numbers that depend on the rows, some of them outside the declared bounds."""
+    noise = np.random.default_rng(7).normal(size=len(people))
+    return 0.6 * people["hours"] + 5.0 * (people["job"] == "smith") + noise

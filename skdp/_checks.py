@@ -35,8 +35,7 @@ def check_interval(
     """
     left, right = closed in ("both", "left"), closed in ("both", "right")
     inside = _is_number(value) and (
-        (lower <= value if left else lower < value)
-        and (value <= upper if right else value < upper)
+        (lower <= value if left else lower < value) and (value <= upper if right else value < upper)
     )
     if not inside:
         span = f"{'[' if left else '('}{lower:g}, {upper:g}{']' if right else ')'}"

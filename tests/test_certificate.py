@@ -116,7 +116,7 @@ class Sloppy(Logistic):
     """A logistic loss that makes use of the error it is allowed."""
 
     def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        return super().slope(z, y) + 63 * math.ulp(1.0)
+        return super().slope(z, y) + 15 * math.ulp(1.0)
 
 
 def one_signed(loss: Any) -> tuple[Objective, FloatArray]:

@@ -30,8 +30,12 @@ class Piece:
         if isinstance(self.step, Levels):
             self.step.encode(table.values(rows, self.read.start), cells)
         else:
-            read_numbers(table, rows, self.read, cells, label)
-            self.step(cells)
+            # Narrow columns of a wider array are slow to walk along: one pass over them, not five.
+            work = cells if cells.flags.c_contiguous else np.empty(cells.shape)
+            read_numbers(table, rows, self.read, work, label)
+            self.step(work)
+            if work is not cells:
+                cells[...] = work
 
 
 @dataclass(frozen=True)

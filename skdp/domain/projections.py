@@ -23,9 +23,10 @@ class Box:
 
     def __call__(self, block: FloatArray) -> None:
         """Project the rows of ``block`` in place."""
-        np.clip(block, self.lower, self.upper, out=block)
         if self.is_unit:
+            np.clip(block, -1.0, 1.0, out=block)
             return
+        np.clip(block, self.lower, self.upper, out=block)
         # Halves, because upper - lower may overflow. Rounding is monotone, so that the quotient
         # lies in [0, 2] exactly, its ends are the bounds' own images, and no guard is needed.
         block *= 0.5

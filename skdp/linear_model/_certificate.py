@@ -11,7 +11,7 @@ exact, and gamma_k only ever meets a rest. With 2^A >= |x_i|_2, 2^T >= |theta|_2
    Partial sums of xh'th stay below |xh| |th| < 2^(A+T+3), exact. The rest xl'th + x'tl is at most
    sqrt(d) 2^(A+T-24) and has relative error gamma_{d+1}; the final sum z adds u |z|:
        dz_i = u |z_i| + gamma_{d+1} sqrt(d) 2^(A+T-24).
-2. *Slope.* The loss promises 64 units in the last place of c, and between the exact predictor
+2. *Slope.* The loss promises 16 units in the last place of c, and between the exact predictor
    and z the slope moves by at most kappa dz_i, kappa being the bound on the curvature; or, the
    slope being monotone, by no more than between z and z -+ dz_i. Times the weight (one more
    rounding, of at most u c) this is the error eta_i of v_i.
@@ -34,14 +34,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from skdp.linear_model._problem import BLOCK_ROWS, Objective, block_rows, euclidean, predictor
-from skdp.linear_model.losses import FloatArray, Loss
+from skdp.linear_model._problem import Objective, block_rows, euclidean, predictor
+from skdp.linear_model.losses import FloatArray
 
 UNIT = 2.0**-53
 SLACK = 1 + 2.0**-20
 TINY = 2.0**-900
 LEAST = 2.0**-200  # stands for any smaller |theta|, lest the grids underflow
-SLOPE_ULPS = 64  # promised by every Loss
+SLOPE_ULPS = 16  # promised by every Loss
+BLOCK_ROWS = 4096  # step 3 allows no more
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,13 @@ def certified_gradient(
     x_grid = _power_above(objective.row_norm) * 2.0**-24
     v_grid = _power_above(c * SLACK) * 2.0**-16
     theta_high, theta_low = _split(theta, _power_above(size) * 2.0**-26)
-    rest, sums, error, space = np.zeros(d), [], 0.0, np.empty((2, min(n, block_rows(d)), d))
-    for rows in objective.blocks():
+    rest, sums, error, space = (
+        np.zeros(d),
+        [],
+        0.0,
+        np.empty((2, min(n, block_rows(d, BLOCK_ROWS)), d)),
+    )
+    for rows in objective.blocks(BLOCK_ROWS):
         x = objective.design[rows]
         high, low = _split(x, x_grid, space)
         z = predictor(high, theta_high) + (predictor(low, theta_high) + predictor(x, theta_low))
@@ -82,7 +88,7 @@ def certified_gradient(
         sums.append(v_high @ high)
         rest += v @ low + v_low @ high
         dz = UNIT * np.abs(z) + _rest_of_predictor(d, objective.row_norm * size)
-        moved = _slope_error(objective.loss, z, y, slope, dz, local)
+        moved = _slope_error(objective, z, y, slope, dz, local)
         error += float(objective.weighted(moved, rows).sum())
     value = _total(objective, theta, sums, rest)
     error = objective.row_norm * (error + n * UNIT * c) + UNIT * euclidean(value)
@@ -133,7 +139,7 @@ def attainable_tolerance(
     ...     1000, row_norm=2.0, dim=4, slope_bound=1.0, curvature_bound=0.25
     ... )
     >>> f"{tolerance:.1e}"
-    '8.0e-11'
+    '3.7e-11'
     """
     dz = UNIT * reach + _rest_of_predictor(dim, math.sqrt(dim) * reach)
     slope = SLOPE_ULPS * math.ulp(slope_bound) + UNIT * slope_bound + curvature_bound * dz
@@ -172,16 +178,22 @@ def _rest_of_predictor(dim: int, reach: float) -> float:
 
 def _rest_of_sum(n: int, dim: int, size: float) -> float:
     """Return step 3's error from the rests, where size >= |w phi' x|."""
-    blocks = n // block_rows(dim) + 1
+    blocks = n // block_rows(dim, BLOCK_ROWS) + 1
     return n * 4 * size * _gamma(BLOCK_ROWS + blocks + 2) * (math.sqrt(dim) * 2.0**-25 + 2.0**-16)
 
 
 def _slope_error(
-    loss: Loss, z: FloatArray, y: FloatArray, slope: FloatArray, dz: FloatArray, local: bool
+    objective: Objective,
+    z: FloatArray,
+    y: FloatArray,
+    slope: FloatArray,
+    dz: FloatArray,
+    local: bool,
 ) -> FloatArray:
     """Return step 2's bound on the slope's distance from the exact predictor's slope."""
+    loss = objective.loss
     own = SLOPE_ULPS * math.ulp(loss.slope_bound)
-    moved = float(loss.curvature_bound(0.0, loss.slope_bound)) * dz
+    moved = objective.bend * dz
     if local:
         # 3 dz, because z + 3 dz is rounded: by at most u |z| + 3 u dz <= 2 dz.
         rise = loss.slope(z + 3 * dz, y) - slope

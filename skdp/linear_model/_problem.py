@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.linalg import norm
@@ -11,7 +12,7 @@ from numpy.linalg import norm
 from skdp._checks import check_positive, fail
 from skdp.linear_model.losses import FloatArray, Loss
 
-BLOCK_ROWS = 4096  # the certificate needs no more
+MOST_ROWS = 2**14  # the predictor and its slopes stay in cache, too
 BLOCK_ENTRIES = 2**18  # 2 MB of design: the second product finds it in cache.
 LONG_ROW = 32
 
@@ -75,7 +76,7 @@ class Objective:
     def noise(self, theta: FloatArray) -> float:
         """Return a gradient norm to which rounding errors may add up: no proof."""
         n, c = len(self.target), self.loss.slope_bound
-        slopes = c + float(self.loss.curvature_bound(0.0, c)) * self.row_norm * euclidean(theta)
+        slopes = c + self.bend * self.row_norm * euclidean(theta)
         rest = euclidean(self.ridge * theta) + euclidean(self.tilt)
         return 4e-15 * (n * self.row_norm * slopes + rest)
 
@@ -107,10 +108,15 @@ class Objective:
             None if self.weight is None else self.weight[rows],
         )
 
-    def blocks(self) -> Iterator[slice]:
+    @cached_property
+    def bend(self) -> float:
+        """Greatest curvature of the loss."""
+        return float(self.loss.curvature_bound(0.0, self.loss.slope_bound))
+
+    def blocks(self, most: int = MOST_ROWS) -> Iterator[slice]:
         """Yield slices of :func:`block_rows` rows, the last one shorter."""
         n, d = self.design.shape
-        size = block_rows(d)
+        size = block_rows(d, most)
         yield from (slice(start, min(start + size, n)) for start in range(0, n, size))
 
     def weighted(self, values: FloatArray, rows: slice) -> FloatArray:
@@ -118,9 +124,9 @@ class Objective:
         return values if self.weight is None else self.weight[rows] * values
 
 
-def block_rows(dim: int) -> int:
+def block_rows(dim: int, most: int) -> int:
     """Return how many rows make a block."""
-    return min(BLOCK_ROWS, max(64, BLOCK_ENTRIES // dim))
+    return min(most, max(64, BLOCK_ENTRIES // dim))
 
 
 def predictor(x: FloatArray, theta: FloatArray) -> FloatArray:

@@ -74,7 +74,7 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
         from sklearn.exceptions import DataConversionWarning
 
         text = "A column-vector y was passed when a 1d array was expected. Use y.ravel()."
-        warnings.warn(text, DataConversionWarning, stacklevel=4)
+        warnings.warn(text, DataConversionWarning, stacklevel=5)
         out = out[:, 0]
     if out.ndim != 1:
         raise fail("y", "be a 1d array", out.ndim, "y should be a 1d array: one target per row.")
@@ -118,7 +118,7 @@ def _inferred(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         "The labels were read off y, which no guarantee covers. Declare them:"
         " classes=[...], or target=[...] in the Domain."
     )
-    warnings.warn(text, PrivacyLeakWarning, stacklevel=5)
+    warnings.warn(text, PrivacyLeakWarning, stacklevel=6)
     labels, found = np.unique(y, return_inverse=True)
     return labels, found
 

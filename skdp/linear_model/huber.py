@@ -171,5 +171,7 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
 
     def predict(self, X):
         """Return predictions in the target's units, clipped to its bounds, (n,)."""
-        scaled = np.clip(self._predictor(X)[:, 0], -1.0, 1.0)
-        return self._design.domain.decode_target(scaled)
+        scaled = self._predictor(X)[:, 0]
+        # Clipped in the target's units, where rounding could pass the bounds.
+        domain = self._design.domain
+        return np.clip(domain.decode_target(scaled), *domain.target_bounds)

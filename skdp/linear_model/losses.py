@@ -40,7 +40,7 @@ class Loss(Hashable, Protocol):
         """Return phi(z, y)."""
 
     def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        """Return phi'(z, y), with an error below 64 units in the last place of c."""
+        """Return phi'(z, y), with an error below 16 units in the last place of c."""
 
     def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """Return phi''(z, y)."""
@@ -109,7 +109,7 @@ class SharpLogistic:
     >>> sharp = SharpLogistic(0.75)
     >>> float(sharp.slope(np.array(0.0), np.array(0.0)))
     0.75
-    >>> float(sharp.curvature_bound(0.9, 1.0).round(12))
+    >>> float(sharp.curvature_bound(0.9, 1.0).round(6))
     0.15
     """
 

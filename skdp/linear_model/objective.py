@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.random import Generator
@@ -144,17 +144,25 @@ class Perturbation:
         np.maximum(out, self.leverage, out=out)
         return np.divide(self.leverage * (1 - 1e-9), out, out=out)
 
-    @property
+    @cached_property
     def tolerance(self) -> float:
         """Greatest |grad J| that the solver may leave: a public number."""
-        c = self.loss.slope_bound
-        return attainable_tolerance(
-            self.n_bound,
-            self.row_norm,
-            len(self.ridge),
-            c,
-            float(self.loss.curvature_bound(0.0, c)),
-        )
+        c, dim = self.loss.slope_bound, len(self.ridge)
+        bend = float(self.loss.curvature_bound(0.0, c))
+        attainable = attainable_tolerance(self.n_bound, self.row_norm, dim, c, bend)
+        return max(attainable, self._harmless(bend))
+
+    def _harmless(self, bend: float) -> float:
+        """Return a tolerance so small that hiding it adds nothing that matters.
+
+        The output noise is then at most a tenth of what V does to any coefficient, however
+        curved the objective.
+        """
+        deviations = np.sqrt(np.diag(self.noise.covariance()))
+        moved = deviations / (self.n_bound * bend + self.ridge)
+        # Standard deviation of a coordinate of the output noise, per unit of tolerance.
+        scale = 2 / (OUTPUT_SHARE * self.epsilon * float(np.min(self.ridge)))
+        return float(0.1 * np.min(moved) / (scale * math.sqrt(len(self.ridge) + 1)))
 
     def release(self, design: FloatArray, target: FloatArray, rng: Generator) -> Solution:
         """Draw V, minimise, and hide what the solver left open; theta is a lattice point."""

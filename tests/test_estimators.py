@@ -1,0 +1,252 @@
+"""The estimators' API: parameters, tables, units, labels, and what a model says about itself."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from skdp import DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
+from skdp.geometry import LpBall
+from skdp.mechanisms import KNorm
+
+ESTIMATORS = [DPLogisticRegression, DPHuberRegressor]
+
+
+@pytest.fixture(params=["classifier", "regressor"])
+def case(request, people, domain, answers, pay_domain, pay):
+    """An estimator class, its domain, a table and a target."""
+    if request.param == "classifier":
+        return DPLogisticRegression, domain, people, answers
+    return DPHuberRegressor, pay_domain, people, pay
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_init_stores_what_it_is_given_and_does_nothing_else(estimator):
+    """Nonsense is stored as well; clone and set_params keep the very objects."""
+    nonsense = {name: object() for name in estimator().get_params()}
+    model = estimator(**nonsense)
+    assert vars(model) == nonsense
+    assert all(model.get_params()[name] is value for name, value in nonsense.items())
+    assert estimator().set_params(**nonsense).get_params() == nonsense
+    with pytest.raises(TypeError):
+        estimator(1.0)  # parameters are named
+
+
+def test_fit_returns_the_estimator_and_writes_no_parameter(case):
+    estimator, domain, X, y = case
+    ledger = Ledger(10.0)
+    model = estimator(domain=domain, ledger=ledger, mechanism=KNorm("l2"), random_state=0)
+    before, frame, target = dict(model.get_params()), X.copy(), y.copy()
+    assert model.fit(X, y) is model
+    after = model.get_params()
+    assert all(after[name] is value for name, value in before.items())
+    assert X.equals(frame)
+    assert (y == target).all()
+
+
+def test_the_same_seed_gives_the_same_model_and_none_a_new_one(case):
+    estimator, domain, X, y = case
+    models = [estimator(domain=domain, random_state=s).fit(X, y) for s in (1, 1, 2, None, None)]
+    coefs = [model.coef_ for model in models]
+    np.testing.assert_array_equal(coefs[0], coefs[1])
+    assert all((coefs[i] != coefs[j]).all() for i, j in [(0, 2), (0, 3), (3, 4)])
+
+
+def test_a_generator_moves_on_from_fit_to_fit(case):
+    """Two fits with one Generator do not share their noise."""
+    estimator, domain, X, y = case
+    model = estimator(domain=domain, random_state=np.random.default_rng(1))
+    first = model.fit(X, y).coef_
+    assert (model.fit(X, y).coef_ != first).all()
+
+
+def test_clones_and_pickled_models_predict_the_same(case):
+    estimator, domain, X, y = case
+    model = estimator(domain=domain, random_state=3).fit(X, y)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), clone(model).fit(X, y)):
+        np.testing.assert_array_equal(model.predict(X), other.predict(X))
+        assert other.guarantee_ == model.guarantee_
+        assert repr(other) == repr(model)
+    assert not hasattr(clone(model), "coef_")
+
+
+def test_frames_arrays_and_lists_of_the_same_rows_are_one_table(case):
+    """Columns of a frame are found by name, in fit and in predict, whatever their order."""
+    estimator, domain, X, y = case
+    names = list(domain.names)
+    tables = [X, X[names], X[names].astype({"sex": "category", "job": "string"})]
+    plain = [X[names].to_numpy(dtype=object), X[names].values.tolist()]
+    models = [estimator(domain=domain, random_state=0).fit(table, y) for table in tables + plain]
+    for model in models:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+        np.testing.assert_array_equal(model.intercept_, models[0].intercept_)
+    for model in models[:3]:
+        # In the order of the domain, like the coefficients.
+        assert model.feature_names_in_.tolist() == names
+        np.testing.assert_array_equal(model.predict(X), model.predict(X[names]))
+    assert not hasattr(models[3], "feature_names_in_")
+
+
+def test_a_pipeline_with_the_encoder_is_the_same_model(case):
+    """Same seed, same predictions, and coefficients that differ by the units alone."""
+    estimator, domain, X, y = case
+    whole = estimator(domain=domain, random_state=4).fit(X, y)
+    encoded = estimator(domain=domain.encoded, random_state=4)
+    piped = make_pipeline(domain.encoder(), encoded).fit(X, y)
+    np.testing.assert_allclose(piped.predict(X) == whole.predict(X), True)
+    np.testing.assert_allclose(encoded._encoded_coef, whole._encoded_coef, rtol=1e-12)
+    np.testing.assert_allclose(encoded._encoded_intercept, whole._encoded_intercept, rtol=1e-12)
+    assert encoded.guarantee_ == whole.guarantee_
+
+
+def indicators(X, domain):
+    """Numbers in the user's units next to indicators: what coef_ multiplies."""
+    rows = domain.encode(X)
+    for name, at in (("age", 0), ("hours", 4)):
+        rows[:, at] = X[name]
+    return rows
+
+
+def test_coefficients_are_in_the_users_units(case):
+    """For rows inside the domain, plain algebra reproduces the predictions."""
+    estimator, domain, X, y = case
+    model = estimator(domain=domain, epsilon=50.0, random_state=0).fit(X, y)
+    by_hand = indicators(X, domain) @ model.coef_.T + model.intercept_
+    if estimator is DPLogisticRegression:
+        assert model.coef_.shape == (1, 5)
+        np.testing.assert_allclose(model.decision_function(X), by_hand[:, 0], rtol=1e-9)
+    else:
+        assert model.coef_.shape == (5,)
+        assert isinstance(model.intercept_, float)
+        lower, upper = domain.target_bounds
+        np.testing.assert_allclose(model.predict(X), np.clip(by_hand, lower, upper), rtol=1e-9)
+        assert model.score(X, y) > 0.9
+
+
+def test_predict_clips_rows_to_the_domain(case):
+    """Numbers beyond the bounds count as the bounds, unknown levels as the first one."""
+    estimator, domain, X, y = case
+    model = estimator(domain=domain, random_state=0).fit(X, y)
+    far, near = X.head(3).copy(), X.head(3).copy()
+    far["age"], near["age"] = [1e300, -5.0, 90.1], [90.0, 17.0, 90.0]
+    far["job"], near["job"] = "astronaut", "none"
+    np.testing.assert_array_equal(model.predict(far), model.predict(near))
+
+
+@pytest.mark.parametrize("bounds", [(0.1, 0.7), (-1e-3, 1e9), (-3.0, -2.9)])
+def test_regression_predictions_keep_the_targets_bounds(bounds, people, pay_domain):
+    """The prediction of the farthest rows is within the bounds to the last bit."""
+    from skdp import Domain
+
+    domain = Domain.box([-1.0], [1.0], target=bounds)
+    X = np.linspace(-1, 1, 200)[:, None]
+    for sign in (1, -1):
+        y = np.where(sign * X[:, 0] > 0, *bounds)
+        model = DPHuberRegressor(domain=domain, epsilon=1e3, random_state=0, mechanism="l1")
+        model.fit(X, y)
+        model._encoded_coef = 100 * model._encoded_coef  # far beyond both bounds
+        found = model.predict(X)
+        assert bounds[0] <= found.min() < found.max() <= bounds[1]
+
+
+def test_probabilities_sum_to_one_and_agree_with_their_logarithms(people, domain, answers):
+    three = np.where(people["age"] > 70, "maybe", answers)
+    for labels, y in ((None, answers), (["no", "yes", "maybe"], three)):
+        model = DPLogisticRegression(domain=domain, classes=labels, random_state=0).fit(people, y)
+        p, log_p = model.predict_proba(people), model.predict_log_proba(people)
+        assert p.shape == (len(people), len(model.classes_))
+        np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+        np.testing.assert_allclose(np.exp(log_p), p, rtol=1e-12)
+        np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(people))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_extreme_predictors_give_finite_probabilities(n_classes):
+    """Log-odds of 800 underflow no logarithm and overflow no exponential."""
+    X, y = np.array([[1.0], [-1.0]] * 3), np.array([0, 1] * 3)
+    model = DPLogisticRegression(classes=range(n_classes), random_state=0).fit(X, y)
+    sizes = np.array([[800.0]]) if n_classes == 2 else np.array([[800.0], [-800.0], [-790.0]])
+    model._encoded_coef, model._encoded_intercept = sizes, np.zeros(len(sizes))
+    p, log_p = model.predict_proba(X), model.predict_log_proba(X)
+    assert np.isfinite(log_p).all()
+    assert log_p.min() < -700
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_allclose(logsumexp(log_p, axis=1), 0, atol=1e-12)
+
+
+def test_labels_are_sorted_and_keep_their_type():
+    """The model's labels are the declared ones, sorted, whatever their order."""
+    X = np.linspace(-1, 1, 60)[:, None]
+    cases = [
+        (["b", "a"], "<U1"),
+        ([3, -1], "int"),
+        ([True, False], "bool"),
+        (np.array([2.0, 0.0]), "float"),
+    ]
+    for labels, kind in cases:
+        y = np.where(X[:, 0] > 0, *labels)
+        model = DPLogisticRegression(classes=labels, epsilon=100.0, random_state=0).fit(X, y)
+        assert model.classes_.tolist() == sorted(labels)
+        assert model.classes_.dtype == np.dtype(kind)
+        assert model.score(X, y) > 0.9
+        # The score is for the label that is sorted last.
+        assert (model.decision_function(X) > 0).sum() == (model.predict(X) == max(labels)).sum()
+
+
+def test_classes_go_before_the_domains_labels(people, domain, answers):
+    """Two label sets: the parameter's wins, and a label outside it is refused."""
+    renamed = np.where(answers == "yes", "ja", "nein")
+    model = DPLogisticRegression(domain=domain, classes=["ja", "nein"], random_state=0)
+    assert model.fit(people, renamed).classes_.tolist() == ["ja", "nein"]
+    with pytest.raises(ValueError, match="declared labels only"):
+        model.fit(people, answers)
+
+
+def test_many_labels_share_the_budget_and_have_noise_of_their_own():
+    """Each of K models is calibrated for epsilon / K; equal data get unequal coefficients."""
+    X, y = np.zeros((30, 4)), np.zeros(30)
+    one = DPLogisticRegression(epsilon=0.5, classes=[0, 1], random_state=0, q=0.9).fit(X, y)
+    model = DPLogisticRegression(epsilon=1.5, classes=[0, 1, 2], random_state=0, q=0.9).fit(X, y)
+    assert model.coef_.shape == (3, 4)
+    assert model.intercept_.shape == (3,)
+    assert model.guarantee_.epsilon == 1.5
+    assert model.noise_.scale == pytest.approx(one.noise_.scale, rel=1e-9)
+    # Labels 1 and 2 both never occur: their two objectives differ by the noise alone.
+    assert (model.coef_[1] != model.coef_[2]).all()
+
+
+def test_what_a_model_says_about_itself(case):
+    estimator, domain, X, y = case
+    model = estimator(epsilon=0.7, domain=domain, random_state=0).fit(X, y)
+    assert isinstance(model.guarantee_, Guarantee)
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (0.7, 0.0)
+    assert model.n_features_in_ == 4
+    assert model.converged_ is True
+    assert model.n_iter_ == 1
+    covariance = model.noise_.covariance()
+    assert covariance.shape == (6, 6)
+    assert (np.linalg.eigvalsh(covariance) > 0).all()
+    assert "0.7" in str(model.guarantee_)
+
+
+def test_mechanisms_are_names_balls_or_k_norms(people, domain, answers):
+    """A name, its ball and the K-norm of it are one choice; so are the two hulls."""
+    groups = [
+        ["linf", KNorm("linf"), LpBall(6, p=np.inf), KNorm(LpBall(6, p=np.inf))],
+        ["hull", KNorm("hull"), KNorm()],
+        ["auto"],
+    ]
+    scales = []
+    for group in groups:
+        models = [
+            DPLogisticRegression(domain=domain, mechanism=m, random_state=0).fit(people, answers)
+            for m in group
+        ]
+        for model in models:
+            np.testing.assert_array_equal(model.coef_, models[0].coef_)
+        scales.append(models[0].noise_.covariance().trace())
+    assert len(set(scales)) == 3

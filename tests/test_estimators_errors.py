@@ -1,0 +1,237 @@
+"""Bad input of every kind raises before anything is charged, in words about public things."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger
+from skdp.geometry import LpBall
+from skdp.mechanisms import KNorm
+
+UNCHARGED = "No budget was spent and no noise was drawn."
+NAN, INF = float("nan"), float("inf")
+
+
+class Rough(LpBall):
+    """A ball whose sampler is not exact."""
+
+    exact = False
+
+
+# Parameter, bad values, and what the error must say.
+PARAMETERS = [
+    ("epsilon", [0, -1, NAN, INF, "1", None, True, 1 + 0j], "epsilon must be a finite number > 0"),
+    ("delta", [-0.1, 1, NAN, "0", None], r"delta must be a number in \[0, 1\)"),
+    ("neighbors", ["replace", "add-remove", None, 1], "'add_remove', 'replace_one'"),
+    ("n_public", [0, 1.5, -3, "10", NAN, INF, True], "n_public must be a whole number >= 1"),
+    ("q", [0, 1, 1.5, -0.1, NAN, "x", None], r'q must be a number in \(0, 1\), .*"auto"'),
+    ("regularization", [-1, NAN, INF, "x", None], r"regularization must be .*\[0, inf\).*auto"),
+    ("mechanism", ["gauss", "L1", ""], "mechanism must be one of .*'auto', 'hull', 'l1', 'l2'"),
+    ("mechanism", [None, 3, object(), KNorm], "mechanism must .* norm ball.*'hull', 'l1', 'l2'"),
+    ("mechanism", [LpBall(3), KNorm(LpBall(5)), LpBall(1)], "have a ball of 4 dimensions"),
+    ("mechanism", [Rough(4), KNorm(Rough(4))], "be sampled exactly"),
+    ("domain", [{"a": (0, 1)}, "box", 3], "domain must be a Domain or None"),
+    ("domain", [Domain.unit_box(2, (0.0, 1.0))], "have the domain's 2 columns, got 3"),
+    ("ledger", [1.0, {}, "ledger"], "ledger must be a Ledger or None"),
+    ("random_state", ["0", -1, 1.5, [1], True], "random_state must be"),
+]
+CLASSIFIER = [
+    ("classes", [5, "ab", [0, 0, 1], [0, "a"], [[0, 1]], {0, 1}, [0, NAN]], "of distinct labels"),
+    ("classes", [[], [0]], "at least two labels"),
+    ("loss", ["hinge", "Logistic"], "loss must be 'auto', one of .*'logistic', 'sharp'"),
+]
+REGRESSOR = [
+    ("threshold", [0, -1, NAN, INF, "x", None], 'threshold must be .* > 0, .*"auto"'),
+    ("loss", ["huber", "squared"], "loss must be 'pseudo_huber' or a Loss"),
+    ("domain", [Domain.unit_box(3)], "declare the target's bounds.*target="),
+    ("domain", [Domain.unit_box(3, ["a", "b"])], "declare the target's bounds"),
+]
+
+
+def each(table):
+    return [
+        pytest.param({name: value}, text, id=f"{name}={value!r}"[:40])
+        for name, values, text in table
+        for value in values
+    ]
+
+
+def refuses(model, X, y, kind, text, **fit_parameters):
+    """``fit`` raises as it should, with the note, and leaves the ledger alone."""
+    ledger = None if "ledger" in model._given else Ledger(10.0)
+    if ledger is not None:
+        model.set_params(ledger=ledger)
+    with pytest.raises(kind, match=f"(?s){text}") as caught:
+        model.fit(X, y, **fit_parameters)
+    assert caught.value.__notes__ == [UNCHARGED]
+    assert ledger is None or ledger.entries == ()
+    assert not hasattr(model, "coef_")
+
+
+def model_of(estimator, **parameters):
+    if estimator is DPLogisticRegression:
+        parameters = {"classes": [0, 1], **parameters}
+    model = estimator(**parameters)
+    model._given = set(parameters)
+    return model
+
+
+X, Y = np.linspace(-1, 1, 30).reshape(10, 3), np.array([0, 1] * 5)
+BOTH = pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHuberRegressor])
+
+
+@BOTH
+@pytest.mark.parametrize(("parameter", "text"), each(PARAMETERS))
+def test_bad_parameters_are_named(estimator, parameter, text):
+    refuses(model_of(estimator, **parameter), X, Y, ValueError, text)
+
+
+@pytest.mark.parametrize(("parameter", "text"), each(CLASSIFIER))
+def test_bad_parameters_of_the_classifier(parameter, text):
+    refuses(model_of(DPLogisticRegression, **parameter), X, Y, ValueError, text)
+
+
+@pytest.mark.parametrize(("parameter", "text"), each(REGRESSOR))
+def test_bad_parameters_of_the_regressor(parameter, text):
+    refuses(model_of(DPHuberRegressor, **parameter), X, Y, ValueError, text)
+
+
+def spoiled(value, dtype=object):
+    cells = X.astype(dtype)
+    cells[4, 1] = value
+    return cells
+
+
+TABLES = {
+    "sparse": (sparse.csr_array(X), TypeError, "X must be dense.*toarray"),
+    "sparse matrix": (sparse.csc_matrix(X), TypeError, "X must be dense"),
+    "complex": (X + 1j, ValueError, "Complex data not supported"),
+    "complex cells": (spoiled(1j), ValueError, "column 1 must hold finite numbers"),
+    "1-d": (X[:, 0], ValueError, "X must have two dimensions.*Reshape your data"),
+    "1-d list": ([1.0, 2.0], ValueError, "X must have two dimensions"),
+    "3-d": (X[None], ValueError, "X must have two dimensions, got 3"),
+    "a number": (3.0, ValueError, "X must have two dimensions, got 0"),
+    "None": (None, ValueError, "X must have two dimensions, got 0"),
+    "ragged": ([[1.0, 2.0, 3.0], [1.0]], ValueError, "X must have two dimensions, got 1"),
+    "ragged 3-d": ([np.zeros((2, 2)), np.zeros((2, 3))], ValueError, "entries of one shape"),
+    "no rows": (X[:0], ValueError, "X must have records"),
+    "no columns": (X[:, :0], ValueError, "X must have columns"),
+    "NaN": (spoiled(NAN, float), ValueError, "column 1 must hold finite numbers"),
+    "inf": (spoiled(-INF, float), ValueError, "column 1 must hold finite numbers"),
+    "None cell": (spoiled(None), ValueError, "column 1 must hold finite numbers"),
+    "a word": (spoiled("word"), ValueError, "column 1 must hold finite numbers"),
+    "a dict": (spoiled({}), TypeError, "column 1 must hold finite numbers"),
+    "words": (np.full((10, 3), "word"), ValueError, "column 0 must hold finite numbers"),
+    "dates": (np.zeros((10, 3), "M8[s]"), ValueError, "column 0 must hold finite numbers"),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", TABLES)
+def test_bad_tables_are_refused(estimator, name):
+    refuses(model_of(estimator), TABLES[name][0], Y, *TABLES[name][1:])
+
+
+@BOTH
+def test_a_fitted_model_refuses_bad_tables_too(estimator):
+    model = estimator(**({"classes": [0, 1]} if estimator is DPLogisticRegression else {}))
+    model.fit(X, Y)
+    for table, kind, text in TABLES.values():
+        with pytest.raises(kind, match=f"(?s){text}"):
+            model.predict(table)
+    with pytest.raises(ValueError, match=r"X has 2 features.*expecting 3"):
+        model.predict(X[:, :2])
+
+
+TARGETS = {
+    "None": (None, ValueError, "requires y to be passed"),
+    "too short": (Y[:9], ValueError, "y must have as many entries as X has rows"),
+    "too long": ([*Y, 0], ValueError, "y must have as many entries as X has rows"),
+    "two columns": (np.array([Y, Y]).T, ValueError, "y must be a 1d array, got 2"),
+    "a frame": (pd.DataFrame({"a": Y, "b": Y}), ValueError, "y must be a 1d array, got 2"),
+    "a number": (1, ValueError, "y must be a 1d array, got 0"),
+    "sparse": (sparse.csr_array(Y[None]), TypeError, "y must be dense"),
+    "complex": (Y + 1j, ValueError, "Complex data not supported"),
+    "ragged": ([[0], [0, 1]] * 5, ValueError, "y must have entries of one shape"),
+}
+LABELS = {
+    "an unknown number": ([0, 1] * 4 + [0, 2], "y must hold declared labels only"),
+    "words": (["0", "1"] * 5, "y must hold declared labels only"),
+    "mixed": ([0, "1"] * 5, "y must hold declared labels only"),
+    "NaN": ([0, NAN] * 5, "y must hold declared labels only"),
+    "None": ([0, None] * 5, "y must hold declared labels only"),
+    "numbers between": ([0.5] * 10, "y must hold declared labels only"),
+}
+NUMBERS = {
+    "NaN": [0.0, NAN] * 5,
+    "inf": [0.0, INF] * 5,
+    "None": [0.0, None] * 5,
+    "words": ["a", "b"] * 5,
+    "dates": np.zeros(10, "M8[s]"),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", TARGETS)
+def test_bad_targets_are_refused(estimator, name):
+    refuses(model_of(estimator), X, *TARGETS[name])
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_undeclared_labels_are_refused_and_the_declared_ones_named(name):
+    y, text = LABELS[name]
+    refuses(model_of(DPLogisticRegression), X, y, ValueError, rf"{text}.*Declared are \[0, 1\]")
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_targets_that_are_not_numbers_are_refused(name):
+    text = "target must hold finite numbers only"
+    refuses(model_of(DPHuberRegressor), X, NUMBERS[name], ValueError, text)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyLeakWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("y", "text"),
+    [
+        ([0.0, NAN] * 5, "y must not contain NaN"),
+        (np.linspace(0, 1, 10), "Unknown label type"),
+        ([0, "a"] * 5, "(?i)mix|type"),
+        ([0, None] * 5, ""),
+    ],
+)
+def test_labels_that_cannot_be_inferred_are_refused(y, text):
+    refuses(model_of(DPLogisticRegression, classes=None), X, y, (ValueError, TypeError), text)
+
+
+@BOTH
+def test_fit_parameters_are_refused(estimator):
+    """A weight would change what one record can do."""
+    text = "does not support sample_weight.*same influence"
+    refuses(model_of(estimator), X, Y, TypeError, text, sample_weight=np.ones(10))
+
+
+def test_columns_of_a_frame_are_held_against_the_domain(people, domain, answers):
+    cases = {
+        "have the domain's 4 columns, got 3": people.drop(columns="age"),
+        "have the domain's 4 columns, got 5": people.assign(name="x"),
+        "'age'.* declared but missing": people.rename(columns={"age": "Age"}),
+        "have every column once": people.set_axis(["age", "age", "sex", "job"], axis=1),
+        "column 'hours' must hold finite": people.assign(hours="long"),
+        "column 'age' must hold finite": people.assign(age=pd.array([None] * 400, "Int64")),
+    }
+    for text, table in cases.items():
+        model = model_of(DPLogisticRegression, domain=domain, classes=None)
+        refuses(model, table, answers, ValueError, text)
+
+
+def test_an_unfitted_model_says_so():
+    """Also one whose only fit has failed."""
+    from sklearn.exceptions import NotFittedError
+
+    failed = DPHuberRegressor()
+    with pytest.raises(ValueError, match="target must hold"):
+        failed.fit(X, np.full(10, NAN))
+    for model in (DPHuberRegressor(), DPLogisticRegression(), failed):
+        with pytest.raises(NotFittedError):
+            model.predict(X)

@@ -1,0 +1,176 @@
+"""What is public about a model is a function of public things: shown by changing the data."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, PrivacyLeakWarning
+from skdp.geometry import NormBall
+
+# The release itself, in the user's units and in those of the encoded columns.
+RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept"}
+COLUMNS = {"age": (17, 90), "job": ["none", "clerk", "smith"], "hours": (0, 80)}
+
+
+def rows(n, seed):
+    """A table of n rows; the seed decides what people are like."""
+    rng = np.random.default_rng(seed)
+    share = (np.arange(3) == seed % 3) * 0.7 + 0.1
+    low, high = 17 + 10 * (seed % 4), 90 - 5 * (seed % 3)
+    cells = rng.uniform(low, high, n), rng.choice(COLUMNS["job"], n, p=share), rng.uniform(0, 99, n)
+    return np.array(cells, dtype=object).T
+
+
+def classifier(**parameters):
+    return DPLogisticRegression(domain=Domain(COLUMNS, target=["a", "b", "c"]), **parameters)
+
+
+def regressor(**parameters):
+    return DPHuberRegressor(domain=Domain(COLUMNS, target=(0.0, 9.0)), **parameters)
+
+
+def fitted(make, n, seed, **parameters):
+    rng = np.random.default_rng(seed + 100)
+    y = rng.choice(["a", "b"], n, p=[0.9, 0.1]) if make is classifier else rng.normal(seed, 3, n)
+    return make(random_state=0, **parameters).fit(rows(n, seed), y)
+
+
+def public(value, name=""):
+    """Everything that an object holds, as nested tuples, but for what was released."""
+    if isinstance(value, np.ndarray):
+        return (value.shape, str(value.dtype), value.tolist())
+    if isinstance(value, dict):
+        return tuple((k, public(v, k)) for k, v in sorted(value.items()) if k not in RELEASED)
+    if isinstance(value, list | tuple | set | frozenset):
+        return tuple(public(item, name) for item in value)
+    if callable(value):
+        return value
+    if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
+        # Caches that were filled or not are not a difference.
+        fields = getattr(value, "__dataclass_fields__", None)
+        inside = {k: v for k, v in vars(value).items() if fields is None or k in fields}
+        return (type(value).__name__, public(inside), repr(value))
+    return value
+
+
+def everything_public(model):
+    """All attributes, also private ones, and what the model's methods compute without data."""
+    return public(vars(model)), repr(model), str(model.guarantee_), model.noise_.scale
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("mechanism", ["auto", "l2", "hull"])
+def test_nothing_but_the_release_depends_on_the_data(make, neighbors, mechanism):
+    """Other data of the same shape: all attributes are equal, and the coefficients differ."""
+    parameters = {"neighbors": neighbors, "mechanism": mechanism}
+    models = [fitted(make, 40, seed, **parameters) for seed in range(4)]
+    for other in models[1:]:
+        assert everything_public(other) == everything_public(models[0])
+        assert (other.coef_ != models[0].coef_).any()
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+@pytest.mark.parametrize("parameters", [{}, {"n_public": 50}, {"q": 0.9, "regularization": 0.5}])
+def test_nothing_depends_on_the_number_of_records_where_it_is_private(make, parameters):
+    """Under add/remove one record more, or twice as many, change the release and nothing else."""
+    parameters = {**parameters, "neighbors": "add_remove"}
+    models = [fitted(make, n, 0, **parameters) for n in (40, 41, 80)]
+    plans = [m._plan(m._design, n, 2, m._losses) for m, n in zip(models, (40, 41, 80), strict=True)]
+    for model, plan in zip(models[1:], plans[1:], strict=True):
+        assert everything_public(model) == everything_public(models[0])
+        assert public(plan) == public(plans[0])
+        # What the solver leaves open, and the lattice that hides it.
+        assert plan.tolerance == plans[0].tolerance
+        assert plan.output_noise()[0] == plans[0].output_noise()[0]
+
+
+def test_the_comparison_sees_a_difference():
+    """The twin: under replace-one the number of records is public, and is used."""
+    few, many = (fitted(regressor, n, 0, neighbors="replace_one") for n in (40, 4000))
+    assert everything_public(few) != everything_public(many)
+    spoiled = fitted(regressor, 40, 0)
+    spoiled.noise_ = dataclasses.replace(spoiled.noise_, scale=spoiled.noise_.scale * 2)
+    assert everything_public(few) != everything_public(spoiled)
+    counting = fitted(regressor, 40, 0)
+    counting._seen = {"rows": [40]}
+    assert everything_public(few) != everything_public(counting)
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_the_guarantee_states_what_was_asked_for(make):
+    for neighbors in ("replace_one", "add_remove"):
+        model = fitted(make, 30, 0, neighbors=neighbors, epsilon=0.3, delta=1e-6)
+        guarantee = model.guarantee_
+        assert guarantee.epsilon == 0.3
+        assert guarantee.delta == 0.0  # stronger than what was allowed
+        assert guarantee.neighbors == neighbors == model.noise_.guarantee.neighbors
+        assert "objective perturbation" in guarantee.mechanism
+        assert any("domain" in sentence for sentence in guarantee.assumptions)
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+@pytest.mark.parametrize("seed", [0, np.int64(3), np.random.default_rng(0)])
+def test_seeded_noise_makes_the_guarantee_void(make, seed):
+    """It says why; with the operating system's randomness it holds."""
+    X, y = rows(20, 0), ["a", "b"] * 10 if make is classifier else np.arange(20)
+    seeded = make(random_state=seed).fit(X, y).guarantee_
+    assert not seeded.holds
+    assert "random_state" in seeded.void_because[0]
+    assert "DOES NOT HOLD" in str(seeded)
+    real = make().fit(X, y).guarantee_
+    assert real.holds
+    assert "DOES NOT HOLD" not in str(real)
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+def test_less_budget_means_more_noise(make):
+    """In every direction: the covariance of the tilt shrinks as epsilon grows."""
+    parameters = {"mechanism": "linf", "q": 0.8}
+    scales = [fitted(make, 30, 0, epsilon=e, **parameters).noise_.scale for e in (0.1, 1.0, 10.0)]
+    ratios = np.divide(scales[:-1], scales[1:])
+    if make is classifier:  # the regressor's threshold grows with epsilon
+        np.testing.assert_allclose(ratios, 10)
+    assert (ratios > 5).all()
+
+
+def test_under_add_remove_the_tilt_is_half_as_large():
+    """One record moves the gradient once, not twice."""
+    parameters = {"mechanism": "l1", "q": 0.8, "loss": "logistic"}
+    one = fitted(classifier, 30, 0, neighbors="add_remove", **parameters).noise_.scale
+    two = fitted(classifier, 30, 0, neighbors="replace_one", **parameters).noise_.scale
+    assert one == pytest.approx(two / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("declared", ["classes", "domain", "nothing"])
+def test_a_leak_is_announced_exactly_when_labels_are_inferred(declared):
+    X, y = np.linspace(-1, 1, 20)[:, None], np.resize(["a", "b"], 20)
+    classes = ["a", "b"] if declared == "classes" else None
+    target = ["a", "b"] if declared == "domain" else None
+    domain = Domain.box([-2.0], [2.0], target=target)
+    model = DPLogisticRegression(domain=domain, classes=classes)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    leaks = [w for w in caught if issubclass(w.category, PrivacyLeakWarning)]
+    assert len(leaks) == len(caught) == (declared == "nothing")
+    for leak in leaks:
+        assert "classes=" in str(leak.message)
+        assert leak.filename == __file__  # it points at the user's own line
+
+
+def test_a_regressor_never_announces_a_leak():
+    """Nothing is inferred, with a domain or without."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPHuberRegressor().fit(np.zeros((5, 1)), np.zeros(5))
+
+
+def test_the_noise_of_a_model_is_a_law_and_not_a_draw():
+    """Two fits have equal laws; the law is calibrated for less than the whole budget."""
+    first, second = (fitted(classifier, 30, 0) for _ in range(2))
+    assert isinstance(first.noise_.ball, NormBall)
+    assert public(first.noise_) == public(second.noise_)
+    assert first.noise_.guarantee.epsilon < first.guarantee_.epsilon / 3

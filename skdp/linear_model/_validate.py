@@ -87,15 +87,11 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
 
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the sorted public labels and, for every entry of ``y``, which of them it is."""
-    if declared is None:
-        labels, found = _inferred(y)
-    else:
-        labels = _sorted_labels(declared)
-        found = _places(y, labels)
+    labels = _inferred(y) if declared is None else _sorted_labels(declared)
     if len(labels) < 2:
         remedy = "Declare all labels: classes=[...], or target=[...] in the Domain."
         raise fail("classes", "hold at least two labels; one class cannot be fitted", None, remedy)
-    return labels, found
+    return labels, _places(y, labels)
 
 
 def _sorted_labels(declared: Any) -> NDArray[Any]:
@@ -110,7 +106,7 @@ def _sorted_labels(declared: Any) -> NDArray[Any]:
     return labels
 
 
-def _inferred(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("y must not contain NaN or inf. Drop those records by a public rule.")
     check_classification_targets(y)
@@ -119,8 +115,7 @@ def _inferred(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         " classes=[...], or target=[...] in the Domain."
     )
     warnings.warn(text, PrivacyLeakWarning, stacklevel=6)
-    labels, found = np.unique(y, return_inverse=True)
-    return labels, found
+    return np.asarray(np.unique(y))
 
 
 def _places(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:

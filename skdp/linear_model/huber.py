@@ -14,10 +14,10 @@ from skdp.linear_model.losses import PseudoHuber
 
 # The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most
 # SMALL, then growing with a power of it to the whole range, where the loss is least squares.
-LEAST, SMALL, POWER, GREATEST = 0.14, 25.0, 0.33, 2.0
-# Where n epsilon / d is below FEW the ridge shrinks predictions by far more than a tenth; a fifth
-# is put back. That is post-processing by a public number.
-PUT_BACK, FEW = 0.2, 20.0
+LEAST, SMALL, POWER, GREATEST = 0.118, 17.0, 0.345, 2.0
+# Where n epsilon / d is below FEW the ridge shrinks predictions by far more than a tenth; a part is
+# put back. That is post-processing by a public number.
+PUT_BACK, FEW = 0.12, 22.0
 
 
 class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
@@ -65,7 +65,7 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
 
     _reference = Reference(signal=0.01, level_signal=0.01, intercept=0.2, least_ridge=True)
     # Nearly all of epsilon for the gradient: a bounded residual leaves the curvature enough.
-    _usual_q = 0.97
+    _usual_q = 0.965
     _moments = staticmethod(residual_moments)
 
     def __init__(
@@ -174,4 +174,5 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
         scaled = self._predictor(X)[:, 0]
         # Clipped in the target's units, where rounding could pass the bounds.
         domain = self._design.domain
-        return np.clip(domain.decode_target(scaled), *domain.target_bounds)
+        lower, upper = domain.target_bounds or (-np.inf, np.inf)
+        return np.clip(domain.decode_target(scaled), lower, upper)

@@ -45,10 +45,14 @@ class KNormNoise:
         radius = self.scale * rng.gamma(self.dim + 1)
         return np.asarray(radius * self.ball.sample(1, rng)[0])
 
-    def covariance(self) -> NDArray[np.float64]:
-        """Return the covariance of a draw, (dim, dim)."""
+    def covariance(self, *, draws: int = 4096) -> NDArray[np.float64]:
+        """Return the covariance of a draw, (dim, dim): of ``draws`` where the ball's is unknown."""
         d = self.dim
-        uniform = self.ball.covariance()  # type: ignore[attr-defined]
+        try:
+            uniform = self.ball.covariance()  # type: ignore[attr-defined]
+        except AttributeError:
+            directions = self.ball.sample(draws, np.random.default_rng(0))
+            uniform = directions.T @ directions / draws
         return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform)
 
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:

@@ -147,7 +147,7 @@ def lower_bound(hits, others, n):
     return math.log(least / greatest)
 
 
-def audit(model, data, event, n=6000):
+def audit(model, data, event, n=5000):
     """Count an event on two neighbouring data sets, and bound the loss from below."""
     counts = [np.count_nonzero(event(released(model, *pair, n))) for pair in data]
     return lower_bound(*counts, n)
@@ -166,7 +166,7 @@ def test_an_audit_of_an_added_record_finds_no_more_than_epsilon(monkeypatch):
     The others bring the median to a = 4, where the added record's slope is 0.98: the event
     {a > 4} has a loss of 0.97 epsilon, and with noise 30 % too small of 1.39. At p = 1/2 and
     p' = 0.19 the bound lies 4.9 standard deviations of sqrt(1 + 4.3) / sqrt(n) below the loss,
-    or 0.15 for n = 6000: noise too small by 5 % (a loss of 1.02) would take n = 300,000. The
+    or 0.16 for n = 5000: noise too small by 5 % (a loss of 1.02) would take n = 300,000. The
     exact law, above, sees it.
     """
     parameters = {"mechanism": "linf", "regularization": 0.0, "fit_intercept": False}
@@ -188,7 +188,7 @@ def test_an_audit_of_a_replaced_record_finds_no_more_than_epsilon(monkeypatch):
 
     The tilt's first coordinate is moved by 2, the whole sensitivity, and a_1 shows it. Its
     marginal tail is exp(-t)(t + 2) / 4 with t = v / scale, so that the event {ridge a_1 < -2}
-    has a loss of 0.66 epsilon, and 1.47 with half the noise, which n = 6000 can tell from 1.
+    has a loss of 0.66 epsilon, and 1.47 with half the noise, which n = 5000 can tell from 1.
     """
     parameters = {"mechanism": "linf", "regularization": 0.0, "fit_intercept": False}
     parameters |= {"classes": [0, 1], "loss": "logistic", "q": 0.99, "epsilon": 1.0}

@@ -47,7 +47,8 @@ class Group:
     ball : NormBall
         Contains the group's part of every row.
     square : float
-        Greatest |part|_2^2 of a row.
+        Bound on |part|_2^2 of a row. It is the greatest, but for m + 1 centred levels, where it
+        is 1 / (m + 1)^2 more.
     """
 
     kind: str
@@ -145,7 +146,7 @@ class Design:
 
     @property
     def row_norm(self) -> float:
-        """Greatest Euclidean norm of a row."""
+        """Bound on the Euclidean norm of a row."""
         return math.sqrt(sum(group.square for group in self.groups)) * ROUND_UP
 
     def matrix(self, X: Any, n: int) -> FloatArray:

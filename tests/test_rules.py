@@ -1,0 +1,238 @@
+"""The automatic choices: deterministic, made from public things, and sensible where it shows."""
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression
+from skdp.geometry import LpBall
+from skdp.linear_model import _rules
+from skdp.linear_model._design import Design
+from skdp.linear_model._rules import Q_GRID, Task, choose, cluster, guessed_size, rough_leverage
+from skdp.linear_model.logistic import CANDIDATES
+from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.objective import greatest_leverage
+
+MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1], "e": list(range(40))}
+DOMAINS = {
+    "numbers": Domain.unit_box(7),
+    "one": Domain.unit_box(1),
+    "mixed": Domain(MIXED),
+    "levels": Domain({f"c{k}": list(range(2 + k)) for k in range(6)}),
+    "ball": Domain.l2_ball(5, 3.0),
+}
+DESIGNS = {
+    f"{name} {'with' if intercept else 'without'} intercept": Design(domain, intercept)
+    for name, domain in DOMAINS.items()
+    for intercept in (True, False)
+}
+KINDS = {
+    "logistic": (DPLogisticRegression._reference, CANDIDATES, _rules.logistic_moments, None),
+    "huber": (DPHuberRegressor._reference, (PseudoHuber(0.2),), _rules.residual_moments, 0.97),
+}
+SIZES = [(100, 0.1), (100, 1.0), (3_000, 1.0), (100_000, 0.1), (1_000_000, 4.0)]
+EACH_DESIGN = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+RELATIONS = ["replace_one", "add_remove"]
+
+
+def chosen(kind, design, n, epsilon, neighbors="replace_one", **fixed):
+    reference, losses, moments, q = KINDS[kind]
+    task = Task(design, float(n), epsilon, neighbors, reference)
+    return task, choose(task, losses, moments, **{"q": q, **fixed})
+
+
+def noise_of(choice, design):
+    """The variance of every coordinate of the tilt, at unit scale."""
+    d = choice.ball.dim
+    return (d + 1) * (d + 2) * np.diag(choice.ball.covariance())
+
+
+def risk(kind, task, choice):
+    """The mean squared error of the predictor, as the module's text has it."""
+    curvature, score = (task.n * moment for moment in KINDS[kind][2](choice.loss))
+    people = task.reference.tables(task.design)
+    slope = task.shift * choice.loss.slope_bound / (task.epsilon * choice.q)
+    total = 0.0
+    for g, group in enumerate(task.design.groups):
+        at = list(group.index)
+        h, j = curvature * people.moment[g], score * people.moment[g]
+        r, noise = choice.ridge[at], slope**2 * noise_of(choice, task.design)[at]
+        error = (noise + j + r**2 * people.prior[g]) / (h + r) ** 2
+        total += people.moment[g] * error.sum()
+    return total
+
+
+@EACH_KIND
+@EACH_DESIGN
+def test_the_same_task_gives_the_same_choice(kind, design):
+    """Also for an equal design that was built anew, and when nothing is cached."""
+    _, first = chosen(kind, design, 1000, 0.7)
+    _rules.logistic_moments.cache_clear()
+    _rules.residual_moments.cache_clear()
+    _, second = chosen(kind, Design(design.domain, design.intercept), 1000, 0.7)
+    assert (first.loss, first.q) == (second.loss, second.q)
+    np.testing.assert_array_equal(first.ridge, second.ridge)
+    assert repr(first.ball) == repr(second.ball)
+
+
+def test_a_rule_is_told_nothing_private():
+    """A task holds the domain, a number of records, epsilon, the relation and a convention."""
+    fields = {field.name for field in dataclasses.fields(Task)}
+    assert fields == {"design", "n", "epsilon", "neighbors", "reference"}
+    assert {field.name for field in dataclasses.fields(Design)} == {"domain", "intercept"}
+
+
+@EACH_KIND
+@EACH_DESIGN
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_choices_are_in_range(kind, design, neighbors):
+    for n, epsilon in SIZES:
+        task, choice = chosen(kind, design, n, epsilon, neighbors)
+        assert choice.loss in KINDS[kind][1]
+        assert choice.q in Q_GRID or choice.q == 0.97
+        assert choice.ridge.shape == (design.dim,)
+        assert (choice.ridge > 0).all()
+        assert np.isfinite(choice.ridge).all()
+        assert choice.ball.dim == design.dim
+        # Coordinates of one group are treated alike.
+        for group in design.groups:
+            assert np.ptp(choice.ridge[list(group.index)]) == 0
+
+
+@EACH_KIND
+@EACH_DESIGN
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_the_ridge_holds_the_leverage_of_common_rows(kind, design, neighbors):
+    """Rows as full as the convention takes them to be need no weight below 1."""
+    for n, epsilon in SIZES:
+        task, choice = chosen(kind, design, n, epsilon, neighbors)
+        square = task.reference.tables(design).square
+        ridge = np.array([choice.ridge[group.index[0]] for group in design.groups])
+        leverage = greatest_leverage(choice.loss, choice.q, epsilon, neighbors)
+        assert np.sum(square / ridge) <= 1.05 * leverage
+
+
+@EACH_DESIGN
+def test_the_weights_of_clusters_sum_to_one(design):
+    """And the noise of the groups is what the ball's own covariance says."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        importance = 10.0 ** rng.uniform(-3, 3, len(design.groups))
+        ball, noise = cluster(design, importance)
+        d = ball.dim
+        assert d == design.dim
+        assert sum(getattr(ball, "weights", [1.0])) == pytest.approx(1, abs=1e-12)
+        diagonal = (d + 1) * (d + 2) * np.diag(ball.covariance())
+        for group, variance in zip(design.groups, noise, strict=True):
+            assert diagonal[list(group.index)].mean() == pytest.approx(variance, rel=1e-9)
+
+
+@EACH_DESIGN
+def test_clusters_beat_the_simple_partitions(design):
+    """Importance times noise is no more than with all groups in one cluster, or each in its own."""
+    rng = np.random.default_rng(1)
+    size = np.array([group.size for group in design.groups])
+    for _ in range(5):
+        importance = 10.0 ** rng.uniform(-3, 3, len(size))
+        cost = float(np.sum(size * importance * cluster(design, importance)[1]))
+        one = design.clustered([range(len(size))], [1.0])
+        even = np.full(len(size), 1 / len(size))
+        apart = design.clustered([[g] for g in range(len(size))], even)
+        for ball in (one, apart):
+            diagonal = (ball.dim + 1) * (ball.dim + 2) * np.diag(ball.covariance())
+            per_group = [diagonal[list(group.index)].sum() for group in design.groups]
+            assert cost <= np.sum(importance * per_group) * (1 + 1e-9)
+
+
+@EACH_KIND
+@EACH_DESIGN
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_the_expected_risk_falls_with_records_and_with_epsilon(kind, design, neighbors):
+    """Over nine decades of n epsilon, without one step up."""
+    for factors in [(10.0, 1.0), (1.0, 10.0)]:
+        risks = []
+        for k in range(6):
+            n, epsilon = 50 * factors[0] ** k, 0.01 * factors[1] ** k
+            risks.append(risk(kind, *chosen(kind, design, n, epsilon, neighbors)))
+        assert np.all(np.diff(risks) <= 1e-9 * np.array(risks[:-1]))
+        assert risks[-1] < 0.9 * risks[0]
+
+
+@EACH_DESIGN
+def test_no_candidate_beats_the_choice(design):
+    """With the chosen ball, every fixed loss and q has at least the same expected risk."""
+    for n, epsilon in SIZES:
+        task, choice = chosen("logistic", design, n, epsilon)
+        best = risk("logistic", task, choice)
+        for loss in CANDIDATES:
+            for q in Q_GRID:
+                other = choose(task, [loss], _rules.logistic_moments, q=q, ball=choice.ball)
+                assert best <= risk("logistic", task, other) * (1 + 1e-6)
+
+
+@EACH_KIND
+def test_what_the_user_fixes_is_kept(kind):
+    design = DESIGNS["mixed with intercept"]
+    ball = LpBall(design.dim, p=1.5)
+    _, choice = chosen(kind, design, 1000, 1.0, q=0.42, ball=ball)
+    assert choice.q == 0.42
+    assert choice.ball is ball
+
+
+def test_noise_favours_the_sharp_loss_and_plenty_the_likelihood():
+    """The sharp loss pays where noise is large; with many records sampling errors decide."""
+    design = DESIGNS["mixed with intercept"]
+    assert isinstance(chosen("logistic", design, 500, 0.1)[1].loss, SharpLogistic)
+    assert isinstance(chosen("logistic", design, 10**7, 10.0)[1].loss, Logistic)
+    assert chosen("logistic", design, 500, 0.1)[1].q > chosen("logistic", design, 10**7, 4)[1].q
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("loss", [*CANDIDATES, PseudoHuber(0.2)], ids=repr)
+def test_the_rough_leverage_is_near_the_true_one(loss, neighbors):
+    """To within some percent: it plans, and is no part of the proof."""
+    for epsilon in (0.01, 0.3, 1.0, 10.0):
+        rough = rough_leverage(loss, Q_GRID, epsilon, neighbors)
+        true = [greatest_leverage(loss, q, epsilon, neighbors) for q in Q_GRID]
+        np.testing.assert_allclose(rough, true, rtol=0.05)
+
+
+def test_a_private_number_of_records_is_guessed_from_public_things():
+    """100 for each dimension and unit of 1 / epsilon, whatever the task said before."""
+    design = DESIGNS["mixed with intercept"]
+    for n in (1.0, 1e6):
+        for epsilon, expected in ((0.1, 1000.0), (1.0, 100.0), (10.0, 100.0)):
+            task = Task(design, n, epsilon, "add_remove", DPLogisticRegression._reference)
+            assert guessed_size(task).n == pytest.approx(expected * design.dim)
+
+
+@pytest.mark.parametrize("make", [DPLogisticRegression, DPHuberRegressor])
+def test_a_public_size_is_used_under_add_remove_and_only_there(make):
+    """A larger n_public lets the rule take less ridge; under replace-one it changes nothing."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (50, 4)), rng.choice([0, 1], 50)
+    extra = {"classes": [0, 1]} if make is DPLogisticRegression else {}
+    coefs = {
+        (neighbors, n): make(neighbors=neighbors, n_public=n, random_state=0, **extra).fit(X, y)
+        for neighbors in RELATIONS
+        for n in (None, 50, 10**6)
+    }
+    same = [coefs["replace_one", n].coef_ for n in (None, 50, 10**6)]
+    np.testing.assert_array_equal(same[0], same[1])
+    np.testing.assert_array_equal(same[0], same[2])
+    assert (coefs["add_remove", 50].coef_ != coefs["add_remove", 10**6].coef_).any()
+
+
+@pytest.mark.slow
+def test_a_hundred_columns_of_levels_are_planned_in_no_time():
+    """Under 30 ms of processor time, at the best of five."""
+    domain = Domain({f"c{k}": list(range(5)) for k in range(100)})
+    taken = []
+    for _ in range(5):
+        start = time.process_time()
+        chosen("logistic", Design(domain, True), 1000, 1.0)
+        taken.append(time.process_time() - start)
+    assert min(taken) < 0.03

@@ -39,7 +39,7 @@ SPREAD = 0.1
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
 # Weights cut the leverage of rows whose squared numbers sum to more than this share of what
 # they may.
-FILLED = 0.5
+FILLED = 0.46
 # Below this many records per dimension and unit of epsilon, data are scarce.
 SCARCE = 36.0
 

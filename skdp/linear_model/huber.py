@@ -14,7 +14,7 @@ from skdp.linear_model.losses import PseudoHuber
 
 # The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most
 # SMALL, then growing with a power of it to the whole range, where the loss is least squares.
-LEAST, SMALL, POWER, GREATEST = 0.118, 17.0, 0.345, 2.0
+LEAST, SMALL, POWER, GREATEST = 0.118, 23.0, 0.365, 2.0
 # Where n epsilon / d is below FEW the ridge shrinks predictions by far more than a tenth; a part is
 # put back. That is post-processing by a public number.
 PUT_BACK, FEW = 0.12, 22.0

@@ -1,0 +1,158 @@
+"""The house rules that can be read off the source: who imports whom, and how long things are."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skdp
+
+ROOT = Path(skdp.__file__).parent
+TOP = {"model_selection", "inspection", "datasets", "testing", "__main__"}
+BASE = {"_checks"}
+GROUND = BASE | {"randomness"}
+MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
+ALLOWED = {
+    "_checks": set(),
+    "randomness": BASE,
+    "domain": BASE,
+    "privacy": BASE,
+    "noise": GROUND,
+    "geometry": GROUND,
+    "mechanisms": MIDDLE,
+    "linear_model": MIDDLE | {"mechanisms"},
+    **{room: MIDDLE | {"mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
+}
+PUBLIC = {
+    "skdp": ["DPHuberRegressor", "DPLogisticRegression", "Domain", "Guarantee", "Ledger"],
+    "skdp.geometry": ["EncodedRowsBall", "LpBall", "NormBall"],
+    "skdp.mechanisms": ["KNorm", "Sensitivity", "calibrate"],
+    "skdp.privacy": ["BudgetExceeded", "Guarantee", "Ledger", "PrivacyLeakWarning", "compose"],
+    "skdp.domain": ["Domain"],
+    "skdp.randomness": ["Lattice", "as_generator"],
+    "skdp.linear_model": ["DPHuberRegressor", "DPLogisticRegression"],
+}
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def module_of(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def room_of(module):
+    """The first part below skdp; the package itself is the room ''."""
+    return (module.split(".") + [""])[1]
+
+
+def imported(tree):
+    """Modules of the package that a piece of source names in its import statements."""
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            found = name
+            while found and found not in MODULES:
+                found = found.rpartition(".")[0]
+            if found:
+                yield found
+
+
+class AtImport(ast.NodeTransformer):
+    """Drop what does not run when a module is imported."""
+
+    def visit_FunctionDef(self, node):
+        return None
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_If(self, node):
+        return None if ast.unparse(node.test) == "TYPE_CHECKING" else node
+
+
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_run_down(module):
+    """Also those inside functions and for types."""
+    room = room_of(module)
+    assert room in ALLOWED, f"{room} is a new room: say here what it may import"
+    for name in imported(parsed(MODULES[module])):
+        used = room_of(name)
+        assert used in ALLOWED[room] | {room}, f"{module} may not import {name}"
+
+
+def test_no_import_circle():
+    """Between modules, counting what runs when they are imported."""
+    graph = {m: set(imported(AtImport().visit(parsed(p)))) - {m} for m, p in MODULES.items()}
+    done = set()
+    while ready := {m for m, used in graph.items() if m not in done and used <= done}:
+        done |= ready
+    assert done == set(graph), f"in or above a circle: {sorted(set(graph) - done)}"
+
+
+def test_the_reading_of_imports_sees_a_circle_and_a_climb():
+    """The twin: imports of every form are found, and those that do not run are told apart."""
+    source = """
+import skdp.geometry.lp as lp
+from skdp import domain
+from skdp.linear_model._base import PrivateLinearModel
+if TYPE_CHECKING:
+    from skdp.privacy import Guarantee
+def f():
+    import skdp.mechanisms.knorm
+class C:
+    from skdp.randomness import Lattice
+"""
+    at_import = ["skdp.geometry.lp", "skdp.domain", "skdp.linear_model._base", "skdp.randomness"]
+    every = set(imported(ast.parse(source)))
+    assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm"}
+    assert set(imported(AtImport().visit(ast.parse(source)))) == set(at_import)
+    assert "linear_model" not in ALLOWED["geometry"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_files_and_functions_are_short(module):
+    """At most 400 lines a file and 60 a function, its docstring included."""
+    text = MODULES[module].read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = node.end_lineno - node.lineno + 1
+            assert length <= 60, f"{module}.{node.name} has {length} lines"
+
+
+def test_heavy_packages_are_not_imported_at_the_top():
+    """Beyond scikit-learn's own imports, skdp brings none of the heavy ones."""
+    code = """
+import sys
+import sklearn.linear_model
+before = set(sys.modules)
+import skdp, skdp.geometry, skdp.mechanisms, skdp.privacy, skdp.randomness
+print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    new = set(done.stdout.split())
+    assert "skdp" in new
+    assert not new & {"cvxpy", "matplotlib", "pandas", "dask", "IPython", "torch"}
+
+
+@pytest.mark.parametrize(("module", "names"), PUBLIC.items(), ids=PUBLIC)
+def test_public_names_are_there_and_documented(module, names):
+    """They are in ``__all__`` where there is one, and have a docstring."""
+    found = importlib.import_module(module)
+    for name in names:
+        assert getattr(found, name).__doc__
+        assert name in getattr(found, "__all__", names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -100,8 +101,9 @@ class PrivateLinearModel(BaseEstimator):
                 self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
             spent.append(guarantee)
             found = [plan.release(matrix, target, rng) for target in targets]
-        self._design = design
-        self.guarantee_, self.noise_ = guarantee, plan.noise
+        self._design, self.guarantee_ = design, guarantee
+        promise = replace(plan.noise.guarantee, void_because=guarantee.void_because)
+        self.noise_ = replace(plan.noise, guarantee=promise)
         # One minimisation: how many steps the solver took depends on the data.
         self.n_iter_ = 1
         # A solver that does not converge raises: a model that exists has converged.

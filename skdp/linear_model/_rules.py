@@ -231,11 +231,24 @@ def _ridges(
 ) -> FloatArray:
     """Return the ridge of each group, (..., groups): the best one, or the least allowed."""
     if not task.reference.least_ridge:
+        wanted = _held_intercept(task.design, wanted)
         return _raise_to(wanted, people.shape, people.square, leverage)
     # The fewer the records, the more the ridge should fall on the intercept, which can bear it.
     share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
     shape = np.array([share if g.kind == "intercept" else 1.0 for g in task.design.groups])
     return _raise_to(floor, shape, people.square, leverage)
+
+
+def _held_intercept(design: Design, wanted: FloatArray) -> FloatArray:
+    """Raise the intercept's ridge to half the least of the others.
+
+    Where slopes are held down and the intercept is not, every record gets the same label.
+    """
+    if len(design.groups) == 1 or design.groups[0].kind != "intercept":
+        return wanted
+    held = wanted.copy()
+    held[..., 0] = np.maximum(wanted[..., 0], 0.5 * wanted[..., 1:].min(axis=-1))
+    return held
 
 
 def _raise_to(

@@ -46,7 +46,6 @@ def shift_share(s: FloatArray, neighbors: str) -> FloatArray:
     return (1 + s) / 2 if neighbors == "replace_one" else s
 
 
-@lru_cache(maxsize=1024)
 def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> float:
     """Return a leverage for which the privacy condition holds, within 1e-6 of the greatest.
 
@@ -67,23 +66,37 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
     float > 0
         Greatest allowed w(x) sum_j x_j^2 / ridge_j; infinite for a loss without curvature.
     """
+    if _is_frozen(loss):
+        return _remembered(loss, q, epsilon, neighbors)
+    return _search_leverage(loss, q, epsilon, neighbors)
+
+
+def _is_frozen(loss: Loss) -> bool:
+    """Whether a loss cannot change after its leverage has been remembered."""
+    parameters = getattr(type(loss), "__dataclass_params__", None)
+    return parameters is not None and bool(parameters.frozen)
+
+
+def _search_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> float:
     c = loss.slope_bound
     # Cells shrink geometrically towards full slope, where the room left is least.
     low = 1 - np.geomspace(1.0, (1 - q) * 1e-3, 400)
     high = np.append(low[1:], 1.0)
-    while True:
-        bound = _needed(loss, c * low, c * high, _room(high, q, epsilon, neighbors))
-        reached = float(
-            np.max(_needed(loss, c * high, c * high, _room(high, q, epsilon, neighbors)))
-        )
-        worst = float(np.max(bound))
-        if worst <= reached * (1 + 1e-6) or worst == 0:
-            return math.inf if worst == 0 else (1 - 1e-9) / worst
-        keep = bound > reached * (1 + 1e-6)
-        low, high, middle = low[keep], high[keep], (low[keep] + high[keep]) / 2
-        if np.any((middle <= low) | (middle >= high)):
-            return (1 - 1e-9) / worst
+    reached, factor = 0.0, 1 + 1e-6
+    while len(low):
+        room = _room(high, q, epsilon, neighbors)
+        reached = max(reached, float(np.max(_needed(loss, c * high, c * high, room))))
+        bound = _needed(loss, c * low, c * high, room)
+        middle = (low + high) / 2
+        split = (bound > reached * factor) & (low < middle) & (middle < high)
+        # What is not split is within the factor of a value reached, or as narrow as floats go.
+        reached = max(reached, float(np.max(bound[~split], initial=0.0)) / factor)
+        low, middle, high = low[split], middle[split], high[split]
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return math.inf if reached == 0 else (1 - 1e-9) / (reached * factor)
+
+
+_remembered = lru_cache(maxsize=1024)(_search_leverage)
 
 
 def _room(s: FloatArray, q: float, epsilon: float, neighbors: str) -> FloatArray:
@@ -149,8 +162,16 @@ class Perturbation:
         """Greatest |grad J| that the solver may leave: a public number."""
         c, dim = self.loss.slope_bound, len(self.ridge)
         bend = float(self.loss.curvature_bound(0.0, c))
-        attainable = attainable_tolerance(self.n_bound, self.row_norm, dim, c, bend)
+        attainable = attainable_tolerance(
+            self.n_bound, self.row_norm, dim, c, bend, tilt=self._reach_of_tilt()
+        )
         return max(attainable, self._harmless(bend))
+
+    def _reach_of_tilt(self) -> float:
+        """Return what |V|_2 hardly ever exceeds: where it does, the fit ends in an error."""
+        dim = len(self.ridge)
+        spread = math.sqrt(float(np.trace(self.noise.covariance())))
+        return spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
 
     def _harmless(self, bend: float) -> float:
         """Return a tolerance so small that hiding it adds nothing that matters.

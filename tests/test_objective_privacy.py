@@ -9,7 +9,7 @@ from scipy import integrate
 from scipy.special import expit, logit
 
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.linear_model.objective import greatest_leverage, shift_share
+from skdp.linear_model.objective import greatest_leverage, leverage_apart, shift_share
 
 EPSILONS = [0.05, 0.25, 1.0, 4.0]
 LOSSES = [Logistic(), SharpLogistic(0.6), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
@@ -160,6 +160,16 @@ def test_rows_of_high_leverage_are_covered_by_their_weight(epsilon):
     ridge = 2 / leverage / 3
     assert worst_case(SLOPES, epsilon, q, ridge, leverage=leverage) <= epsilon
     assert worst_case(SLOPES, epsilon, q, ridge) > 1.1 * epsilon
+
+
+@pytest.mark.parametrize("q", [0.5, 0.85])
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
+def test_bounds_apart_hold_and_leave_something(epsilon, q):
+    """For noise of any shape the two terms are bounded apart: safe, and less sharp."""
+    leverage = leverage_apart(Logistic(), q, epsilon)
+    assert leverage < greatest_leverage(Logistic(), q, epsilon, "replace_one")
+    reached = worst_case(SLOPES, epsilon, q, 2 / leverage)
+    assert 0.5 * epsilon < reached <= epsilon
 
 
 @pytest.mark.parametrize("loss", [Logistic(), SharpLogistic(0.75)], ids=repr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,8 +17,13 @@ from skdp.geometry import NormBall
 from skdp.linear_model._design import Design
 from skdp.linear_model._rules import Choice, Reference, Task, choose, guessed_size
 from skdp.linear_model._validate import check_table
-from skdp.linear_model.objective import OUTPUT_SHARE, Perturbation, greatest_leverage
-from skdp.mechanisms import KNorm, Sensitivity
+from skdp.linear_model.objective import (
+    OUTPUT_SHARE,
+    Perturbation,
+    greatest_leverage,
+    leverage_apart,
+)
+from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.knorm import NAMES
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
@@ -29,6 +34,8 @@ ASSUMED_RECORDS = 2**20
 HEADROOM = 16
 # The solver's tolerance over the ridge is how far it may be off.
 LEAST_RIDGE = 1e-3
+# Share of epsilon that a mechanism of somebody else's gets.
+APART_Q = 0.8
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -53,7 +60,8 @@ class PrivateLinearModel(BaseEstimator):
             raise fail("domain", "be a Domain or None", type(self.domain))
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise fail("ledger", "be a Ledger or None", type(self.ledger))
-        self._ball_of(None)
+        if not self._is_plugged():
+            self._ball_of(None)
 
     def _ball_of(self, design):
         """Return the user's ball, or None where a rule is to choose it."""
@@ -65,7 +73,10 @@ class PrivateLinearModel(BaseEstimator):
         elif not isinstance(mechanism, NormBall):  # a mapped ball has a ball, and is one
             mechanism = getattr(mechanism, "ball", mechanism)
         if isinstance(self.mechanism, type) or not isinstance(mechanism, NormBall | str):
-            remedy = f'Give "auto", one of {sorted(NAMES)}, a norm ball, or a KNorm of one.'
+            remedy = (
+                f'Give "auto", one of {sorted(NAMES)}, a norm ball, a KNorm of one, or an object'
+                " with calibrate(sensitivity, *, epsilon, delta)."
+            )
             raise fail("mechanism", "have its noise shaped by a norm ball", mechanism, remedy)
         if design is None:
             return None
@@ -102,8 +113,7 @@ class PrivateLinearModel(BaseEstimator):
             spent.append(guarantee)
             found = [plan.release(matrix, target, rng) for target in targets]
         self._design, self.guarantee_ = design, guarantee
-        promise = replace(plan.noise.guarantee, void_because=guarantee.void_because)
-        self.noise_ = replace(plan.noise, guarantee=promise)
+        self.noise_ = _promising(plan.noise, guarantee.void_because)
         # One minimisation: how many steps the solver took depends on the data.
         self.n_iter_ = 1
         # A solver that does not converge raises: a model that exists has converged.
@@ -117,25 +127,48 @@ class PrivateLinearModel(BaseEstimator):
         epsilon = self.epsilon / n_models * (1 - 1e-15 * (n_models > 1))
         share = epsilon * (1 - OUTPUT_SHARE)
         task = self._task(design, n, share)
-        choice = self._choose(task, loss_of(task))
-        loss, q = choice.loss, choice.q
-        leverage = greatest_leverage(loss, q, share, self.neighbors)
-        radius = task.shift * loss.slope_bound * self._radius(design, choice.ball)
-        sensitivity = Sensitivity(choice.ball, radius, self.neighbors)
-        noise = KNorm(choice.ball).calibrate(sensitivity, epsilon=q * share)
+        calibrated = self._apart if self._is_plugged() else self._jointly
         bound = n if self.neighbors == "replace_one" else self._records_bound()
         return Perturbation(
-            loss=loss,
             epsilon=epsilon,
             neighbors=self.neighbors,
-            q=q,
-            ridge=self._ridge(design, choice, leverage),
-            leverage=leverage,
-            noise=noise,
             row_norm=design.row_norm,
             n_bound=bound,
             inflation=self._inflation(task),
+            **calibrated(task, loss_of(task)),
         )
+
+    def _jointly(self, task, losses):
+        """K-norm noise: gradient and curvature share epsilon slope by slope (Theorem 1)."""
+        choice = self._choose(task, losses)
+        loss, q = choice.loss, choice.q
+        leverage = greatest_leverage(loss, q, task.epsilon, self.neighbors)
+        radius = task.shift * loss.slope_bound * self._radius(task.design, choice.ball)
+        sensitivity = Sensitivity(choice.ball, radius, self.neighbors)
+        noise = KNorm(choice.ball).calibrate(sensitivity, epsilon=q * task.epsilon)
+        ridge = self._ridge(task.design, choice, leverage)
+        return {"loss": loss, "q": q, "ridge": ridge, "leverage": leverage, "noise": noise}
+
+    def _apart(self, task, losses):
+        """Anybody's noise: q epsilon for the gradient, the rest for the curvature (Theorem 2)."""
+        loss, q = losses[0], APART_Q if _is_auto(self.q) else float(self.q)
+        hull = task.design.hull()
+        sensitivity = Sensitivity(hull, task.shift * loss.slope_bound, self.neighbors)
+        noise = calibrate(self.mechanism, sensitivity, epsilon=q * task.epsilon)
+        promise = noise.guarantee
+        if promise.delta > 0 or promise.epsilon > q * task.epsilon * (1 + 1e-9):
+            rule = "calibrate noise to the epsilon it is asked for, with delta = 0"
+            raise fail("mechanism", rule, (promise.epsilon, promise.delta))
+        leverage = leverage_apart(loss, q, task.epsilon)
+        ridge = self._least_ridge(task.design, leverage)
+        return {"loss": loss, "q": q, "ridge": ridge, "leverage": leverage, "noise": noise}
+
+    def _is_plugged(self):
+        """Whether the mechanism is an object with a calibration of its own."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, str | type | KNorm | NormBall) or hasattr(mechanism, "ball"):
+            return False
+        return callable(getattr(mechanism, "calibrate", None))
 
     def _inflation(self, task):
         """Return a public factor on the released coefficients."""
@@ -161,9 +194,12 @@ class PrivateLinearModel(BaseEstimator):
     def _ridge(self, design, choice: Choice, leverage: float):
         if _is_auto(self.regularization):
             return choice.ridge
-        # The least ridge with which no row needs a weight below 1, and the user's on top.
-        least = design.row_norm**2 / leverage
-        return np.full(design.dim, max(least + float(self.regularization), LEAST_RIDGE))
+        return self._least_ridge(design, leverage)
+
+    def _least_ridge(self, design, leverage):
+        """Return the least ridge with which no row is weighted down, and the user's on top."""
+        extra = 0.0 if _is_auto(self.regularization) else float(self.regularization)
+        return np.full(design.dim, max(design.row_norm**2 / leverage + extra, LEAST_RIDGE))
 
     def _guarantee(self, plan: Perturbation):
         seeded = "the noise came from random_state and not from the operating system"
@@ -172,7 +208,7 @@ class PrivateLinearModel(BaseEstimator):
             neighbors=self.neighbors,
             mechanism=(
                 f"objective perturbation of {plan.loss!r}, q = {plan.q:g},"
-                f" K-norm noise in {plan.noise.dim} dimensions"
+                f" noise in {len(plan.ridge)} dimensions: {type(plan.noise).__name__}"
             ),
             assumptions=(
                 "the domain, the labels and all parameters were chosen without the data",
@@ -213,6 +249,13 @@ def _refuse(unsupported):
             f"fit does not support {names}: the proof gives every record the same influence."
             " Leave it out."
         )
+
+
+def _promising(noise, void_because):
+    """Return the noise with a guarantee that says why it is void, if it is."""
+    if not (void_because and is_dataclass(noise)):
+        return noise
+    return replace(noise, guarantee=replace(noise.guarantee, void_because=void_because))
 
 
 def _is_auto(value) -> bool:

@@ -26,7 +26,7 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
     The pseudo-Huber loss has a bounded slope, so that one record moves the objective's gradient
     by a bounded amount and the noise lives in as many dimensions as the model has
     coefficients. Statement and proof: ``docs/proofs/objective_perturbation.md``, Theorems 1
-    to 3. All bounds come from the public ``domain``; predictions are clipped to the target's.
+    to 4. All bounds come from the public ``domain``; predictions are clipped to the target's.
 
     Parameters
     ----------

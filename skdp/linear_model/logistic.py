@@ -24,7 +24,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
 
     Objective perturbation with K-norm noise (Awan & Slavkovic 2020, section 4), calibrated for
     gradient and curvature jointly; the statement and its proof are in
-    ``docs/proofs/objective_perturbation.md``, Theorems 1 to 3. All bounds come from the public
+    ``docs/proofs/objective_perturbation.md``, Theorems 1 to 4. All bounds come from the public
     ``domain``: records outside it are clipped to it, in ``fit`` and in ``predict``.
 
     Parameters
@@ -42,9 +42,11 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
         automatic choices. Without it they assume a middling one.
     domain : Domain, default=None
         Public bounds and levels of the columns. None: every column is clipped to [-1, 1].
-    mechanism : {"auto", "l1", "l2", "linf", "hull"}, NormBall or KNorm, default="auto"
+    mechanism : {"auto", "l1", "l2", "linf", "hull"}, NormBall, KNorm or object, default="auto"
         The norm ball that shapes the noise. "hull" is the hull of all possible rows; "auto" a
-        weighted combination of its parts, chosen from public things only.
+        weighted combination of its parts, chosen from public things only. Any other object with
+        ``calibrate(sensitivity, *, epsilon, delta)`` gets q epsilon for its noise, 0.8 epsilon
+        by default, and the curvature the rest.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is covered by the proof like any other coefficient.
     classes : list of labels, default=None

@@ -12,9 +12,9 @@ t(s) = (1 + s/c) / 2 or s/c, the minimiser is epsilon-private if for every s in 
 
     epsilon q t(s) + log(1 + kappa(s) leverage) <= epsilon.
 
-Statement and proof: docs/proofs/objective_perturbation.md, Theorems 1 and 2; it sharpens Awan &
+Statement and proof: docs/proofs/objective_perturbation.md, Theorem 1; it sharpens Awan &
 Slavkovic (2020), Theorem 4.1, which bounds the two terms apart. The solver's inexactness is paid
-for by Theorem 3 of the same page.
+for by Theorem 4 of the same page.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from skdp.geometry import LpBall
 from skdp.linear_model._solve import Objective, Solution, attainable_tolerance, minimise
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms import KNormNoise
+from skdp.mechanisms.calibrate import Noise
 from skdp.randomness import Lattice
 
 FloatArray = NDArray[np.float64]
@@ -69,6 +70,13 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
     if _is_frozen(loss):
         return _remembered(loss, q, epsilon, neighbors)
     return _search_leverage(loss, q, epsilon, neighbors)
+
+
+def leverage_apart(loss: Loss, q: float, epsilon: float) -> float:
+    """Return the greatest leverage that leaves q epsilon to any additive noise (Theorem 2)."""
+    bend = float(loss.curvature_bound(0.0, loss.slope_bound))
+    room = math.expm1(min(epsilon * (1 - q), 700.0))
+    return room / bend * (1 - 1e-9) if bend > 0 else math.inf
 
 
 def _is_frozen(loss: Loss) -> bool:
@@ -124,7 +132,7 @@ class Perturbation:
         Of the quadratic term, each > 0.
     leverage : float
         Bound that the weights enforce; see :func:`greatest_leverage`.
-    noise : KNormNoise
+    noise : Noise
         The law of V.
     row_norm : float
         Greatest Euclidean norm of a row.
@@ -140,7 +148,7 @@ class Perturbation:
     q: float
     ridge: FloatArray
     leverage: float
-    noise: KNormNoise
+    noise: Noise
     row_norm: float
     n_bound: int
     inflation: float = 1.0

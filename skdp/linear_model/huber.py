@@ -13,8 +13,10 @@ from skdp.linear_model._validate import check_target
 from skdp.linear_model.losses import PseudoHuber
 
 # The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most
-# SMALL, then growing with a power of it to the whole range, where the loss is least squares.
-LEAST, SMALL, POWER, GREATEST = 0.118, 23.0, 0.365, 2.0
+# SMALL, then growing with a power of it to the whole range, where the loss is least squares. With
+# more than MANY records it grows once more: where a record says little, residuals are wide.
+LEAST, SMALL, POWER, GREATEST = 0.118, 15.0, 0.29, 2.0
+MANY, MANY_POWER = 4000.0, 0.15
 # Where n epsilon / d is below FEW the ridge shrinks predictions by far more than a tenth; a part is
 # put back. That is post-processing by a public number.
 PUT_BACK, FEW = 0.12, 22.0
@@ -142,7 +144,7 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
         lower, upper = task.design.domain.target_bounds
         half_range = upper / 2 - lower / 2
         if _is_auto(self.threshold):
-            threshold = min(GREATEST, LEAST * max(1.0, task.weight / SMALL) ** POWER)
+            threshold = _usual_threshold(task.n, task.weight)
         else:
             threshold = float(self.threshold) / half_range
         self.threshold_ = threshold * half_range
@@ -176,3 +178,9 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
         domain = self._design.domain
         lower, upper = domain.target_bounds or (-np.inf, np.inf)
         return np.clip(domain.decode_target(scaled), lower, upper)
+
+
+def _usual_threshold(n, weight):
+    """Return the threshold, in half-ranges of the target, for n records of a public weight."""
+    growth = max(1.0, weight / SMALL) ** POWER * max(1.0, n / MANY) ** MANY_POWER
+    return min(GREATEST, LEAST * growth)

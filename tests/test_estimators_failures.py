@@ -205,3 +205,15 @@ def test_predictions_fail_without_telling_values():
         with pytest.raises(ValueError) as error:
             model.predict(bad)
         assert [p for p in PRIVATE if p in "".join(chain(error.value))] == []
+
+
+def test_a_refit_that_fails_leaves_the_earlier_model(monkeypatch):
+    """Labels, coefficients and guarantee are those of the fit that succeeded."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (60, 2)), rng.integers(0, 2, 60)
+    model = DPLogisticRegression(classes=[0, 1], random_state=0).fit(X, y)
+    before = model.predict(X).tolist(), model.classes_.tolist(), model.guarantee_
+    monkeypatch.setattr(objective, "minimise", fail_to_certify)
+    with pytest.raises(NotCertified):
+        model.set_params(classes=["a", "b"]).fit(X, np.where(y, "a", "b"))
+    assert (model.predict(X).tolist(), model.classes_.tolist(), model.guarantee_) == before

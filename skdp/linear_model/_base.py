@@ -102,7 +102,7 @@ class PrivateLinearModel(BaseEstimator):
             _refuse(unsupported)
             self._check_parameters()
             n = check_table(self, X, self.domain, reset=True)
-            targets = self._targets(y, n)
+            targets, public = self._targets(y, n)
             design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
             plan = self._plan(design, n, len(targets), loss_of)
             guarantee = self._guarantee(plan)
@@ -112,7 +112,10 @@ class PrivateLinearModel(BaseEstimator):
                 self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
             spent.append(guarantee)
             found = [plan.release(matrix, target, rng) for target in targets]
+        # Only now: a fit that fails leaves the model of an earlier one as it was.
         self._design, self.guarantee_ = design, guarantee
+        for name, value in {**public, **self._public_of(plan, design.domain)}.items():
+            setattr(self, name, value)
         self.noise_ = _promising(plan.noise, guarantee.void_because)
         # One minimisation: how many steps the solver took depends on the data.
         self.n_iter_ = 1
@@ -169,6 +172,10 @@ class PrivateLinearModel(BaseEstimator):
         if isinstance(mechanism, str | type | KNorm | NormBall) or hasattr(mechanism, "ball"):
             return False
         return callable(getattr(mechanism, "calibrate", None))
+
+    def _public_of(self, plan, domain):
+        """Return further public attributes by their names."""
+        return {}
 
     def _inflation(self, task):
         """Return a public factor on the released coefficients."""
@@ -255,7 +262,8 @@ def _promising(noise, void_because):
     """Return the noise with a guarantee that says why it is void, if it is."""
     if not (void_because and is_dataclass(noise)):
         return noise
-    return replace(noise, guarantee=replace(noise.guarantee, void_because=void_because))
+    promise = replace(noise.guarantee, void_because=void_because)  # type: ignore[union-attr]
+    return replace(noise, guarantee=promise)  # type: ignore[type-var]
 
 
 def _is_auto(value) -> bool:

@@ -141,18 +141,18 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
             if isinstance(self.loss, str):
                 raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
             return (self.loss,)
-        lower, upper = task.design.domain.target_bounds
-        half_range = upper / 2 - lower / 2
         if _is_auto(self.threshold):
-            threshold = _usual_threshold(task.n, task.weight)
-        else:
-            threshold = float(self.threshold) / half_range
-        self.threshold_ = threshold * half_range
-        return (PseudoHuber(threshold),)
+            return (PseudoHuber(_usual_threshold(task.n, task.weight)),)
+        return (PseudoHuber(float(self.threshold) / _half_range(task.design.domain)),)
+
+    def _public_of(self, plan, domain):
+        if self.loss != "pseudo_huber":
+            return {}
+        return {"threshold_": plan.loss.threshold * _half_range(domain)}
 
     def _targets(self, y, n):
         domain = self._public_domain(self.n_features_in_)
-        return [domain.encode_target(check_target(self, y, n))]
+        return [domain.encode_target(check_target(self, y, n))], {}
 
     def _set_coefficients(self, theta):
         coef, intercept = self._decode(theta)
@@ -184,3 +184,8 @@ def _usual_threshold(n, weight):
     """Return the threshold, in half-ranges of the target, for n records of a public weight."""
     growth = max(1.0, weight / SMALL) ** POWER * max(1.0, n / MANY) ** MANY_POWER
     return min(GREATEST, LEAST * growth)
+
+
+def _half_range(domain):
+    lower, upper = domain.target_bounds
+    return upper / 2 - lower / 2

@@ -170,14 +170,13 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
         return (self.loss,)
 
     def _targets(self, y, n):
-        """Return one 0/1 target for each model."""
+        """Return one 0/1 target for each model, and the labels."""
         declared = self.classes
         if declared is None and self.domain is not None:
             declared = self.domain.target_labels
         labels, found = check_labels(check_target(self, y, n), declared)
-        self.classes_ = labels
         positive = [1] if len(labels) == 2 else range(len(labels))
-        return [(found == k).astype(float) for k in positive]
+        return [(found == k).astype(float) for k in positive], {"classes_": labels}
 
     def _set_coefficients(self, theta):
         coef, intercept = self._decode(theta)

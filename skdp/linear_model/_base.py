@@ -215,7 +215,7 @@ class PrivateLinearModel(BaseEstimator):
             neighbors=self.neighbors,
             mechanism=(
                 f"objective perturbation of {plan.loss!r}, q = {plan.q:g},"
-                f" noise in {len(plan.ridge)} dimensions: {type(plan.noise).__name__}"
+                f" {type(plan.noise).__name__} in {len(plan.ridge)} dimensions"
             ),
             assumptions=(
                 "the domain, the labels and all parameters were chosen without the data",

@@ -174,3 +174,13 @@ def test_the_noise_of_a_model_is_a_law_and_not_a_draw():
     assert isinstance(first.noise_.ball, NormBall)
     assert public(first.noise_) == public(second.noise_)
     assert first.noise_.guarantee.epsilon < first.guarantee_.epsilon / 3
+
+
+def test_the_card_says_that_labels_were_read_off_the_data():
+    """What the warning told once, the guarantee keeps telling."""
+    X, y = np.linspace(-1, 1, 20)[:, None], np.arange(20) % 2
+    with pytest.warns(PrivacyLeakWarning):
+        inferred = DPLogisticRegression().fit(X, y)
+    declared = DPLogisticRegression(classes=[0, 1]).fit(X, y)
+    assert "read off y" in " ".join(str(inferred.guarantee_).split())
+    assert "read off y" not in str(declared.guarantee_)

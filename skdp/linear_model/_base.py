@@ -30,7 +30,7 @@ from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import as_generator, is_cryptographic
 
 # Without a public order of magnitude the solver's tolerance is set for so many records.
-ASSUMED_RECORDS = 2**20
+ASSUMED_RECORDS = 2**22
 HEADROOM = 16
 # The solver's tolerance over the ridge is how far it may be off.
 LEAST_RIDGE = 1e-3
@@ -217,12 +217,15 @@ class PrivateLinearModel(BaseEstimator):
                 f"objective perturbation of {plan.loss!r}, q = {plan.q:g},"
                 f" {type(plan.noise).__name__} in {len(plan.ridge)} dimensions"
             ),
-            assumptions=(
-                "the domain, the labels and all parameters were chosen without the data",
-                "one record is one row of X with its target",
-                "running time, memory and errors are not observed",
-            ),
+            assumptions=self._assumptions(),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
+        )
+
+    def _assumptions(self):
+        return (
+            "the domain, the labels and all parameters were chosen without the data",
+            "one record is one row of X with its target",
+            "running time, memory and errors are not observed",
         )
 
     def _predictor(self, X):

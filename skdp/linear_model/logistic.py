@@ -169,12 +169,20 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
             return (LOSSES[self.loss],)
         return (self.loss,)
 
+    def _declared_labels(self):
+        if self.classes is None and self.domain is not None:
+            return self.domain.target_labels
+        return self.classes
+
+    def _assumptions(self):
+        if self._declared_labels() is not None:
+            return super()._assumptions()
+        leak = "which labels occur in y is public: it was read off y, as none were declared"
+        return (*super()._assumptions(), leak)
+
     def _targets(self, y, n):
         """Return one 0/1 target for each model, and the labels."""
-        declared = self.classes
-        if declared is None and self.domain is not None:
-            declared = self.domain.target_labels
-        labels, found = check_labels(check_target(self, y, n), declared)
+        labels, found = check_labels(check_target(self, y, n), self._declared_labels())
         positive = [1] if len(labels) == 2 else range(len(labels))
         return [(found == k).astype(float) for k in positive], {"classes_": labels}
 

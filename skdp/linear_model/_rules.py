@@ -1,8 +1,8 @@
 """The automatic choices: ball, q, ridge and loss, from public things alone.
 
 A rule may look at the number of records (where it is public), epsilon, the neighbouring relation
-and the design's public side, and at nothing else. It weighs the candidates by the excess risk
-that they would have on a reference population, a convention of this module:
+and the design's public side, and at nothing else. It weighs the candidates by the error that
+they would have on a reference population, a convention of this module:
 
 - a number of [-1, 1] has the variance ``SPREAD`` (1/3 would be uniform on the whole range; real
   columns use less of theirs);
@@ -32,6 +32,7 @@ from skdp.geometry import NormBall
 from skdp.linear_model._design import Design, Group
 from skdp.linear_model.losses import Loss
 from skdp.linear_model.objective import shift_share
+from skdp.mechanisms.knorm import uniform_covariance
 
 FloatArray = NDArray[np.float64]
 
@@ -163,7 +164,7 @@ def choose(
     q: float | None = None,
     ball: NormBall | None = None,
 ) -> Choice:
-    """Return the candidate of least reference risk.
+    """Return the candidate of least reference error.
 
     Parameters
     ----------
@@ -192,10 +193,7 @@ def choose(
 def _noise_of(design: Design, ball: NormBall) -> FloatArray:
     """Return the variance of each group's noise at unit scale, times B^2: (groups,)."""
     d, radius = ball.dim, design.radius_in(ball)
-    try:
-        diagonal = np.diag(ball.covariance())  # type: ignore[attr-defined]
-    except AttributeError:
-        diagonal = np.var(ball.sample(2048, np.random.default_rng(0)), axis=0)
+    diagonal = np.diag(uniform_covariance(ball))
     per_group = [np.mean(diagonal[list(g.index)]) for g in design.groups]
     return (d + 1) * (d + 2) * radius**2 * np.array(per_group)
 

@@ -17,6 +17,15 @@ from skdp.privacy.guarantee import Guarantee
 NAMES = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
 
+def uniform_covariance(ball: NormBall, *, draws: int = 4096) -> NDArray[np.float64]:
+    """Return the covariance of the uniform law on a ball, or that of fixed draws, (dim, dim)."""
+    try:
+        return np.asarray(ball.covariance())  # type: ignore[attr-defined]
+    except AttributeError:
+        directions = ball.sample(draws, np.random.default_rng(0))
+        return np.asarray(directions.T @ directions / draws)
+
+
 @dataclass(frozen=True)
 class KNormNoise:
     """A K-norm law, ready to draw: density proportional to exp(-|v|_K / scale).
@@ -45,15 +54,10 @@ class KNormNoise:
         radius = self.scale * rng.gamma(self.dim + 1)
         return np.asarray(radius * self.ball.sample(1, rng)[0])
 
-    def covariance(self, *, draws: int = 4096) -> NDArray[np.float64]:
-        """Return the covariance of a draw, (dim, dim): of ``draws`` where the ball's is unknown."""
+    def covariance(self) -> NDArray[np.float64]:
+        """Return the covariance of a draw, (dim, dim): estimated where the ball has none."""
         d = self.dim
-        try:
-            uniform = self.ball.covariance()  # type: ignore[attr-defined]
-        except AttributeError:
-            directions = self.ball.sample(draws, np.random.default_rng(0))
-            uniform = directions.T @ directions / draws
-        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform)
+        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform_covariance(self.ball))
 
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
         """Return the mean gauge of a draw: exact in K itself, else a mean of ``draws``."""

@@ -213,8 +213,8 @@ def test_fit_parameters_are_refused(estimator):
 
 def test_columns_of_a_frame_are_held_against_the_domain(people, domain, answers):
     cases = {
-        "have the domain's 4 columns, got 3": people.drop(columns="age"),
-        "have the domain's 4 columns, got 5": people.assign(name="x"),
+        r"\['age'\] are declared but missing": people.drop(columns="age"),
+        r"Drop columns \['name'\]": people.assign(name="x"),
         "'age'.* declared but missing": people.rename(columns={"age": "Age"}),
         "(?i)unique column names|every column once": people.set_axis(
             ["age", "age", "sex", "job"], axis=1
@@ -237,3 +237,15 @@ def test_an_unfitted_model_says_so():
     for model in (DPHuberRegressor(), DPLogisticRegression(), failed):
         with pytest.raises(NotFittedError):
             model.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [(["a"], r"\['b'\] are declared but missing"), (["a", "b", "c"], r"Drop columns \['c'\]")],
+)
+def test_a_frame_with_the_wrong_columns_is_told_which(columns, named):
+    """By name, whether there are too few or too many of them."""
+    frame = pd.DataFrame({"a": [0.1, 0.2], "b": ["u", "v"], "c": [1, 2]})
+    domain = Domain({"a": (0, 1), "b": ["u", "v"]}, target=[0, 1])
+    with pytest.raises(ValueError, match=named):
+        DPLogisticRegression(domain=domain).fit(frame[columns], [0, 1])

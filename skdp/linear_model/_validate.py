@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._checks import fail
+from skdp.domain.tables import as_table
 from skdp.privacy import PrivacyLeakWarning
 
 # Records beyond this are not counted on when the solver's tolerance is set.
@@ -43,6 +44,8 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> int:
         raise fail("X", f"have at most {MOST_RECORDS} records")
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must hold real numbers and levels.")
+    if reset and getattr(domain, "names", None) is not None and hasattr(X, "columns"):
+        as_table(X, domain.names, domain.n_columns)  # names what is missing or undeclared
     validate_data(estimator, _header(X, domain), skip_check_array=True, reset=reset)
     return int(shape[0])
 

@@ -15,7 +15,7 @@ from skdp.linear_model.losses import PseudoHuber
 # The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most
 # SMALL, then growing with a power of it to the whole range, where the loss is least squares. With
 # more than MANY records it grows once more: where a record says little, residuals are wide.
-LEAST, SMALL, POWER, GREATEST = 0.118, 15.0, 0.23, 2.0
+LEAST, SMALL, POWER, GREATEST = 0.118, 15.0, 0.25, 2.0
 MANY, MANY_POWER = 4000.0, 0.25
 # Where n epsilon / d is below FEW the ridge shrinks predictions by far more than a tenth; a part is
 # put back. That is post-processing by a public number.

@@ -83,3 +83,14 @@ def test_only_frozen_losses_are_remembered():
     """A loss that could change is searched anew at every fit."""
     assert _is_frozen(LogCosh())
     assert not _is_frozen(Loose())
+
+
+def test_a_curvature_bound_of_nan_is_refused():
+    """Taken for a small one it would leave the objective without a ridge."""
+
+    class Broken(Loose):
+        def curvature_bound(self, low, high):
+            return np.full_like(np.asarray(low, dtype=float), np.nan)
+
+    with pytest.raises(ValueError, match="never NaN"):
+        greatest_leverage(Broken(0.3), 0.9, 1.0, "replace_one")

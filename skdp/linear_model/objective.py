@@ -27,6 +27,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._checks import fail
 from skdp.geometry import LpBall
 from skdp.linear_model._solve import Objective, Solution, attainable_tolerance, minimise
 from skdp.linear_model.losses import Loss
@@ -114,7 +115,10 @@ def _room(s: FloatArray, q: float, epsilon: float, neighbors: str) -> FloatArray
 
 
 def _needed(loss: Loss, low: FloatArray, high: FloatArray, room: FloatArray) -> FloatArray:
-    return np.asarray(loss.curvature_bound(low, high) / room)
+    needed = np.asarray(loss.curvature_bound(low, high) / room)
+    if np.isnan(needed).any():  # it would compare as small, and the ridge would vanish
+        raise fail("loss", "have a curvature_bound that is never NaN", loss)
+    return needed
 
 
 @dataclass(frozen=True)

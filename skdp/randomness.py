@@ -44,10 +44,16 @@ class SystemGenerator(np.random.Generator):
 
     def rekey(self) -> None:
         """Leave the present stream for one under a new key."""
-        # Whoever else holds the old bit generator must leave the old stream too.
-        self.bit_generator.state = _fresh_chacha().state
-        # A new bit generator brings a new lock: a thread lost in a fork may hold the old one.
+        old = self.bit_generator
+        # A new bit generator brings a new lock: a thread lost in a fork may hold the old one,
         super().__init__(_fresh_chacha())
+        # and then whoever else holds the old bit generator waits for ever. Else it must leave
+        # the old stream too.
+        if old.lock.acquire(blocking=False):
+            try:
+                old.state = _fresh_chacha().state
+            finally:
+                old.lock.release()
 
 
 def as_generator(random_state: RandomStateLike = None) -> np.random.Generator:

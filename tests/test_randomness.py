@@ -190,7 +190,8 @@ pid = os.fork()
 if pid == 0:
     os.write(mouth, generator.bytes(32))
     os._exit(0)
-answered = select.select([end], [], [], 20)[0]
+os.close(mouth)
+answered = select.select([end], [], [], 15)[0]
 if not answered:
     os.kill(pid, 9)
 os.waitpid(pid, 0)
@@ -202,10 +203,7 @@ print(len(os.read(end, 32)) if answered else "blocked")
 
 @needs_fork
 def test_fork_while_another_thread_draws_does_not_block_the_child():
-    """A lock held by a thread that does not exist in the child would be held for ever.
-
-    In an interpreter of its own: beside the threads of other tests a fork is anybody's guess.
-    """
+    """A lock held by a thread that does not exist in the child would be held for ever."""
     run = subprocess.run(
         [sys.executable, "-c", HOLD_AND_FORK], capture_output=True, text=True, timeout=60
     )
@@ -229,7 +227,7 @@ def in_forked_child(work):
         finally:
             os._exit(0)
     os.close(mouth)
-    answered, _, _ = select.select([end], [], [], 20)
+    answered = select.select([end], [], [], 15)[0]
     if not answered:
         os.kill(pid, signal.SIGKILL)
     with os.fdopen(end, "rb") as reader:

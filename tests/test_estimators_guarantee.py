@@ -78,7 +78,7 @@ def test_nothing_depends_on_the_number_of_records_where_it_is_private(make, para
     """Under add/remove one record more, or twice as many, change the release and nothing else."""
     parameters = {**parameters, "neighbors": "add_remove"}
     models = [fitted(make, n, 0, **parameters) for n in (40, 41, 80)]
-    plans = [m._plan(m._design, n, 2, m._losses) for m, n in zip(models, (40, 41, 80), strict=True)]
+    plans = [m._plan(m._design, n, 2) for m, n in zip(models, (40, 41, 80), strict=True)]
     for model, plan in zip(models[1:], plans[1:], strict=True):
         assert everything_public(model) == everything_public(models[0])
         assert public(plan) == public(plans[0])

@@ -7,7 +7,8 @@ from sklearn.base import RegressorMixin
 
 from skdp._checks import check_positive, fail
 from skdp.domain import Domain
-from skdp.linear_model._base import PrivateLinearModel, _is_auto
+from skdp.linear_model._base import is_auto
+from skdp.linear_model._perturbed import ObjectivePerturbation
 from skdp.linear_model._rules import Reference, residual_moments
 from skdp.linear_model._validate import check_target
 from skdp.linear_model.losses import PseudoHuber
@@ -22,7 +23,7 @@ MANY, MANY_POWER = 4000.0, 0.25
 PUT_BACK, FEW = 0.12, 22.0
 
 
-class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
+class DPHuberRegressor(RegressorMixin, ObjectivePerturbation):
     """Robust linear regression under epsilon-differential privacy.
 
     The pseudo-Huber loss has a bounded slope, so that one record moves the objective's gradient
@@ -121,11 +122,11 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
             If parameters, columns or the target break a rule. The note of every error says
             whether the budget was spent.
         """
-        return self._fit(X, y, self._losses, unsupported)
+        return self._fit(X, y, unsupported)
 
     def _check_parameters(self):
         super()._check_parameters()
-        if not _is_auto(self.threshold):
+        if not is_auto(self.threshold):
             check_positive("threshold", self.threshold, 'Or give "auto".')
 
     def _public_domain(self, n_columns):
@@ -141,7 +142,7 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
             if isinstance(self.loss, str):
                 raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
             return (self.loss,)
-        if _is_auto(self.threshold):
+        if is_auto(self.threshold):
             return (PseudoHuber(_usual_threshold(task.n, task.weight)),)
         return (PseudoHuber(float(self.threshold) / _half_range(task.design.domain)),)
 
@@ -161,7 +162,7 @@ class DPHuberRegressor(RegressorMixin, PrivateLinearModel):
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
     def _inflation(self, task):
-        if not _is_auto(self.regularization):
+        if not is_auto(self.regularization):
             return 1.0
         return 1.0 + PUT_BACK * min(1.0, (FEW / task.weight) ** 6)
 

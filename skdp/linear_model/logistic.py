@@ -7,7 +7,7 @@ from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 
 from skdp._checks import fail
-from skdp.linear_model._base import PrivateLinearModel
+from skdp.linear_model._perturbed import ObjectivePerturbation
 from skdp.linear_model._rules import Reference, logistic_moments
 from skdp.linear_model._validate import check_labels, check_target
 from skdp.linear_model.losses import Logistic, SharpLogistic
@@ -19,7 +19,7 @@ CANDIDATES = (
 )
 
 
-class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
+class DPLogisticRegression(ClassifierMixin, ObjectivePerturbation):
     """Logistic regression under epsilon-differential privacy.
 
     Objective perturbation with K-norm noise (Awan & Slavkovic 2020, section 4), calibrated for
@@ -158,7 +158,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLinearModel):
             If parameters, columns or labels break a rule. The note of every error says whether
             the budget was spent.
         """
-        return self._fit(X, y, self._losses, unsupported)
+        return self._fit(X, y, unsupported)
 
     def _losses(self, task):
         if isinstance(self.loss, str):

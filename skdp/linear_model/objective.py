@@ -157,6 +157,14 @@ class Perturbation:
     n_bound: int
     inflation: float = 1.0
 
+    @property
+    def mechanism(self) -> str:
+        """What a guarantee says of it."""
+        return (
+            f"objective perturbation of {self.loss!r}, q = {self.q:g},"
+            f" {type(self.noise).__name__} in {len(self.ridge)} dimensions"
+        )
+
     def weights(self, design: FloatArray, block: int = 8192) -> FloatArray | None:
         """Return w for every row, (n,); None where every row of the domain has weight 1."""
         if not self.row_norm**2 / np.min(self.ridge) > self.leverage:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.base import RegressorMixin
-
 from skdp._checks import check_positive, fail
-from skdp.domain import Domain
 from skdp.linear_model._base import is_auto
 from skdp.linear_model._perturbed import ObjectivePerturbation
+from skdp.linear_model._regression import PrivateRegressor
 from skdp.linear_model._rules import Reference, residual_moments
-from skdp.linear_model._validate import check_target
 from skdp.linear_model.losses import PseudoHuber
 
 # The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most
@@ -23,7 +19,7 @@ MANY, MANY_POWER = 4000.0, 0.25
 PUT_BACK, FEW = 0.12, 22.0
 
 
-class DPHuberRegressor(RegressorMixin, ObjectivePerturbation):
+class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     """Robust linear regression under epsilon-differential privacy.
 
     The pseudo-Huber loss has a bounded slope, so that one record moves the objective's gradient
@@ -129,14 +125,6 @@ class DPHuberRegressor(RegressorMixin, ObjectivePerturbation):
         if not is_auto(self.threshold):
             check_positive("threshold", self.threshold, 'Or give "auto".')
 
-    def _public_domain(self, n_columns):
-        domain = super()._public_domain(n_columns)
-        if self.domain is None:
-            return Domain.unit_box(n_columns, target=(-1.0, 1.0))
-        if domain.target_bounds is None:
-            raise fail("domain", "declare the target's bounds", None, "Give target=(lower, upper).")
-        return domain
-
     def _losses(self, task):
         if self.loss != "pseudo_huber":
             if isinstance(self.loss, str):
@@ -151,16 +139,6 @@ class DPHuberRegressor(RegressorMixin, ObjectivePerturbation):
             return {}
         return {"threshold_": plan.loss.threshold * _half_range(domain)}
 
-    def _targets(self, y, n):
-        domain = self._public_domain(self.n_features_in_)
-        return [domain.encode_target(check_target(self, y, n))], {}
-
-    def _set_coefficients(self, theta):
-        coef, intercept = self._decode(theta)
-        domain = self._design.domain
-        coef, intercept = domain.decode_coef(coef, intercept, regression=True)
-        self.coef_, self.intercept_ = coef[0], float(intercept[0])
-
     def _inflation(self, task):
         if not is_auto(self.regularization):
             return 1.0
@@ -171,14 +149,6 @@ class DPHuberRegressor(RegressorMixin, ObjectivePerturbation):
         # Of scikit-learn's own test, R^2 > .5 on 200 records, epsilon = 1 fails one fit in six.
         tags.regressor_tags.poor_score = True
         return tags
-
-    def predict(self, X):
-        """Return predictions in the target's units, clipped to its bounds, (n,)."""
-        scaled = self._predictor(X)[:, 0]
-        # Clipped in the target's units, where rounding could pass the bounds.
-        domain = self._design.domain
-        lower, upper = domain.target_bounds or (-np.inf, np.inf)
-        return np.clip(domain.decode_target(scaled), lower, upper)
 
 
 def _usual_threshold(n, weight):

@@ -1,0 +1,41 @@
+"""What private regressors share: a target with public bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from skdp._checks import fail
+from skdp.domain import Domain
+from skdp.linear_model._base import PrivateLinearModel
+from skdp.linear_model._validate import check_target
+
+
+class PrivateRegressor(RegressorMixin, PrivateLinearModel):
+    """Base of the regressors: the target is scaled to [-1, 1], predictions stay in its bounds."""
+
+    def _public_domain(self, n_columns):
+        domain = super()._public_domain(n_columns)
+        if self.domain is None:
+            return Domain.unit_box(n_columns, target=(-1.0, 1.0))
+        if domain.target_bounds is None:
+            raise fail("domain", "declare the target's bounds", None, "Give target=(lower, upper).")
+        return domain
+
+    def _targets(self, y, n):
+        domain = self._public_domain(self.n_features_in_)
+        return [domain.encode_target(check_target(self, y, n))], {}
+
+    def _set_coefficients(self, theta):
+        coef, intercept = self._decode(theta)
+        domain = self._design.domain
+        coef, intercept = domain.decode_coef(coef, intercept, regression=True)
+        self.coef_, self.intercept_ = coef[0], float(intercept[0])
+
+    def predict(self, X):
+        """Return predictions in the target's units, clipped to its bounds, (n,)."""
+        scaled = self._predictor(X)[:, 0]
+        # Clipped in the target's units, where rounding could pass the bounds.
+        domain = self._design.domain
+        lower, upper = domain.target_bounds or (-np.inf, np.inf)
+        return np.clip(domain.decode_target(scaled), lower, upper)

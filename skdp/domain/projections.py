@@ -7,10 +7,14 @@ applied to its own result it changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from skdp.domain.columns import FloatArray
+
+# Within this and its inverse a width is divided by without a thought of overflow.
+SMALLEST_WIDTH = 1e-290
 
 
 @dataclass(frozen=True)
@@ -24,15 +28,30 @@ class Box:
     def __call__(self, block: FloatArray) -> None:
         """Project the rows of ``block`` in place."""
         if self.is_unit:
-            np.clip(block, -1.0, 1.0, out=block)
-            return
-        np.clip(block, self.lower, self.upper, out=block)
-        # Halves, because upper - lower may overflow. Rounding is monotone, so that the quotient
-        # lies in [0, 2] exactly, its ends are the bounds' own images, and no guard is needed.
-        block *= 0.5
-        block -= self.lower / 2
-        block /= (self.upper / 2 - self.lower / 2) / 2
-        block -= 1.0
+            pass
+        elif self._per_width is not None:
+            # Each step is monotone, rounding included.
+            block -= self.lower
+            block *= self._per_width
+            block -= 1.0
+        else:
+            # Halves, because upper - lower may overflow. Its inverse may, too.
+            np.clip(block, self.lower, self.upper, out=block)
+            block *= 0.5
+            block -= self.lower / 2
+            block /= (self.upper / 2 - self.lower / 2) / 2
+            block -= 1.0
+        np.clip(block, -1.0, 1.0, out=block)
+
+    @cached_property
+    def _per_width(self) -> FloatArray | None:
+        """Return what takes the width to 2, or a rounding above: the bound's image is 1."""
+        with np.errstate(over="ignore"):
+            width = np.atleast_1d(self.upper - self.lower)
+        if width.min() < SMALLEST_WIDTH or width.max() > 1 / SMALLEST_WIDTH:
+            return None
+        factor = 2 / width
+        return np.where(factor * width < 2, np.nextafter(factor, np.inf), factor)
 
 
 def keep_largest_indicator(block: FloatArray) -> None:

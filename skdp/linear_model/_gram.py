@@ -1,0 +1,75 @@
+"""The Gram matrix of the rows (1, x, y), to the last bit.
+
+Encoded numbers are rounded to multiples of 2^-20, record by record, which keeps them within
+their bounds. Products are then multiples of 2^-40, sums over a block of at most 2^13 rows are
+exact in floats whatever the order of summation, and blocks add up as integers. So the matrix
+carries no rounding error that would depend on other records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.domain import Domain
+
+FloatArray = NDArray[np.float64]
+
+# Bits behind the binary point of an encoded number, and of a product of two.
+NUMBER_BITS = 20
+GRAM_BITS = 2 * NUMBER_BITS
+# 2^40 * 2^13 is the last sum that a float holds exactly.
+MOST_ROWS = 2**13
+# Adding and subtracting this rounds to a multiple of 2^-20: its own last bit is that.
+ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
+# A block with its matrix stays in the cache; a fold stays below 2^63.
+CELLS = 2**18
+FOLD = 2**9
+
+
+def exact_gram(domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
+    """Return the Gram matrix of the rows (1, x, y) in units of 2^-40: Python integers.
+
+    Parameters
+    ----------
+    domain : Domain
+    X : DataFrame or array-like of shape (n, n_columns)
+        Read once, block by block: an array in a file may be larger than the memory.
+    target : ndarray of shape (n,), entries in [-1, 1]
+
+    Returns
+    -------
+    ndarray of shape (n_encoded + 2, n_encoded + 2) of int
+    """
+    width = domain.n_encoded + 2
+    total: NDArray[Any] = np.zeros((width, width), dtype=object)
+    part = np.zeros((width, width), dtype=np.int64)
+    for k, rows in enumerate(_blocks(domain, X, target), start=1):
+        part += np.asarray(np.ldexp(rows.T @ rows, GRAM_BITS), dtype=np.int64)
+        if k % FOLD == 0:
+            total, part = total + part, np.zeros_like(part)
+    folded: NDArray[Any] = total + part
+    return folded
+
+
+def _blocks(domain: Domain, X: Any, target: FloatArray) -> Iterator[FloatArray]:
+    """Yield the rows (1, x, y), x and y on the grid: the same memory, written again and again."""
+    q, n = domain.n_encoded, len(target)
+    step = min(MOST_ROWS, max(256, CELLS // (q + 2)))
+    buffer = np.empty((min(step, n), q + 2))
+    for start in range(0, n, step):
+        stop = min(n, start + step)
+        rows = buffer[: stop - start]
+        domain.encode(_rows(X, start, stop), out=rows[:, 1:-1])
+        rows[:, -1] = target[start:stop]
+        rows += ROUNDER
+        rows -= ROUNDER
+        rows[:, 0] = 1.0
+        yield rows
+
+
+def _rows(X: Any, start: int, stop: int) -> Any:
+    return X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]

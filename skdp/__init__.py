@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from skdp.domain import Domain
-from skdp.linear_model import DPHuberRegressor, DPLogisticRegression
+from skdp.linear_model import DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, PrivacyLeakWarning
 
 try:
@@ -14,6 +14,7 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 __all__ = [
     "BudgetExceeded",
     "DPHuberRegressor",
+    "DPLinearRegression",
     "DPLogisticRegression",
     "Domain",
     "Guarantee",

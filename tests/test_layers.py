@@ -27,13 +27,21 @@ ALLOWED = {
     **{room: MIDDLE | {"mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
 }
 PUBLIC = {
-    "skdp": ["DPHuberRegressor", "DPLogisticRegression", "Domain", "Guarantee", "Ledger"],
-    "skdp.geometry": ["EncodedRowsBall", "LpBall", "NormBall"],
-    "skdp.mechanisms": ["KNorm", "Sensitivity", "calibrate"],
+    "skdp": [
+        "DPHuberRegressor",
+        "DPLinearRegression",
+        "DPLogisticRegression",
+        "Domain",
+        "Guarantee",
+        "Ledger",
+    ],
+    "skdp.geometry": ["EncodedRowsBall", "Hull", "LpBall", "MomentBall", "NormBall", "compare"],
+    "skdp.inspection": ["NormBallDisplay"],
+    "skdp.mechanisms": ["EllipticGaussian", "KNorm", "MatrixLaplace", "Sensitivity", "calibrate"],
     "skdp.privacy": ["BudgetExceeded", "Guarantee", "Ledger", "PrivacyLeakWarning", "compose"],
     "skdp.domain": ["Domain"],
     "skdp.randomness": ["Lattice", "as_generator"],
-    "skdp.linear_model": ["DPHuberRegressor", "DPLogisticRegression"],
+    "skdp.linear_model": ["DPHuberRegressor", "DPLinearRegression", "DPLogisticRegression"],
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -236,7 +236,7 @@ class Rough(LpBall):
 
 UNIT = Sensitivity(LpBall(2))
 BAD = [
-    (lambda: calibrate("laplace", UNIT, epsilon=1.0), "'hull', 'l1', 'l2', 'linf'"),
+    (lambda: calibrate("gauss", UNIT, epsilon=1.0), "'hull', 'l1', 'l2', 'laplace', 'linf'"),
     (lambda: calibrate(3, UNIT, epsilon=1.0), "norm ball.*calibrate"),
     (lambda: calibrate("l2", UNIT, epsilon=0.0), "epsilon must be a finite number > 0, got 0.0"),
     (lambda: calibrate("l2", UNIT, epsilon=math.nan), "epsilon must"),

@@ -100,8 +100,7 @@ def as_table(X: object, names: tuple[str, ...] | None, n_columns: int) -> Table:
         kind = "a sparse matrix" if issparse(X) else f"a {type(X).__module__} table"
         remedy = "Use X.toarray()." if issparse(X) else "Use X.to_pandas() or X.compute()."
         raise fail("X", f"be an array or a pandas DataFrame, not {kind}", remedy=remedy)
-    # As objects, or numpy would turn the numbers of a mixed list into strings.
-    cells = np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
+    cells = as_cells(X)
     if cells.ndim != 2:
         remedy = "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row."
         raise fail("X", "be of 2 dimensions", cells.ndim, remedy)
@@ -109,6 +108,12 @@ def as_table(X: object, names: tuple[str, ...] | None, n_columns: int) -> Table:
         raise fail("X", "be real", remedy="Complex data not supported.")
     _check_count(cells.shape[1], n_columns)
     return ArrayTable(cells)
+
+
+def as_cells(X: Any) -> NDArray[Any]:
+    """Return an array of the cells of ``X``, without a copy where there is one already."""
+    # As objects, or numpy would turn the numbers of a mixed list into strings.
+    return np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
 
 
 def read_numbers(
@@ -124,7 +129,7 @@ def read_numbers(
 
 def read_target(y: Any, label: str) -> FloatArray:
     """Return a new float array of the entries of ``y``, of shape (n,) or (n, 1)."""
-    cells = np.asarray(y, dtype=None if hasattr(y, "__array__") else object)
+    cells = as_cells(y)
     if cells.ndim == 1:
         cells = cells[:, None]
     if cells.ndim != 2 or cells.shape[1] != 1:

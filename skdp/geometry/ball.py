@@ -9,6 +9,7 @@ density proportional to exp(-|v|_K), is that of r U with r ~ Gamma(d + 1) indepe
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -68,6 +69,17 @@ def ask(ball: NormBall, member: str, *args: Any) -> Any:
         kind = type(ball).__name__
         raise AttributeError(f"{kind} must have {member}() for this. Add it to the class {kind}.")
     return method(*args)
+
+
+def uniform_covariance(ball: NormBall, *, draws: int = 4096) -> tuple[FloatArray, bool]:
+    """Return the covariance of the uniform law, (dim, dim), and whether it is an estimate."""
+    with suppress(AttributeError):
+        return np.asarray(ask(ball, "covariance")), False
+    rng = np.random.default_rng(0)
+    with suppress(AttributeError):  # what knows its symmetries needs few draws
+        return np.asarray(ask(ball, "estimate_covariance", draws // 16, rng)), True
+    points = ball.sample(draws, rng)
+    return np.asarray(points.T @ points / draws), True
 
 
 def listable(count: int) -> int:

@@ -1,13 +1,15 @@
 """The Gram matrix of the rows (1, x, y), to the last bit.
 
 Encoded numbers are rounded to multiples of 2^-20, record by record, which keeps them within
-their bounds. Products are then multiples of 2^-40, sums over a block of at most 2^13 rows are
-exact in floats whatever the order of summation, and blocks add up as integers. So the matrix
-carries no rounding error that would depend on other records.
+their bounds; the rows of a ball are first divided by a power of two, to lie in [-1, 1] as well.
+Products are then multiples of 2^-40, sums over a block of at most 2^13 rows are exact in floats
+whatever the order of summation, and blocks add up as integers. So the matrix carries no rounding
+error that would depend on other records.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.domain import Domain
+from skdp.domain.tables import as_cells
 
 FloatArray = NDArray[np.float64]
 
@@ -44,6 +47,7 @@ def exact_gram(domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
     -------
     ndarray of shape (n_encoded + 2, n_encoded + 2) of int
     """
+    X = X if hasattr(X, "iloc") else as_cells(X)
     width = domain.n_encoded + 2
     total: NDArray[Any] = np.zeros((width, width), dtype=object)
     part = np.zeros((width, width), dtype=np.int64)
@@ -55,15 +59,24 @@ def exact_gram(domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
     return folded
 
 
+def row_unit(domain: Domain) -> float:
+    """Return what encoded rows are divided by: a power of two that a ball's radius fits in."""
+    if domain.radius is None:
+        return 1.0
+    share, exponent = math.frexp(domain.radius)
+    return math.ldexp(1.0, exponent - (share == 0.5))
+
+
 def _blocks(domain: Domain, X: Any, target: FloatArray) -> Iterator[FloatArray]:
     """Yield the rows (1, x, y), x and y on the grid: the same memory, written again and again."""
-    q, n = domain.n_encoded, len(target)
+    q, n, unit = domain.n_encoded, len(target), row_unit(domain)
     step = min(MOST_ROWS, max(256, CELLS // (q + 2)))
     buffer = np.empty((min(step, n), q + 2))
     for start in range(0, n, step):
         stop = min(n, start + step)
         rows = buffer[: stop - start]
         domain.encode(_rows(X, start, stop), out=rows[:, 1:-1])
+        rows[:, 1:-1] /= unit
         rows[:, -1] = target[start:stop]
         rows += ROUNDER
         rows -= ROUNDER

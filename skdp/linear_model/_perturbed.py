@@ -101,7 +101,12 @@ class ObjectivePerturbation(PrivateLinearModel):
         loss, q = losses[0], APART_Q if is_auto(self.q) else float(self.q)
         hull = task.design.hull()
         sensitivity = Sensitivity(hull, task.shift * loss.slope_bound, self.neighbors)
-        noise = calibrate(self.mechanism, sensitivity, epsilon=q * task.epsilon)
+        try:
+            noise = calibrate(self.mechanism, sensitivity, epsilon=q * task.epsilon)
+        except ValueError as error:
+            remedy = f"It said: {error}"
+            rule = "calibrate noise for delta = 0, which objective perturbation needs"
+            raise fail("mechanism", rule, type(self.mechanism).__name__, remedy) from None
         promise = noise.guarantee
         if promise.delta > 0 or promise.epsilon > q * task.epsilon * (1 + 1e-9):
             rule = "calibrate noise to the epsilon it is asked for, with delta = 0"

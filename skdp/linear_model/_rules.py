@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from skdp.geometry import NormBall
+from skdp.geometry.ball import uniform_covariance
 from skdp.linear_model._design import Design, Group
 from skdp.linear_model.losses import Loss
 from skdp.linear_model.objective import shift_share
-from skdp.mechanisms.knorm import uniform_covariance
 
 FloatArray = NDArray[np.float64]
 
@@ -193,7 +193,7 @@ def choose(
 def _noise_of(design: Design, ball: NormBall) -> FloatArray:
     """Return the variance of each group's noise at unit scale, times B^2: (groups,)."""
     d, radius = ball.dim, design.radius_in(ball)
-    diagonal = np.diag(uniform_covariance(ball))
+    diagonal = np.diag(uniform_covariance(ball)[0])
     per_group = [np.mean(diagonal[list(g.index)]) for g in design.groups]
     return (d + 1) * (d + 2) * radius**2 * np.array(per_group)
 

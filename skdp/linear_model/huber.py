@@ -144,12 +144,6 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
             return 1.0
         return 1.0 + PUT_BACK * min(1.0, (FEW / task.weight) ** 6)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        # Of scikit-learn's own test, R^2 > .5 on 200 records, epsilon = 1 fails one fit in six.
-        tags.regressor_tags.poor_score = True
-        return tags
-
 
 def _usual_threshold(n, weight):
     """Return the threshold, in half-ranges of the target, for n records of a public weight."""

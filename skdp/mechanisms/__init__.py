@@ -1,7 +1,20 @@
 """From a sensitivity and a guarantee to noise."""
 
 from skdp.mechanisms.calibrate import calibrate
+from skdp.mechanisms.elliptic import EllipticGaussian
+from skdp.mechanisms.gaussian import GaussianNoise, IsotropicGaussian
 from skdp.mechanisms.knorm import KNorm, KNormNoise
+from skdp.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplaceNoise
 from skdp.mechanisms.sensitivity import Sensitivity
 
-__all__ = ["KNorm", "KNormNoise", "Sensitivity", "calibrate"]
+__all__ = [
+    "EllipticGaussian",
+    "GaussianNoise",
+    "IsotropicGaussian",
+    "KNorm",
+    "KNormNoise",
+    "MatrixLaplace",
+    "MatrixLaplaceNoise",
+    "Sensitivity",
+    "calibrate",
+]

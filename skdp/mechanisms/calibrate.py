@@ -8,11 +8,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._checks import fail
+from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
+from skdp.mechanisms.elliptic import EllipticGaussian
+from skdp.mechanisms.gaussian import IsotropicGaussian
 from skdp.mechanisms.knorm import NAMES, KNorm
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.guarantee import Guarantee
+
+GAUSSIANS = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
+_CHOICES = sorted({*NAMES, *GAUSSIANS})
 
 
 class Noise(Protocol):
@@ -39,8 +44,10 @@ def calibrate(
 
     Parameters
     ----------
-    mechanism : {"l1", "l2", "linf", "hull"}, NormBall, or object with ``calibrate``
-        A name or a ball means the K-norm mechanism on it. Any other object is asked for
+    mechanism : str, NormBall, or object with ``calibrate``
+        "laplace" (also "l1"), "l2", "linf", "hull" or a ball mean the K-norm mechanism on it;
+        "gaussian" is `IsotropicGaussian`, and "elliptic" is `EllipticGaussian`, both with
+        delta > 0. Any other object is asked for
         ``mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)``.
     sensitivity : Sensitivity
         What one record can change.
@@ -54,10 +61,13 @@ def calibrate(
     >>> round(noise.scale, 6)
     2.0
     """
-    if isinstance(mechanism, str | NormBall):
+    remedy = "Or give a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
+    if isinstance(mechanism, str):
+        check_choice("mechanism", mechanism, _CHOICES, remedy)
+        mechanism = GAUSSIANS[mechanism]() if mechanism in GAUSSIANS else KNorm(mechanism)
+    elif isinstance(mechanism, NormBall):
         mechanism = KNorm(mechanism)
     if not hasattr(mechanism, "calibrate"):
-        remedy = "Or give an object with calibrate(sensitivity, *, epsilon, delta)."
-        raise fail("mechanism", f"be one of {sorted(NAMES)} or a norm ball", mechanism, remedy)
+        raise fail("mechanism", f"be one of {_CHOICES}", mechanism, remedy)
     noise: Noise = mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)
     return noise

@@ -11,19 +11,11 @@ from numpy.typing import NDArray
 
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.geometry import LpBall, NormBall
+from skdp.geometry.ball import uniform_covariance
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity, require_ball
 from skdp.privacy.guarantee import Guarantee
 
-NAMES = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
-
-
-def uniform_covariance(ball: NormBall, *, draws: int = 4096) -> NDArray[np.float64]:
-    """Return the covariance of the uniform law on a ball, or that of fixed draws, (dim, dim)."""
-    try:
-        return np.asarray(ball.covariance())  # type: ignore[attr-defined]
-    except AttributeError:
-        directions = ball.sample(draws, np.random.default_rng(0))
-        return np.asarray(directions.T @ directions / draws)
+NAMES = {"laplace": 1.0, "l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
 
 @dataclass(frozen=True)
@@ -57,7 +49,7 @@ class KNormNoise:
     def covariance(self) -> NDArray[np.float64]:
         """Return the covariance of a draw, (dim, dim): estimated where the ball has none."""
         d = self.dim
-        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform_covariance(self.ball))
+        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform_covariance(self.ball)[0])
 
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
         """Return the mean gauge of a draw: exact in K itself, else a mean of ``draws``."""
@@ -77,8 +69,9 @@ class KNorm:
 
     Parameters
     ----------
-    ball : NormBall or {"l1", "l2", "linf", "hull"}
-        K; "hull" is the ball in which the sensitivity is given.
+    ball : NormBall or {"laplace", "l1", "l2", "linf", "hull"}
+        K; "hull" is the ball in which the sensitivity is given. In "l1" the noise is an
+        independent Laplace variable in each coordinate, hence its other name.
 
     Examples
     --------

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._checks import check_choice, check_positive, fail
+from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
+from skdp.geometry._halfspaces import facet_directions
+from skdp.geometry.hull import Hull, polytope_around
+from skdp.mechanisms._reach import ball_of_maps, reach_of_set
+from skdp.mechanisms._statistics import quadratic_of
 from skdp.privacy.guarantee import NEIGHBORS
 
 # Gauges are computed in floats; a bound on one is raised by more than their error.
@@ -45,11 +53,126 @@ class Sensitivity:
         check_positive("radius", self.radius)
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
 
+    @classmethod
+    def from_points(cls, points: ArrayLike, *, neighbors: str = "replace_one") -> Sensitivity:
+        """Return the sensitivity of a sum of one-record statistics with finitely many values.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, dim), units of the released value
+            All the values that one record's statistic can take, or the corners of their hull.
+        neighbors : {"replace_one", "add_remove"}
+            Replacing a record changes the sum by a difference of two points, adding or
+            removing one by a point or its negative.
+
+        Examples
+        --------
+        >>> Sensitivity.from_points([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).ball.gauge([1.0, -1.0])
+        array(1.)
+        """
+        check_choice("neighbors", neighbors, tuple(NEIGHBORS))
+        make = Hull.difference_of if neighbors == "replace_one" else Hull.from_points
+        return cls(make(points), neighbors=neighbors)
+
+    @classmethod
+    def from_constraints(
+        cls,
+        variable: Any,
+        constraints: Sequence[Any],
+        *,
+        neighbors: str = "replace_one",
+        directions: ArrayLike | int | None = None,
+    ) -> Sensitivity:
+        """Return the sensitivity of a sum of one-record statistics in a convex set.
+
+        Parameters
+        ----------
+        variable : cvxpy.Variable of shape (dim,)
+        constraints : list of cvxpy constraints
+            The set in which every record's statistic lies. It need not be symmetric, and may be
+            a projection, with variables of its own.
+        neighbors : {"replace_one", "add_remove"}
+        directions : int, array-like of shape (m, dim), or None
+            Normals of the polytope around the differences that is taken for their hull, as in
+            `Hull.outer_polytope`: it can be drawn from exactly, which the hull itself cannot.
+            None takes the hull's own facets if the set is a small polytope.
+
+        Examples
+        --------
+        >>> import cvxpy as cp
+        >>> v = cp.Variable(2)  # each record is a unit vector with entries >= 0
+        >>> sensitivity = Sensitivity.from_constraints(v, [v >= 0, cp.norm(v, 2) <= 1])
+        >>> sensitivity.ball.support([[1.0, 0.0], [1.0, 1.0]]).round(3)
+        array([1.   , 1.414])
+        """
+        check_choice("neighbors", neighbors, tuple(NEIGHBORS))
+        differences = neighbors == "replace_one"
+        reach, dim = reach_of_set(variable, constraints, differences)
+        if directions is None:
+            directions = facet_directions(variable, constraints, differences)
+        return cls(polytope_around(reach, dim, directions), neighbors=neighbors)
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        domain: Domain,
+        *,
+        neighbors: str = "replace_one",
+        directions: ArrayLike | int | None = None,
+    ) -> Sensitivity:
+        """Return the sensitivity of the sum over all records of a function of one record.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(x)``, or ``function(x, y)`` if the domain has a target, returns the
+            statistic of one encoded record, dim numbers in one array. It must be a polynomial
+            of degree at most two in the record's numbers, written with +, -, *, / by numbers,
+            ** 2 and numpy's products and sums; what it does with indicators and labels is free.
+        domain : Domain
+            What records are clipped to. Numbers come encoded, in [-1, 1], levels as indicators,
+            a target of numbers in [-1, 1], labels as they are declared.
+        neighbors : {"replace_one", "add_remove"}
+        directions : int, array-like of shape (m, dim), or None
+            Normals of the polytope around the differences, as in `Hull.outer_polytope`.
+
+        Returns
+        -------
+        Sensitivity
+            Its ball holds every difference, rounding of the statistic included: it is the hull
+            of the differences if the function is affine and the hull small, and a polytope
+            around it otherwise, or a box in more than eight dimensions.
+
+        Raises
+        ------
+        ValueError
+            If the function is anything but such a polynomial, or constant in some direction.
+
+        Notes
+        -----
+        The function is not tried on records: it is given objects that compute like numbers and
+        keep its coefficients exactly. It must not look at the kind of its arguments.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp.domain import Domain
+        >>> domain = Domain({"age": (17, 90)})
+        >>> found = Sensitivity.of(lambda x: np.append(x, 2 * x**2), domain)
+        >>> found.ball.bounding_box().round(6)
+        array([2., 2.])
+        """
+        check_choice("neighbors", neighbors, tuple(NEIGHBORS))
+        maps = quadratic_of(function, domain)
+        return cls(ball_of_maps(maps, neighbors == "replace_one", directions), neighbors=neighbors)
+
     def radius_in(self, ball: NormBall) -> float:
         """Return a bound on the gauge of any difference in another ball's norm.
 
-        Exact for the ball itself, for plain l_p balls and for bodies with at most 65,536
-        extreme points; otherwise the box around the body is used, which is safe.
+        Exact for the ball itself, for plain l_p balls, for bodies with at most 65,536 extreme
+        points, and for other balls with facets, as far as the body's support is exact; otherwise
+        the box around the body is used, or its greatest sum of squares, which is safe.
         """
         if ball.dim != self.ball.dim:
             raise fail("ball", f"have dimension {self.ball.dim}", ball.dim)
@@ -69,11 +192,28 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
         return 1.0
     if _is_plain(ball) and _is_plain(over):
         return _lp_in_lp(ball, over)  # type: ignore[arg-type]
+    corners = _known(over, "extreme_points")
+    if corners is not None:
+        return float(np.max(ball.gauge(corners))) * ROUND_UP
+    normals = _facets(ball)
+    if normals is not None and hasattr(over, "support"):
+        return float(np.max(over.support(normals))) * ROUND_UP
+    return _through_the_box(ball, over)
+
+
+def _known(ball: NormBall, member: str) -> Any:
+    """Return what an optional member gives, or None where it is missing or gives too much."""
     try:
-        corners = over.extreme_points()  # type: ignore[attr-defined]
+        return getattr(ball, member)()
     except (AttributeError, ValueError):
-        return _through_the_box(ball, over)
-    return float(np.max(ball.gauge(corners))) * ROUND_UP
+        return None
+
+
+def _facets(ball: NormBall) -> Any:
+    """Return normals with |v|_ball = max |normals v|, or None."""
+    if isinstance(ball, LpBall) and math.isinf(ball.p):
+        return np.diag(1 / ball.bounding_box())
+    return _known(ball, "facets")
 
 
 def _is_plain(ball: NormBall) -> bool:
@@ -93,4 +233,16 @@ def _through_the_box(ball: NormBall, over: NormBall) -> float:
     except AttributeError:
         remedy = "Add bounding_box() to its class, or measure the differences in the same ball."
         raise fail("ball", "have extreme_points() or bounding_box()", type(over), remedy) from None
+    if isinstance(ball, LpBall):
+        # Such a norm grows with the size of every coordinate: the box's corner is the farthest.
+        return min(float(ball.gauge(half_widths)), _through_squares(ball, over)) * ROUND_UP
     return float(np.sum(ball.gauge(np.diag(half_widths)))) * ROUND_UP
+
+
+def _through_squares(ball: LpBall, over: NormBall) -> float:
+    """Bound |w v|_p by Hoelder's inequality through |w v|_2, where that is known."""
+    if not hasattr(over, "greatest_square"):
+        return math.inf
+    reach = ball.bounding_box()
+    square = float(over.greatest_square(1 / reach**2)) if np.ptp(reach) == 0 else math.inf
+    return math.sqrt(square) * math.pow(ball.dim, max(0.0, 1 / ball.p - 1 / 2))

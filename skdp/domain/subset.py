@@ -1,0 +1,79 @@
+"""The domain of some of the columns, with any column of numbers as the target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skdp._checks import fail
+from skdp.domain.columns import Column, Number
+from skdp.domain.domain import Domain
+from skdp.domain.layout import slices
+
+
+def subset(
+    domain: Domain, columns: Sequence[str] | None, target: str | None
+) -> tuple[Domain, list[int], int | None]:
+    """Choose columns and a target.
+
+    Parameters
+    ----------
+    domain : Domain
+    columns : sequence of str, or None for all but the target
+        Declared columns; nameless ones are x0, x1, ... A block of indicators goes as a whole.
+    target : str, or None for the domain's own target
+        A column of numbers.
+
+    Returns
+    -------
+    Domain
+    list of int
+        Places of the chosen columns among the encoded ones, in the domain's order.
+    int or None
+        Place of the target; None is the domain's own.
+    """
+    names = domain.names or tuple(f"x{k}" for k in range(domain.n_columns))
+    known = set(names)
+    if isinstance(columns, str):
+        raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
+    asked = known - {target} if columns is None else set(columns)
+    strangers = sorted(map(str, (asked | ({target} - {None})) - known))
+    if strangers:
+        raise fail("columns", "be declared columns", strangers, f"Declared are {list(names)}.")
+    if not asked or target in asked:
+        raise fail("columns", "hold a column, and not the target", sorted(asked))
+    kept, places = _kept(domain, names, asked)
+    own, place = _target(domain, names, target)
+    if domain.is_ball and target is not None:
+        raise fail("target", "be None for rows in a ball", target, "Its columns have no bounds.")
+    kept_names = tuple(n for n in names if n in asked) if domain.names else None
+    return Domain._build(kept, kept_names, own, domain.radius), places, place
+
+
+def _kept(
+    domain: Domain, names: tuple[str, ...], asked: set[str]
+) -> tuple[tuple[Column, ...], list[int]]:
+    kept: list[Column] = []
+    places: list[int] = []
+    reads = slices([column.n_in for column in domain._columns])
+    for column, read, write in zip(domain._columns, reads, domain._layout.places, strict=True):
+        within = asked.intersection(names[read])
+        if not within:
+            continue
+        if len(within) < column.n_in:
+            remedy = f"Give all of {list(names[read])}."
+            raise fail("columns", "hold all indicators of a block or none", sorted(within), remedy)
+        kept.append(column)
+        places.extend(range(write.start, write.stop))
+    return tuple(kept), places
+
+
+def _target(
+    domain: Domain, names: tuple[str, ...], target: str | None
+) -> tuple[object, int | None]:
+    if target is None:
+        return domain._target, None
+    reads = slices([column.n_in for column in domain._columns])
+    for column, read, write in zip(domain._columns, reads, domain._layout.places, strict=True):
+        if target in names[read] and isinstance(column, Number):
+            return column, write.start
+    raise fail("target", "be a column of numbers", target, "Levels cannot be regressed on.")

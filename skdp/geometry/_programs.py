@@ -1,0 +1,316 @@
+"""Convex programs: run a solver, and another where it fails; compile cvxpy sets to arrays.
+
+A compiled set {C x : b - A x in a product of cones} is free of cvxpy: it can be pickled, and the
+programs over it are built anew, once, where they are first needed.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import block_diag, csc_array
+
+from skdp._checks import fail
+from skdp.geometry.ball import FloatArray
+
+# In the order in which they are tried; those that are not installed are passed over.
+CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
+LINEAR_METHODS: tuple[Any, ...] = ("highs", "highs-ds", "highs-ipm")
+# Duals above this share of the greatest are those of rows that bind.
+BINDING = 1e-5
+# More than a unit of rounding.
+UNIT = 1e-15
+# A compiled program is shared by whoever holds its set; one thread at a time sets it and solves.
+TURN = threading.RLock()
+GOOD = ("optimal", "unbounded", "infeasible")
+
+
+def load_cvxpy() -> Any:
+    """Import cvxpy, which takes a second, where it is first needed."""
+    import cvxpy
+
+    return cvxpy
+
+
+def solve(problem: Any, what: str) -> str:
+    """Solve a cvxpy problem by the first solver that can; return its status."""
+    for name in _installed():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                problem.solve(solver=name)
+            except Exception:  # solvers raise errors of any class of their own
+                continue
+        if problem.status in GOOD:
+            return str(problem.status)
+    raise fail(
+        what, f"be solved by one of {list(_installed())}", problem.status, "Rescale the set."
+    )
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    # Asking takes longer than a small program does.
+    found = load_cvxpy().installed_solvers()
+    return tuple(name for name in CONE_SOLVERS if name in found)
+
+
+def least_sum(points: FloatArray, v: FloatArray) -> float:
+    """Return an upper bound, up to rounding the least value, of |c|_1 over c with points' c = v.
+
+    It is the gauge of v in the hull of (n, d) points and their negatives. The solver's weights
+    miss v by a little; the weights of what they miss are added to theirs.
+    """
+    columns = np.concatenate([points, -points]).T
+    for method in LINEAR_METHODS:
+        found: Any = linprog(np.ones(columns.shape[1]), A_eq=columns, b_eq=v, method=method)
+        if found.status == 0:
+            positive, negative = np.split(found.x, 2)
+            weights = positive - negative
+            weights += np.linalg.lstsq(points.T, v - points.T @ weights)[0]
+            return float(np.abs(weights).sum())
+    raise fail("the gauge", f"be found by one of {list(LINEAR_METHODS)}", None, "Rescale the body.")
+
+
+@dataclass(frozen=True)
+class Cones:
+    """Sizes of the cones, in order: zeros, numbers >= 0, second-order cones, matrices >= 0."""
+
+    zero: int
+    nonneg: int
+    second: tuple[int, ...]
+    matrix: tuple[int, ...]
+
+    def cut(self, rows: Any) -> tuple[Any, Any, list[Any], list[Any]]:
+        """Cut an array along its first axis into the parts of the cones."""
+        sizes = [self.zero, self.nonneg, *self.second, *(k * (k + 1) // 2 for k in self.matrix)]
+        ends = np.cumsum(sizes)
+        parts = [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        n_second = len(self.second)
+        return parts[0], parts[1], parts[2 : 2 + n_second], parts[2 + n_second :]
+
+
+@dataclass(frozen=True, eq=False)
+class ConeSet:
+    """The set {C x : b - A x in the cones}.
+
+    Parameters
+    ----------
+    C : ndarray of shape (dim, n)
+    A : sparse array of shape (m, n)
+    b : ndarray of shape (m,)
+    cones : Cones
+        Of m rows together; matrices by their upper triangles, column by column, off-diagonal
+        entries times the root of 2.
+    """
+
+    C: FloatArray
+    A: csc_array
+    b: FloatArray
+    cones: Cones
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.C, self.A, self.b, self.cones)
+
+    @classmethod
+    def compiled(cls, variable: Any, constraints: Sequence[Any]) -> ConeSet:
+        """Compile {variable : constraints}, which must be a valid convex set."""
+        cp = load_cvxpy()
+
+        flat = cp.reshape(variable, (variable.size,), order="F")
+        w = cp.Parameter(variable.size)
+        problem = cp.Problem(cp.Maximize(w @ flat), list(constraints))
+        rows = []
+        for axis in np.eye(variable.size):
+            w.value = axis
+            data = problem.get_problem_data(cp.CLARABEL)[0]
+            rows.append(-data["c"])
+        dims = data["dims"]
+        if dims.exp or dims.p3d or getattr(dims, "pnd", ()):
+            remedy = "Powers, logarithms and exponentials are not; use a polytope around the set."
+            raise fail("constraints", "be linear, second-order or semidefinite", None, remedy)
+        cones = Cones(dims.zero, dims.nonneg, tuple(dims.soc), tuple(dims.psd))
+        return cls(np.array(rows), csc_array(data["A"]), np.asarray(data["b"], float), cones)
+
+    def minus(self) -> ConeSet:
+        """Return the set of differences {u - v : u, v in the set}."""
+        return ConeSet(
+            np.concatenate([self.C, -self.C], axis=1), *_twice(self.A, self.b, self.cones)
+        )
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return int(self.C.shape[0])
+
+    @cached_property
+    def _reach(self) -> tuple[Any, ...]:
+        """The program that is farthest in a direction q of x: its parts."""
+        cp = load_cvxpy()
+
+        x, q = cp.Variable(self.A.shape[1]), cp.Parameter(self.A.shape[1])
+        constraints = list(self._within(x))
+        return cp.Problem(cp.Minimize(-q @ x), constraints), x, q, constraints
+
+    @cached_property
+    def _ray(self) -> tuple[Any, ...]:
+        """The program that is farthest along a ray: its parts."""
+        cp = load_cvxpy()
+
+        x, s, v = cp.Variable(self.A.shape[1]), cp.Variable(), cp.Parameter(self.dim)
+        return cp.Problem(cp.Maximize(s), [self.C @ x == s * v, *self._within(x)]), s, v
+
+    def _within(self, x: Any) -> Iterator[Any]:
+        """Yield constraints that say b - A x is in the cones."""
+        cp = load_cvxpy()
+
+        for kind, A, b in self._rows:
+            slack = b - A @ x
+            if kind == "zero":
+                yield A @ x == b
+            elif kind == "nonneg":
+                yield A @ x <= b
+            elif kind == "second":
+                yield cp.SOC(slack[0], slack[1:])
+            else:
+                order = _order(len(b))
+                yield cp.reshape(_unpack(order) @ slack, (order, order), order="F") >> 0
+
+    @cached_property
+    def _rows(self) -> list[tuple[str, Any, FloatArray]]:
+        A, b = self.cones.cut(self.A.tocsr()), self.cones.cut(self.b)
+        kinds = [("zero", A[0], b[0]), ("nonneg", A[1], b[1])]
+        kinds += [("second", rows, right) for rows, right in zip(A[2], b[2], strict=True)]
+        kinds += [("matrix", rows, right) for rows, right in zip(A[3], b[3], strict=True)]
+        return [(kind, rows, right) for kind, rows, right in kinds if len(right)]
+
+    def farthest(self, w: FloatArray) -> tuple[str, FloatArray]:
+        """Return the status and a point of the set, (dim,), where <w, .> is greatest."""
+        with TURN:
+            problem, x, q, _ = self._reach
+            q.value = w @ self.C
+            status = solve(problem, "the support function")
+            return status, np.zeros(self.dim) if x.value is None else self.C @ x.value
+
+    def least_factor(self, v: FloatArray) -> float:
+        """Return the least t >= 0 with v in t times the set, to the solver's tolerance."""
+        with TURN:
+            problem, s, ray = self._ray
+            ray.value = v
+            solve(problem, "the gauge")
+            return math.inf if s.value is None or s.value <= 0 else 1 / float(s.value)
+
+    def bound(self, w: FloatArray) -> float:
+        """Return a certified upper bound of <w, .> over the set; inf where there is none.
+
+        Any y in the dual cone bounds it: <q, x> <= <b, y> + <q - A' y, x>, and what the
+        solver's y leaves of q - A' y is paid for by bounds on |x|.
+        """
+        value, left = self._dual(w @ self.C)
+        paid = left > 0  # what is left at no place costs nothing, bounded or not
+        return float(value + left[paid] @ self._extent[paid])
+
+    @cached_property
+    def _extent(self) -> FloatArray:
+        """Bounds on |x_j|, inf for all of them if one has none."""
+        n = self.A.shape[1]
+        pairs = [self._dual(q) for q in np.concatenate([np.eye(n), -np.eye(n)])]
+        values, left = (np.array(part) for part in zip(*pairs, strict=True))
+        shares = left.sum(axis=1)
+        if not np.isfinite(values).all() or shares.max() > 0.5:
+            return np.full(n, math.inf)
+        # With M = |x|_inf, attained at some x_j, M <= max value + max |left|_1 M.
+        most = max(values.max(), 0.0) / (1 - shares.max())
+        return np.asarray(np.maximum(values + shares * most, 0.0).reshape(2, n).max(axis=0))
+
+    def _dual(self, q: FloatArray) -> tuple[float, FloatArray]:
+        """Return <b, y> and |q - A' y|, both rounded up, for a y of the dual cone near the best."""
+        found = self._dual_points(q)
+        if found is None:
+            return math.inf, np.abs(q)
+        value, left, error = 0.0, q.astype(float), np.abs(q) * UNIT
+        for y, (_, A, b) in zip(self._polished(q, found), self._rows, strict=True):
+            # A sum of n products is off by less than n units of rounding of their sizes.
+            value += float(b @ y) + UNIT * len(b) * float(np.abs(b) @ np.abs(y))
+            left = left - A.T @ y
+            error = error + UNIT * len(b) * (abs(A).T @ np.abs(y))
+        return value, np.abs(left) + error
+
+    def _dual_points(self, q: FloatArray) -> list[FloatArray] | None:
+        """Return a point of each dual cone, or None where no solver finds <q, x> bounded."""
+        with TURN:
+            problem, _, right, constraints = self._reach
+            right.value = q
+            if solve(problem, "the support function") != "optimal":
+                return None
+            return [_dual_point(row[0], c) for row, c in zip(self._rows, constraints, strict=True)]
+
+    def _polished(self, q: FloatArray, y: list[FloatArray]) -> list[FloatArray]:
+        """Solve A' y = q on the rows that bind, where there are no cones but numbers >= 0."""
+        if self.cones.second or self.cones.matrix:
+            return y
+        whole, free = np.concatenate(y), np.arange(len(self.b)) < self.cones.zero
+        binding = free | (whole > BINDING * np.abs(whole).max())
+        exact = np.zeros(len(whole))
+        exact[binding] = np.linalg.lstsq(self.A.toarray()[binding].T, q)[0]
+        if (exact[~free] < 0).any():
+            return y
+        return np.split(exact, np.cumsum([len(part) for part in y])[:-1])
+
+
+def _twice(A: csc_array, b: FloatArray, cones: Cones) -> tuple[csc_array, FloatArray, Cones]:
+    """Return two copies of the rows on variables of their own, cone by cone."""
+    both_A, both_b = block_diag([A, A], format="csr"), np.concatenate([b, b])
+    first = cones.cut(np.arange(len(b)))
+    picks: list[Any] = []
+    for part in first:
+        for rows in part if isinstance(part, list) else [part]:
+            picks += [rows, rows + len(b)]
+    order = np.concatenate([np.asarray(p, dtype=np.intp) for p in picks])
+    double = Cones(
+        2 * cones.zero,
+        2 * cones.nonneg,
+        tuple(k for size in cones.second for k in (size, size)),
+        tuple(k for size in cones.matrix for k in (size, size)),
+    )
+    return csc_array(both_A[order]), both_b[order], double
+
+
+def _order(length: int) -> int:
+    return (math.isqrt(8 * length + 1) - 1) // 2
+
+
+def _unpack(order: int) -> csc_array:
+    """Return the map from a packed upper triangle to the whole matrix, column by column."""
+    full = np.zeros((order * order, order * (order + 1) // 2))
+    k = 0
+    for j in range(order):
+        for i in range(j + 1):
+            full[j * order + i, k] = full[i * order + j, k] = 1.0 if i == j else math.sqrt(0.5)
+            k += 1
+    return csc_array(full)
+
+
+def _dual_point(kind: str, constraint: Any) -> FloatArray:
+    """Return the constraint's dual value, moved into the dual cone."""
+    if kind == "zero":
+        return np.atleast_1d(np.asarray(constraint.dual_value, dtype=float))
+    if kind == "nonneg":
+        return np.asarray(np.maximum(np.atleast_1d(constraint.dual_value), 0.0))
+    if kind == "second":
+        head, tail = (np.ravel(part) for part in constraint.dual_value)
+        length = np.linalg.norm(tail) * (1 + UNIT * (len(tail) + 1))
+        return np.concatenate([[max(float(head[0]), float(length))], tail])
+    Z = np.atleast_2d(constraint.dual_value)
+    Z = (Z + Z.T) / 2
+    least = np.linalg.eigvalsh(Z)[0] - 10 * UNIT * len(Z) * np.abs(Z).sum()
+    Z = Z + max(0.0, -least) * np.eye(len(Z))
+    return np.asarray(_unpack(len(Z)).T @ Z.ravel(order="F"))

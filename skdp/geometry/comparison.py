@@ -1,0 +1,282 @@
+"""K-norm mechanisms side by side, in a table: their sizes, and which balls hold which."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from skdp._checks import check_positive, fail
+from skdp.geometry.ball import NormBall, ScaledBall
+from skdp.geometry.containment import Bounds, contains, greatest_gauge_over
+from skdp.geometry.order import covariance_or_estimate, entropy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class BallSensitivity(Protocol):
+    """What one record can change, measured in any ball: ``skdp.mechanisms.Sensitivity``."""
+
+    def radius_in(self, ball: NormBall) -> float:
+        """Return a bound on the gauge of any difference."""
+
+
+@dataclass(frozen=True)
+class ComparedBall:
+    """One K-norm mechanism among those of a :class:`Comparison`.
+
+    Attributes
+    ----------
+    name : str
+    radius : float
+        The sensitivity Delta in the ball's own norm, units of its gauge.
+    sharp : bool
+        Whether ``radius`` is the least that is enough; False where only bounds on it were found.
+        What ``radius_in`` returns is taken at its word.
+    log_volume : float
+        Of Delta K; nan where the ball does not know its volume.
+    entropy : float
+        Of the noise, in nats; nan likewise.
+    mean_squared_error : float
+        E |V|_2^2 of the noise: the trace of its covariance.
+    inside : tuple of str
+        The balls whose Delta K holds this one: this mechanism is preferred to theirs in the
+        containment order.
+    undecided : tuple of str
+        The balls of which it was not decided whether they hold this one.
+    exact : bool
+        Whether the ball is sampled exactly.
+    estimated : bool
+        Whether ``mean_squared_error`` is an estimate, from draws.
+    """
+
+    name: str
+    radius: float
+    sharp: bool
+    log_volume: float
+    entropy: float
+    mean_squared_error: float
+    inside: tuple[str, ...]
+    undecided: tuple[str, ...]
+    exact: bool
+    estimated: bool
+
+    @property
+    def volume(self) -> float:
+        """The volume of Delta K; inf or 0 where a float cannot hold it."""
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.log_volume))
+
+
+@dataclass(frozen=True)
+class Comparison(Mapping[str, ComparedBall]):
+    """K-norm mechanisms side by side, as :func:`compare` returns them.
+
+    A mapping from names to :class:`ComparedBall`, in the order given. It prints as a table.
+
+    Attributes
+    ----------
+    rows : tuple of ComparedBall
+        In the order given.
+    epsilon : float
+    """
+
+    rows: tuple[ComparedBall, ...]
+    epsilon: float
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return (row.name for row in self.rows)
+
+    def __getitem__(self, name: str) -> ComparedBall:
+        return {row.name: row for row in self.rows}[name]
+
+    @property
+    def volume_order(self) -> tuple[str, ...]:
+        """The names by volume, which is by entropy: the preferred one first, unknown ones last."""
+        by_volume = sorted(self.rows, key=lambda r: (math.isnan(r.log_volume), r.log_volume))
+        return tuple(row.name for row in by_volume)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows as a DataFrame, indexed by name."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            remedy = "Install it with: pip install 'skdp[pandas]'"
+            raise ImportError(str(fail("pandas", "be installed for this", None, remedy))) from error
+        records = [{**asdict(row), "volume": row.volume} for row in self.rows]
+        return pd.DataFrame.from_records(records, index="name")
+
+    def __str__(self) -> str:
+        cells = [HEAD, *(_cells(row) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(_padded, row, widths, RIGHT)).rstrip() for row in cells]
+        return "\n".join([*lines, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        body = [_html_row(_cells(row), "td") for row in self.rows]
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
+        return f"<table>{_html_row(HEAD, 'th')}{''.join(body)}</table>{notes}"
+
+    def _notes(self) -> list[str]:
+        notes = [f"epsilon = {self.epsilon:g}; volumes are those of the balls times radius."]
+        if not all(row.sharp for row in self.rows):
+            notes.append("<=: enough, but less may be enough.")
+        if any(row.undecided for row in self.rows):
+            notes.append("?: not decided whether that ball holds this one.")
+        if any(row.estimated for row in self.rows):
+            notes.append("~: estimated from draws.")
+        return notes
+
+
+HEAD = ("ball", "radius", "volume", "entropy", "mean squared error", "inside", "sampler")
+RIGHT = (False, True, True, True, True, False, False)
+
+
+def compare(
+    balls: Mapping[str, NormBall] | Sequence[NormBall],
+    sensitivity: BallSensitivity | NormBall | None = None,
+    *,
+    epsilon: float = 1.0,
+) -> Comparison:
+    """Compare the K-norm mechanisms of several balls for one release.
+
+    Parameters
+    ----------
+    balls : dict of str to NormBall, or sequence of NormBall
+        All of one dimension. In a sequence, a ball is named by its class and its place.
+    sensitivity : object with ``radius_in(ball)``, NormBall or None
+        What one record can change: a :class:`skdp.mechanisms.Sensitivity`, or a body that
+        holds all differences, whose greatest gauge is then bounded from above. None: each
+        ball already is the size it needs.
+    epsilon : float > 0, default=1.0
+
+    Returns
+    -------
+    Comparison
+        Prints as a table; ``to_frame()`` gives a DataFrame.
+
+    Notes
+    -----
+    Less volume is less entropy; a ball inside another is preferred to it by every measure of
+    section 3 of Awan & Slavkovic (2020). Neither says that a given loss is less: compare
+    ``mean_squared_error``, and scale the coordinates by what they are worth to you first.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> import math
+    >>> balls = {"l1": LpBall(2, p=1), "l2": LpBall(2), "linf": LpBall(2, p=math.inf)}
+    >>> print(compare(balls, sensitivity=LpBall(2, p=math.inf)))
+    ball  radius  volume  entropy  mean squared error  inside  sampler
+    l1         2       8    4.773                  16          exact
+    l2     1.414   6.283    4.531                  12  l1      exact
+    linf       1       4    4.079                   8  l1, l2  exact
+    epsilon = 1; volumes are those of the balls times radius.
+    """
+    epsilon, named = check_positive("epsilon", epsilon), _named(balls)
+    radii = {name: _radius(ball, sensitivity) for name, ball in named.items()}
+    scaled = {name: ScaledBall(ball, radii[name].upper) for name, ball in named.items()}
+    rows = [_compared(name, radii[name].exact, scaled, epsilon) for name in named]
+    return Comparison(tuple(rows), epsilon)
+
+
+def scaled_balls(
+    balls: Mapping[str, NormBall] | Sequence[NormBall],
+    sensitivity: BallSensitivity | NormBall | None = None,
+) -> dict[str, ScaledBall]:
+    """Return each ball times its sensitivity, by name; parameters as in :func:`compare`."""
+    named = _named(balls)
+    return {n: ScaledBall(ball, _radius(ball, sensitivity).upper) for n, ball in named.items()}
+
+
+def _named(balls: Mapping[str, NormBall] | Sequence[NormBall]) -> dict[str, NormBall]:
+    if not isinstance(balls, Mapping):
+        balls = {f"{type(ball).__name__} {i}": ball for i, ball in enumerate(balls)}
+    if not balls:
+        raise fail("balls", "hold at least one ball", 0)
+    wrong = [type(ball) for ball in balls.values() if not isinstance(ball, NormBall)]
+    if wrong:
+        remedy = "Give norm balls such as LpBall(dim, p)."
+        raise fail("balls", "have dim, exact, gauge and sample", wrong[0], remedy)
+    if len({ball.dim for ball in balls.values()}) > 1:
+        raise fail("balls", "have one dimension", sorted({ball.dim for ball in balls.values()}))
+    return {str(name): ball for name, ball in balls.items()}
+
+
+def _radius(ball: NormBall, sensitivity: BallSensitivity | NormBall | None) -> Bounds:
+    if sensitivity is None:
+        return Bounds(1.0, 1.0)
+    if isinstance(sensitivity, NormBall):
+        radius = greatest_gauge_over(ball, sensitivity)
+    elif hasattr(sensitivity, "radius_in"):
+        radius = Bounds(*[sensitivity.radius_in(ball)] * 2)
+    else:
+        raise fail("sensitivity", "be a norm ball or have radius_in(ball)", type(sensitivity))
+    check_positive("radius", radius.upper, "Give the body a support(w) or bounding_box().")
+    return radius
+
+
+def _compared(
+    name: str, sharp: bool, scaled: Mapping[str, ScaledBall], epsilon: float
+) -> ComparedBall:
+    ball = scaled[name]
+    noise = ScaledBall(ball.ball, ball.factor / epsilon)
+    covariance, estimated = covariance_or_estimate(noise)
+    held = {other: contains(scaled[other], ball) for other in scaled if other != name}
+    return ComparedBall(
+        name=name,
+        radius=ball.factor,
+        sharp=sharp,
+        log_volume=_if_known(ball.log_volume),
+        entropy=_if_known(lambda: entropy(noise)),
+        mean_squared_error=float(np.trace(covariance)),
+        inside=tuple(other for other, holds in held.items() if holds),
+        undecided=tuple(other for other, holds in held.items() if holds is None),
+        exact=ball.exact,
+        estimated=estimated,
+    )
+
+
+def _if_known(number: Callable[[], float]) -> float:
+    try:
+        return number()
+    except AttributeError:
+        return math.nan
+
+
+def _cells(row: ComparedBall) -> tuple[str, ...]:
+    error = f"{'~' if row.estimated else ''}{row.mean_squared_error:.4g}"
+    inside = [*row.inside, *(f"{name}?" for name in row.undecided)]
+    sampler = "exact" if row.exact else "not exact"
+    volume, bits = _volume_text(row.log_volume), _text(row.entropy)
+    radius = f"{'' if row.sharp else '<= '}{row.radius:.4g}"
+    return (row.name, radius, volume, bits, error, ", ".join(inside), sampler)
+
+
+def _volume_text(log_volume: float) -> str:
+    # Beyond some hundred dimensions a volume is no float.
+    if abs(log_volume) < 600 or math.isnan(log_volume):
+        return _text(math.exp(log_volume))
+    power, digits = divmod(log_volume / math.log(10), 1)
+    return f"{10**digits:.3f}e{power:+.0f}"
+
+
+def _text(number: float) -> str:
+    return "unknown" if math.isnan(number) else f"{number:.4g}"
+
+
+def _padded(cell: str, width: int, right: bool) -> str:
+    return cell.rjust(width) if right else cell.ljust(width)
+
+
+def _html_row(cells: Sequence[str], tag: str) -> str:
+    inner = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{inner}</tr>"

@@ -1,0 +1,325 @@
+"""How far one body reaches in another ball's norm, and whether one ball holds another.
+
+The greatest gauge of K over a body L is max {|u|_K : u in L}, the least t with L inside t K:
+the sensitivity of a statistic whose differences fill L. It is the norm of a linear map from
+one normed space to another, which has no closed form in general. Where there is one, or
+corners or faces can be listed, it is used; in few dimensions the directions are cut into
+cones until the bounds meet. Proofs: docs/proofs/orders.md.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._checks import fail
+from skdp.geometry._cones import Gauge, by_cones, half_of_signs
+from skdp.geometry.ball import FloatArray, MappedBall, NormBall, ScaledBall, ask
+from skdp.geometry.direct_sum import ProductBall, SumBall
+from skdp.geometry.lp import LpBall
+
+# Bodies that reach past each other by a smaller share than this count as touching.
+TOUCH = 1e-9
+# Gauges are computed in floats; bounds are moved outwards by more than their error.
+ROUND = 1e-12
+MOST_CONE_DIMS = 5
+MOST_CONES = 2**18
+# Where a solver is run for each point, which takes a thousand times as long: enough to decide
+# in the plane, and to be over in seconds.
+MOST_SLOW_CONES = 2**7
+SLOW = 5e-3
+MOST_SIGNED_DIMS = 12
+STARTS = 32
+
+
+class Bounds(NamedTuple):
+    """A number known to lie between two others.
+
+    Attributes
+    ----------
+    lower, upper : float
+        ``upper`` is ``math.inf`` where nothing is known.
+
+    Examples
+    --------
+    >>> Bounds(2.0, 2.0).exact
+    True
+    """
+
+    lower: float
+    upper: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the two agree to a share of 1e-9."""
+        return self.upper <= self.lower * (1 + TOUCH)
+
+
+def greatest_gauge_over(ball: NormBall, over: NormBall) -> Bounds:
+    """Return bounds on the greatest gauge of ``ball`` over the body ``over``.
+
+    Parameters
+    ----------
+    ball : NormBall
+        K, in whose norm is measured.
+    over : NormBall
+        L, the body that is measured; of the same dimension.
+
+    Returns
+    -------
+    Bounds
+        Of max {|u|_K : u in L}. They meet (``exact``) for two l_p balls with any weights; if
+        L has listable ``extreme_points()``; if K is a box, a small cross-polytope or has
+        ``halfspaces()`` (rows F with K = {v : |F v| <= 1}) and L has ``support(w)``; for products
+        K and sums L of such parts; and for linear images of all these, but of two l_p balls
+        only diagonal ones, or both p = 2. In up to five dimensions the
+        bounds are driven together by dividing directions if L has ``support(w)``: they meet
+        unless very many directions tie in more than two. Else they may be far apart. Both
+        are true up to the rounding of the gauges. Where a solver stands behind a gauge or a
+        support, fewer directions are tried, and the bounds may be wider.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> found = greatest_gauge_over(LpBall(4, p=1), LpBall(4, p=2))
+    >>> round(found.upper, 9), found.exact
+    (2.0, True)
+    """
+    return _bounds(ball, over, enough=0.0)
+
+
+def contains(outer: NormBall, inner: NormBall) -> bool | None:
+    """Say whether ``outer`` holds ``inner``.
+
+    Parameters
+    ----------
+    outer, inner : NormBall
+        Of the same dimension; a :class:`ScaledBall` compares a ball at another size.
+
+    Returns
+    -------
+    bool or None
+        True or False to within a share of 1e-9 of the size, so that balls which touch from
+        inside count as held. None where the bounds of :func:`greatest_gauge_over` do not
+        decide: it is neither a yes nor a no, so ask ``is True`` or ``is False``.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> contains(LpBall(2, p=1, radius=2.0), LpBall(2, p=2)), contains(LpBall(2, p=1), LpBall(2))
+    (True, False)
+    """
+    bounds = _bounds(outer, inner, enough=1.0)
+    if bounds.upper <= 1 + TOUCH:
+        return True
+    return False if bounds.lower > 1 + TOUCH else None
+
+
+def _bounds(ball: NormBall, over: NormBall, enough: float) -> Bounds:
+    """Return bounds; below ``enough``, the upper one need not be sharp."""
+    if ball.dim != over.dim:
+        raise fail("ball", f"have dimension {over.dim} as the other ball has", ball.dim)
+    return _of_map(ball, over, np.eye(ball.dim), enough)
+
+
+def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -> Bounds:
+    """Bound |A u|_K over u in L, the norm of the linear map A: whole balls are taken apart."""
+    if isinstance(ball, ScaledBall):
+        return _of_map(ball.ball, over, matrix / ball.factor, enough)
+    if isinstance(ball, MappedBall):
+        unmapped = np.asarray(np.linalg.solve(_full(ball), matrix), dtype=float)
+        return _of_map(ball.ball, over, unmapped, enough)
+    if isinstance(over, ScaledBall):
+        return _of_map(ball, over.ball, matrix * over.factor, enough)
+    if isinstance(over, MappedBall):
+        return _of_map(ball, over.ball, matrix @ _full(over), enough)
+    same = _of_itself(ball, over, matrix)
+    if same is not None:
+        return same
+    if isinstance(ball, ProductBall):
+        # Its gauge is the greatest of its parts'.
+        rows = zip(ball.balls, _places(ball), strict=True)
+        return _greatest([_of_map(part, over, matrix[place], enough) for part, place in rows])
+    if isinstance(over, SumBall):
+        # It is the hull of its parts.
+        parts = zip(over.balls, over.weights, _places(over), strict=True)
+        found = [_of_map(ball, part, matrix[:, at] / weight, enough) for part, weight, at in parts]
+        return _greatest(found)
+    return _of_whole(ball, over, matrix, enough)
+
+
+def _full(ball: MappedBall) -> FloatArray:
+    matrix = np.asarray(ball.matrix, dtype=float)
+    return np.diag(matrix) if matrix.ndim == 1 else matrix
+
+
+def _places(ball: ProductBall | SumBall) -> list[NDArray[np.intp]]:
+    """Return the coordinates of each part."""
+    if ball.index is not None:
+        return [np.array(part, dtype=np.intp) for part in ball.index]
+    return np.split(np.arange(ball.dim), np.cumsum([part.dim for part in ball.balls])[:-1])
+
+
+def _greatest(bounds: list[Bounds]) -> Bounds:
+    lower, upper = np.max(bounds, axis=0)
+    return Bounds(float(lower), float(upper))
+
+
+def _of_whole(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -> Bounds:
+    exact = _known(ball, over, matrix)
+    if exact is not None:
+        return Bounds(exact * (1 - ROUND), exact * (1 + ROUND))
+    quick = _is_quick(ball.gauge, ball.dim) and _is_quick(over.gauge, over.dim)
+    upper = _through_the_box(ball, over, matrix)
+    support = _support(over)
+    if over.dim <= MOST_CONE_DIMS and support:
+        quick = quick and _is_quick(support, over.dim)
+        most = MOST_CONES if quick else MOST_SLOW_CONES
+        lower, by_cutting = by_cones(
+            lambda u: ball.gauge(u @ matrix.T), over, support, enough=enough, most=most
+        )
+        bounds = Bounds(lower, min(upper, by_cutting))
+    else:
+        bounds = Bounds(_climbed(ball, over, matrix, steps=8 if quick else 0), upper)
+    return Bounds(bounds.lower * (1 - ROUND), bounds.upper * (1 + ROUND))
+
+
+def _support(body: NormBall) -> Gauge | None:
+    """Return the support function, or None where the body or one of its parts has none."""
+    try:
+        ask(body, "support", np.eye(body.dim)[:1])
+    except AttributeError:
+        return None
+    return partial(ask, body, "support")
+
+
+def _is_quick(f: Gauge, dim: int) -> bool:
+    """Whether f of eight vectors is found at once, at the best of three tries."""
+    v, times = np.random.default_rng(0).standard_normal((8, dim)), []
+    for _ in range(3):
+        start = time.perf_counter()
+        f(v)
+        times.append(time.perf_counter() - start)
+    return min(times) < SLOW
+
+
+def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> Bounds | None:
+    """Bound |A u|_K over K itself where A is a multiple of the identity, or nearly so."""
+    if not (ball is over or (type(ball) is type(over) and bool(ball == over))):
+        return None
+    if matrix.shape[0] != matrix.shape[1]:
+        return None
+    size = float(np.median(np.diag(matrix)))
+    rest = matrix - size * np.eye(len(matrix))
+    slack = _through_the_box(ball, over, rest) if rest.any() else 0.0
+    return Bounds(abs(size) - slack, abs(size) + slack) if slack <= ROUND * abs(size) else None
+
+
+def _known(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
+    """Return the greatest |A u|_K over u in L where it is known in closed form."""
+    if isinstance(ball, LpBall) and isinstance(over, LpBall):
+        found = _between_lp(ball, over, matrix)
+        if found is not None:
+            return found
+    found = _at_faces(ball, over, matrix)
+    return _at_corners(ball, over, matrix) if found is None else found
+
+
+def _between_lp(ball: LpBall, over: LpBall, matrix: FloatArray) -> float | None:
+    matrix = matrix * over.bounding_box() / ball.bounding_box()[:, None]
+    used = matrix != 0
+    if used.sum(axis=0).max() == used.sum(axis=1).max() == 1:
+        # Hoelder's inequality, sharp: |D u|_r <= |D|_s |u|_p with 1/s = (1/r - 1/p)^+.
+        share = max(0.0, 1 / ball.p - 1 / over.p)
+        p = 1 / share if share else math.inf
+        return float(LpBall(int(used.sum()), p=p).gauge(matrix[used]))
+    if ball.p == over.p == 2:
+        return float(np.linalg.norm(matrix, 2))
+    return None
+
+
+def _at_faces(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
+    """Where K = {v : |F v| <= 1}: the greatest of the rows of F A over L."""
+    faces, support = _faces(ball), _support(over)
+    if faces is None or support is None:
+        return None
+    return float(np.max(support(faces @ matrix)))
+
+
+def _faces(ball: NormBall) -> FloatArray | None:
+    """Return the rows of F, one of each pair at least, where the ball is {v : |F v| <= 1}."""
+    if isinstance(ball, LpBall):
+        if math.isinf(ball.p) or ball.dim == 1:
+            return np.diag(1 / ball.bounding_box())
+        if ball.p > 1 or ball.dim > MOST_SIGNED_DIMS:
+            return None
+        return half_of_signs(ball.dim) / ball.bounding_box()
+    try:
+        return np.asarray(ask(ball, "halfspaces"), dtype=float)
+    except (AttributeError, ValueError):
+        return None
+
+
+def _at_corners(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
+    """Where L is the hull of points: a convex function is greatest at one of them."""
+    try:
+        points = ask(over, "extreme_points")
+    except (AttributeError, ValueError):
+        return None
+    return float(np.max(ball.gauge(points @ matrix.T)))
+
+
+def _through_the_box(ball: NormBall, over: NormBall, matrix: FloatArray) -> float:
+    """Bound the greatest |A u|_K over L by what the box around L, or around A L, allows."""
+    try:
+        box = ask(over, "bounding_box")
+    except AttributeError:
+        return math.inf
+    bound = float(np.sum(ball.gauge(np.diag(box) @ matrix.T)))
+    if isinstance(ball, LpBall):
+        # An l_p norm grows with the size of each coordinate.
+        support = _support(over)
+        sides = np.abs(matrix) @ box if support is None else support(matrix)
+        bound = min(bound, float(ball.gauge(sides)))
+    return bound
+
+
+def _climbed(ball: NormBall, over: NormBall, matrix: FloatArray, steps: int) -> float:
+    """Return |A u|_K at the best u in L that some steps uphill find."""
+
+    def gauge(u: FloatArray) -> FloatArray:
+        return ball.gauge(u @ matrix.T)
+
+    rng = np.random.default_rng(0)
+    u = _on_boundary(np.concatenate([np.eye(over.dim), over.sample(STARTS, rng)]), over)
+    best = float(gauge(u).max())
+    support = _support(over)
+    if support is None:
+        return best
+    for _ in range(steps):
+        # The norm is convex: the body's furthest point along its slope is no lower. The slope
+        # is moved a little where several points are as far.
+        slope = _slope(gauge, u[-STARTS:])
+        slope += 1e-3 * np.abs(slope).max(axis=1)[:, None] * rng.standard_normal(slope.shape)
+        u = _on_boundary(_slope(support, slope), over)
+        best = max(best, float(gauge(u).max(initial=0.0)))
+    return best
+
+
+def _on_boundary(u: FloatArray, body: NormBall) -> FloatArray:
+    size = body.gauge(u)
+    usable = (size > 0) & np.isfinite(size)
+    return np.asarray(u[usable] / size[usable, None])
+
+
+def _slope(f: Gauge, at: FloatArray) -> FloatArray:
+    """Return central differences of f at each row, (count, dim)."""
+    sizes = 1e-6 * np.abs(at).max(axis=1) + np.finfo(float).tiny
+    steps = sizes[:, None, None] * np.eye(at.shape[1])
+    middle = at[:, None, :]
+    return np.asarray((f(middle + steps) - f(middle - steps)) / (2 * sizes[:, None]))

@@ -1,0 +1,371 @@
+"""Hull: any symmetric convex body as a norm ball, from points, half-spaces or constraints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from skdp._checks import check_count, fail
+from skdp.geometry._cells import HalfSpaces
+from skdp.geometry._conic import ConeBody, cone_body, difference_body, flat
+from skdp.geometry._directions import spread
+from skdp.geometry._halfspaces import differences_of, even_normals, facet_directions
+from skdp.geometry._samplers import Body, Box, box_around, reject, walk
+from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.polytope import Corners, Facets, Polytope, is_small, null_direction
+
+# Rejection is given up where fewer than this share of the points tried are kept.
+LEAST_ACCEPTANCE = 1e-3
+# Steps of the walk that replaces it, per dimension.
+WALK_STEPS = 20
+KNOWN_FOR_POLYTOPES = {
+    "log_volume": "Use estimate_log_volume(n, rng), which comes with its standard error.",
+    "covariance": "Estimate it from draws.",
+    "extreme_points": "Use support(w).",
+    "facets": "Use gauge(v), or outer_polytope().",
+}
+KNOWN_TO_SOME = ("extreme_points", "facets")
+
+
+class Estimate(NamedTuple):
+    """A number found by chance, and how far off it is likely to be."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """A symmetric convex body as a norm ball; built by one of the constructors.
+
+    Parameters
+    ----------
+    body : object with dim, decided, gauge and support
+        Made by `from_points`, `from_halfspaces`, `from_constraints` or `difference_of`.
+
+    Notes
+    -----
+    *Draws.* In up to about eight dimensions a polytope is triangulated, and drawn from by its
+    simplices. Any other body is drawn from by rejection from a box around it, as long as
+    `acceptance` is at least 0.001; both are exact if the gauge is a closed form. Where nothing
+    but a linear or conic program decides whether a point is inside, or where rejection would
+    take too long and a random walk stands in for it, ``exact`` is False, and no pure guarantee
+    can be built on the draws: take `outer_polytope` instead.
+
+    *Gauges.* They are closed forms, right but for rounding, if ``decided`` is True. The gauge of
+    many points in many dimensions is a linear program's value, raised to what its solution
+    proves. Other gauges are a conic solver's, raised by one millionth.
+
+    *Supports.* Never below the truth by more than rounding: a program's value is replaced by the
+    bound that its dual solution proves.
+
+    Examples
+    --------
+    >>> from skdp.geometry.hull import Hull
+    >>> ball = Hull.from_points([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> float(ball.gauge([1.0, -1.0])), ball.exact
+    (2.0, True)
+    """
+
+    body: Body
+
+    @classmethod
+    def from_points(cls, points: ArrayLike) -> Hull:
+        """Return the hull of points and their negatives.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, dim)
+            They must span the space.
+
+        Examples
+        --------
+        >>> Hull.from_points([[3.0, 1.0], [1.0, 2.0]]).bounding_box()
+        array([3., 2.])
+        """
+        rows = _rows("points", points)
+        if (w := null_direction(rows)) is not None:
+            raise flat(w)
+        return _polytope(_computed(Polytope.of_points, rows) or Corners(rows))
+
+    @classmethod
+    def from_halfspaces(cls, A: ArrayLike, b: ArrayLike) -> Hull:
+        """Return the ball {v : A v <= b}, which must be bounded and symmetric.
+
+        Parameters
+        ----------
+        A : array-like of shape (m, dim)
+            Both half-spaces of a pair are to be given, or others that imply the second.
+        b : array-like of shape (m,), > 0
+
+        Examples
+        --------
+        >>> Hull.from_halfspaces([[1, 1], [-1, -1], [1, -1], [-1, 1]], [1, 1, 1, 1]).gauge([1, 2])
+        array(3.)
+        """
+        normals = even_normals(_rows("A", A), b)
+        return _polytope(_computed(Polytope.of_normals, normals) or Facets(normals))
+
+    @classmethod
+    def from_constraints(cls, variable: Any, constraints: Sequence[Any]) -> Hull:
+        """Return the ball {variable : constraints}, which must be bounded and symmetric.
+
+        Parameters
+        ----------
+        variable : cvxpy.Variable of shape (dim,)
+        constraints : list of cvxpy constraints
+            Linear, second-order or semidefinite after cvxpy's own reduction. They may have other
+            variables too; the ball is then a projection, ``decided`` and ``exact`` are False.
+
+        Notes
+        -----
+        That the set C is symmetric is looked at in some directions only. The ball is the part of
+        C that -C has too, so that a fault too small to be seen does no harm: it is symmetric, and
+        holds every set of differences that C holds.
+
+        Examples
+        --------
+        >>> import cvxpy as cp
+        >>> v = cp.Variable(3)
+        >>> ball = Hull.from_constraints(v, [cp.norm(v, 2) <= 2, cp.abs(v[0]) <= 1])
+        >>> float(ball.gauge([2.0, 0.0, 0.0])), float(ball.gauge([0.0, 3.0, 4.0])), ball.exact
+        (2.0, 2.5, True)
+        """
+        body = cone_body(variable, constraints)
+        normals = _linear(body)
+        return cls(body) if normals is None else cls.from_halfspaces(normals, np.ones(len(normals)))
+
+    @classmethod
+    def difference_of(cls, statistics: Any) -> Hull:
+        """Return the hull of {a - b}, a and b one-record statistics.
+
+        Parameters
+        ----------
+        statistics : array-like of shape (n, dim), or pair (variable, constraints)
+            All the values that one record's statistic can take, or a convex set of them. The
+            differences of a small polytope are again one, but for the tolerance of a solver,
+            which makes it the greater; those of any other set are not ``decided``.
+
+        Examples
+        --------
+        >>> Hull.difference_of([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).gauge([1.0, 1.0])
+        array(2.)
+        """
+        if _is_pair(statistics):
+            variable, constraints = statistics
+            body = difference_body(variable, constraints)
+            looks = facet_directions(variable, constraints, differences=True)
+            return cls(body) if looks is None else polytope_around(body.support, body.dim, looks)
+        return cls.from_points(differences_of(_rows("statistics", statistics)))
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.body.dim
+
+    @property
+    def decided(self) -> bool:
+        """Whether the gauge is a closed form, right but for rounding."""
+        return self.body.decided
+
+    @property
+    def exact(self) -> bool:
+        """Whether draws are exactly uniform."""
+        return self.decided and self.acceptance() >= LEAST_ACCEPTANCE
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return self.body.gauge(as_points(v, self.dim))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        return self.body.support(as_points(w, self.dim, "w"))
+
+    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether v is in the ball, (..., dim) to (...)."""
+        return self.body.contains(as_points(v, self.dim))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return self._half_widths.copy()
+
+    def acceptance(self) -> float:
+        """Return about the share of points tried that a draw by rejection keeps.
+
+        1 where nothing is rejected: a triangulated polytope is drawn from directly.
+        """
+        return self._box_and_share[1]
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim); ends of random walks where rejection is hopeless."""
+        box, share = self._box_and_share
+        if share < LEAST_ACCEPTANCE:
+            return walk(self.body, box, n, rng, WALK_STEPS * self.dim)
+        return reject(self.body, box, share, n, rng)
+
+    def estimate_log_volume(self, n: int, rng: Generator) -> Estimate:
+        """Return an estimate of the logarithm of the volume from n rays.
+
+        Parameters
+        ----------
+        n : int >= 2
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        Estimate
+            ``value`` and ``standard_error``. In many dimensions few rays carry most of the
+            volume, and both are then likely to be too small.
+        """
+        n, box = check_count("n", n, 2), self._box_and_share[0]
+        shares = box.shares(self.body, n, rng)[1]
+        mean = float(shares.mean())
+        error = float(shares.std(ddof=1)) / math.sqrt(n) / mean
+        return Estimate(box.log_volume() + math.log(mean), error)
+
+    def outer_polytope(self, directions: ArrayLike | int | None = None) -> Hull:
+        """Return a polytope around the ball, which it touches, as closely as solvers tell.
+
+        Parameters
+        ----------
+        directions : int, array-like of shape (m, dim), or None
+            The normals of its facets, or how many to spread about, the axes among them. None
+            spreads enough for a body in two or three dimensions, else few.
+        """
+        return polytope_around(self.support, self.dim, directions)
+
+    @cached_property
+    def _half_widths(self) -> FloatArray:
+        return self.body.support(np.eye(self.dim))
+
+    @cached_property
+    def _box_and_share(self) -> tuple[Box, float]:
+        # A fixed seed: the same ball is drawn from in the same way everywhere.
+        return box_around(self.body, np.random.default_rng(0))
+
+    def __copy__(self) -> Hull:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Hull:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name in KNOWN_TO_SOME and hasattr(self.body, name):
+            return getattr(self.body, name)
+        if name in KNOWN_FOR_POLYTOPES:
+            remedy = KNOWN_FOR_POLYTOPES[name]
+            raise AttributeError(f"This Hull has no exact {name}(). {remedy}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {type(self.body).__name__}, dim {self.dim}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PolytopeHull(Hull):
+    """A Hull with known corners, triangulated: volume, covariance and draws are exact."""
+
+    body: Polytope
+
+    def acceptance(self) -> float:
+        """Return 1: nothing is rejected."""
+        return 1.0
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self.body.sample(n, rng)
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        return self.body.log_volume()
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        return self.body.covariance()
+
+    def extreme_points(self) -> FloatArray:
+        """Return the corners, (count, dim)."""
+        return self.body.extreme_points()
+
+    def facets(self) -> FloatArray:
+        """Return the normals, (count, dim): the ball is where their |products| are <= 1."""
+        return self.body.facets()
+
+
+def polytope_around(
+    reach: Callable[[FloatArray], FloatArray], dim: int, directions: ArrayLike | int | None = None
+) -> Hull:
+    """Return a polytope around a body that reaches at most ``reach(w)`` along each w and -w.
+
+    Parameters
+    ----------
+    reach : callable
+        Upper bounds, (m,), on |<w, u>| over the body, for directions w of shape (m, dim).
+    dim : int
+    directions : int, array-like of shape (m, dim), or None
+        As in `Hull.outer_polytope`.
+    """
+    if directions is None or isinstance(directions, int):
+        # Spread about the body's box, not about a sphere: coordinates have units of their own.
+        # By powers of two, so that round numbers stay round.
+        rows = spread(dim, directions) / 2 ** np.round(np.log2(_positive(reach(np.eye(dim)))))
+    else:
+        rows = _rows("directions", directions, dim)
+    # Raised by more than the rounding of the products that are held against it.
+    normals = rows / (_positive(reach(rows)) * (1 + 1e-12))[:, None]
+    return Hull.from_halfspaces(np.concatenate([normals, -normals]), np.ones(2 * len(rows)))
+
+
+def _positive(reach: FloatArray) -> FloatArray:
+    if not (np.isfinite(reach) & (reach > 0)).all():
+        raise fail("directions", "be no zeros, and the body not flat along any of them")
+    return reach
+
+
+def _computed(make: Callable[[FloatArray], Polytope], rows: FloatArray) -> Polytope | None:
+    """Return both descriptions of a polytope, if it is small and they can be computed."""
+    if not is_small(rows):
+        return None
+    try:
+        return make(rows)
+    except ValueError:  # too thin for floats: programs do without
+        return None
+
+
+def _polytope(body: Polytope | Corners | Facets) -> Hull:
+    if isinstance(body, Polytope) and body.is_triangulated:
+        return PolytopeHull(body)
+    return Hull(body)
+
+
+def _linear(body: ConeBody) -> FloatArray | None:
+    """Return the normals of a body of half-spaces alone."""
+    cells = [cell for cell in body.cells or () if isinstance(cell, HalfSpaces)]
+    if len(cells) != len(body.cells or ()) or not cells:
+        return None
+    normals = np.concatenate([cell.normals for cell in cells])
+    return np.concatenate([normals, -normals])
+
+
+def _is_pair(statistics: Any) -> bool:
+    return isinstance(statistics, tuple) and len(statistics) == 2 and hasattr(statistics[0], "id")
+
+
+def _rows(name: str, rows: ArrayLike, dim: int | None = None) -> FloatArray:
+    """Return finite rows of shape (n, dim), n and dim >= 1."""
+    try:
+        out = np.array(rows, dtype=float)
+    except (TypeError, ValueError):
+        raise fail(name, "be numbers of shape (n, dim)", type(rows)) from None
+    if out.ndim != 2 or not out.size or (dim is not None and out.shape[1] != dim):
+        raise fail(name, f"have shape (n, {'dim' if dim is None else dim})", out.shape)
+    if not np.isfinite(out).all():
+        raise fail(name, "be finite numbers", None, "Drop or bound the others.")
+    return out

@@ -1,0 +1,18 @@
+"""Norm balls for the moments of a linear regression: what one record can change in them."""
+
+from skdp.geometry.moments.added import AddedBall
+from skdp.geometry.moments.ball import MomentBall
+from skdp.geometry.moments.bodies import DifferenceBall, NumbersBall
+from skdp.geometry.moments.layout import MomentLayout
+from skdp.geometry.moments.pair_hull import PairHull
+from skdp.geometry.moments.radial import RadialMomentBall
+
+__all__ = [
+    "AddedBall",
+    "DifferenceBall",
+    "MomentBall",
+    "MomentLayout",
+    "NumbersBall",
+    "PairHull",
+    "RadialMomentBall",
+]

@@ -1,0 +1,284 @@
+"""The ball of what one record can change in the moments of a linear regression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from skdp._checks import fail
+from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.direct_sum import ProductBall
+from skdp.geometry.lp import LpBall
+from skdp.geometry.moments.added import AddedBall
+from skdp.geometry.moments.bodies import DifferenceBall, NumbersBall
+from skdp.geometry.moments.greatest import greatest_square
+from skdp.geometry.moments.layout import IntArray, MomentLayout
+from skdp.geometry.moments.pair_hull import PairHull
+from skdp.geometry.moments.spins import SpinMap
+from skdp.geometry.moments.triangle_law import MOST_VARIABLES
+
+LEVELS = (0, 1, 2, "exact")
+# Members that a ball has only if all its parts have them.
+OPTIONAL = ("log_volume", "support", "covariance", "extreme_points")
+# What mean squares are estimated from: enough for a percent or two.
+MEAN_ENTRIES = 20_000
+Part = tuple[Any, list[int]]
+
+
+@dataclass(frozen=True)
+class MomentBall:
+    """A norm ball around the change that one record can make in the moments.
+
+    Under replace_one it holds every t(v) - t(v'), under add_remove every t(v) and -t(v), v and
+    v' records and t as in the layout. The smaller the ball, the less noise.
+
+    Parameters
+    ----------
+    layout : MomentLayout
+        The entries of t.
+    level : {"auto", 0, 1, 2, "exact"}, default="auto"
+        0: the least box. 1: also what a variable's entry and its square, and two variables'
+        entries and their product, can be together (Awan & Slavkovic 2020, section 5.1), and
+        what the indicators of a block can add up to, alone and times another column. 2: under
+        replace_one also products with squares, and triples of products: all of them for up to
+        12 numbers, columns of two levels and target together, a part of all triples for up to
+        100, where level 1 does not hold level 2 any more. "exact": the hull of
+        the differences itself, known for one number with a target and for one number alone.
+        "auto": the smallest of them with a sampler that takes seconds at most.
+
+    Notes
+    -----
+    Every level is sampled exactly. ``log_volume()``, ``support(w)`` and ``covariance()`` are
+    there at level 0, and wherever the parts of the ball have them. The proofs are in
+    docs/proofs/moment_balls.md.
+
+    Examples
+    --------
+    >>> from skdp.geometry.moments import MomentBall, MomentLayout
+    >>> ball = MomentBall(MomentLayout(2, (0, 1)), level=1)
+    >>> ball.dim, float(ball.gauge([2.0, 2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0]))
+    (8, 1.5)
+    """
+
+    layout: MomentLayout
+    level: int | str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.level == "auto":
+            object.__setattr__(self, "level", _best_level(self.layout))
+        known = not isinstance(self.level, bool) and self.level in LEVELS
+        if not known:
+            raise fail("level", "be 'auto', 0, 1, 2 or 'exact'", self.level)
+        if self.layout.adds and self.level not in (0, 1):
+            raise fail("level", "be 0 or 1 under add_remove", self.level)
+        if self.level == "exact" and not _has_exact(self.layout):
+            rule = "be 0, 1 or 2 but for one number, with a target that has no square or without"
+            raise fail("level", rule, self.level)
+        _ = self._parts  # built now, so that what it refuses is refused at birth
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.layout.dim
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``sample`` draws from exactly the uniform law: it does."""
+        return self._product.exact
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        v = as_points(v, self.dim)
+        return self._product.gauge(self._spins.forward(v) if self.level else v)
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        draws = self._product.sample(n, rng)
+        return self._spins.back(draws) if self.level else draws
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return self._box.copy()
+
+    def orbits(self) -> IntArray:
+        """Return labels of the entries, (dim,): the same where a symmetry of records swaps them."""
+        return self.layout.orbits.copy()
+
+    def greatest_square(self, weights: ArrayLike) -> float:
+        """Return an upper bound on sum_i weights[i] u_i^2 over the true changes u.
+
+        Not over the ball: the changes of one record are fewer than its points.
+
+        Parameters
+        ----------
+        weights : array-like of shape (dim,), >= 0
+            Equal on entries with one label in ``orbits()``.
+        """
+        return greatest_square(self.layout, weights)
+
+    def estimate_log_volume(self, n: int, rng: Generator) -> tuple[float, float]:
+        """Return an estimate of the log volume and its standard error, which is 0 where known.
+
+        Parameters
+        ----------
+        n : int
+            Random proposals to estimate from.
+        rng : Generator
+        """
+        total, error = -self._log_det, 0.0
+        for part, _ in self._parts:
+            if hasattr(part, "log_volume"):
+                total += part.log_volume()
+            else:
+                value, own = part.estimate_log_volume(n, rng)
+                total, error = total + value, math.hypot(error, own)
+        return total, error
+
+    def mean_squares(self) -> FloatArray:
+        """Return an estimate of the mean square of each entry of a uniform draw, (dim,).
+
+        From fixed draws, few where there are many entries, as what ``orbits()`` calls the same
+        is averaged. It is kept for the next ball like this one.
+        """
+        return _mean_squares(self).copy()
+
+    def estimate_covariance(self, n: int, rng: Generator) -> FloatArray:
+        """Return an estimate of the covariance of the uniform law, (dim, dim).
+
+        Parameters
+        ----------
+        n : int
+            Draws of each part whose covariance is not known. A few hundred will do for
+            numbers: what their symmetries make equal is averaged.
+        rng : Generator
+        """
+        out = np.zeros((self.dim, self.dim))
+        for part, places in self._parts:
+            known = hasattr(part, "covariance")
+            block = part.covariance() if known else part.estimate_covariance(n, rng)
+            out[np.ix_(places, places)] = block
+        return self._spins.back(self._spins.back(out).T) if self.level else out
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OPTIONAL and all(hasattr(part, name) for part, _ in self._parts):
+            # A part with numbers at level 1 or 2 has none of them: there are no spins here.
+            return getattr(self._product, name)
+        raise AttributeError(f"{type(self).__name__} has no {name} at this level")
+
+    @cached_property
+    def _spins(self) -> SpinMap:
+        return SpinMap(self.layout)
+
+    @property
+    def _log_det(self) -> float:
+        return self._spins.log_det if self.level else 0.0
+
+    @cached_property
+    def _product(self) -> ProductBall:
+        balls, index = zip(*self._parts, strict=True)
+        return ProductBall(balls, tuple(tuple(places) for places in index))
+
+    @cached_property
+    def _parts(self) -> list[Part]:
+        """Independent parts of the ball, each with the entries it lives on."""
+        if self.level == 0:
+            weights = tuple((1 / self._box).tolist())
+            return [(LpBall(self.dim, p=math.inf, weights=weights), list(range(self.dim)))]
+        radius = 1.0 if self.layout.adds else 2.0
+        parts = [_added_part(self.layout)] if self.layout.adds else list(self._replaced_parts())
+        for places in _mixed_places(self.layout):
+            # |e x - e' x'|_1 <= |x| + |x'| <= 2 for a block's e and a variable's x.
+            parts.append((LpBall(len(places), p=1, radius=radius), places))
+        return parts
+
+    def _replaced_parts(self) -> Iterator[Part]:
+        layout, n_plain = self.layout, len(_variables(self.layout)) - self.layout.n_squares
+        places = _linear_places(layout) + _second_places(layout)
+        if self.level == "exact" and layout.target:
+            yield PairHull(), places
+        elif places:
+            level = 2 if self.level == 2 else 1
+            yield NumbersBall(layout.n_squares, n_plain, level), places
+        for block in _block_places(layout):
+            yield DifferenceBall(len(block)), block
+
+    @cached_property
+    def _box(self) -> FloatArray:
+        if self.layout.adds:
+            return np.ones(self.dim)
+        box = np.full(self.dim, 2.0)
+        i, j = self.layout.pairs.T
+        coded = [0, *(int(k) for block in self.layout.block_columns for k in block)]
+        box[np.isin(i, coded) & np.isin(j, coded)] = 1.0
+        return box
+
+
+@lru_cache(maxsize=32)
+def _mean_squares(ball: MomentBall) -> FloatArray:
+    draws = min(max(MEAN_ENTRIES // ball.dim, 16), 1024)
+    squares = np.mean(ball.sample(draws, np.random.default_rng(0)) ** 2, axis=0)
+    orbits = ball.layout.orbits
+    return np.asarray((np.bincount(orbits, squares) / np.bincount(orbits))[orbits])
+
+
+def _best_level(layout: MomentLayout) -> int | str:
+    if layout.adds:
+        return 1
+    if _has_exact(layout):
+        return "exact"
+    return 2 if len(_variables(layout)) <= MOST_VARIABLES else 1
+
+
+def _has_exact(layout: MomentLayout) -> bool:
+    return not layout.adds and layout.n_encoded == layout.n_squares == len(layout.numbers) == 1
+
+
+def _linear_places(layout: MomentLayout) -> list[int]:
+    return [int(layout.place[0, j]) for j in _variables(layout)]
+
+
+def _variables(layout: MomentLayout) -> list[int]:
+    """Return the Gram columns treated as numbers, those with a square first."""
+    return [*layout.variables.tolist(), *layout.two_level.tolist()]
+
+
+def _second_places(layout: MomentLayout) -> list[int]:
+    """Return the entries of the variables' squares and of their products, i < j."""
+    names, place = _variables(layout), layout.place
+    squares = [int(place[j, j]) for j in names[: layout.n_squares]]
+    return squares + [int(place[i, j]) for k, i in enumerate(names) for j in names[k + 1 :]]
+
+
+def _block_places(layout: MomentLayout) -> list[list[int]]:
+    """Return the entries of each larger block, and of each product of it with another block."""
+    blocks, place = layout.wide_blocks, layout.place
+    alone = [place[0, block].tolist() for block in blocks]
+    alone += [place[block, j].tolist() for block in blocks for j in layout.two_level]
+    both = [
+        place[np.ix_(block, other)].ravel().tolist()
+        for k, block in enumerate(blocks)
+        for other in blocks[k + 1 :]
+    ]
+    return alone + both
+
+
+def _mixed_places(layout: MomentLayout) -> list[list[int]]:
+    """Return the entries of each product of a larger block with a number or the target."""
+    place = layout.place
+    return [place[block, j].tolist() for block in layout.wide_blocks for j in layout.variables]
+
+
+def _added_part(layout: MomentLayout) -> Part:
+    blocks = _block_places(layout)
+    ball = AddedBall(
+        layout.n_squares, len(_variables(layout)) - layout.n_squares, tuple(map(len, blocks))
+    )
+    inner = [place for block in blocks for place in block]
+    return ball, [0, *_linear_places(layout), *inner, *_second_places(layout)]

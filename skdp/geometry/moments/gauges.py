@@ -1,0 +1,57 @@
+"""Gauges of the bodies of two and three moments, and of what adds or removes one record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skdp.geometry.ball import FloatArray
+
+
+def square_gauge(u: FloatArray, square: FloatArray) -> FloatArray:
+    """Return the gauge of the hull of {(z - z', 2 z^2 - 2 z'^2) : z, z' in [-1, 1]}, elementwise.
+
+    The hull K_2 is |u| <= 2, |s| <= 2, and |s| <= 2 - 2 (|u| - 1)^2 where |u| > 1.
+    """
+    a, b = np.abs(u), np.abs(square)
+    # On the curved part b / t = 4 a / t - 2 (a / t)^2. There b < 2 a: else the flat part holds.
+    share = np.divide(b, a, out=np.full(np.broadcast(a, b).shape, 2.0), where=b < 2 * a)
+    return np.maximum(b / 2, np.where(share < 2, 2 * a / (4 - share), 0.0))
+
+
+def product_gauge(u: FloatArray, v: FloatArray, product: FloatArray) -> FloatArray:
+    """Return the gauge of the hull of the differences of (x, y, x y), x, y in [-1, 1].
+
+    The hull K_3 is |u|, |v|, |p| <= 2 and |u| + |v| + |p| <= 4.
+    """
+    a, b, c = np.abs(u), np.abs(v), np.abs(product)
+    return np.asarray(np.maximum(np.maximum(np.maximum(a, b), c) / 2, (a + b + c) / 4))
+
+
+def counted_square_gauge(count: FloatArray, u: FloatArray, square: FloatArray) -> FloatArray:
+    """Return the gauge of the hull of {+-(1, z, 2 z^2 - 1) : z in [-1, 1]}, elementwise."""
+    flat = np.maximum(np.maximum(np.abs(count), np.abs(u)), np.abs(square))
+    upper = _curved(count, np.abs(u), square, flat)
+    return np.maximum(upper, _curved(-count, np.abs(u), -square, flat))
+
+
+def _curved(count: FloatArray, u: FloatArray, square: FloatArray, flat: FloatArray) -> FloatArray:
+    """Return the least t >= flat with (t - s)(t - c) >= (2 u - c - t)_+^2."""
+    reach = 2 * u - count
+    short = np.maximum(reach - flat, 0.0)
+    active = (flat - square) * (flat - count) < short**2
+    slope = 2 * reach - count - square
+    # t^2 drops out of the equation, which is linear: t slope = reach^2 - s c.
+    top = np.where(flat > 0, flat, 1.0)
+    scaled = reach / top * reach - square / top * count
+    return np.where(active, np.divide(scaled, slope / top, out=flat + 0.0, where=active), flat)
+
+
+def counted_product_gauge(
+    count: FloatArray, u: FloatArray, v: FloatArray, product: FloatArray
+) -> FloatArray:
+    """Return the gauge of the hull of {+-(1, x, y, x y) : x, y in [-1, 1]}, elementwise."""
+    # The corners are the rows of a Hadamard matrix and their negatives: a rotated cross.
+    plus, minus = count + product, count - product
+    same, other = u + v, u - v
+    sums = np.abs(plus + same) + np.abs(plus - same) + np.abs(minus + other) + np.abs(minus - other)
+    return np.asarray(sums / 4)

@@ -1,0 +1,297 @@
+"""Which moments of one record are released, in which order and on which scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp._checks import check_choice, check_count, fail
+from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.encoded_rows import EncodedDomain
+
+IntArray = NDArray[np.intp]
+Frozen = TypeVar("Frozen", bound=NDArray[Any])
+NEIGHBORS = ("replace_one", "add_remove")
+
+
+@dataclass(frozen=True)
+class MomentLayout:
+    """The entries of the moments of the rows (1, x_1, ..., x_q, y), each of them once.
+
+    Entry k is ``scale[k] G[i, j] - shift[k] G[0, 0]`` with (i, j) = ``pairs[k]`` and G the
+    Gram matrix of the rows. In this order: the count, under add_remove only; (0, j) for every
+    column, the target last; (j, j) for the numbers; (i, j), i < j, for the features, but not
+    within a block, where it vanishes; (j, q + 1), feature by target. An indicator is its own
+    square.
+
+    Parameters
+    ----------
+    n_encoded : int, >= 0
+        Feature columns q: numbers in [-1, 1] and indicators.
+    number_index : sequence of int
+        Which of the columns 0, ..., q - 1 are numbers.
+    blocks : sequence of sequences of int
+        The columns of each block of indicators, at most one of which is 1. With the numbers
+        they are all columns, none of them twice.
+    target : bool, default=True
+        Whether there is a target y in [-1, 1].
+    target_square : bool, default=False
+        Whether its square is an entry, after those of the numbers.
+    neighbors : {"replace_one", "add_remove"}, default="replace_one"
+        Squares are released as 2 x^2, which one replaced record moves by at most 2 like all
+        entries of numbers; under add_remove as 2 x^2 - 1, which one record moves by at most 1.
+
+    Examples
+    --------
+    >>> from skdp.geometry.moments import MomentLayout
+    >>> layout = MomentLayout(2, (0, 1))  # two numbers and a target
+    >>> layout.pairs.tolist()
+    [[0, 1], [0, 2], [0, 3], [1, 1], [2, 2], [1, 2], [1, 3], [2, 3]]
+    """
+
+    n_encoded: int
+    number_index: tuple[int, ...]
+    blocks: tuple[tuple[int, ...], ...] = ()
+    target: bool = True
+    target_square: bool = False
+    neighbors: str = "replace_one"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_encoded", check_count("n_encoded", self.n_encoded, 0))
+        numbers = tuple(int(j) for j in self.number_index)
+        blocks = tuple(tuple(int(j) for j in block) for block in self.blocks)
+        blocks = tuple(block for block in blocks if block)  # a column of one level has none
+        if sorted([*numbers, *(j for b in blocks for j in b)]) != list(range(self.n_encoded)):
+            rule = f"hold each of 0, ..., {self.n_encoded - 1} once"
+            raise fail("number_index and blocks", rule, (numbers, blocks))
+        object.__setattr__(self, "number_index", tuple(sorted(numbers)))
+        object.__setattr__(self, "blocks", blocks)
+        object.__setattr__(self, "target", bool(self.target))
+        object.__setattr__(self, "target_square", bool(self.target_square))
+        check_choice("neighbors", self.neighbors, NEIGHBORS)
+        if self.target_square and not self.target:
+            raise fail("target_square", "be False where there is no target", self.target_square)
+        if not self.n_encoded and not self.target:
+            raise fail("n_encoded", "be > 0 where there is no target", 0)
+
+    @classmethod
+    def of(
+        cls,
+        domain: EncodedDomain,
+        target: bool = True,
+        target_square: bool = False,
+        neighbors: str = "replace_one",
+    ) -> MomentLayout:
+        """Return the layout of a domain's encoded rows.
+
+        Parameters
+        ----------
+        domain : object with n_encoded, number_index and blocks
+            Bounded numbers and levels, not a ball of rows.
+        target, target_square, neighbors
+            As in the class.
+        """
+        if getattr(domain, "is_ball", False):
+            raise fail("domain", "bound every column, not the length of a row")
+        columns = np.arange(domain.n_encoded)
+        blocks = tuple(tuple(_chosen(columns, block)) for block in domain.blocks)
+        numbers = tuple(_chosen(columns, domain.number_index))
+        return cls(domain.n_encoded, numbers, blocks, target, target_square, neighbors)
+
+    @property
+    def adds(self) -> bool:
+        """Whether neighbours differ by one record added or removed, not replaced."""
+        return self.neighbors == "add_remove"
+
+    @property
+    def n_rows(self) -> int:
+        """Columns of the Gram matrix: the ones, the features and the target, if any."""
+        return 1 + self.n_encoded + int(self.target)
+
+    @property
+    def dim(self) -> int:
+        """Number of entries."""
+        return len(self.pairs)
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """Gram columns of the numbers."""
+        return np.asarray(self.number_index, dtype=np.intp) + 1
+
+    @cached_property
+    def variables(self) -> IntArray:
+        """Gram columns with values in [-1, 1]: those with a square first, then the others."""
+        last = [self.n_encoded + 1] if self.target else []
+        return np.concatenate([self.numbers, np.asarray(last, dtype=np.intp)])
+
+    @property
+    def n_squares(self) -> int:
+        """How many of the variables have a square: the numbers and, if asked for, the target."""
+        return len(self.number_index) + int(self.target_square)
+
+    @cached_property
+    def block_columns(self) -> tuple[IntArray, ...]:
+        """Gram columns of each block."""
+        return tuple(np.asarray(block, dtype=np.intp) + 1 for block in self.blocks)
+
+    @cached_property
+    def two_level(self) -> IntArray:
+        """Gram columns that are the one indicator of a column of two levels."""
+        alone = [int(block[0]) for block in self.block_columns if len(block) == 1]
+        return np.asarray(alone, dtype=np.intp)
+
+    @cached_property
+    def wide_blocks(self) -> tuple[IntArray, ...]:
+        """Gram columns of each block of two indicators or more."""
+        return tuple(block for block in self.block_columns if len(block) > 1)
+
+    @cached_property
+    def pairs(self) -> IntArray:
+        """Columns (i, j), i <= j, of each entry: (dim, 2)."""
+        return _frozen(np.array(list(self._walk()), dtype=np.intp).reshape(-1, 2))
+
+    @cached_property
+    def place(self) -> IntArray:
+        """Entry of each pair of columns, (n_rows, n_rows), symmetric; -1 where there is none."""
+        table = np.full((self.n_rows, self.n_rows), -1, dtype=np.intp)
+        i, j = self.pairs.T
+        table[i, j] = table[j, i] = np.arange(self.dim)
+        return _frozen(table)
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """What the entry of the Gram matrix is multiplied by: 2 for squares, else 1, (dim,)."""
+        return _frozen(np.where(self._is_square, 2.0, 1.0))
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """How many times the count is taken off: 1 for squares under add_remove, else 0."""
+        return _frozen(np.where(self._is_square & self.adds, 1.0, 0.0))
+
+    @cached_property
+    def kinds(self) -> NDArray[np.str_]:
+        """What each entry is: "count", "linear", "square", "product" or "target", (dim,)."""
+        i, j = self.pairs.T
+        conditions = [j == 0, self._is_square, j == self.n_encoded + 1, i == 0]
+        return _frozen(np.select(conditions, ["count", "square", "target", "linear"], "product"))
+
+    @cached_property
+    def orbits(self) -> IntArray:
+        """Labels of the entries, (dim,): the same where a symmetry of the records swaps them.
+
+        Numbers may be permuted, so may blocks of one size, and the indicators within a block.
+        """
+        labels: dict[tuple[int, int], int] = {}
+        sort = self._sorts
+        keys = [
+            # A square and a product of two columns of one sort are different entries.
+            (min(sort[i], sort[j]), max(sort[i], sort[j]) if i != j else -1 - sort[i])
+            for i, j in self.pairs.tolist()
+        ]
+        return _frozen(np.array([labels.setdefault(key, len(labels)) for key in keys], np.intp))
+
+    def statistic(self, gram: ArrayLike) -> FloatArray:
+        """Return the entries, (..., dim), of Gram matrices (..., n_rows, n_rows)."""
+        gram = np.asarray(gram, dtype=float)
+        if gram.shape[-2:] != (self.n_rows, self.n_rows):
+            rule = f"have shape (..., {self.n_rows}, {self.n_rows})"
+            raise fail("gram", rule, gram.shape[-2:])
+        i, j = self.pairs.T
+        return np.asarray(self.scale * gram[..., i, j] - self.shift * gram[..., :1, 0])
+
+    def gram(self, statistic: ArrayLike, n: float | None = None) -> FloatArray:
+        """Return the symmetric Gram matrix of entries (dim,), or of their noisy release.
+
+        Parameters
+        ----------
+        statistic : array-like of shape (..., dim)
+        n : float or None
+            The public number of records; under add_remove it is in the statistic.
+
+        Returns
+        -------
+        ndarray of shape (..., n_rows, n_rows)
+            nan stands for the target's square where it is no entry.
+        """
+        entries = as_points(statistic, self.dim, "statistic")
+        if self.adds != (n is None):
+            rule = "be None under add_remove" if self.adds else "be given under replace_one"
+            raise fail("n", rule, n)
+        count = entries[..., 0] if n is None else np.full(entries.shape[:-1], float(n))
+        out = np.zeros((*entries.shape[:-1], self.n_rows, self.n_rows))
+        i, j = self.pairs.T
+        out[..., i, j] = out[..., j, i] = (entries + self.shift * count[..., None]) / self.scale
+        out[..., 0, 0] = count
+        for columns in self.block_columns:
+            out[..., columns, columns] = out[..., 0, columns]
+        if self.target and not self.target_square:
+            out[..., -1, -1] = np.nan
+        return out
+
+    def row_square(self, weights: ArrayLike) -> float:
+        """Return the greatest sum of weights times squares over the rows (1, x, y).
+
+        Of the indicators of a block at most one is 1, so that a block counts once.
+        """
+        w = as_points(weights, self.n_rows, "weights")
+        # The ones, the numbers and the target can all have square 1 at once.
+        alone = float(w[0] + w[self.variables].sum())
+        return alone + sum(float(w[block].max()) for block in self.block_columns)
+
+    @cached_property
+    def _is_square(self) -> NDArray[np.bool_]:
+        i, j = self.pairs.T
+        return np.asarray((i == j) & (j > 0))
+
+    @cached_property
+    def _sorts(self) -> list[int]:
+        """Sort of each Gram column: the ones 0, the target 1, numbers 2, blocks by size."""
+        sorts = [2] * self.n_rows
+        sorts[0] = 0
+        if self.target:
+            sorts[-1] = 1
+        for columns in self.block_columns:
+            for j in columns:
+                sorts[j] = 2 + len(columns)
+        return sorts
+
+    def _walk(self) -> Iterator[tuple[int, int]]:
+        q, last = self.n_encoded, self.n_encoded + 1
+        if self.adds:
+            yield 0, 0
+        yield from ((0, j) for j in range(1, self.n_rows))
+        yield from ((j, j) for j in self.numbers.tolist())
+        if self.target_square:
+            yield last, last
+        yield from (
+            (i, j) for i in range(1, q + 1) for j in range(i + 1, q + 1) if self._apart(i, j)
+        )
+        if self.target:
+            yield from ((j, last) for j in range(1, q + 1))
+
+    def _apart(self, i: int, j: int) -> bool:
+        return self._block_of[i] != self._block_of[j] or self._block_of[i] < 0
+
+    @cached_property
+    def _block_of(self) -> list[int]:
+        found = [-1] * self.n_rows
+        for block, columns in enumerate(self.block_columns):
+            for j in columns:
+                found[j] = block
+        return found
+
+
+def _chosen(columns: IntArray, where: Any) -> Sequence[int]:
+    # An empty tuple of positions would become an array of floats.
+    chosen = columns[where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)]
+    return [int(j) for j in chosen]
+
+
+def _frozen(array: Frozen) -> Frozen:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,176 @@
+"""The exact law of the level-2 body, drawn by coupling from the past.
+
+Number the constant 0 and the variables 1, ..., P; write w_ij = 1 - |u_ij| / 2 for the edges of
+the complete graph on them, u_0j the linear entries, and c_i = 1 - |u_ii| / 2 for the squares. The
+body is: all in [0, 1], w_ij + w_ik + w_jk >= 1 in its triangles, c_i >= 1 - 4 w (1 - w) for
+w = min(w_ij, 1/2) at its edges of i. Given all others, each of them is uniform on some [L, 1],
+with L falling in the others. That makes a Gibbs sampler with one draw from the past:
+
+* A draw from [L, 1] is the first number above L in a rising sequence v_1 < v_2 < ..., v_1 uniform
+  on [L_0, 1] and v_(m+1) uniform on [v_m, 1], for any L_0 <= L. If it is only known that L is in
+  [L_0, L_1], the draw lies between v_1 and the first v_m > L_1: it is known where v_1 > L_1.
+* A box known to hold the state is moved so, entry by entry, until it is a single point: from
+  there on the state does not depend on where it started.
+* A block is a fixed number of sweeps. A block that takes the whole body to a point is a hit. The
+  state just before a hit, in a run of blocks that had a hit before, is uniform on the body
+  (Wilson 2000, read-once coupling from the past).
+
+Two edges without a common end are in no triangle together, so a sweep takes the perfect
+matchings of the graph one by one, each in one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp.geometry.ball import FloatArray
+from skdp.geometry.moments.layout import IntArray
+from skdp.geometry.moments.triples import MOST_WITH_ALL, squares_held, third_nodes
+
+# Beyond this a single draw takes many seconds.
+MOST_VARIABLES = 100
+
+
+@dataclass
+class Box:
+    """Bounds on the state of n chains: edges (n, V, V), symmetric, and squares (n, n_squares)."""
+
+    edges: FloatArray
+    squares: FloatArray
+
+
+@dataclass(frozen=True)
+class TriangleLaw:
+    """Uniform law of (w, c), all pairs and triangles of P variables and the constant.
+
+    Parameters
+    ----------
+    n_squares : int, >= 0
+        The first n_squares variables have a square.
+    n_plain : int, >= 0
+        The others have not.
+    """
+
+    n_squares: int
+    n_plain: int
+
+    @property
+    def n_nodes(self) -> int:
+        """The variables and the constant: V."""
+        return 1 + self.n_squares + self.n_plain
+
+    def sample(self, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
+        """Return n draws of w, (n, V, V) with ones on the diagonal, and of c, (n, n_squares)."""
+        state = self._after_a_hit(n, rng)
+        out, running = self._whole(n, 0.0), np.arange(n)
+        while len(running):
+            before = state
+            state, hit = self._block(state, rng)
+            out.edges[running[hit]] = before.edges[hit]
+            out.squares[running[hit]] = before.squares[hit]
+            state, running = _keep(state, ~hit), running[~hit]
+        return out.edges, out.squares
+
+    def _after_a_hit(self, n: int, rng: Generator) -> Box:
+        out, running = self._whole(n, 0.0), np.arange(n)
+        while len(running):
+            state, hit = self._block(self._whole(len(running), 1.0), rng)
+            out.edges[running[hit]] = state.edges[hit]
+            out.squares[running[hit]] = state.squares[hit]
+            running = running[~hit]
+        return out
+
+    @property
+    def _thirds(self) -> IntArray:
+        return third_nodes(self.n_nodes - 1, 2)
+
+    @property
+    def _held(self) -> NDArray[np.bool_]:
+        return squares_held(self.n_nodes - 1, 2)
+
+    @property
+    def _sweeps(self) -> int:
+        """Sweeps in a block: about as many as make a hit likely, found by trial."""
+        if self.n_nodes <= MOST_WITH_ALL + 1:
+            return 4 + self.n_nodes**2 // 3
+        return 40 + self.n_nodes // 3
+
+    @cached_property
+    def _matchings(self) -> list[tuple[IntArray, IntArray]]:
+        """The edges in rounds of a tournament: in each, no node has more than one."""
+        size = self.n_nodes + self.n_nodes % 2
+        ring, rounds = list(range(size)), []
+        for _ in range(size - 1):
+            games = [(ring[k], ring[-1 - k]) for k in range(size // 2)]
+            i, j = np.array([g for g in games if max(g) < self.n_nodes], dtype=np.intp).T
+            rounds.append((i, j))
+            ring = [ring[0], ring[-1], *ring[1:-1]]
+        return rounds
+
+    def _whole(self, n: int, value: float) -> Box:
+        """Return n boxes' lower corners (0) or upper ones (1)."""
+        edges = np.full((n, self.n_nodes, self.n_nodes), value)
+        nodes = np.arange(self.n_nodes)
+        edges[:, nodes, nodes] = 1.0
+        return Box(edges, np.full((n, self.n_squares), value))
+
+    def _block(self, state: Box, rng: Generator) -> tuple[Box, IntArray]:
+        """Move states through a block; return them and whether the whole body came to a point."""
+        n = len(state.edges)
+        low, high = self._whole(n, 0.0), self._whole(n, 1.0)
+        state = Box(state.edges.copy(), state.squares.copy())
+        for _ in range(self._sweeps):
+            self._sweep(low, high, state, rng)
+        hit = (low.edges == high.edges).all(axis=(1, 2)) & (low.squares == high.squares).all(axis=1)
+        return state, hit
+
+    def _sweep(self, low: Box, high: Box, state: Box, rng: Generator) -> None:
+        for i, j in self._matchings:
+            # The room is least where the others are greatest, hence high and low change places.
+            least, greatest, own = (self._edge_ends(box, i, j) for box in (high, low, state))
+            drawn = _draw(least, greatest, own, rng)
+            for box, value in zip((low, high, state), drawn, strict=True):
+                box.edges[:, i, j] = box.edges[:, j, i] = value
+        if self.n_squares:
+            least, greatest, own = map(self._square_ends, (high, low, state))
+            drawn = _draw(least, greatest, own, rng)
+            low.squares, high.squares, state.squares = drawn
+
+    def _edge_ends(self, box: Box, i: IntArray, j: IntArray) -> FloatArray:
+        """Return L of the edges (i, j)."""
+        # For k = i or j the sum is 1 or more, as the diagonal is 1: it then bounds nothing.
+        k, rows, columns = self._thirds[i, j], i[:, None], j[:, None]
+        ends = 1 - (box.edges[:, rows, k] + box.edges[:, columns, k]).min(axis=2)
+        squares = np.ones((len(ends), self.n_nodes))
+        squares[:, 1 : 1 + self.n_squares] = box.squares
+        first = np.where(self._held[i, j], squares[:, i], 1.0)
+        least = np.minimum(first, np.where(self._held[j, i], squares[:, j], 1.0))
+        return np.asarray(np.maximum(np.maximum(ends, 0.0), (1 - np.sqrt(least)) / 2))
+
+    def _square_ends(self, box: Box) -> FloatArray:
+        """Return L of the squares."""
+        own = slice(1, 1 + self.n_squares)
+        least = np.where(self._held[own], box.edges[:, own], 0.5).min(axis=2).clip(max=0.5)
+        return np.asarray(1 - 4 * least * (1 - least))
+
+
+def _keep(box: Box, chosen: IntArray) -> Box:
+    return Box(box.edges[chosen], box.squares[chosen])
+
+
+def _draw(
+    least: FloatArray, greatest: FloatArray, own: FloatArray, rng: Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Draw from [L, 1] by one sequence for all L: its bounds over [least, greatest], and at own."""
+    low = least + (1 - least) * rng.random(least.shape)
+    high, value = low.copy(), low.copy()
+    while (missing := high < greatest).any():
+        high[missing] += (1 - high[missing]) * rng.random(int(missing.sum()))
+        # The sequence goes on for all at once; the state's own draw stops at its own end.
+        value = np.where(missing & (value < own), high, value)
+    return low, high, value

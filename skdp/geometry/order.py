@@ -1,0 +1,185 @@
+"""Orders on K-norm mechanisms: containment and volume, and what they say of the noise.
+
+A K-norm mechanism of sensitivity Delta and budget epsilon has density proportional to
+exp(-(epsilon / Delta) |v|_K). That is exp(-|v|_B) for the ball B = (Delta / epsilon) K, and a
+law is given here by that one ball: ``ScaledBall(K, Delta / epsilon)``. With d the dimension,
+|V|_B is Gamma(d) and independent of the direction of V (Awan & Slavkovic 2020, section 3).
+Proofs: docs/proofs/orders.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaincc, gammaincinv, gammaln
+
+from skdp._checks import check_choice, check_interval, fail
+from skdp.geometry.ball import (
+    FloatArray,
+    NormBall,
+    ScaledBall,
+    as_points,
+    ask,
+    uniform_covariance,
+)
+from skdp.geometry.containment import contains
+
+# Draws for the covariance of a ball that has no closed form: the mean square of a coordinate
+# of a uniform law is then off by 1 % or so.
+DRAWS = 2**14
+GIVEN = ("direction", "line")
+
+
+def entropy(ball: NormBall) -> float:
+    """Return the entropy, in nats, of the law with density proportional to exp(-|v|_B).
+
+    Parameters
+    ----------
+    ball : NormBall with log_volume()
+        B, the ball of the mechanism times sensitivity over epsilon.
+
+    Returns
+    -------
+    float
+        log(e^d d! vol B) (Proposition 3.14): it orders laws as the volumes of their balls do.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> round(entropy(LpBall(1)), 6)  # a Laplace law of scale 1: 1 + log 2
+    1.693147
+    """
+    return float(ball.dim + gammaln(ball.dim + 1) + ask(ball, "log_volume"))
+
+
+def depth(ball: NormBall, v: ArrayLike) -> FloatArray:
+    """Return the depth of points in the law exp(-|v|_B), (..., dim) to (...).
+
+    The depth of Theorem 3.11, one less the mass of the least region of highest density that
+    holds v: the chance that a draw is further out, P(|V|_B > |v|_B). It is 1 at 0.
+
+    Parameters
+    ----------
+    ball : NormBall
+        B, the ball of the mechanism times sensitivity over epsilon.
+    v : array-like of shape (..., dim)
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> depth(LpBall(1), [[0.0], [1.0]]).round(6).tolist()
+    [1.0, 0.367879]
+    """
+    return np.asarray(gammaincc(ball.dim, ball.gauge(as_points(v, ball.dim))))
+
+
+def concentration_set(ball: NormBall, mass: float) -> ScaledBall:
+    """Return the least set in which the law exp(-|v|_B) has the given mass (Lemma 3.5).
+
+    Parameters
+    ----------
+    ball : NormBall
+        B, the ball of the mechanism times sensitivity over epsilon.
+    mass : float in (0, 1)
+
+    Returns
+    -------
+    ScaledBall
+        t B with t the ``mass`` quantile of Gamma(dim).
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> round(concentration_set(LpBall(1), 0.95).factor, 6)
+    2.995732
+    """
+    mass = check_interval("mass", mass, 0.0, 1.0, closed="neither")
+    return ScaledBall(ball, float(gammaincinv(ball.dim, mass)))
+
+
+def is_tighter(ball: NormBall, than: NormBall) -> bool | None:
+    """Say whether the law of ``ball`` is stochastically tighter than that of ``than``.
+
+    It is if each concentration set of the one lies in that of the other of equal mass. By
+    Theorem 3.6 that means containment of the balls, each times sensitivity over epsilon.
+
+    Returns
+    -------
+    bool or None
+        As :func:`contains`, None where it is not decided.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> is_tighter(LpBall(2, p=1), LpBall(2, p=2))
+    True
+    """
+    return contains(than, ball)
+
+
+def conditional_variance(
+    ball: NormBall, direction: ArrayLike, *, given: str = "direction"
+) -> FloatArray:
+    """Return the variance of the law exp(-|v|_B) along a direction.
+
+    Parameters
+    ----------
+    ball : NormBall
+        B, the ball of the mechanism times sensitivity over epsilon.
+    direction : array-like of shape (..., dim)
+        Any multiple of the unit vector e.
+    given : {"direction", "line"}, default="direction"
+        What "on the line of e" means. "direction": the limit of narrow double cones around e,
+        as in Lemma 3.16. "line": the limit of narrow cylinders, what is orthogonal to e
+        being 0.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Of <V, e>: d (d + 1) / |e|_B^2 or 2 / |e|_B^2. In either case a ball inside another
+        has less in every direction (Theorem 3.17), and only then.
+
+    Notes
+    -----
+    Given the direction, |<V, e>| is Gamma(d) with rate |e|_B. Its variance d / |e|_B^2 is the
+    number in the proof of Theorem 3.17; that of <V, e>, which has mean 0, is d + 1 times it.
+    An event of chance 0 does not say which limit is meant: hence ``given``.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> ball = LpBall(2, p=1)
+    >>> conditional_variance(ball, [[1, 0], [3, 3]]).round(9).tolist()
+    [6.0, 3.0]
+    >>> float(conditional_variance(ball, [1, 0], given="line"))  # a Laplace law
+    2.0
+    """
+    check_choice("given", given, GIVEN)
+    e = as_points(direction, ball.dim, "direction")
+    length = np.linalg.norm(e, axis=-1)
+    if not (np.isfinite(length) & (length > 0)).all():
+        raise fail("direction", "be finite and not 0")
+    second_moment = ball.dim * (ball.dim + 1) if given == "direction" else 2
+    return np.asarray(second_moment * (length / ball.gauge(e)) ** 2)
+
+
+def knorm_covariance(ball: NormBall) -> FloatArray:
+    """Return the covariance of the law exp(-|v|_B), (dim, dim).
+
+    It is (d + 1)(d + 2) times that of the uniform law on B, which is estimated from a fixed
+    number of draws where the ball has no ``covariance()``.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> knorm_covariance(LpBall(2, p=1, weights=(1.0, 0.5))).round(9).tolist()
+    [[2.0, 0.0], [0.0, 8.0]]
+    """
+    return covariance_or_estimate(ball)[0]
+
+
+def covariance_or_estimate(ball: NormBall) -> tuple[FloatArray, bool]:
+    """Return the covariance of the law exp(-|v|_B), and whether it is an estimate."""
+    d = ball.dim
+    uniform, estimated = uniform_covariance(ball, draws=DRAWS)
+    return np.asarray((d + 1) * (d + 2) * uniform), estimated

@@ -1,0 +1,232 @@
+"""Displays: pictures of the parts of a private release. They need matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp._checks import check_choice, check_count, fail
+from skdp.geometry import NormBall
+from skdp.geometry.comparison import BallSensitivity, scaled_balls
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FloatArray = NDArray[np.float64]
+
+# Colours of Okabe & Ito, told apart by readers with any kind of colour vision; the dashes tell
+# the lines apart in grey, and where they run on top of each other.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#56B4E9", "#E69F00")
+DASHES = ("-", "--", "-.", ":", (0, (7, 2, 1, 2, 1, 2)), (0, (1, 1)), (0, (9, 3)))
+SPACE = "#B9C4D0"
+
+
+class NormBallDisplay:
+    """Outlines of norm balls in the plane, over what one record can change.
+
+    Made by :meth:`from_balls`; the arguments here are what it computes.
+
+    Parameters
+    ----------
+    outlines : dict of str to ndarray of shape (n, 2)
+        A closed line for each ball.
+    space : ndarray of shape (n, 2) or None
+        The sensitivity space: points, or the outline of a body.
+    space_is_outline : bool, default=False
+    axis_labels : pair of str
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        The outlines, in the order of the balls.
+    """
+
+    def __init__(
+        self,
+        outlines: Mapping[str, FloatArray],
+        *,
+        space: FloatArray | None = None,
+        space_is_outline: bool = False,
+        axis_labels: tuple[str, str] = ("$u_1$", "$u_2$"),
+    ) -> None:
+        self.outlines = outlines
+        self.space = space
+        self.space_is_outline = space_is_outline
+        self.axis_labels = axis_labels
+
+    @classmethod
+    def from_balls(
+        cls,
+        balls: Mapping[str, NormBall] | Sequence[NormBall],
+        *,
+        sensitivity: BallSensitivity | NormBall | None = None,
+        sensitivity_space: ArrayLike | NormBall | None = None,
+        section: ArrayLike | None = None,
+        n_points: int = 720,
+        ax: Axes | None = None,
+        aspect: Literal["equal", "auto"] = "equal",
+    ) -> NormBallDisplay:
+        """Draw balls of one dimension, each at the size the release needs.
+
+        Parameters
+        ----------
+        balls : dict of str to NormBall, or sequence of NormBall
+            Two-dimensional, or cut by the plane of ``section``.
+        sensitivity : object with ``radius_in(ball)``, NormBall or None
+            As in :func:`skdp.geometry.compare`: each ball is drawn times its radius.
+        sensitivity_space : array-like of shape (n, 2), NormBall or None
+            What one record can change, drawn below the outlines: points of the plane, or a
+            body of the balls' dimension.
+        section : pair of int, or array-like of shape (2, dim), or None
+            The plane that is drawn: two coordinates, or two directions that span it. Needed
+            for more than two dimensions. What is drawn is the part of the ball in that
+            plane, not its shadow.
+        n_points : int >= 8, default=720
+            Points of an outline, besides the corners that a ball of the plane lists.
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        aspect : {"equal", "auto"}, default="equal"
+            Whether both axes have one scale.
+
+        Returns
+        -------
+        NormBallDisplay
+
+        Examples
+        --------
+        >>> from skdp.geometry import LpBall
+        >>> shown = NormBallDisplay.from_balls({"l1": LpBall(2, p=1), "l2": LpBall(2)})
+        >>> [line.get_label() for line in shown.lines_]
+        ['l1', 'l2']
+        """
+        scaled = scaled_balls(balls, sensitivity)
+        plane, labels = _plane(section, next(iter(scaled.values())).dim)
+        n_points = check_count("n_points", n_points, 8)
+        display = cls(
+            {name: _outline(ball, plane, n_points) for name, ball in scaled.items()},
+            space=_space(sensitivity_space, plane, n_points),
+            space_is_outline=isinstance(sensitivity_space, NormBall),
+            axis_labels=labels,
+        )
+        return display.plot(ax=ax, aspect=aspect)
+
+    def plot(
+        self, ax: Axes | None = None, *, aspect: Literal["equal", "auto"] = "equal"
+    ) -> NormBallDisplay:
+        """Draw the outlines.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        aspect : {"equal", "auto"}, default="equal"
+            Whether both axes have one scale.
+
+        Returns
+        -------
+        NormBallDisplay
+            This display.
+        """
+        check_choice("aspect", aspect, ("equal", "auto"))
+        if ax is None:
+            ax = _pyplot().subplots(figsize=(6.8, 4.8), layout="compressed")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        self._plot_space(ax)
+        self.lines_ = [
+            ax.plot(*outline.T, label=name, lw=2, zorder=3, **_style(i))[0]
+            for i, (name, outline) in enumerate(self.outlines.items())
+        ]
+        ax.axhline(0, color="0.85", lw=0.8, zorder=0)
+        ax.axvline(0, color="0.85", lw=0.8, zorder=0)
+        # "datalim" would cut or stretch what the axes show; "box" changes their shape instead.
+        ax.set_aspect(aspect, adjustable="box")
+        ax.set(xlabel=self.axis_labels[0], ylabel=self.axis_labels[1])
+        ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, markerscale=4)
+        return self
+
+    def _plot_space(self, ax: Axes) -> None:
+        if self.space is None:
+            return
+        label = "sensitivity space"
+        if self.space_is_outline:
+            ax.fill(*self.space.T, color=SPACE, lw=0, label=label, zorder=1)
+        else:
+            x, y = self.space.T
+            ax.scatter(x, y, color=SPACE, s=4, lw=0, label=label, zorder=1)
+
+
+def _style(i: int) -> dict[str, Any]:
+    """Return the colour and the dashes of the i-th line: 49 pairs before one comes again."""
+    turn, place = divmod(i, len(COLORS))
+    return {"color": COLORS[place], "linestyle": DASHES[(place + turn) % len(DASHES)]}
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        remedy = "Install it with: pip install 'skdp[plot]'"
+        raise ImportError(str(fail("matplotlib", "be installed to draw", None, remedy))) from error
+    return plt
+
+
+def _plane(section: ArrayLike | None, dim: int) -> tuple[FloatArray, tuple[str, str]]:
+    """Return two directions, (2, dim), and the names of the axes."""
+    if section is None:
+        if dim != 2:
+            raise fail("section", f"be given to draw balls of dimension {dim}")
+        section = (0, 1)
+    rows = np.asarray(section, dtype=float)
+    if rows.shape == (2, dim) and np.linalg.matrix_rank(rows) == 2:
+        return rows, ("along the first direction", "along the second direction")
+    if rows.shape != (2,) or not set(rows) <= set(range(dim)) or rows[0] == rows[1]:
+        rule = f"be two of the coordinates 0, ..., {dim - 1} or two directions, (2, {dim})"
+        raise fail("section", rule, np.asarray(section).tolist())
+    first, second = rows.astype(int)
+    return np.eye(dim)[[first, second]], (f"$u_{{{first + 1}}}$", f"$u_{{{second + 1}}}$")
+
+
+def _outline(ball: NormBall, plane: FloatArray, n_points: int) -> FloatArray:
+    """Return the boundary of the ball's part in the plane as a closed line, (n, 2)."""
+    # Evenly spaced after the ball is stretched to reach 1 on both axes: a long thin body is
+    # drawn as well as a round one.
+    reach = 1 / ball.gauge(plane)
+    turns = np.arange(n_points) * (2 * np.pi / n_points)
+    turns = np.sort(np.concatenate([turns, _corner_turns(ball, plane * reach[:, None])]))
+    ring = reach * np.column_stack([np.cos(turns), np.sin(turns)])
+    outline = ring / ball.gauge(ring @ plane)[:, None]
+    return np.asarray(np.concatenate([outline, outline[:1]]))
+
+
+def _corner_turns(ball: NormBall, axes: FloatArray) -> FloatArray:
+    """Return where the corners of a ball of the plane are, as angles; the axes are rows."""
+    if ball.dim != 2:
+        return np.zeros(0)
+    try:
+        corners = ball.extreme_points()  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return np.zeros(0)
+    x, y = np.linalg.solve(axes.T, np.asarray(corners).T)
+    return np.asarray(np.arctan2(y, x) % (2 * np.pi))
+
+
+def _space(
+    space: ArrayLike | NormBall | None, plane: FloatArray, n_points: int
+) -> FloatArray | None:
+    if space is None:
+        return None
+    dim = plane.shape[1]
+    if isinstance(space, NormBall):
+        if space.dim != dim:
+            raise fail("sensitivity_space", f"have dimension {dim}", space.dim)
+        return _outline(space, plane, n_points)
+    points = np.asarray(space, dtype=float)
+    if points.ndim != 2 or points.shape[1] != 2:
+        rule = "be a norm ball or points of the plane, (n, 2)"
+        raise fail("sensitivity_space", rule, points.shape)
+    return points

@@ -1,0 +1,54 @@
+"""What the noise of the moments does to coefficients, to first order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.linear_model._postprocess import NoisyMoments, Solution
+
+FloatArray = NDArray[np.float64]
+
+
+def coefficient_covariance(
+    noisy: NoisyMoments, deviation: FloatArray, own_square: NDArray[np.bool_], found: Solution
+) -> FloatArray:
+    """Return the covariance of (intercept, coefficients) under the noise: the delta method.
+
+    With G theta = g the normal equations, noise dG and dg moves theta by K e, e = dg - dG theta,
+    and K what stood for the inverse of G, taken as it was used. So the answer tells how far
+    coefficients move under the noise, not how far they are from those without privacy.
+
+    Parameters
+    ----------
+    noisy : NoisyMoments
+    deviation : ndarray of shape (q + 2, q + 2)
+        Standard deviation of the noise in each mean.
+    own_square : ndarray of bool, shape (q + 2,)
+        Which columns are their own squares: of these the two entries have one noise.
+    found : Solution
+    """
+    variance, theta = deviation**2, found.theta
+    within = variance[:-1, :-1]
+    # An entry off the diagonal stands in two equations, with the other's coefficient in each.
+    e = within * np.outer(theta, theta)
+    np.fill_diagonal(e, variance[:-1, -1] + within @ theta**2)
+    # That took the noise of an indicator's mean and of its square for two: add their covariance.
+    shared = np.flatnonzero(own_square[:-1])
+    e[shared, shared] += 2 * theta[0] * theta[shared] * within[0, shared]
+    e[0, shared] += theta[shared] ** 2 * within[0, shared]
+    e[shared, 0] = e[0, shared]
+    K = _inverse(noisy, found.inverse)
+    return np.asarray(K @ e @ K.T)
+
+
+def _inverse(noisy: NoisyMoments, inverse: FloatArray) -> FloatArray:
+    """Return what stands for the inverse of G, (q + 1, q + 1)."""
+    q = len(inverse)
+    K = np.zeros((q + 1, q + 1))
+    K[1:, 1:] = inverse
+    if noisy.intercept:
+        mean = noisy.matrix[0, 1:-1] / noisy.matrix[0, 0]
+        K[0, 1:] = K[1:, 0] = -inverse @ mean
+        K[0, 0] = 1 + mean @ inverse @ mean
+    return K

@@ -1,0 +1,163 @@
+"""Automatic choices of the moment release; they see public things only.
+
+How the constants were found: docs/automatic_choices.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._checks import check_choice, fail
+from skdp.domain import Domain
+from skdp.geometry import NormBall
+from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.linear_model._gram import NUMBER_BITS, row_unit
+from skdp.linear_model._moments import MomentPlan, variances
+from skdp.mechanisms import Sensitivity, calibrate
+from skdp.mechanisms.calibrate import Noise
+from skdp.mechanisms.elliptic import EllipticGaussian
+from skdp.mechanisms.matrix_laplace import MatrixLaplace
+
+FloatArray = NDArray[np.float64]
+
+# What an error in x_i x_j does to the normal equations, next to one in x_i y: the square of the
+# length of the coefficients that can be told from noise. More of them can be the more n epsilon is
+# against the noise's growth with the number of columns; beyond the last it hardly matters.
+SIGNAL, SIGNAL_FROM, MOST_SIGNAL = 0.15, 150.0, 0.6
+# The same for an error in the mean of x_i, which centring multiplies.
+CENTRE = 0.25
+# Where the mean of x_i x_j has noise beyond this, a regression predicts worse than the mean of y.
+MOST_NOISE = 0.14
+# Balls up to here are drawn from to see how large their noise is.
+MOST_VARIABLES, MOST_DIM = 6, 256
+# Noise that is alike in all directions serves a regression better than its variances tell.
+HULL_ADVANTAGE = 0.7
+
+NAMES = ("auto", "laplace", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic")
+
+
+def check_mechanism(mechanism: Any) -> None:
+    """Raise unless ``mechanism`` is a name or can be calibrated."""
+    if isinstance(mechanism, str):
+        check_choice("mechanism", mechanism, NAMES)
+    elif isinstance(mechanism, type) or not (
+        isinstance(mechanism, NormBall) or hasattr(mechanism, "calibrate")
+    ):
+        remedy = "Or a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
+        raise fail("mechanism", f"be one of {sorted(NAMES)}", mechanism, remedy)
+
+
+def plan_moments(
+    domain: Domain,
+    mechanism: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    neighbors: str,
+    n: int | None,
+    n_public: int | None,
+) -> MomentPlan:
+    """Choose what is released, and calibrate its noise.
+
+    ``n`` is the number of records where that is public, ``n_public`` its order of magnitude
+    where it is not.
+    """
+    ball = moment_ball(domain, neighbors)
+    known = n if n is not None else n_public
+    weights = importance(ball.layout, usual_signal(ball.layout, known, epsilon))
+    plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, epsilon, delta), n)
+    automatic = isinstance(mechanism, str) and mechanism == "auto"
+    if not automatic or known is None or feature_noise(plan) <= MOST_NOISE * known:
+        return plan
+    alone = MomentBall(MomentLayout(0, (), (), neighbors=neighbors))
+    noise = calibrate("hull", _sensitivity(alone), epsilon=epsilon, delta=delta)
+    return MomentPlan(alone.layout, noise, n)
+
+
+def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall:
+    """Return a ball around what one record changes in the moments of a domain."""
+    if not domain.is_ball:
+        layout = MomentLayout.of(domain, target_square=True, neighbors=neighbors)
+        return MomentBall(layout)
+    q = domain.n_encoded
+    layout = MomentLayout(q, tuple(range(q)), target_square=True, neighbors=neighbors)
+    # Rounding to the grid may move a row out of the domain by so much.
+    moved = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
+    return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + moved)
+
+
+def usual_signal(layout: MomentLayout, n: int | None, epsilon: float) -> float:
+    """Return the public guess of |theta|^2, for coefficients that can be told from noise."""
+    if n is None:
+        return SIGNAL
+    columns = max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
+    strength = n * epsilon / columns**1.5 * (2 if layout.adds else 1)
+    return float(min(MOST_SIGNAL, SIGNAL * max(1.0, strength / SIGNAL_FROM)))
+
+
+def importance(layout: MomentLayout, signal: float = SIGNAL) -> FloatArray:
+    """Return how much the squared error of each moment matters for a regression, (dim,)."""
+    q = max(1, layout.n_encoded)
+    kinds, (i, j) = layout.kinds, layout.pairs.T
+    own = (i == j) & (i == layout.n_rows - 1)
+    conditions = [own, kinds == "target", kinds == "product", kinds == "square"]
+    # Each product stands in two of the normal equations; squares are released twice as large.
+    return np.select(conditions, [1e-3, 1.0, 2 * signal / q, signal / (4 * q)], CENTRE)
+
+
+def feature_noise(plan: MomentPlan) -> float:
+    """Return the noise's standard deviation in a sum of x_i x_j, in the root mean square."""
+    layout = plan.layout
+    second = np.isin(layout.kinds, ("product", "square"))
+    features = second & (layout.pairs[:, 1] < layout.n_rows - 1)
+    if not features.any():
+        features = layout.kinds == "linear"
+    return float(np.sqrt(np.mean((variances(plan.noise) / layout.scale**2)[features])))
+
+
+def _sensitivity(ball: Any) -> Sensitivity:
+    return Sensitivity(ball, neighbors=ball.layout.neighbors)
+
+
+def _noise(ball: Any, mechanism: Any, weights: FloatArray, epsilon: float, delta: float) -> Noise:
+    sensitivity = _sensitivity(ball)
+    if isinstance(mechanism, str):
+        if mechanism == "auto":
+            return _least(ball, sensitivity, weights, epsilon, delta)
+        named = {"matrix": MatrixLaplace(weights), "elliptic": EllipticGaussian(weights)}
+        mechanism = named.get(mechanism, mechanism)
+    noise = calibrate(mechanism, sensitivity, epsilon=epsilon, delta=delta)
+    promise = noise.guarantee
+    if promise.epsilon > epsilon or promise.delta > delta:
+        rule = "calibrate noise to the epsilon it is asked for, and the delta"
+        raise fail("mechanism", rule, (promise.epsilon, promise.delta))
+    return noise
+
+
+def _least(
+    ball: Any, sensitivity: Sensitivity, weights: FloatArray, epsilon: float, delta: float
+) -> Noise:
+    """Return the noise of least expected error."""
+    candidates: list[Any] = [MatrixLaplace(weights)]
+    if delta > 0:
+        candidates.append(EllipticGaussian(weights))
+    noises = [calibrate(c, sensitivity, epsilon=epsilon, delta=delta) for c in candidates]
+    errors = [float(weights @ variances(noise)) for noise in noises]
+    best = int(np.argmin(errors))
+    if _hull_error(ball, weights, epsilon) < HULL_ADVANTAGE * errors[best]:
+        return calibrate("hull", sensitivity, epsilon=epsilon, delta=delta)
+    return noises[best]
+
+
+def _hull_error(ball: Any, weights: FloatArray, epsilon: float) -> float:
+    """Return the error of K-norm noise on the ball itself, infinite where it is slow to draw."""
+    few = len(ball.layout.variables) <= MOST_VARIABLES and ball.dim <= MOST_DIM
+    if not (few and ball.exact and hasattr(ball, "mean_squares")):
+        return math.inf
+    d = ball.dim
+    return float((d + 1) * (d + 2) / epsilon**2 * (weights @ ball.mean_squares()))

@@ -1,0 +1,222 @@
+"""The release of moments, exact and on a lattice, and what is kept of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp._checks import fail
+from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._gram import GRAM_BITS
+from skdp.linear_model._postprocess import NoisyMoments
+from skdp.mechanisms.calibrate import Noise
+from skdp.mechanisms.knorm import KNormNoise
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MomentPlan:
+    """What will be released with which noise: public things only.
+
+    Attributes
+    ----------
+    layout : MomentLayout
+        The moments; without features where only the target's mean is released.
+    noise : Noise
+    n : int or None
+        The public number of records; None under add/remove.
+    """
+
+    layout: MomentLayout
+    noise: Noise
+    n: int | None
+
+    @property
+    def mechanism(self) -> str:
+        """What a guarantee says of it."""
+        return f"{self.layout.dim} moments with {type(self.noise).__name__}"
+
+    def release(self, gram: NDArray[Any], rng: Generator) -> FloatArray:
+        """Return the noisy moments, (dim,), of an exact Gram matrix in units of 2^-40.
+
+        Sum and noise are integers in that unit, so that the result is a lattice point whatever
+        the data, and the data themselves were not rounded: nothing has to be paid for.
+        """
+        places = self.places(len(gram))
+        i, j = places[self.layout.pairs.T]
+        scale, shift = (v.astype(np.int64) for v in (self.layout.scale, self.layout.shift))
+        exact = scale * gram[i, j] - shift * gram[0, 0]
+        noisy = exact + _on_lattice(self.noise.rvs(rng), rng)
+        return np.array([int(m) / 2**GRAM_BITS for m in noisy])
+
+    def places(self, width: int) -> NDArray[np.intp]:
+        """Return the columns of the full Gram matrix that the layout's own stand for."""
+        rows = self.layout.n_rows
+        return np.arange(width) if rows == width else np.array([0, width - 1])
+
+
+def _on_lattice(noise: FloatArray, rng: Generator) -> NDArray[Any]:
+    """Return noise in units of 2^-40, as integers.
+
+    A float beyond 2^13 has no bits that fine. They are drawn: else the data's own would show.
+    """
+    missing = np.frexp(noise)[1] - (53 - GRAM_BITS)
+    # Rounding down commutes with adding whole units: the sum is that of exact noise, rounded.
+    coarse = [math.floor(v) for v in np.ldexp(noise, GRAM_BITS).tolist()]
+    pairs = zip(coarse, missing.tolist(), strict=True)
+    return np.array([c + _random_bits(m, rng) for c, m in pairs], dtype=object)
+
+
+def _random_bits(count: int, rng: Generator) -> int:
+    """Return a number drawn from 0, ..., 2^count - 1."""
+    if count <= 0:
+        return 0
+    return int.from_bytes(rng.bytes(-(-count // 8)), "little") >> (-count % 8)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Released sums of products of the columns of (1, x, y), with their noise.
+
+    Everything here was released; whatever is computed from it costs no further privacy. Numbers
+    and the target are in [-1, 1], as the domain encodes them; indicators are 0 or 1. The unit of
+    rows in a ball is the least power of two that its radius fits in.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns: "1", the encoded features, the target.
+    gram : ndarray of shape (q + 2, q + 2)
+        Noisy sums of products. Under add/remove the first entry is a noisy count.
+    deviation : ndarray of shape (q + 2, q + 2)
+        Standard deviation of the noise in each entry.
+    own_square : ndarray of bool, shape (q + 2,)
+        Which columns are indicators: their own squares, so that both entries are one, noise too.
+    layout : MomentLayout
+    noise : Noise
+    """
+
+    names: tuple[str, ...]
+    gram: FloatArray
+    deviation: FloatArray
+    own_square: NDArray[np.bool_]
+    layout: MomentLayout
+    noise: Noise
+
+    @classmethod
+    def of(cls, plan: MomentPlan, released: FloatArray, names: tuple[str, ...]) -> Moments:
+        """Return what a release tells."""
+        gram = plan.layout.gram(released, plan.n)
+        own_square = np.zeros(len(gram), dtype=np.bool_)
+        own_square[np.concatenate([[], *plan.layout.block_columns]).astype(np.intp)] = True
+        return cls(names, gram, _deviations(plan), own_square, plan.layout, plan.noise)
+
+    @property
+    def n_records(self) -> float:
+        """The number of records: public, or noisy and at least 1."""
+        return max(1.0, float(self.gram[0, 0]))
+
+    def mean(self) -> FloatArray:
+        """Return the noisy means of the features and the target, (q + 1,)."""
+        return np.asarray(self.gram[0, 1:] / self.n_records)
+
+    def covariance(self) -> FloatArray:
+        """Return the noisy covariance of the features and the target, (q + 1, q + 1)."""
+        mean = self.mean()
+        return np.asarray(self.gram[1:, 1:] / self.n_records - np.outer(mean, mean))
+
+    def subset(self, features: list[int], target: int) -> Moments:
+        """Return the moments of some columns, given by their positions in ``names``."""
+        chosen = [0, *features, target]
+        if len(set(chosen)) != len(chosen) or min(chosen[1:], default=1) < 1:
+            raise fail("columns", "be distinct and not the target", None)
+        grid = np.ix_(chosen, chosen)
+        names = tuple(self.names[j] for j in chosen)
+        return replace(
+            self,
+            names=names,
+            gram=self.gram[grid],
+            deviation=self.deviation[grid],
+            own_square=self.own_square[chosen],
+        )
+
+    def noisy(self, intercept: bool) -> NoisyMoments:
+        """Return means with the noise's size in the form that post-processing takes."""
+        n, d = self.n_records, self.deviation / self.n_records
+        matrix = self.gram / n
+        matrix[0, 0] = 1.0
+        x = slice(1, -1)
+        # Deviations are sigma / (r_i r_j), with 1 for the features' own r on average.
+        sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
+        r = np.ones(len(d))
+        r[0] = sigma / max(_root_mean_square(d[0, x], sigma), 1e-300)
+        r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
+        r[1:-1] = _row_sizes(d[x, x], sigma)
+        if np.isnan(matrix[-1, -1]):
+            matrix[-1, -1] = 1.0  # its greatest value: nothing possible is ruled out
+        return NoisyMoments(matrix, sigma, r, intercept)
+
+
+def _deviations(plan: MomentPlan) -> FloatArray:
+    """Return the standard deviation of the noise in each entry of the Gram matrix."""
+    layout = plan.layout
+    variance = _gram_variances(layout, plan.noise)
+    out = np.zeros((layout.n_rows, layout.n_rows))
+    i, j = layout.pairs.T
+    out[i, j] = out[j, i] = np.sqrt(variance)
+    for columns in layout.block_columns:
+        out[columns, columns] = out[0, columns]
+    return out
+
+
+def _gram_variances(layout: MomentLayout, noise: Noise) -> FloatArray:
+    """Return the variance of the Gram matrix's entry that each released one tells, (dim,)."""
+    variance = variances(noise)
+    if hasattr(noise, "count_covariance"):
+        shared = noise.count_covariance()
+    elif layout.adds:
+        shared = noise.covariance()[0]
+    else:
+        shared = np.zeros(layout.dim)
+    # The noisy count is put back on what it was taken off.
+    moved = variance + 2 * layout.shift * shared + layout.shift**2 * variance[0]
+    return np.asarray(moved / layout.scale**2)
+
+
+def variances(noise: Noise) -> FloatArray:
+    """Return the variance of each coordinate of a draw, (dim,): estimated where need be."""
+    if hasattr(noise, "variance"):
+        return np.asarray(noise.variance())
+    if isinstance(noise, KNormNoise) and hasattr(noise.ball, "mean_squares"):
+        # E r^2 = (d + 1)(d + 2) scale^2 for the radius r.
+        d = noise.dim
+        return np.asarray((d + 1) * (d + 2) * noise.scale**2 * noise.ball.mean_squares())
+    return np.diag(noise.covariance()).copy()
+
+
+def _off_diagonal(matrix: FloatArray) -> FloatArray:
+    own = matrix[~np.eye(len(matrix), dtype=bool)]
+    # Within a block nothing is released and nothing is noisy; one column has its square only.
+    own = own[own > 0]
+    return own if own.size else np.diag(matrix)
+
+
+def _root_mean_square(values: FloatArray, otherwise: float) -> float:
+    return float(np.sqrt(np.mean(values**2))) if values.size else otherwise
+
+
+def _row_sizes(d: FloatArray, sigma: float) -> FloatArray:
+    """Return r with d_ij about sigma / (r_i r_j) off the diagonal."""
+    r = np.ones(len(d))
+    off = np.where(np.eye(len(d), dtype=bool), 0.0, d)
+    for _ in range(20 * (len(d) > 1)):
+        weight = off > 0
+        fit = (weight * (sigma / np.where(weight, off, 1.0)) / r).sum(axis=1)
+        r = np.sqrt(r * np.where(weight.any(axis=1), fit / np.maximum(weight.sum(axis=1), 1), r))
+    return r

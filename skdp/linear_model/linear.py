@@ -1,0 +1,251 @@
+"""Private linear regression from noisy moments: the functional mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._checks import check_choice, fail
+from skdp.domain.subset import subset
+from skdp.linear_model._coefficient_noise import coefficient_covariance
+from skdp.linear_model._design import Design
+from skdp.linear_model._gram import exact_gram, row_unit
+from skdp.linear_model._moment_rules import check_mechanism, plan_moments
+from skdp.linear_model._moments import Moments
+from skdp.linear_model._postprocess import RECIPES, solve
+from skdp.linear_model._regression import PrivateRegressor
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Moments, and what was made of them.
+
+    Attributes
+    ----------
+    moments : Moments
+    theta : ndarray of shape (n_encoded + 1,)
+        The intercept, then the coefficients of the encoded columns.
+    spread : ndarray
+        Covariance under the noise of those that have moments, rows of a ball in its unit.
+    """
+
+    moments: Moments
+    theta: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+
+class DPLinearRegression(PrivateRegressor):
+    """Least squares from private moments (functional mechanism).
+
+    One release of noisy sums of products of all columns, and everything after it is free: this
+    regression, regressions of any column on any others (:meth:`from_moments`), means and
+    covariances (``moments_``). If only predictions are wanted, :class:`DPHuberRegressor` gives
+    better ones for the same epsilon: its noise lives in as many dimensions as there are
+    coefficients and not in their square. Statement and proof:
+    ``docs/proofs/matrix_laplace.md`` and ``docs/proofs/moment_balls.md``.
+
+    Parameters
+    ----------
+    epsilon, delta, neighbors, n_public, domain, fit_intercept
+        As in :class:`DPLogisticRegression`. The domain declares the target's bounds; without a
+        domain features and target are clipped to [-1, 1]. Under ``"add_remove"`` the number of
+        records is released with noise too.
+    mechanism : {"auto", "matrix", "hull", "laplace", "l1", "l2", "linf", "gaussian", \
+            "elliptic"}, norm ball or object with ``calibrate``, default="auto"
+        The noise. "matrix" is the difference of two Wishart matrices, "hull" the K-norm
+        mechanism on the least known ball around the moments' differences, "gaussian" and
+        "elliptic" need ``delta`` > 0. "auto" takes the least expected error, and where the
+        noise would drown any regression it releases the mean of the target alone.
+    random_state : None, int, Generator or RandomState, default=None
+        None draws from the operating system; anything else voids the guarantee.
+    ledger : Ledger or None, default=None
+    postprocess : {"auto", "pinv", "ridge", "psd"} or callable, default="auto"
+        From moments to coefficients. "auto" projects the moments on what is possible and
+        shrinks the directions that the noise drowns; "psd" projects only; "ridge" adds a ridge
+        of the noise's size; "pinv" does nothing of this (Awan & Slavkovic 2020, Equation 4).
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
+    intercept_ : float, units of the target
+    coef_std_ : ndarray of shape (n_encoded,)
+        What the noise alone does to each coefficient: its standard deviation to first order.
+    intercept_std_ : float
+    moments_ : Moments
+        What was released.
+    n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
+        As in :class:`DPLogisticRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, size=(5000, 2))
+    >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=5000)
+    >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
+    >>> model = DPLinearRegression(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
+    >>> other.guarantee_ is model.guarantee_
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=0.0,
+        neighbors="replace_one",
+        n_public=None,
+        domain=None,
+        mechanism="auto",
+        fit_intercept=True,
+        random_state=None,
+        ledger=None,
+        postprocess="auto",
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbors = neighbors
+        self.n_public = n_public
+        self.domain = domain
+        self.mechanism = mechanism
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.ledger = ledger
+        self.postprocess = postprocess
+
+    def fit(self, X, y, **unsupported):
+        """Release the moments, once, for ``epsilon`` and ``delta``, and solve.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Read block by block; a ``numpy.memmap`` may be larger than the memory.
+        y : array-like of shape (n,), units of the target
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If the ledger has less than epsilon left; nothing was drawn or spent.
+        ValueError
+            If parameters, columns or the target break a rule. The note of every error says
+            whether the budget was spent.
+        """
+        return self._fit(X, y, unsupported)
+
+    def from_moments(self, columns=None, target=None):
+        """Return the regression of one column on others from the same release: it costs nothing.
+
+        Parameters
+        ----------
+        columns : list of str, or None for all features but ``target``
+            Declared columns, or all of a block of indicators; nameless ones are x0, x1, ...
+        target : str, or None for the target of the fit
+            A column of numbers.
+
+        Returns
+        -------
+        DPLinearRegression
+            Fitted; its ``predict`` takes these columns in the user's units.
+        """
+        check_is_fitted(self, "moments_")
+        whole = self._design.domain
+        domain, places, place = subset(whole, columns, target)
+        if len(self.moments_.names) != whole.n_encoded + 2:
+            remedy = "The noise would have drowned them: give more epsilon, or a mechanism by name."
+            rule = "find moments of the features: none were released"
+            raise fail("from_moments", rule, remedy=remedy)
+        last = whole.n_encoded + 1
+        chosen = [p + 1 for p in places]
+        model = clone(self).set_params(domain=domain, ledger=None)
+        model._design = Design(domain, bool(self.fit_intercept))
+        for name in ("guarantee_", "noise_", "n_iter_", "converged_"):
+            setattr(model, name, getattr(self, name))
+        model.n_features_in_ = domain.n_columns
+        if domain.names is not None:
+            model.feature_names_in_ = np.array(domain.names, dtype=object)
+        moments = self.moments_.subset(chosen, last if place is None else place + 1)
+        model._set(model._solved(model._design, moments))
+        return model
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_mechanism(self.mechanism)
+        if isinstance(self.postprocess, str):
+            check_choice("postprocess", self.postprocess, RECIPES)
+        elif not callable(self.postprocess):
+            raise fail(
+                "postprocess", f"be one of {sorted(RECIPES)} or a function", self.postprocess
+            )
+
+    def _plan(self, design, n, n_models):
+        public = self.neighbors == "replace_one"
+        return plan_moments(
+            design.domain,
+            self.mechanism,
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            neighbors=self.neighbors,
+            n=n if public else None,
+            n_public=self.n_public,
+        )
+
+    def _delta_of(self, plan):
+        return plan.noise.guarantee.delta
+
+    def _prepare(self, plan, design, X, targets, n):
+        return exact_gram(design.domain, X, targets[0]), design
+
+    def _release(self, plan, data, rng):
+        gram, design = data
+        names = ("1", *design.domain.encoded_names(), "target")
+        if plan.layout.n_rows == 2:
+            names = ("1", "target")
+        # Solved here: an error in a function of the user's says that the budget was spent.
+        return self._solved(design, Moments.of(plan, plan.release(gram, rng), names))
+
+    def _keep(self, plan, released):
+        self._set(replace(released, moments=replace(released.moments, noise=self.noise_)))
+
+    def _solved(self, design, moments):
+        """Return the coefficients that the moments give; columns without moments get 0."""
+        noisy = moments.noisy(bool(self.fit_intercept) or len(moments.names) == 2)
+        found = solve(self.postprocess, noisy)
+        deviation = moments.deviation / moments.n_records
+        spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
+        theta = np.zeros(design.domain.n_encoded + 1)
+        theta[: len(found.theta)] = found.theta
+        theta[1:] /= row_unit(design.domain)
+        return Regression(moments, theta, spread)
+
+    def _set(self, regression):
+        self.moments_ = regression.moments
+        self._set_coefficients([regression.theta])
+        deviations = self._deviations(regression.spread, len(regression.theta))
+        self.intercept_std_ = float(deviations[0])
+        self.coef_std_ = deviations[1:] / row_unit(self._design.domain)
+
+    def _deviations(self, spread, size):
+        """Return standard deviations in the user's units, of a covariance of encoded ones."""
+        decode = self._design.domain.decode_coef
+        zero, constant = decode(np.zeros(size - 1), 0.0, regression=True)
+        units = np.eye(size)[:, : len(spread)].T
+        slopes, intercepts = decode(units[:, 1:], units[:, 0], regression=True)
+        # Decoding is affine: what it does to differences is linear.
+        rows = np.column_stack([intercepts - constant, slopes - zero])
+        return np.sqrt(np.einsum("ij,ik,kj->j", rows, spread, rows))
+
+    def _decode(self, theta):
+        self._encoded_intercept, self._encoded_coef = theta[0][:1], np.array([theta[0][1:]])
+        return self._encoded_coef, self._encoded_intercept

@@ -1,0 +1,82 @@
+"""From what one record adds to a sum to a ball that holds every difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdp.geometry import LpBall, NormBall
+from skdp.geometry._conic import check_body, compiled, flat
+from skdp.geometry.ball import FloatArray
+from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
+from skdp.geometry.polytope import MOST_PAIRS
+from skdp.mechanisms._statistics import Quadratic
+
+# Corners of an affine statistic whose differences are hulled.
+MOST_CORNERS = 1024
+SLACK = 1e-12
+
+Reach = Callable[[FloatArray], FloatArray]
+
+
+def reach_of_set(variable: Any, constraints: Sequence[Any], differences: bool) -> tuple[Reach, int]:
+    """Return how far the differences of a convex set, or it and its negative, reach."""
+    cone_set = compiled(variable, constraints)
+    check_body(cone_set, differences)
+    return two_sided(cone_set.bound, differences), cone_set.dim
+
+
+def two_sided(bound: Callable[[FloatArray], float], differences: bool) -> Reach:
+    """Return bounds on |<w, d>| over the differences of a set, or over it and its negative."""
+
+    def reach(rows: FloatArray) -> FloatArray:
+        both = np.array([[bound(w), bound(-w)] for w in rows])
+        return np.asarray(both.sum(axis=1) if differences else np.abs(both).max(axis=1))
+
+    return reach
+
+
+def ball_of_maps(
+    maps: Quadratic, differences: bool, directions: ArrayLike | int | None
+) -> NormBall:
+    """Return a ball that holds all f(z) - f(z'), or all f(z) and -f(z)."""
+    if (w := maps.null_direction(differences)) is not None:
+        raise flat(w)
+    if directions is None and (hull := _affine_hull(maps, differences)) is not None:
+        return hull
+    reach = two_sided(maps.reach, differences)
+    if directions is None and maps.dim not in MOST_PAIRS:
+        return LpBall(maps.dim, p=np.inf, weights=1 / (reach(np.eye(maps.dim)) * (1 + SLACK)))
+    reach = reach if maps.is_affine else _rounded_up(reach)
+    return polytope_around(reach, maps.dim, directions)
+
+
+def _rounded_up(reach: Reach) -> Reach:
+    """Return bounds that are greater by 1e-7 and rounded to seven digits, never below.
+
+    Bounds of a solver are off by 1e-9 each in its own way: facets that meet in one corner would
+    meet in many, too close to each other to be told apart.
+    """
+
+    def rounded(rows: FloatArray) -> FloatArray:
+        values = reach(rows)
+        unit = 2 ** np.floor(np.log2(np.maximum(values, np.finfo(float).tiny)))
+        return np.asarray(np.maximum(values, np.round(values / unit, 7) * unit * (1 + 1e-7)))
+
+    return rounded
+
+
+def _affine_hull(maps: Quadratic, differences: bool) -> Hull | None:
+    """Return the hull of the differences of an affine statistic, if it is small."""
+    n_corners = len(maps.constant) * 2.0**maps.n_numbers
+    if not maps.is_affine or maps.radius is not None or n_corners > MOST_CORNERS:
+        return None
+    hull = (Hull.difference_of if differences else Hull.from_points)(maps.corners())
+    if not isinstance(hull, PolytopeHull):
+        return None
+    # Room for the rounding of two statistics, along each axis.
+    room = float(hull.gauge(np.diag(2 * (maps.rounding + maps.own_rounding))).sum())
+    return Hull.from_points(hull.extreme_points() * (1 + room + SLACK))

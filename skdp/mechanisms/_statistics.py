@@ -1,0 +1,225 @@
+"""What one record adds to a sum, as polynomials over a domain, and how far that can reach.
+
+For each choice of levels a record's statistic is f(z), a polynomial map of degree at most two of
+its numbers z, which lie in [-1, 1]^p or in a ball. `reach` bounds <w, f(z)> from above, in
+closed form or by a semidefinite relaxation whose dual solution proves the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from skdp._checks import fail
+from skdp.domain import Domain
+from skdp.geometry._programs import ConeSet, load_cvxpy
+from skdp.geometry.ball import FloatArray
+from skdp.geometry.lp import sign_patterns
+from skdp.geometry.polytope import null_direction
+from skdp.mechanisms._polynomial import NotPolynomial, Polynomial
+
+# Choices of levels for which a statistic is worked out one by one.
+MOST_CHOICES = 4096
+# Numbers up to which products of them are bounded by a semidefinite program.
+MOST_LIFTED = 10
+# What a float computation of k steps may be off by, per step and size: twice the bound.
+ROUNDING = 2.0**-52
+OWN_STEPS = 16
+REMEDY = "Give the values it can take to Sensitivity.from_points, or a ball to Sensitivity."
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """Maps f_c(z) = constant_c + linear_c z + z' square_c z, one for each choice c of levels.
+
+    Parameters
+    ----------
+    constant : ndarray of shape (n_choices, dim)
+    linear : ndarray of shape (n_choices, dim, p)
+    square : ndarray of shape (n_choices, dim, p, p), symmetric
+    rounding : ndarray of shape (dim,)
+        What a computed f may be off by.
+    radius : float or None
+        z is in the ball of this radius, or in [-1, 1]^p.
+    """
+
+    constant: FloatArray
+    linear: FloatArray
+    square: FloatArray
+    rounding: FloatArray
+    radius: float | None
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of the statistic."""
+        return int(self.constant.shape[1])
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of numbers in a record."""
+        return int(self.linear.shape[2])
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether there is no term of degree two."""
+        return not self.square.any()
+
+    def reach(self, w: FloatArray) -> float:
+        """Return an upper bound on <w, f(z)> over all records."""
+        flat, slope, bend = (
+            self.constant @ w,
+            w @ self.linear,
+            np.tensordot(self.square, w, axes=(1, 0)),
+        )
+        quick = flat + (
+            self._in_box(slope, bend) if self.radius is None else self._in_ball(slope, bend)
+        )
+        best = -np.inf
+        for c in np.argsort(-quick):
+            if quick[c] <= best:
+                break
+            tight = flat[c] + self._lifted(slope[c], bend[c])
+            best = max(best, min(float(quick[c]), tight))
+        return float(best + np.abs(w) @ (self.rounding + self.own_rounding))
+
+    @cached_property
+    def own_rounding(self) -> FloatArray:
+        """What the coefficients and the sums of `reach` may be off by, along each axis."""
+        r = max(1.0, self.radius or 1.0)
+        size = np.abs(self.constant) + r * np.abs(self.linear).sum(axis=2)
+        size += r**2 * np.abs(self.square).sum(axis=(2, 3))
+        steps = OWN_STEPS + self.dim + self.n_numbers + self.n_numbers**2
+        return np.asarray(steps * ROUNDING * size.max(axis=0))
+
+    def corners(self) -> FloatArray:
+        """Return f at the corners of the box, (n_choices * 2^p, dim): all of it if affine."""
+        signs = sign_patterns(self.n_numbers)
+        points = self.constant[:, None, :] + np.einsum("cdp,sp->csd", self.linear, signs)
+        return np.asarray(points.reshape(-1, self.dim))
+
+    def null_direction(self, differences: bool) -> FloatArray | None:
+        """Return w for which <w, f> is constant (0, if not of differences), or None."""
+        origin = self.constant[0] if differences else 0.0
+        terms = [self.constant - origin, *np.moveaxis(self.linear, 2, 0)]
+        terms += list(np.moveaxis(self.square.reshape(*self.square.shape[:2], -1), 2, 0))
+        return null_direction(np.concatenate(terms))
+
+    def _in_box(self, slope: FloatArray, bend: FloatArray) -> FloatArray:
+        """Bound each number's own terms by their maximum, and products by their size."""
+        own = np.einsum("cii->ci", bend)
+        # The maximum of a t^2 + b t over [-1, 1], inside only if a < 0 and |b| < -2 a.
+        inside = (own < 0) & (np.abs(slope) < -2 * own)
+        top = np.where(inside, -(slope**2) / np.where(inside, 4 * own, -1.0), own + np.abs(slope))
+        return np.asarray(top.sum(axis=1) + np.abs(bend).sum(axis=(1, 2)) - np.abs(own).sum(axis=1))
+
+    def _in_ball(self, slope: FloatArray, bend: FloatArray) -> FloatArray:
+        r = float(self.radius or 0.0)
+        greatest = np.linalg.eigvalsh(bend)[:, -1].clip(min=0.0) if bend.size else 0.0
+        return np.asarray(greatest * r**2 + np.linalg.norm(slope, axis=1) * r)
+
+    def _lifted(self, slope: FloatArray, bend: FloatArray) -> float:
+        """Bound slope'z + z' bend z by the semidefinite relaxation, where it may be less."""
+        mixed = bend - np.diag(np.diag(bend)) if self.radius is None else bend
+        used = np.flatnonzero(np.abs(bend).sum(axis=0) + np.abs(slope))
+        if not mixed.any() or len(used) > MOST_LIFTED:
+            return float("inf")
+        upper = np.triu_indices(len(used))
+        products = bend[np.ix_(used, used)] * (2 - np.eye(len(used)))
+        w = np.concatenate([slope[used], products[upper]])
+        size = np.abs(w).max()
+        return float(size * _moments(len(used), self.radius).bound(w / size))
+
+
+@cache
+def _moments(p: int, radius: float | None) -> ConeSet:
+    """Return an outer body of {(z, the upper triangle of zz')}: Shor's, with products of bounds."""
+    cp = load_cvxpy()
+
+    upper = np.triu_indices(p)
+    flat = cp.Variable(p + len(upper[0]))
+    packed = np.zeros((p, p), dtype=int)
+    packed[upper] = np.arange(len(upper[0]))
+    packed = np.maximum(packed, packed.T)
+    z, Z = flat[:p], [[flat[p + k] for k in row] for row in packed.tolist()]
+    whole = cp.bmat([[1.0, *z], *([z[i], *Z[i]] for i in range(p))])
+    constraints: list[Any] = [whole >> 0]
+    if radius is None:
+        # (1 +- z_i)(1 +- z_j) >= 0.
+        for i, j, s, t in product(range(p), range(p), (1, -1), (1, -1)):
+            if i <= j:
+                constraints.append(1 + s * z[i] + t * z[j] + s * t * Z[i][j] >= 0)
+    else:
+        constraints.append(sum(Z[i][i] for i in range(p)) <= radius**2)
+    return ConeSet.compiled(flat, constraints)
+
+
+def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
+    """Work out what a function of one record is, by giving it polynomials for numbers."""
+    if not isinstance(domain, Domain):
+        raise fail("domain", "be a Domain", type(domain))
+    n_numbers = domain.n_numbers + (domain.target_bounds is not None)
+    bound = domain.radius if domain.radius is not None else 1.0
+    if domain.radius is not None and domain.target_bounds is not None:
+        remedy = "Declare the columns as bounded numbers instead."
+        raise fail("domain", "have no target of numbers where rows are in a ball", None, remedy)
+    found = [_outputs(function, record) for record in _records(domain, bound)]
+    if len({len(row) for row in found}) != 1 or not found[0]:
+        raise fail("function", "return as many numbers, at least one, for every record")
+    return _collected(found, n_numbers, domain.radius)
+
+
+def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
+    """Yield a record for each choice of levels, its numbers being variables."""
+    labels = domain.target_labels or (None,)
+    choices = [range(size + 1) for size in domain.block_sizes]
+    count = int(np.prod([len(c) for c in choices], dtype=float)) * len(labels)
+    if count > MOST_CHOICES:
+        rule = f"have at most {MOST_CHOICES} choices of levels"
+        raise fail("domain", rule, count, "Take fewer columns of levels at a time.")
+    for chosen, label in product(product(*choices), labels):
+        x: Any = np.full(domain.n_encoded, 0.0, dtype=object)
+        for block, level in zip(domain.blocks, chosen, strict=True):
+            if level:
+                x[block.start + level - 1] = 1.0
+        for k, place in enumerate(domain.number_index):
+            x[place] = Polynomial.variable(k, bound)
+        if domain.target is None:
+            yield (x,)
+        else:
+            yield x, Polynomial.variable(domain.n_numbers, 1.0) if label is None else label
+
+
+def _outputs(function: Callable[..., Any], record: tuple[Any, ...]) -> list[Polynomial]:
+    try:
+        out = np.asarray(function(*record), dtype=object)
+        return [Polynomial.of(value) for value in np.ravel(out)]
+    except NotPolynomial as error:
+        rule = f"be a polynomial of degree at most two in the numbers of a record, not {error}"
+        raise fail("function", rule, None, REMEDY) from None
+    except Exception as error:
+        rule = "be sums and products of the entries of its arguments, with numpy or without"
+        raise fail("function", rule, f"{type(error).__name__}: {error}", REMEDY) from error
+
+
+def _collected(found: list[list[Polynomial]], p: int, radius: float | None) -> Quadratic:
+    shape = (len(found), len(found[0]))
+    constant, linear, square = np.zeros(shape), np.zeros((*shape, p)), np.zeros((*shape, p, p))
+    rounding = np.zeros(shape)
+    for place in np.ndindex(shape):
+        polynomial = found[place[0]][place[1]]
+        rounding[place] = ROUNDING * (polynomial.steps + 1) * polynomial.size
+        for term, coefficient in polynomial.terms.items():
+            if len(term) == 2:
+                i, j = term
+                square[place][i, j] += float(coefficient) / 2
+                square[place][j, i] += float(coefficient) / 2
+            elif term:
+                linear[place][term[0]] = float(coefficient)
+            else:
+                constant[place] = float(coefficient)
+    return Quadratic(constant, linear, square, rounding.max(axis=0), radius)

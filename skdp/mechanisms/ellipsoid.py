@@ -1,0 +1,315 @@
+"""Ellipsoids around a norm ball: how far it goes, and the cover of least weighted trace.
+
+A cover is given by a factor A, of shape (dim,) for a diagonal or (dim, dim): the ellipsoid is
+{A z : |z|_2 <= 1}, its matrix S = A A'. That it covers the ball, |A^-1 u|_2 <= 1 for all u, is
+what privacy rests on and holds whatever the solvers do: every factor here has been raised by
+what is missing, and by the rounding of finding that out. Proofs are in docs/proofs/gaussian.md.
+
+A ball may have two more optional members. ``greatest_square(w)`` is an upper bound on the
+greatest sum_i w_i u_i^2 over the differences u that it stands for, convex, positively
+homogeneous and nondecreasing in w >= 0. ``orbits()`` gives a label to each coordinate, (dim,);
+those of one label are exchangeable, and it is enough to look at w that are equal on them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from skdp._checks import fail
+from skdp.geometry import (
+    EncodedRowsBall,
+    LpBall,
+    MappedBall,
+    NormBall,
+    ProductBall,
+    ScaledBall,
+    SumBall,
+)
+from skdp.geometry.ball import FloatArray
+from skdp.mechanisms.least_trace import cover_points, cover_sums
+from skdp.mechanisms.sensitivity import ROUND_UP
+
+# Where a factor's own rounding could matter more than this another cover is taken.
+MOST_ROUNDING = 1e-3
+
+
+def greatest_square(ball: NormBall, weights: FloatArray) -> float:
+    """Return an upper bound on the greatest sum_i weights_i u_i^2.
+
+    It is exact for l_p balls, hulls of encoded rows, balls whose extreme points can be listed,
+    and what is built out of them, but for full maps of balls with too many extreme points.
+
+    Parameters
+    ----------
+    ball : NormBall
+    weights : array of shape (dim,), entries > 0
+
+    Raises
+    ------
+    ValueError
+        If the ball has none of ``greatest_square``, ``extreme_points`` and ``bounding_box``.
+    """
+    if hasattr(ball, "greatest_square"):
+        return _positive(float(ball.greatest_square(_equal_on_orbits(ball, weights))))
+    match ball:
+        case LpBall():
+            return _norm(weights * ball.bounding_box() ** 2, _dual_exponent(ball.p)) * ROUND_UP
+        case EncodedRowsBall():
+            # A row has one indicator of a block at most.
+            return float(_greatest_of_each(_orbits_of_rows(ball), weights).sum()) * ROUND_UP
+        case ScaledBall():
+            return ball.factor**2 * greatest_square(ball.ball, weights) * ROUND_UP
+        case MappedBall() if np.ndim(ball.matrix) == 1:
+            return greatest_square(ball.ball, weights * np.square(ball.matrix)) * ROUND_UP
+        case ProductBall():
+            return sum(_squares_of_parts(ball, weights)) * ROUND_UP
+        case SumBall():
+            shares = zip(_squares_of_parts(ball, weights), ball.weights, strict=True)
+            return max(square / weight**2 for square, weight in shares) * ROUND_UP
+    return _greatest_listed_square(ball, weights)
+
+
+def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
+    points = _listed(ball)
+    if points is not None:
+        return float((points**2 @ weights).max()) * ROUND_UP
+    image = _cover_image(ball, weights) if isinstance(ball, MappedBall) else None
+    if image is not None:
+        # |W^(1/2) u| <= |W^(1/2) A| for u = A z, |z| <= 1.
+        root = np.sqrt(weights)[:, None] * (np.diag(image) if image.ndim == 1 else image)
+        return float(np.linalg.norm(root, 2)) ** 2 * ROUND_UP
+    return float(weights @ _half_widths(ball) ** 2) * ROUND_UP
+
+
+def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
+    """Return a factor A, (dim,) or (dim, dim), that covers the ball with little tr(W A A').
+
+    Parameters
+    ----------
+    ball : NormBall
+    weights : array of shape (dim,), entries > 0, or (dim, dim), positive definite
+        W. Where the cover is diagonal by construction, what is off W's diagonal is not used.
+    """
+    if hasattr(ball, "greatest_square") and hasattr(ball, "orbits"):
+        return _cover_orbits(ball, _orbits_of(ball), _diagonal(weights))
+    if weights.ndim == 2 or not _has_least_cover_by_its_form(ball):
+        points = _listed(ball)
+        factor = None if points is None else _cover_listed(points, weights)
+        if factor is not None:
+            return factor
+    match ball:
+        case LpBall():
+            return _cover_lp(ball.bounding_box(), ball.p, _diagonal(weights))
+        case EncodedRowsBall():
+            return _cover_orbits(ball, _orbits_of_rows(ball), _diagonal(weights))
+        case ScaledBall():
+            return np.asarray(ball.factor * least_cover(ball.ball, weights) * ROUND_UP)
+        case ProductBall() | SumBall():
+            return _cover_parts(ball, weights)
+        case MappedBall() if (image := _cover_image(ball, weights)) is not None:
+            return image
+    return _cover_lp(_half_widths(ball), math.inf, _diagonal(weights))
+
+
+def _has_least_cover_by_its_form(ball: NormBall) -> bool:
+    """Whether no list of points is needed for a diagonal W."""
+    diagonal_map = isinstance(ball, MappedBall) and np.ndim(ball.matrix) == 1
+    return diagonal_map or isinstance(ball, LpBall | ScaledBall | ProductBall | SumBall)
+
+
+def _listed(ball: NormBall) -> FloatArray | None:
+    """Return the extreme points, or None where there are none, or too many."""
+    try:
+        return np.asarray(ball.extreme_points())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return None
+
+
+def _half_widths(ball: NormBall) -> FloatArray:
+    try:
+        return np.asarray(ball.bounding_box()) * ROUND_UP  # type: ignore[attr-defined]
+    except AttributeError:
+        remedy = "Add bounding_box() to its class, or measure the differences in another ball."
+        raise fail("ball", "have extreme_points() or bounding_box()", type(ball), remedy) from None
+
+
+def _cover_listed(points: FloatArray, weights: FloatArray) -> FloatArray | None:
+    """Return a cover of the points, or None where floats do not carry one."""
+    try:
+        return raised_to_cover(_points_factor(points, weights), points)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def raised_to_cover(factor: FloatArray, points: FloatArray) -> FloatArray:
+    """Return a multiple of the lower triangular ``factor`` that covers the points for certain.
+
+    Raises
+    ------
+    LinAlgError
+        If the factor is too badly conditioned for its inverse to be known.
+    """
+    d = len(factor)
+    rows = factor / np.linalg.norm(factor, axis=1)[:, None]
+    # Substitution solves a system in which every entry is off by at most d roundings.
+    rounding = 4 * d**1.5 * np.finfo(float).eps * float(np.linalg.cond(rows))
+    if not rounding < MOST_ROUNDING:
+        raise np.linalg.LinAlgError("a factor is nearly singular")
+    inside = solve_triangular(factor, points.T, lower=True)
+    greatest = float(np.sqrt((inside**2).sum(axis=0).max()))
+    return np.asarray(factor * (greatest * (1 + rounding) * ROUND_UP))
+
+
+def _points_factor(points: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return a lower triangular factor that nearly covers the points with the least trace."""
+    root = np.linalg.cholesky(weights) if weights.ndim == 2 else np.diag(np.sqrt(weights))
+    # tr(W S) is the trace of the ellipsoid around the points C'u, W = C C'.
+    cover = cover_points(_one_of_each_pair(points) @ root)
+    back = np.linalg.solve(root.T, cover)
+    # A A' = R'R for the triangle R of A', with no square taken.
+    return np.asarray(np.linalg.qr(back.T)[1].T)
+
+
+def _one_of_each_pair(points: FloatArray) -> FloatArray:
+    """Return one of u and -u."""
+    first = np.take_along_axis(points, (points != 0).argmax(axis=1)[:, None], axis=1)
+    return points[first[:, 0] > 0]
+
+
+def _cover_lp(reach: FloatArray, p: float, weights: FloatArray) -> FloatArray:
+    """Minimise sum weights / w over greatest_square(w) <= 1, in closed form."""
+    r = _dual_exponent(p)
+    if math.isinf(r):
+        return reach * ROUND_UP
+    # x = w reach^2 has |x|_r = 1, and minimises sum_i cost_i / x_i: x^(r + 1) ~ cost.
+    cost = weights * reach**2
+    x = (cost / cost.max()) ** (1 / (r + 1))
+    return np.asarray(reach * np.sqrt(_norm(x, r) / x) * ROUND_UP)
+
+
+def _dual_exponent(p: float) -> float:
+    """Return r such that the greatest sum c_i t_i^2 over |t|_p <= 1 is |c|_r."""
+    return math.inf if p <= 2 else 1.0 if math.isinf(p) else p / (p - 2)
+
+
+def _norm(x: FloatArray, r: float) -> float:
+    top = float(x.max())
+    return top if math.isinf(r) else top * float(((x / top) ** r).sum()) ** (1 / r)
+
+
+def _cover_orbits(ball: NormBall, orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:
+    sums = np.asarray(np.bincount(orbit, weights), dtype=float)
+    w = cover_sums(lambda w: greatest_square(ball, w[orbit]), sums)[orbit]
+    return np.asarray(np.sqrt(greatest_square(ball, w) / w) * ROUND_UP)
+
+
+def _orbits_of(ball: NormBall) -> NDArray[np.intp]:
+    """Return 0, 1, ... in place of the labels of the ball's orbits, (dim,)."""
+    labels = np.asarray(ball.orbits())  # type: ignore[attr-defined]
+    if labels.shape != (ball.dim,):
+        raise fail("orbits", f"have one label for each of {ball.dim} coordinates", labels.shape)
+    return np.asarray(np.unique(labels, return_inverse=True)[1])
+
+
+def _equal_on_orbits(ball: NormBall, weights: FloatArray) -> FloatArray:
+    """Raise each weight to the greatest of its orbit: the bound can only grow."""
+    if not hasattr(ball, "orbits"):
+        return weights
+    orbit = _orbits_of(ball)
+    return _greatest_of_each(orbit, weights)[orbit]
+
+
+def _greatest_of_each(orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:
+    greatest = np.zeros(orbit.max() + 1)
+    np.maximum.at(greatest, orbit, weights)
+    return greatest
+
+
+def _orbits_of_rows(ball: EncodedRowsBall) -> NDArray[np.intp]:
+    """Return labels: each block has one, and the intercept and every number one of its own."""
+    before = int(ball.intercept) + ball.n_numbers
+    blocks = np.repeat(np.arange(len(ball.block_sizes)), ball.block_sizes)
+    labels = np.concatenate([np.arange(before), before + blocks]).astype(np.intp)
+    out = np.empty_like(labels)
+    out[slice(None) if ball.index is None else list(ball.index)] = labels
+    return out
+
+
+def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray:
+    """Put the parts' covers side by side; in a product, each larger, so that squares add to 1."""
+    places = _places(ball)
+    covers = [least_cover(b, _part(weights, at)) for b, at in zip(ball.balls, places, strict=True)]
+    if isinstance(ball, SumBall):
+        sizes = np.array([1 / weight for weight in ball.weights])
+    else:
+        roots = np.sqrt(
+            [trace(c, _part(weights, at)) for c, at in zip(covers, places, strict=True)]
+        )
+        sizes = np.sqrt(roots.sum() / roots)
+    grown = [np.asarray(c * s * ROUND_UP) for c, s in zip(covers, sizes, strict=True)]
+    return _side_by_side(grown, places)
+
+
+def _cover_image(ball: MappedBall, weights: FloatArray) -> FloatArray | None:
+    """Map a cover of the ball that is mapped; None where floats do not carry the product."""
+    matrix = np.asarray(ball.matrix)
+    if matrix.ndim == 1 and weights.ndim == 1:
+        inner = least_cover(ball.ball, weights * matrix**2)
+        size = np.abs(matrix) if inner.ndim == 1 else matrix[:, None]
+        return np.asarray(size * inner * ROUND_UP)
+    full = np.diag(matrix) if matrix.ndim == 1 else matrix
+    pulled = full.T @ (weights @ full if weights.ndim == 2 else weights[:, None] * full)
+    inner = least_cover(ball.ball, (pulled + pulled.T) / 2)
+    inner = np.diag(inner) if inner.ndim == 1 else inner
+    # Every entry of the product is off by d roundings of those of its factors.
+    condition = float(np.linalg.cond(full) * np.linalg.cond(inner))
+    rounding = 4 * ball.dim**2 * np.finfo(float).eps * condition
+    return full @ inner * (1 + rounding) if rounding < MOST_ROUNDING else None
+
+
+def trace(factor: FloatArray, weights: FloatArray) -> float:
+    """Return tr(W A A'), the weighted mean squared error of A Z."""
+    if factor.ndim == 1:
+        return float((_diagonal(weights) * factor**2).sum())
+    weighted = weights @ factor if weights.ndim == 2 else weights[:, None] * factor
+    return float((factor * weighted).sum())
+
+
+def _diagonal(weights: FloatArray) -> FloatArray:
+    return np.asarray(np.diagonal(weights) if weights.ndim == 2 else weights)
+
+
+def _part(weights: FloatArray, at: NDArray[np.intp]) -> FloatArray:
+    return np.asarray(weights[np.ix_(at, at)] if weights.ndim == 2 else weights[at])
+
+
+def _places(ball: ProductBall | SumBall) -> list[NDArray[np.intp]]:
+    dims = [part.dim for part in ball.balls]
+    order = np.arange(ball.dim) if ball.index is None else np.concatenate(ball.index)
+    return np.split(order.astype(np.intp), np.cumsum(dims)[:-1])
+
+
+def _squares_of_parts(ball: ProductBall | SumBall, weights: FloatArray) -> list[float]:
+    pairs = zip(ball.balls, _places(ball), strict=True)
+    return [greatest_square(part, weights[at]) for part, at in pairs]
+
+
+def _side_by_side(factors: list[FloatArray], places: list[NDArray[np.intp]]) -> FloatArray:
+    d, diagonal = sum(map(len, places)), all(f.ndim == 1 for f in factors)
+    out = np.zeros(d if diagonal else (d, d))
+    for factor, at in zip(factors, places, strict=True):
+        if diagonal:
+            out[at] = factor
+        else:
+            out[np.ix_(at, at)] = np.diag(factor) if factor.ndim == 1 else factor
+    return out
+
+
+def _positive(square: float) -> float:
+    if not 0 < square < math.inf:
+        raise fail("greatest_square", "return a finite number > 0 for positive weights", square)
+    return square

@@ -1,0 +1,213 @@
+"""Gaussian noise: the analytic calibration, the law, and the isotropic mechanism.
+
+Two normal laws with one covariance S, a shift u apart, are told apart as N(0, 1) and N(mu, 1)
+are, mu^2 = u' S^-1 u. Balle & Wang (2018, Theorem 8): for these the least delta at epsilon is
+Phi(-a) - e^epsilon Phi(-b), a = epsilon / mu - mu / 2, b = epsilon / mu + mu / 2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import erfcx, log_ndtr, roots_legendre
+
+from skdp._checks import check_interval, check_positive, fail
+from skdp.geometry import NormBall
+from skdp.geometry.ball import FloatArray
+from skdp.mechanisms.ellipsoid import greatest_square
+from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.privacy.guarantee import Guarantee
+
+_NODES, _LENGTHS = roots_legendre(24)
+# Beyond this the series of 1 - t R(t) has sixteen digits, and the difference loses four.
+_FAR = 100.0
+
+
+def log_delta(shift: float, epsilon: float) -> float:
+    """Return the log of the least delta of Gaussian noise, with no digits lost.
+
+    Parameters
+    ----------
+    shift : float in (0, inf)
+        mu, the greatest length of a difference in units of the noise.
+    epsilon : float in [0, inf)
+
+    Examples
+    --------
+    >>> round(math.exp(log_delta(1.0, 1.0)), 6)
+    0.126937
+    """
+    a = epsilon / shift - shift / 2
+    if a < -2:
+        # Next to 1 the digits of delta are in its distance to 1.
+        return math.log1p(-math.exp(log_spared(shift, epsilon)))
+    # e^epsilon phi(b) = phi(a): delta = phi(a) (R(a) - R(b)), R = Phi(-t) / phi(t).
+    drop = _drop_of_mills_ratio(a, shift)
+    return -a * a / 2 - math.log(2 * math.pi) / 2 + math.log(drop) if drop > 0 else -math.inf
+
+
+def log_spared(shift: float, epsilon: float) -> float:
+    """Return the log of one minus the least delta: Phi(a) + e^epsilon Phi(-b)."""
+    a, b = epsilon / shift - shift / 2, epsilon / shift + shift / 2
+    return min(0.0, float(np.logaddexp(log_ndtr(a), epsilon + log_ndtr(-b))))
+
+
+def gaussian_scale(epsilon: float, delta: float) -> float:
+    """Return the least standard deviation for differences of length 1, rounded up.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf)
+    delta : float in (0, 1)
+
+    Returns
+    -------
+    float
+        Within a few 1e-12 of the least, and never below it.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; delta = 0 is, since no Gaussian noise has it.
+
+    Examples
+    --------
+    >>> round(gaussian_scale(1.0, 1e-6), 4)
+    4.2247
+    """
+    epsilon, delta = check_positive("epsilon", epsilon), _check_delta(delta)
+
+    def is_private(shift: float) -> bool:
+        return log_delta(shift, epsilon) <= math.log(delta)
+
+    low = 1.0
+    while not is_private(low):
+        low /= 2
+    high = 2 * low
+    while is_private(high):
+        low, high = high, 2 * high
+    # Among subnormals the midpoint is an end before the relative width is reached.
+    while high - low > 1e-15 * low and low < (middle := low / 2 + high / 2) < high:
+        low, high = (middle, high) if is_private(middle) else (low, middle)
+    scale = ROUND_UP / low  # low has always passed
+    if not math.isfinite(scale):
+        raise fail("delta", "be so great that the noise is a finite number", delta)
+    return scale
+
+
+def _check_delta(delta: float) -> float:
+    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    if delta == 0:
+        rule = "be > 0 for Gaussian noise, whose log-density ratios have no bound"
+        raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
+    return delta
+
+
+def _drop_of_mills_ratio(a: float, width: float) -> float:
+    """Return R(a) - R(a + width) for a >= -2."""
+    if a > 1e100:
+        return 0.0
+    if width > max(1.0, a / 2):
+        return float(_mills_ratio(a) - _mills_ratio(a + width))
+    # Close values cancel; -R' does not: 1 - t R(t) is positive and smooth.
+    t = a + width * (1 + _NODES) / 2
+    return float(width / 2 * (_LENGTHS @ _slope_of_mills_ratio(t)))
+
+
+def _mills_ratio(t: float | FloatArray) -> FloatArray:
+    return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.asarray(t) / math.sqrt(2)))
+
+
+def _slope_of_mills_ratio(t: FloatArray) -> FloatArray:
+    """Return 1 - t R(t), which is -R'(t)."""
+    s = np.maximum(t, _FAR) ** -2.0
+    series = s * (1 - s * (3 - s * (15 - s * (105 - s * 945))))
+    return np.where(t < _FAR, 1 - t * _mills_ratio(t), series)
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class GaussianNoise:
+    """A centred Gaussian law, ready to draw: A Z with Z standard normal.
+
+    Attributes
+    ----------
+    dim : int, >= 1
+        Number of coordinates.
+    factor : float, or array of shape (dim,) or (dim, dim), units of the released value
+        A: a number stands for a multiple of the identity, a vector for a diagonal.
+    guarantee : Guarantee
+        What adding one draw to the value it was calibrated for gives.
+    """
+
+    dim: int
+    factor: float | FloatArray
+    guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        factor = np.array(self.factor, dtype=float)
+        if factor.shape not in ((), (self.dim,), (self.dim, self.dim)):
+            raise fail("factor", f"be a number or have {self.dim} rows", factor.shape)
+        if not np.isfinite(factor).all():
+            remedy = "Measure what is released in units in which its differences are not so great."
+            raise fail("factor", "hold finite numbers", remedy=remedy)
+        factor.setflags(write=False)
+        object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
+
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,)."""
+        return self._spread(rng.standard_normal(self.dim))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim)."""
+        root = self._spread(np.eye(self.dim))
+        return np.asarray(root.T @ root)
+
+    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
+        """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
+        normal = np.random.default_rng(0).standard_normal((draws, self.dim))
+        return float(np.mean(ball.gauge(self._spread(normal))))
+
+    def _spread(self, z: FloatArray) -> FloatArray:
+        """Return A z for z of shape (..., dim)."""
+        factor = np.asarray(self.factor)
+        return np.asarray(z @ factor.T if factor.ndim == 2 else z * factor)
+
+
+@dataclass(frozen=True)
+class IsotropicGaussian:
+    """Independent normal noise of one variance in every coordinate, the name "gaussian".
+
+    The standard deviation is the greatest length of a difference times the least that is
+    (epsilon, delta)-private for length 1 (Balle & Wang 2018).
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> noise = IsotropicGaussian().calibrate(
+    ...     Sensitivity(LpBall(2), radius=3.0), epsilon=1.0, delta=1e-6
+    ... )
+    >>> round(noise.factor, 3)
+    12.674
+    """
+
+    def calibrate(
+        self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
+    ) -> GaussianNoise:
+        """Return the least such noise that is (epsilon, delta)-private; delta = 0 is refused."""
+        ball = sensitivity.ball
+        length = sensitivity.radius * math.sqrt(greatest_square(ball, np.ones(ball.dim)))
+        scale = length * gaussian_scale(epsilon, delta) * ROUND_UP
+        return GaussianNoise(ball.dim, scale, promise(sensitivity, epsilon, delta, "Gaussian"))
+
+
+def promise(sensitivity: Sensitivity, epsilon: float, delta: float, kind: str) -> Guarantee:
+    """Return the guarantee of Gaussian noise calibrated to a sensitivity."""
+    return Guarantee(
+        float(epsilon),
+        float(delta),
+        neighbors=sensitivity.neighbors,
+        mechanism=f"{kind} noise for differences in {sensitivity.ball!r}",
+    )

@@ -1,0 +1,179 @@
+"""The least trace of a covering ellipsoid, from its dual.
+
+Find S > 0 of least trace with tr(B_j S^-1) <= 1 for given B_j >= 0: z_j z_j' for points, or
+diag(q_j). With M(mu) = sum_j mu_j B_j over mu >= 0 the dual maximises 2 tr M^(1/2) - sum(mu),
+S is M^(1/2), and the slope in mu_j is r_j - 1, r_j = tr(B_j S^-1): what the constraint needs.
+Here a barrier is followed: where r_j = 1 - t / mu_j every constraint holds with some to spare,
+and trace and dual differ by t for each of them. What the caller makes of S he checks anew, so
+that nothing but the last digits of optimality rests on this file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr
+
+from skdp.geometry.ball import FloatArray
+
+COARSE, TOLERANCE = 1e-3, 1e-5  # relative, of the least trace
+MOST_ROUNDS = 100
+_SHRINK, _MOST_LEVELS = 0.1, 30  # of the barrier
+_MOST_STEPS, _LEAST_LENGTH = 60, 1e-10  # of Newton's method
+_LEAST_ROOT = 1e-150
+_BESIDE, _STEP = 1e-4, 1e-7  # relative: where a tangent is taken, and its differences
+
+
+class Look(NamedTuple):
+    """What the dual says at mu: tr S, the r_j, and minus the slopes of r, (count, count)."""
+
+    trace: float
+    ratios: FloatArray
+    curvature: FloatArray
+
+
+Dual = Callable[[FloatArray], Look]
+
+
+def look_at_sums(cuts: FloatArray, mu: FloatArray) -> Look:
+    """Look at B_j = diag(cuts[j])."""
+    root = np.sqrt(mu @ cuts).clip(_LEAST_ROOT)
+    return Look(float(root.sum()), cuts @ (1 / root), (cuts / (2 * root**3)) @ cuts.T)
+
+
+def look_at_points(z: FloatArray, mu: FloatArray) -> Look:
+    """Look at B_j = z[j] z[j]'."""
+    root, axes = _root_and_axes(z, mu)
+    y = z @ axes
+    # The derivative of M^(-1/2) along E is -E_ab / (r_a r_b (r_a + r_b)) in M's own axes. But
+    # for powers of r_a and r_b this is a smooth kernel, which has few eigenvalues to speak of.
+    sizes, vectors = np.linalg.eigh(np.sqrt(np.outer(root, root)) / np.add.outer(root, root))
+    curvature = np.zeros((len(z), len(z)))
+    for size, vector in zip(sizes, vectors.T, strict=True):
+        if size > 1e-10 * sizes[-1]:
+            curvature += size * ((y * (vector / root**1.5)) @ y.T) ** 2
+    return Look(float(root.sum()), y**2 @ (1 / root), curvature)
+
+
+def _root_and_axes(z: FloatArray, mu: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the eigenvalues of M^(1/2) and its axes; M itself has lost half of their digits."""
+    triangle = np.linalg.qr(np.sqrt(mu)[:, None] * z, mode="r")
+    _, root, axes = np.linalg.svd(triangle)
+    return root.clip(_LEAST_ROOT), axes.T
+
+
+def solve_dual(look: Dual, count: int, gap: float) -> FloatArray:
+    """Return mu, (count,), whose S has a trace within ``gap`` of the least, relative."""
+    share = np.full(count, 1 / count)
+    trace = look(share).trace
+    mu, t = trace**2 * share, trace**2 / count
+    for _ in range(_MOST_LEVELS):
+        mu = _centre(look, mu, t)
+        if count * t <= gap * mu.sum():
+            break
+        t *= _SHRINK
+    return mu
+
+
+def _centre(look: Dual, mu: FloatArray, t: float) -> FloatArray:
+    """Maximise the dual + t sum(log mu) by Newton steps, in units of mu itself."""
+    here = look(mu)
+    for _ in range(_MOST_STEPS):
+        slope = mu * (here.ratios - 1) + t
+        step = _newton_step(mu[:, None] * here.curvature * mu, slope, t)
+        gain = float(step @ slope)
+        if not gain > 1e-3 * t:
+            break
+        value, length = _height(here, mu, t), min(1.0, 0.95 / max(-step.min(), 1e-300))
+        while length > _LEAST_LENGTH:
+            there = mu * (1 + length * step)
+            seen = look(there)
+            if _height(seen, there, t) >= value + 0.1 * length * gain:
+                break
+            length /= 2
+        else:
+            break  # rounding hides what there is left to gain
+        mu, here = there, seen
+    return mu
+
+
+def _height(here: Look, mu: FloatArray, t: float) -> float:
+    return 2 * here.trace - float(mu.sum()) + t * float(np.log(mu).sum())
+
+
+def _newton_step(curvature: FloatArray, slope: FloatArray, t: float) -> FloatArray:
+    """Return (curvature + t)^-1 slope."""
+    matrix = curvature + t * np.eye(len(slope))
+    try:
+        return np.asarray(cho_solve(cho_factor(matrix), slope))
+    except LinAlgError:
+        ridge = 1e-12 * float(np.trace(matrix)) * np.eye(len(slope))
+        return np.asarray(np.linalg.solve(matrix + ridge, slope))
+
+
+def cover_points(z: FloatArray) -> FloatArray:
+    """Return A, (dim, dim), with S = A A' of nearly least trace and z' S^-1 z <= 1 for rows z.
+
+    The points span the space; the constraints may be missed by a share of ``TOLERANCE``.
+    """
+    most = 4 * z.shape[1]  # how many points a round may add
+    chosen, gap = _spanning(z, most), COARSE
+    for _ in range(MOST_ROUNDS):
+        part = z[chosen]
+        mu = solve_dual(partial(look_at_points, part), len(part), gap / 10)
+        root, axes = _root_and_axes(part, mu)
+        ratios = ((z @ axes) ** 2) @ (1 / root)
+        ratios[chosen] = 0
+        worst = np.argsort(ratios)[-most:]
+        worst = worst[ratios[worst] > 1 + gap]
+        if not len(worst) and gap == TOLERANCE:
+            break
+        gap = gap if len(worst) else TOLERANCE
+        chosen = np.concatenate([chosen, worst])
+    return np.asarray(axes * np.sqrt(root))
+
+
+def _spanning(z: FloatArray, most: int) -> NDArray[np.intp]:
+    """Return places of points that span the space, and of the longest ones."""
+    count, dim = z.shape
+    if count <= 2 * most:
+        return np.arange(count)
+    pivots = qr(z.T, mode="r", pivoting=True)[1][:dim]
+    longest = np.argsort((z**2).sum(axis=1))[::-1][: most - dim]
+    return np.unique(np.concatenate([pivots, longest]))
+
+
+def cover_sums(worst: Callable[[FloatArray], float], sums: FloatArray) -> FloatArray:
+    """Return w > 0, (k,), that makes sum(sums / w) nearly least among those with worst(w) <= 1.
+
+    ``worst`` is convex, positively homogeneous and nondecreasing, so it lies above its
+    tangents, which serve as cuts. They are taken a little beside the point of interest: there
+    a piecewise linear function is linear, and differences give its slope.
+    """
+    # Nondecreasing, it is at least what each coordinate alone makes of it.
+    cuts, upper = np.diag([worst(e) for e in np.eye(len(sums))]), math.inf
+    w = best = 1 / np.sqrt(sums)
+    rng = np.random.default_rng(0)
+    for _ in range(MOST_ROUNDS):
+        beside = w * (1 + _BESIDE * rng.uniform(-1, 1, len(w)))
+        cuts = np.vstack([cuts, _tangent(worst, beside)])
+        mu = solve_dual(partial(look_at_sums, cuts * sums), len(cuts), TOLERANCE / 100)
+        root = np.sqrt(mu @ (cuts * sums))
+        w = sums / root
+        w = w / worst(w)
+        if (value := float((sums / w).sum())) < upper:
+            best, upper = w, value
+        if upper <= float(2 * root.sum() - mu.sum()) * (1 + TOLERANCE):
+            break
+    return np.asarray(best)
+
+
+def _tangent(worst: Callable[[FloatArray], float], w: FloatArray) -> FloatArray:
+    """Return the slope of ``worst`` at w, (k,), by differences."""
+    moved = np.array([worst(row) for row in w * (1 + _STEP * np.eye(len(w)))])
+    return np.asarray((moved - worst(w)) / (_STEP * w)).clip(0)

@@ -1,0 +1,196 @@
+"""Noise for a matrix of moments: the difference of two Wishart matrices.
+
+For S symmetric positive definite let f(W) be proportional to exp(-tr S W) on the positive
+semidefinite W: a Wishart law with one more degree of freedom than rows. The density h of
+W - W', two independent draws of it, satisfies |log h(M + D) - log h(M)| <= |S^1/2 D S^1/2|_1,
+the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + u'Su. Statement
+and proof: ``docs/proofs/matrix_laplace.md``, Theorem 1.
+
+One row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry grows like p^(3/2)
+and not like p^2, as that of a box around the moments does: what a record moves is a matrix of
+rank two, and the spectrum knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from skdp._checks import check_interval, check_positive, fail
+from skdp.geometry import NormBall
+from skdp.geometry.moments import MomentLayout
+from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.privacy.guarantee import Guarantee
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class MatrixLaplaceNoise:
+    """The noise of moments, ready to draw.
+
+    Attributes
+    ----------
+    layout : MomentLayout
+        Which entries of the matrix are released.
+    precision : ndarray of shape (n_rows,)
+        The diagonal of S: entry (i, j) of the matrix has variance (n_rows + 1) / 2 over
+        S_ii S_jj, on the diagonal twice that.
+    guarantee : Guarantee
+    """
+
+    layout: MomentLayout
+    precision: FloatArray
+    guarantee: Guarantee
+
+    @property
+    def dim(self) -> int:
+        """Number of released entries."""
+        return self.layout.dim
+
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,)."""
+        rows = self.layout.n_rows
+        # Rows with covariance S^-1 / 2 make the density exp(-tr S W).
+        plus, minus = (
+            rng.standard_normal((2, rows, rows + 1)) * np.sqrt(0.5 / self.precision)[:, None]
+        )
+        return self.layout.statistic(plus @ plus.T - minus @ minus.T)
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each entry of a draw, (dim,)."""
+        matrix = self._matrix_variance
+        i, j = self.layout.pairs.T
+        return np.asarray(self.layout.scale**2 * matrix[i, j] + self.layout.shift**2 * matrix[0, 0])
+
+    def count_covariance(self) -> FloatArray:
+        """Return the covariance of each entry with the first, if that is the count, (dim,)."""
+        counted = np.where(self.layout.kinds == "count", self.layout.scale, -self.layout.shift)
+        return np.asarray(self._matrix_variance[0, 0] * counted)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim): only entries that share the count covary."""
+        layout, matrix = self.layout, self._matrix_variance
+        i, j = layout.pairs.T
+        counted = np.where(i + j == 0, layout.scale, 0.0) - layout.shift
+        own = np.where(i + j == 0, 0.0, layout.scale**2 * matrix[i, j])
+        return np.asarray(np.diag(own) + matrix[0, 0] * np.outer(counted, counted))
+
+    def expected_norm(self, ball: NormBall, *, draws: int = 256) -> float:
+        """Return the mean gauge of ``draws`` draws."""
+        rng = np.random.default_rng(0)
+        return float(np.mean(ball.gauge(np.array([self.rvs(rng) for _ in range(draws)]))))
+
+    @cached_property
+    def _matrix_variance(self) -> FloatArray:
+        rows = self.layout.n_rows
+        return np.asarray((rows + 1) / 2 * (1 + np.eye(rows)) / np.outer(*[self.precision] * 2))
+
+
+@dataclass(frozen=True)
+class MatrixLaplace:
+    """The difference of two Wishart matrices as noise for the moments of a regression.
+
+    Pure epsilon-privacy for any records whose rows v = (1, x, y) have a bounded v'Sv, S diagonal:
+    of all such S the one with the least weighted mean squared error is taken. Of the columns of
+    a block of indicators only one is 1 at a time, so a column of many levels costs no more than
+    a number. ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2.
+
+    Parameters
+    ----------
+    weights : sequence of float >= 0, (dim,), or None for ones
+        How much the squared error of each entry matters.
+
+    Examples
+    --------
+    >>> from skdp.geometry.moments import MomentBall, MomentLayout
+    >>> ball = MomentBall(MomentLayout(8, range(8)), level=0)
+    >>> matrix = MatrixLaplace().calibrate(Sensitivity(ball), epsilon=1.0)
+    >>> box = ball.dim * 2 / 3**0.5  # standard deviation of K-norm noise on the box
+    >>> bool(np.median(np.sqrt(matrix.variance())) < 0.95 * box)
+    True
+    """
+
+    weights: Sequence[float] | FloatArray | None = None
+
+    def calibrate(
+        self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
+    ) -> MatrixLaplaceNoise:
+        """Return the least noise of this kind that is epsilon-private; ``delta`` is not used.
+
+        ``sensitivity.ball`` is one of moments: it has a ``layout``.
+        """
+        epsilon = check_positive("epsilon", epsilon)
+        check_interval("delta", delta, 0.0, 1.0, closed="left")
+        ball = sensitivity.ball
+        if not hasattr(ball, "layout"):
+            remedy = "Give the sensitivity as a MomentBall."
+            raise fail("sensitivity", "be that of moments", type(ball), remedy)
+        if sensitivity.radius != 1.0 or sensitivity.neighbors != ball.layout.neighbors:
+            raise fail("sensitivity", "be the moment ball's own: radius 1, the same neighbours")
+        shape = self._shape(ball)
+        records = 1 if ball.layout.adds else 2
+        # v'Sv summed over the records that differ is at most epsilon.
+        spent = records * _row_square(ball, shape) * ROUND_UP
+        guarantee = Guarantee(
+            epsilon,
+            neighbors=sensitivity.neighbors,
+            mechanism=f"matrix Laplace noise on {ball.dim} moments",
+        )
+        return MatrixLaplaceNoise(ball.layout, shape * (epsilon / spent), guarantee)
+
+    def _shape(self, ball: NormBall) -> FloatArray:
+        """Return the diagonal of S of least weighted error, up to a factor."""
+        layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
+        sorts = _sorts(layout)
+        demand = self._demand(layout)
+
+        def log_error(log_sorts: FloatArray) -> float:
+            shape = np.exp(log_sorts)[sorts]
+            cost = _row_square(ball, shape)
+            return 2 * math.log(cost) + math.log(float((1 / shape) @ demand @ (1 / shape)))
+
+        # Convex in the logarithms: a sum of exponentials, and a maximum of such.
+        found = minimize(log_error, np.zeros(sorts.max() + 1), method="Nelder-Mead")
+        if log_error(found.x) >= log_error(np.zeros(sorts.max() + 1)):
+            return np.ones(layout.n_rows)
+        return np.asarray(np.exp(found.x - found.x.max())[sorts])
+
+    def _demand(self, layout: MomentLayout) -> FloatArray:
+        """Return the matrix (n_rows, n_rows) whose entries weigh 1 / (S_ii S_jj) in the error."""
+        if self.weights is None:
+            weights = np.ones(layout.dim)
+        else:
+            weights = np.array([check_interval("weights", w, 0.0, math.inf) for w in self.weights])
+        if weights.shape != (layout.dim,) or not np.all(np.isfinite(weights)):
+            raise fail("weights", f"be {layout.dim} finite numbers, one for each moment")
+        demand = np.zeros((layout.n_rows, layout.n_rows))
+        i, j = layout.pairs.T
+        np.add.at(demand, (i, j), weights * layout.scale**2 * np.where(i == j, 2.0, 1.0))
+        demand[0, 0] += 2 * float(weights @ layout.shift**2)
+        # Hardly anything at the least: the optimum must exist where nothing is asked of a row.
+        return np.asarray((demand + demand.T) / 2 + 1e-9 * np.max(demand) * np.ones_like(demand))
+
+
+def _row_square(ball: NormBall, weights: FloatArray) -> float:
+    """Return the greatest sum of weights times squares over a row: the ball may know better."""
+    layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
+    return float(getattr(ball, "row_square", layout.row_square)(weights))
+
+
+def _sorts(layout: MomentLayout) -> NDArray[np.intp]:
+    """Return a label for each row of the matrix, the same for rows that a symmetry swaps."""
+    sorts = np.full(layout.n_rows, 2)
+    sorts[0] = 0
+    if layout.target:
+        sorts[-1] = 1
+    for columns in layout.block_columns:
+        sorts[columns] = 2 + len(columns)
+    return np.asarray(np.unique(sorts, return_inverse=True)[1], dtype=np.intp)

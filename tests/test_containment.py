@@ -1,0 +1,144 @@
+"""The greatest gauge over a body, and containment, against searches and known cases."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from compared_balls import PLANE, Shy, Slow, brute
+
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ScaledBall, SumBall
+from skdp.geometry.containment import TOUCH, Bounds, contains, greatest_gauge_over
+
+INF = math.inf
+
+
+@pytest.mark.parametrize("over", PLANE, ids=repr)
+def test_the_greatest_gauge_in_the_plane(over: Any) -> None:
+    """Against a search over all angles: closed forms, corners, faces, parts, and cones."""
+    for ball in PLANE:
+        bounds = greatest_gauge_over(ball, over)
+        truth = brute(ball, over)
+        assert bounds.lower <= bounds.upper
+        assert bounds.upper >= truth * (1 - 1e-13)
+        if hasattr(over, "support"):
+            assert bounds.exact, ball
+            assert bounds.upper <= truth * (1 + 1e-9)
+        else:
+            assert bounds.lower == pytest.approx(truth, rel=0.05)
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 5, INF])
+@pytest.mark.parametrize("r", [1, 1.5, 2, 5, INF])
+def test_lp_in_lp_is_attained(p: float, r: float) -> None:
+    """Hoelder's bound is reached at its own equality case, and never passed by draws."""
+    weights = np.array([1.0, 0.2, 3.0, 2.0, 0.7])
+    ball, over = LpBall(5, p=r, weights=weights), LpBall(5, p=p, radius=2.0)
+    found = greatest_gauge_over(ball, over)
+    if p <= r:
+        best = np.eye(5)[weights.argmax()]
+    else:
+        # |w u|_r at |u|_p = 1 is greatest where u^p is proportional to w^s, 1/s = 1/r - 1/p.
+        share = 1 / r - 1 / p
+        best = weights ** (1 / (share * p)) if p < INF else np.ones(5)
+    assert found.exact
+    assert ball.gauge(best) / over.gauge(best) == pytest.approx(found.upper, rel=1e-11)
+    u = over.sample(2000, np.random.default_rng(0))
+    assert (ball.gauge(u) <= found.upper * (1 + 1e-12)).all()
+
+
+def test_whole_balls_are_taken_apart() -> None:
+    """Products outside and sums inside are exact part by part, in any dimension."""
+    parts = (LpBall(20, p=3), LpBall(30, p=2))
+    product = ProductBall(parts)
+    assert greatest_gauge_over(product, LpBall(50)).exact
+    assert greatest_gauge_over(product, LpBall(50)).upper == pytest.approx(1)
+    total = SumBall(parts, (1.0, 0.5))
+    found = greatest_gauge_over(LpBall(50, p=2), total)
+    # The first part alone reaches 20^(1/2 - 1/3), the second 2.
+    assert found.exact
+    assert found.upper == pytest.approx(2.0)
+    assert greatest_gauge_over(product, total).upper == pytest.approx(2.0)
+
+
+def test_the_norm_of_a_matrix() -> None:
+    """Between Euclidean balls it is the greatest singular value, whatever they are wrapped in."""
+    a = np.random.default_rng(1).normal(size=(30, 30))
+    found = greatest_gauge_over(ScaledBall(LpBall(30), 2.0), MappedBall(LpBall(30, radius=4.0), a))
+    assert found.exact
+    assert found.upper == pytest.approx(2 * np.linalg.svd(a)[1][0])
+
+
+@pytest.mark.parametrize("d", [3, 4])
+def test_cones_close_in_on_a_curved_norm(d: int) -> None:
+    """A Euclidean ball mapped by A in an l_3 norm, against an ascent from many points."""
+    a = np.random.default_rng(d).normal(size=(d, d))
+    found = greatest_gauge_over(LpBall(d, p=3), MappedBall(LpBall(d), a))
+    u = np.random.default_rng(0).normal(size=(200, d))
+    for _ in range(300):  # the power method: maximise <f, A u>, f the slope of |A u|_3
+        v = u @ a.T
+        u = (np.sign(v) * v**2) @ a
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+    truth = LpBall(d, p=3).gauge(u @ a.T).max()
+    assert found.exact
+    assert found.lower <= truth * (1 + 1e-12)
+    assert truth <= found.upper
+    assert found.upper <= truth * (1 + 1e-8)
+
+
+def test_what_is_not_known_is_said_by_the_bounds() -> None:
+    """Far too many corners and dimensions: the truth, 1 + 20 + 3, lies between the bounds."""
+    rows = EncodedRowsBall(20, (5, 3, 20))
+    found = greatest_gauge_over(LpBall(rows.dim, p=1), rows)
+    assert found.lower <= 24 * (1 + 1e-12)
+    assert found.lower > 23.9
+    assert 24 <= found.upper < 50
+    assert not found.exact
+    assert contains(LpBall(rows.dim, p=1, radius=found.upper), rows) is True
+    assert contains(LpBall(rows.dim, p=1, radius=23.0), rows) is False
+    assert contains(LpBall(rows.dim, p=1, radius=24.5), rows) is None
+    # Of a body that knows nothing of itself only a "no" can be certain.
+    shy = Shy(LpBall(3))
+    assert greatest_gauge_over(LpBall(3, p=1), shy).upper == INF
+    assert contains(LpBall(3, p=INF), shy) is None
+    assert contains(LpBall(3, radius=0.9), shy) is False
+    # A whole with such a part has the members, and they fail.
+    half = ProductBall((Shy(LpBall(2)), LpBall(1)))
+    assert greatest_gauge_over(LpBall(3, p=1), half).upper == INF
+    assert contains(LpBall(3, p=INF), half) is None
+    assert contains(half, LpBall(3, p=2)) is None
+    assert contains(ScaledBall(half, 0.9), LpBall(3)) is False
+
+
+@pytest.mark.parametrize(("d", "exact"), [(1, True), (2, True), (3, False)])
+def test_slow_gauges_are_asked_sparingly(d: int, exact: bool) -> None:
+    """In the plane it is enough for an exact answer; beyond, the bounds are wide and true."""
+    slow = Slow(MappedBall(LpBall(d, p=4), np.diag([1.0, 2.0, 3.0][:d])))
+    found = greatest_gauge_over(LpBall(d, p=3), slow)
+    truth = LpBall(d, p=12).gauge(np.array([1.0, 2.0, 3.0][:d]))  # 1/12 = 1/3 - 1/4
+    assert slow.asked < 1500
+    assert found.exact is exact
+    assert found.lower <= truth <= found.upper
+
+
+@pytest.mark.parametrize("inner", PLANE, ids=repr)
+def test_containment_turns_at_the_touching_size(inner: Any) -> None:
+    """A ball that touches holds; one smaller by 1e-7 does not."""
+    if not hasattr(inner, "support"):
+        return
+    for outer in PLANE:
+        size = brute(outer, inner)
+        assert contains(ScaledBall(outer, size * (1 + 1e-7)), inner) is True
+        assert contains(ScaledBall(outer, size * (1 - 1e-7)), inner) is False
+    for same in (inner, MappedBall(inner, np.eye(2))):
+        assert contains(same, inner) is True
+
+
+def test_bounds() -> None:
+    assert Bounds(1.0, 1.0 + TOUCH / 2).exact
+    assert not Bounds(1.0, 1.0 + 2 * TOUCH).exact
+    assert not Bounds(0.0, INF).exact
+    with pytest.raises(ValueError, match="have dimension 3"):
+        greatest_gauge_over(LpBall(2), LpBall(3))

@@ -1,0 +1,190 @@
+"""Gaussian noise: its calibration against sixty digits, its law against draws."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, SimplexBall, SumBall
+from skdp.mechanisms import Sensitivity, calibrate
+from skdp.mechanisms.gaussian import (
+    GaussianNoise,
+    IsotropicGaussian,
+    gaussian_scale,
+    log_delta,
+    log_spared,
+)
+from skdp.privacy import Guarantee
+
+EPSILONS = [1e-8, 1e-4, 0.01, 0.3, 1.0, 5.0, 30.0, 100.0, 1e4]
+DELTAS = [1e-300, 1e-100, 1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.5, 0.51, 0.9, 0.999, 1 - 1e-12]
+BALLS = [
+    LpBall(3, p=1.5, radius=0.7, weights=(1.0, 0.5, 4.0)),
+    LpBall(3, p=math.inf, weights=(1.0, 0.5, 4.0)),
+    EncodedRowsBall(1, (2,)),
+    MappedBall(SimplexBall(3), [[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.5]]),
+    ProductBall((LpBall(1), LpBall(2, radius=3.0)), ((1,), (0, 2))),
+    SumBall((LpBall(1), SimplexBall(2)), (0.3, 0.7)),
+]
+
+
+def oracle_delta(shift, epsilon, digits=60):
+    """The least delta of two normal laws ``shift`` standard deviations apart, and 1 minus it."""
+    with mpmath.workdps(digits):
+        mu, e = mpmath.mpf(shift), mpmath.mpf(epsilon)
+        upper = mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+        return mpmath.ncdf(mu / 2 - e / mu) - upper, mpmath.ncdf(e / mu - mu / 2) + upper
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_scale_is_private_and_the_least(epsilon, delta):
+    """At sixty digits: never too small, and a scale 1e-11 smaller is."""
+    scale = gaussian_scale(epsilon, delta)
+    with mpmath.workdps(60):
+        spared = 1 - mpmath.mpf(delta)
+        for factor, private in ((1, True), (1 - 1e-11, False)):
+            found = oracle_delta(1 / (mpmath.mpf(scale) * factor), epsilon)
+            held = found[0] <= delta if delta <= 0.5 else found[1] >= spared
+            assert held == private
+
+
+@pytest.mark.parametrize("epsilon", [0.0, *EPSILONS])
+def test_log_delta_keeps_its_digits(epsilon):
+    """Also where delta is a difference of two nearly equal tails, or next to 1.
+
+    The argument epsilon / mu - mu / 2 is rounded, which moves log delta by its size squared
+    times 1e-16; twelve digits of delta are left everywhere.
+    """
+    for shift in np.geomspace(1e-3, 1e3, 25) * math.sqrt(epsilon or 1):
+        exact, spared = (float(mpmath.log(x)) for x in oracle_delta(shift, epsilon))
+        argument = epsilon / shift + shift
+        slack = 1e-12 + 1e-15 * argument**2
+        assert log_delta(shift, epsilon) == pytest.approx(exact, rel=1e-12, abs=slack)
+        assert log_spared(shift, epsilon) == pytest.approx(spared, rel=1e-12, abs=slack)
+
+
+FAR = [(1e-300, 1e-300), (1e-15, 1e-300), (1e-9, 5e-324), (1e-300, 0.9), (1e8, 1e-5)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), FAR)
+def test_the_scale_is_private_far_outside(epsilon, delta):
+    """With as many digits as it takes, and within 1e-9 of the least."""
+    scale = gaussian_scale(epsilon, delta)
+    for factor, private in ((1, True), (1 - 1e-9, False)):
+        found = oracle_delta(1 / (mpmath.mpf(scale) * factor), epsilon, digits=700)
+        assert (found[0] <= delta) == private
+
+
+def test_the_scale_of_an_endless_epsilon_tends_to_one_over_its_root():
+    """With epsilon so great that delta no longer matters the scale is 1 / sqrt(2 epsilon)."""
+    assert gaussian_scale(1e300, 1e-5) == pytest.approx(1 / math.sqrt(2e300), rel=1e-11)
+
+
+def test_the_scale_falls_with_epsilon_and_delta():
+    scales = np.array([[gaussian_scale(e, d) for d in DELTAS] for e in EPSILONS])
+    assert (np.diff(scales, axis=0) < 0).all()
+    assert (np.diff(scales, axis=1) < 0).all()
+
+
+def test_the_classical_calibration_is_beaten_where_it_holds_and_broken_where_not():
+    """sqrt(2 log(1.25 / delta)) / epsilon is private for epsilon < 1 only."""
+    classical = {e: math.sqrt(2 * math.log(1.25 / 1e-2)) / e for e in (0.5, 30.0)}
+    assert gaussian_scale(0.5, 1e-2) < 0.9 * classical[0.5]
+    assert log_delta(1 / classical[30.0], 30.0) > math.log(1e-2)
+    assert gaussian_scale(30.0, 1e-2) > classical[30.0]
+
+
+@pytest.mark.parametrize("ball", BALLS, ids=repr)
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_isotropic_noise_is_as_private_as_it_says(ball, neighbors):
+    """Exactly: delta for the longest difference; a twin with 5 % less noise exceeds it."""
+    sensitivity = Sensitivity(ball, 2.5, neighbors)
+    noise = calibrate("gaussian", sensitivity, epsilon=0.8, delta=1e-6)
+    said = noise.guarantee
+    assert said == Guarantee(0.8, 1e-6, neighbors=neighbors, mechanism=said.mechanism)
+    draws = ball.sample(20_000, np.random.default_rng(0))
+    lengths = np.linalg.norm(draws / ball.gauge(draws)[:, None], axis=1)
+    longest = 2.5 * max(lengths.max(), np.linalg.norm(corners(ball), axis=1).max(initial=0.0))
+    assert oracle_delta(longest / noise.factor, 0.8)[0] <= 1e-6
+    assert oracle_delta(longest / (0.95 * noise.factor), 0.8)[0] > 1e-6
+    assert noise.covariance() == pytest.approx(noise.factor**2 * np.eye(3 + (ball is BALLS[2])))
+
+
+def corners(ball):
+    try:
+        return ball.extreme_points()
+    except (AttributeError, ValueError):
+        return np.zeros((0, ball.dim))
+
+
+FACTORS = [3.0, np.array([1.0, 2.0, 0.1]), np.array([[1.0, 0, 0], [-2.0, 3.0, 0], [0.5, 0.2, 1.0]])]
+
+
+@pytest.mark.parametrize("factor", FACTORS, ids=["number", "diagonal", "full"])
+def test_draws_have_the_stated_covariance(factor):
+    """The sum of n Mahalanobis squares is chi-square, and no entry is off.
+
+    Six tails at 1e-9 and 18 means at seven standard errors: a false alarm less than once in a
+    million runs. A twin with 5 % less noise moves the sum by 10 % or 17 standard errors.
+    """
+    noise = GaussianNoise(3, factor, Guarantee(1.0, 1e-6))
+    rng, n = np.random.default_rng(1), 20_000
+    v = np.array([noise.rvs(rng) for _ in range(n)])
+    covariance = noise.covariance()
+    squares = np.einsum("ni,ij,nj->n", v, np.linalg.inv(covariance), v).sum()
+    for twin, alarm in ((1.0, False), (0.95, True)):
+        share = chi2(3 * n).cdf(twin**2 * squares)
+        assert (min(share, 1 - share) < 1e-9) == alarm
+    products = v[:, :, None] * v[:, None, :]
+    error = products.std(axis=0) / math.sqrt(n)
+    assert (np.abs(products.mean(axis=0) - covariance) < 7 * error).all()
+
+
+@pytest.mark.parametrize("factor", FACTORS, ids=["number", "diagonal", "full"])
+def test_the_mean_gauge_is_near_the_known_one(factor):
+    """E |v|_1 = sqrt(2 / pi) sum sd, from 4096 fixed draws: within 7 standard errors."""
+    noise = GaussianNoise(3, factor, Guarantee(1.0, 1e-6))
+    deviations = np.sqrt(np.diag(noise.covariance()))
+    exact = math.sqrt(2 / math.pi) * deviations.sum()
+    assert noise.expected_norm(LpBall(3, p=1.0)) == pytest.approx(
+        exact, abs=7 * deviations.sum() / 64
+    )
+    assert noise.expected_norm(LpBall(3, p=1.0, radius=2.0)) == pytest.approx(
+        noise.expected_norm(LpBall(3, p=1.0)) / 2
+    )
+
+
+UNIT = Sensitivity(LpBall(2))
+BAD = [
+    (lambda: IsotropicGaussian().calibrate(UNIT, epsilon=1.0), "delta must be > 0 .*got 0.0.*1e-6"),
+    (lambda: calibrate("gaussian", UNIT, epsilon=1.0, delta=0.0), "delta must be > 0 for Gaussian"),
+    (lambda: gaussian_scale(1.0, 1.0), r"delta must be a number in \[0, 1\)"),
+    (lambda: gaussian_scale(1.0, -1e-9), r"delta must be a number in \[0, 1\)"),
+    (lambda: gaussian_scale(1.0, math.nan), "delta must"),
+    (lambda: gaussian_scale(0.0, 0.1), "epsilon must be a finite number > 0"),
+    (lambda: gaussian_scale(math.inf, 0.1), "epsilon must be a finite number > 0"),
+    (lambda: gaussian_scale(1e-320, 5e-324), "delta must be so great"),
+    (
+        lambda: GaussianNoise(3, np.ones(2), Guarantee(1.0, 0.1)),
+        "factor must be a number or have 3",
+    ),
+    (lambda: GaussianNoise(1, math.inf, Guarantee(1.0, 0.1)), "factor must hold finite numbers"),
+    (
+        lambda: calibrate("gauss", UNIT, epsilon=1.0),
+        "mechanism must be one of .*'elliptic', 'gaussian', 'hull', 'l1', 'l2', 'laplace', 'linf'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), BAD, ids=[text for _, text in BAD])
+def test_errors_name_what_is_wrong(make, text):
+    with pytest.raises(ValueError, match=text):
+        make()
+
+
+def test_laplace_is_another_name_of_l1():
+    noises = [calibrate(name, UNIT, epsilon=1.0) for name in ("laplace", "l1")]
+    assert noises[0] == noises[1]

@@ -1,0 +1,90 @@
+"""The greatest weighted square of a change: never below what a search finds, and close to it.
+
+Seeds are fixed and nothing here is a test of chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from moment_records import LAYOUTS, Array, greatest
+
+from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.geometry.moments import greatest as greatest_module
+
+NUMBERS = {f"{p} numbers": {"n_encoded": p, "number_index": range(p)} for p in (4, 5, 7)}
+ALL: dict[str, dict[str, Any]] = {**LAYOUTS, **NUMBERS}
+# How far above the best change found; more where blocks and numbers are bounded in parts.
+SLACK = {"mixed": 1.05, "mixed, twin blocks": 1.05, **dict.fromkeys(NUMBERS, 1.05)}
+
+
+def weighted(weights: Array) -> Callable[[Array], Array]:
+    return lambda u: np.asarray((weights * u**2).sum(axis=1))
+
+
+def weights_of(layout: MomentLayout, rng: np.random.Generator) -> list[Array]:
+    """Return equal weights, spread ones, and very unequal ones, some of them 0."""
+    orbits, size = layout.orbits, layout.dim
+    spread, wild = rng.random(size), rng.exponential(size=size) ** 3 * rng.integers(0, 2, size)
+    return [np.ones(size), spread[orbits], wild[orbits], np.where(layout.kinds == "square", 1, 0.1)]
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("name", ALL)
+def test_bound_is_above_every_change_and_close(name: str, relation: str) -> None:
+    layout, rng = MomentLayout(neighbors=relation, **ALL[name]), np.random.default_rng(110)
+    for weights in weights_of(layout, rng):
+        found = greatest(layout, weighted(weights), rng, 40, 5)
+        bound = MomentBall(layout, 0).greatest_square(weights)
+        assert bound >= found * (1 - 1e-12)
+        assert bound <= found * SLACK.get(name, 1.02) + 1e-12
+
+
+def test_numbers_without_squares_by_hand() -> None:
+    """Equal weights on p numbers and a target: k changed signs of P show 4 (k + k (P - k))."""
+    for p in (1, 4, 9):
+        layout = MomentLayout(p, tuple(range(p)))
+        weights = np.where(layout.kinds == "square", 0.0, 1.0)
+        changed = max(4 * (k + k * (p + 1 - k)) for k in range(p + 2))
+        assert MomentBall(layout, 0).greatest_square(weights) == pytest.approx(changed)
+
+
+@pytest.mark.parametrize("p", [5, 12, 50])
+def test_gain_over_the_box(p: int) -> None:
+    """About half of the sum over the box's corner, 4 for every entry."""
+    layout = MomentLayout(p, tuple(range(p)))
+    share = MomentBall(layout, 0).greatest_square(np.ones(layout.dim)) / (4 * layout.dim)
+    assert 0.43 < share < 0.52
+
+
+def test_many_sizes_of_blocks() -> None:
+    """Every choice of which of ten blocks change, each of its own size."""
+    sizes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    starts = np.cumsum([2, *sizes[:-1]])
+    blocks = tuple(tuple(range(s, s + m)) for s, m in zip(starts, sizes, strict=True))
+    layout, rng = MomentLayout(57, (0, 1), blocks), np.random.default_rng(111)
+    for weights in weights_of(layout, rng)[:2]:
+        found = greatest(layout, weighted(weights), rng, 6, 2)
+        bound = MomentBall(layout, 0).greatest_square(weights)
+        assert found <= bound <= 1.25 * found
+
+
+def test_bound_in_parts_is_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are too many choices of what changes: a greater bound, at most twice."""
+    layout, rng = MomentLayout(4, (1,), ((0, 2), (3,))), np.random.default_rng(113)
+    for weights in weights_of(layout, rng):
+        sharp = MomentBall(layout, 0).greatest_square(weights)
+        with monkeypatch.context() as patch:
+            patch.setattr(greatest_module, "MOST_CHOICES", 0)
+            assert sharp <= MomentBall(layout, 0).greatest_square(weights) <= 2 * sharp
+
+
+def test_a_bound_from_corners_alone_is_caught() -> None:
+    """The twin: with great weights on the squares the greatest change is not at a corner."""
+    layout, rng = MomentLayout(2, (0, 1)), np.random.default_rng(112)
+    weights = np.where(layout.kinds == "square", 1.0, 0.1)
+    corners = MomentBall(layout, 0).greatest_square(np.where(weights < 1, 0.1, 0.0))
+    assert greatest(layout, weighted(weights), rng, 40, 5) > corners

@@ -75,7 +75,7 @@ def greatest_gauge_over(ball: NormBall, over: NormBall) -> Bounds:
     Bounds
         Of max {|u|_K : u in L}. They meet (``exact``) for two l_p balls with any weights; if
         L has listable ``extreme_points()``; if K is a box, a small cross-polytope or has
-        ``halfspaces()`` (rows F with K = {v : |F v| <= 1}) and L has ``support(w)``; for products
+        ``facets()`` (rows F with K = {v : |F v| <= 1}) and L has ``support(w)``; for products
         K and sums L of such parts; and for linear images of all these, but of two l_p balls
         only diagonal ones, or both p = 2. In up to five dimensions the
         bounds are driven together by dividing directions if L has ``support(w)``: they meet
@@ -260,7 +260,7 @@ def _faces(ball: NormBall) -> FloatArray | None:
             return None
         return half_of_signs(ball.dim) / ball.bounding_box()
     try:
-        return np.asarray(ask(ball, "halfspaces"), dtype=float)
+        return np.asarray(ask(ball, "facets"), dtype=float)
     except (AttributeError, ValueError):
         return None
 

@@ -26,13 +26,14 @@ from skdp.mechanisms.matrix_laplace import MatrixLaplace
 FloatArray = NDArray[np.float64]
 
 # What an error in x_i x_j does to the normal equations, next to one in x_i y: the square of the
-# length of the coefficients that can be told from noise. More of them can be the more n epsilon is
-# against the noise's growth with the number of columns; beyond the last it hardly matters.
-SIGNAL, SIGNAL_FROM, MOST_SIGNAL = 0.15, 150.0, 0.6
+# length of the coefficients that can be told from noise. It is SIGNAL where n epsilon / q^(3/2) is
+# SIGNAL_AT, the noise's own measure, grows with its root, and stays within these bounds.
+SIGNAL, SIGNAL_AT = 0.15, 150.0
+LEAST_SIGNAL, MOST_SIGNAL = 0.05, 0.6
 # The same for an error in the mean of x_i, which centring multiplies.
 CENTRE = 0.25
 # Where the mean of x_i x_j has noise beyond this, a regression predicts worse than the mean of y.
-MOST_NOISE = 0.14
+MOST_NOISE = 0.13
 # Balls up to here are drawn from to see how large their noise is.
 MOST_VARIABLES, MOST_DIM = 6, 256
 # Noise that is alike in all directions serves a regression better than its variances tell.
@@ -97,7 +98,8 @@ def usual_signal(layout: MomentLayout, n: int | None, epsilon: float) -> float:
         return SIGNAL
     columns = max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
     strength = n * epsilon / columns**1.5 * (2 if layout.adds else 1)
-    return float(min(MOST_SIGNAL, SIGNAL * max(1.0, strength / SIGNAL_FROM)))
+    usual = SIGNAL * math.sqrt(strength / SIGNAL_AT)
+    return float(min(max(usual, LEAST_SIGNAL), MOST_SIGNAL))
 
 
 def importance(layout: MomentLayout, signal: float = SIGNAL) -> FloatArray:

@@ -93,11 +93,11 @@ class Hexagon:
     dim: ClassVar[int] = 2
     exact: ClassVar[bool] = True
 
-    def halfspaces(self) -> Any:
+    def facets(self) -> Any:
         return np.array([[1.0, 0.2], [-0.3, 0.8], [0.9, -0.7]])
 
     def gauge(self, v: Any) -> Any:
-        return np.abs(np.asarray(v) @ self.halfspaces().T).max(axis=-1)
+        return np.abs(np.asarray(v) @ self.facets().T).max(axis=-1)
 
     def sample(self, n: int, rng: Any) -> Any:
         u = rng.uniform(-3, 3, (40 * n + 400, 2))

@@ -55,3 +55,17 @@ def test_grid_search(tmp_path):
     assert "the search that found it cost 33.3 before" in text
     words = " ".join(text.split())
     assert "Choosing by looking at scores on private data is itself a release" in words
+
+
+def test_linear_regression(tmp_path):
+    """Three regressions for one charge, ten times the noise for a tenth, and the way out."""
+    text = run("linear_regression.py", tmp_path)
+    found = re.findall(r"^  (\S+) +(-?[\d.]+)  noise ([\d.]+)$", text, re.M)
+    names = [name for name, _, _ in found]
+    columns = ["age", "hours", "job_trade", "job_care", "intercept"]
+    assert names == [*columns, *["age", "intercept"] * 2, *columns]
+    assert "after three regressions: epsilon=0.2, delta=0.0" in text
+    noise = [float(n) for _, _, n in found]
+    for full, tenth in zip(noise[1:5], noise[10:], strict=True):
+        assert 7 < tenth / full < 13
+    assert "epsilon = 0.001: ('target',) and nothing else" in text

@@ -94,7 +94,7 @@ class MatrixLaplaceNoise:
         return np.asarray((rows + 1) / 2 * (1 + np.eye(rows)) / np.outer(*[self.precision] * 2))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class MatrixLaplace:
     """The difference of two Wishart matrices as noise for the moments of a regression.
 
@@ -169,8 +169,9 @@ class MatrixLaplace:
             weights = np.ones(layout.dim)
         else:
             weights = np.array([check_interval("weights", w, 0.0, math.inf) for w in self.weights])
-        if weights.shape != (layout.dim,) or not np.all(np.isfinite(weights)):
-            raise fail("weights", f"be {layout.dim} finite numbers, one for each moment")
+        if weights.shape != (layout.dim,) or not (np.all(np.isfinite(weights)) and weights.any()):
+            rule = f"be {layout.dim} finite numbers, one for each moment, and not all 0"
+            raise fail("weights", rule)
         demand = np.zeros((layout.n_rows, layout.n_rows))
         i, j = layout.pairs.T
         np.add.at(demand, (i, j), weights * layout.scale**2 * np.where(i == j, 2.0, 1.0))

@@ -15,6 +15,7 @@ from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry._halfspaces import facet_directions
 from skdp.geometry.hull import Hull, polytope_around
+from skdp.geometry.moments import MomentBall
 from skdp.mechanisms._reach import ball_of_maps, reach_of_set
 from skdp.mechanisms._statistics import quadratic_of
 from skdp.privacy.guarantee import NEIGHBORS
@@ -31,7 +32,9 @@ class Sensitivity:
     ----------
     ball : NormBall
         The norm in which differences are measured; best the hull of the differences
-        themselves (Awan & Slavkovic 2020, Definition 2.7).
+        themselves (Awan & Slavkovic 2020, Definition 2.7). A ball that knows more of the
+        differences than its own shape (a ``MomentBall``, any with ``greatest_square``) is
+        taken at its word: with it, the differences must be those that it is about.
     radius : float > 0, units of the released value
         Greatest gauge of a difference.
     neighbors : {"replace_one", "add_remove"}
@@ -190,6 +193,8 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
     """Return an upper bound on the gauge of ``ball`` over the body ``over``."""
     if ball is over or (type(ball) is type(over) and ball == over):
         return 1.0
+    if isinstance(ball, MomentBall) and isinstance(over, MomentBall) and ball.layout == over.layout:
+        return 1.0  # both hold every difference of the same moments
     if _is_plain(ball) and _is_plain(over):
         return _lp_in_lp(ball, over)  # type: ignore[arg-type]
     corners = _known(over, "extreme_points")

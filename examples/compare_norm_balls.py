@@ -27,9 +27,9 @@ from scipy.integrate import quad
 
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import FloatArray, as_points
-from skdp.geometry.comparison import compare
-from skdp.geometry.containment import contains
 from skdp.geometry.order import conditional_variance, knorm_covariance
+from skdp.geometry.order.comparison import compare
+from skdp.geometry.order.containment import contains
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_count, fail
 from skdp.geometry import NormBall
-from skdp.geometry.comparison import BallSensitivity, scaled_balls
+from skdp.geometry.order.comparison import BallSensitivity, scaled_balls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

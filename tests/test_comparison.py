@@ -13,9 +13,9 @@ from compared_balls import CURVED, Shy, example
 from scipy.integrate import dblquad
 
 from skdp.geometry import EncodedRowsBall, LpBall
-from skdp.geometry.comparison import compare
-from skdp.geometry.containment import greatest_gauge_over
 from skdp.geometry.order import entropy, is_tighter, knorm_covariance
+from skdp.geometry.order.comparison import compare
+from skdp.geometry.order.containment import greatest_gauge_over
 from skdp.mechanisms import Sensitivity
 
 INF = math.inf

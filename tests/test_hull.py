@@ -16,11 +16,11 @@ from ball_battery import (
 from scipy.optimize import linprog
 
 from skdp.geometry import EncodedRowsBall, LpBall, SimplexBall
-from skdp.geometry import polytope as polytope_module
-from skdp.geometry._samplers import Box, box_around, reject
 from skdp.geometry.hull import Hull, PolytopeHull
+from skdp.geometry.hull import polytope as polytope_module
+from skdp.geometry.hull.polytope import Corners, Facets, Polytope
+from skdp.geometry.hull._samplers import Box, box_around, reject
 from skdp.geometry.lp import sign_patterns
-from skdp.geometry.polytope import Corners, Facets, Polytope
 from skdp.mechanisms import KNorm, Sensitivity
 
 
@@ -259,7 +259,7 @@ def test_pickled_it_is_the_same(name):
 
 def test_a_linear_program_that_fails_is_tried_by_another_method(monkeypatch):
     """And is an error with a remedy when none can."""
-    from skdp.geometry import _programs
+    from skdp.geometry.hull import _programs
 
     used, real = [], linprog
 

@@ -151,7 +151,7 @@ def test_importing_needs_no_matplotlib() -> None:
     code = """
 import sys, sklearn.linear_model
 before = set(sys.modules)
-import skdp.inspection, skdp.geometry.comparison
+import skdp.inspection, skdp.geometry.order.comparison
 print(*set(sys.modules) - before)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

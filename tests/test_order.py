@@ -12,7 +12,6 @@ from scipy.integrate import dblquad
 from scipy.stats import binomtest, gamma, kstest
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ScaledBall, SimplexBall
-from skdp.geometry.containment import contains
 from skdp.geometry.order import (
     concentration_set,
     conditional_variance,
@@ -21,6 +20,7 @@ from skdp.geometry.order import (
     is_tighter,
     knorm_covariance,
 )
+from skdp.geometry.order.containment import contains
 
 INF = math.inf
 

@@ -1,13 +1,13 @@
 """Norm balls: the shapes of what one record can change."""
 
 from skdp.geometry.ball import MappedBall, NormBall, ScaledBall
-from skdp.geometry.comparison import Comparison, compare
-from skdp.geometry.containment import contains, greatest_gauge_over
 from skdp.geometry.direct_sum import ProductBall, SumBall
 from skdp.geometry.encoded_rows import EncodedRowsBall, rows_ball
 from skdp.geometry.hull import Hull
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
+from skdp.geometry.order.comparison import Comparison, compare
+from skdp.geometry.order.containment import contains, greatest_gauge_over
 from skdp.geometry.simplex import SimplexBall
 
 __all__ = [

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry._conic import check_body, compiled, flat
 from skdp.geometry.ball import FloatArray
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
-from skdp.geometry.polytope import MOST_PAIRS
+from skdp.geometry.hull._conic import check_body, compiled, flat
+from skdp.geometry.hull.polytope import MOST_PAIRS
 from skdp.mechanisms._statistics import Quadratic
 
 # Corners of an affine statistic whose differences are hulled.

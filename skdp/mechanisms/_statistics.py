@@ -17,10 +17,10 @@ import numpy as np
 
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.geometry._programs import ConeSet, load_cvxpy
 from skdp.geometry.ball import FloatArray
+from skdp.geometry.hull._programs import ConeSet, load_cvxpy
+from skdp.geometry.hull.polytope import null_direction
 from skdp.geometry.lp import sign_patterns
-from skdp.geometry.polytope import null_direction
 from skdp.mechanisms._polynomial import NotPolynomial, Polynomial
 
 # Choices of levels for which a statistic is worked out one by one.

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from skdp._checks import check_choice, check_positive, fail
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry._halfspaces import facet_directions
 from skdp.geometry.hull import Hull, polytope_around
+from skdp.geometry.hull._halfspaces import facet_directions
 from skdp.geometry.moments import MomentBall
 from skdp.mechanisms._reach import ball_of_maps, reach_of_set
 from skdp.mechanisms._statistics import quadratic_of

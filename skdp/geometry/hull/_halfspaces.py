@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull, HalfspaceIntersection, KDTree, QhullError
 
 from skdp._checks import fail
-from skdp.geometry._cells import linear_rows
-from skdp.geometry._conic import asymmetric, flat
 from skdp.geometry.ball import MOST_POINTS, FloatArray
-from skdp.geometry.polytope import (
+from skdp.geometry.hull._cells import linear_rows
+from skdp.geometry.hull._conic import asymmetric, flat
+from skdp.geometry.hull.polytope import (
     MOST_PAIRS,
     Polytope,
     is_small,

@@ -18,8 +18,8 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import brentq
 
 from skdp._checks import fail
-from skdp.geometry._programs import TURN, load_cvxpy
 from skdp.geometry.ball import FloatArray
+from skdp.geometry.hull._programs import TURN, load_cvxpy
 from skdp.geometry.lp import sign_patterns
 
 # Farther than this along a ray, relative to the point given, a cell counts as unbounded there.

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._checks import fail
-from skdp.geometry._cones import Gauge, by_cones, half_of_signs
 from skdp.geometry.ball import FloatArray, MappedBall, NormBall, ScaledBall, ask
 from skdp.geometry.direct_sum import ProductBall, SumBall
 from skdp.geometry.lp import LpBall
+from skdp.geometry.order._cones import Gauge, by_cones, half_of_signs
 
 # Bodies that reach past each other by a smaller share than this count as touching.
 TOUCH = 1e-9

@@ -13,13 +13,13 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_count, fail
-from skdp.geometry._cells import HalfSpaces
-from skdp.geometry._conic import ConeBody, cone_body, difference_body, flat
-from skdp.geometry._directions import spread
-from skdp.geometry._halfspaces import differences_of, even_normals, facet_directions
-from skdp.geometry._samplers import Body, Box, box_around, reject, walk
 from skdp.geometry.ball import FloatArray, as_points
-from skdp.geometry.polytope import Corners, Facets, Polytope, is_small, null_direction
+from skdp.geometry.hull._cells import HalfSpaces
+from skdp.geometry.hull._conic import ConeBody, cone_body, difference_body, flat
+from skdp.geometry.hull._directions import spread
+from skdp.geometry.hull._halfspaces import differences_of, even_normals, facet_directions
+from skdp.geometry.hull._samplers import Body, Box, box_around, reject, walk
+from skdp.geometry.hull.polytope import Corners, Facets, Polytope, is_small, null_direction
 
 # Rejection is given up where fewer than this share of the points tried are kept.
 LEAST_ACCEPTANCE = 1e-3
@@ -68,7 +68,7 @@ class Hull:
 
     Examples
     --------
-    >>> from skdp.geometry.hull import Hull
+    >>> from skdp.geometry import Hull
     >>> ball = Hull.from_points([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> float(ball.gauge([1.0, -1.0])), ball.exact
     (2.0, True)

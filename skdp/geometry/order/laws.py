@@ -22,7 +22,7 @@ from skdp.geometry.ball import (
     ask,
     uniform_covariance,
 )
-from skdp.geometry.containment import contains
+from skdp.geometry.order.containment import contains
 
 # Draws for the covariance of a ball that has no closed form: the mean square of a coordinate
 # of a uniform law is then off by 1 % or so.

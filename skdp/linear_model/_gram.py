@@ -10,7 +10,7 @@ error that would depend on other records.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,9 @@ CELLS = 2**18
 FOLD = 2**9
 
 
-def exact_gram(domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
+def exact_gram(
+    domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
+) -> NDArray[Any]:
     """Return the Gram matrix of the rows (1, x, y) in units of 2^-40: Python integers.
 
     Parameters
@@ -42,21 +44,37 @@ def exact_gram(domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
     X : DataFrame or array-like of shape (n, n_columns)
         Read once, block by block: an array in a file may be larger than the memory.
     target : ndarray of shape (n,), entries in [-1, 1]
+    place : callable or None
+        What is done to blocks of rows (1, x, y), in place, before they are rounded to the grid:
+        each row by itself, with results in [-1, 1].
 
     Returns
     -------
     ndarray of shape (n_encoded + 2, n_encoded + 2) of int
     """
-    X = X if hasattr(X, "iloc") else as_cells(X)
     width = domain.n_encoded + 2
     total: NDArray[Any] = np.zeros((width, width), dtype=object)
     part = np.zeros((width, width), dtype=np.int64)
-    for k, rows in enumerate(_blocks(domain, X, target), start=1):
+    for k, rows in enumerate(_blocks(domain, X, target, place), start=1):
         part += np.asarray(np.ldexp(rows.T @ rows, GRAM_BITS), dtype=np.int64)
         if k % FOLD == 0:
             total, part = total + part, np.zeros_like(part)
     folded: NDArray[Any] = total + part
     return folded
+
+
+def exact_sums(
+    domain: Domain, X: Any, target: FloatArray
+) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n."""
+    sums: NDArray[Any] = np.zeros(domain.n_encoded + 1, dtype=object)
+    squares = sums.copy()
+    for rows in _blocks(domain, X, target):
+        seen = rows[:, 1:]
+        sums += np.asarray(np.ldexp(seen.sum(axis=0), GRAM_BITS), dtype=np.int64)
+        own = np.einsum("ij,ij->j", seen, seen)
+        squares += np.asarray(np.ldexp(own, GRAM_BITS), dtype=np.int64)
+    return sums, squares, len(target)
 
 
 def row_unit(domain: Domain) -> float:
@@ -67,8 +85,11 @@ def row_unit(domain: Domain) -> float:
     return math.ldexp(1.0, exponent - (share == 0.5))
 
 
-def _blocks(domain: Domain, X: Any, target: FloatArray) -> Iterator[FloatArray]:
+def _blocks(
+    domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
+) -> Iterator[FloatArray]:
     """Yield the rows (1, x, y), x and y on the grid: the same memory, written again and again."""
+    X = X if hasattr(X, "iloc") else as_cells(X)
     q, n, unit = domain.n_encoded, len(target), row_unit(domain)
     step = min(MOST_ROWS, max(256, CELLS // (q + 2)))
     buffer = np.empty((min(step, n), q + 2))
@@ -76,11 +97,13 @@ def _blocks(domain: Domain, X: Any, target: FloatArray) -> Iterator[FloatArray]:
         stop = min(n, start + step)
         rows = buffer[: stop - start]
         domain.encode(_rows(X, start, stop), out=rows[:, 1:-1])
-        rows[:, 1:-1] /= unit
-        rows[:, -1] = target[start:stop]
+        if unit != 1.0:
+            rows[:, 1:-1] /= unit
+        rows[:, 0], rows[:, -1] = 1.0, target[start:stop]
+        if place is not None:
+            place(rows)
         rows += ROUNDER
         rows -= ROUNDER
-        rows[:, 0] = 1.0
         yield rows
 
 

@@ -18,6 +18,7 @@ from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.linear_model._gram import NUMBER_BITS, row_unit
 from skdp.linear_model._moments import MomentPlan, variances
+from skdp.linear_model._two_looks import TwoLooks
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.calibrate import Noise
 from skdp.mechanisms.elliptic import EllipticGaussian
@@ -34,6 +35,11 @@ LEAST_SIGNAL, MOST_SIGNAL = 0.05, 0.6
 CENTRE = 0.25
 # Where the mean of x_i x_j has noise beyond this, a regression predicts worse than the mean of y.
 MOST_NOISE = 0.13
+# Two looks at the data where the first can tell where they are, its means having at most this
+# noise, and where one look leaves more noise than this. A second look takes its time: where so many
+# products are summed it must be worth it.
+MOST_FIRST_NOISE, LEAST_NOISE = 0.07, 1e-4
+MUCH_WORK, WORTH_WORK = 2e9, 0.002
 # Balls up to here are drawn from to see how large their noise is.
 MOST_VARIABLES, MOST_DIM = 6, 256
 # Noise that is alike in all directions serves a regression better than its variances tell.
@@ -62,7 +68,8 @@ def plan_moments(
     neighbors: str,
     n: int | None,
     n_public: int | None,
-) -> MomentPlan:
+    intercept: bool = True,
+) -> MomentPlan | TwoLooks:
     """Choose what is released, and calibrate its noise.
 
     ``n`` is the number of records where that is public, ``n_public`` its order of magnitude
@@ -73,7 +80,17 @@ def plan_moments(
     weights = importance(ball.layout, usual_signal(ball.layout, known, epsilon))
     plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, epsilon, delta), n)
     automatic = isinstance(mechanism, str) and mechanism == "auto"
-    if not automatic or known is None or feature_noise(plan) <= MOST_NOISE * known:
+    if not automatic or known is None:
+        return plan
+    size = feature_noise(plan) / known
+    work = known * ball.layout.n_rows**2
+    # Rows in a ball are bounded by its radius already, however many columns there are.
+    framed = intercept and not domain.is_ball
+    if framed and size > (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE):
+        looks = TwoLooks.plan(domain, epsilon, neighbors, n)
+        if looks.first_deviation(known) <= MOST_FIRST_NOISE:
+            return looks
+    if size <= MOST_NOISE:
         return plan
     alone = MomentBall(MomentLayout(0, (), (), neighbors=neighbors))
     noise = calibrate("hull", _sensitivity(alone), epsilon=epsilon, delta=delta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +10,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._checks import fail
+from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._gram import GRAM_BITS
+from skdp.linear_model._gram import exact_gram
+from skdp.linear_model._lattice import noisy_integers
 from skdp.linear_model._postprocess import NoisyMoments
+from skdp.linear_model._two_looks import Frame, TwoLooks
 from skdp.mechanisms.calibrate import Noise
 from skdp.mechanisms.knorm import KNormNoise
 
@@ -42,18 +44,17 @@ class MomentPlan:
         """What a guarantee says of it."""
         return f"{self.layout.dim} moments with {type(self.noise).__name__}"
 
-    def release(self, gram: NDArray[Any], rng: Generator) -> FloatArray:
-        """Return the noisy moments, (dim,), of an exact Gram matrix in units of 2^-40.
+    def look(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
+        """Return what will be released, before its noise: the exact Gram matrix."""
+        return exact_gram(domain, X, target)
 
-        Sum and noise are integers in that unit, so that the result is a lattice point whatever
-        the data, and the data themselves were not rounded: nothing has to be paid for.
-        """
+    def release(self, gram: NDArray[Any], rng: Generator) -> FloatArray:
+        """Return the noisy moments, (dim,), of an exact Gram matrix in units of 2^-40."""
         places = self.places(len(gram))
         i, j = places[self.layout.pairs.T]
         scale, shift = (v.astype(np.int64) for v in (self.layout.scale, self.layout.shift))
         exact = scale * gram[i, j] - shift * gram[0, 0]
-        noisy = exact + _on_lattice(self.noise.rvs(rng), rng)
-        return np.array([int(m) / 2**GRAM_BITS for m in noisy])
+        return noisy_integers(exact, self.noise.rvs(rng), rng)
 
     def places(self, width: int) -> NDArray[np.intp]:
         """Return the columns of the full Gram matrix that the layout's own stand for."""
@@ -61,43 +62,32 @@ class MomentPlan:
         return np.arange(width) if rows == width else np.array([0, width - 1])
 
 
-def _on_lattice(noise: FloatArray, rng: Generator) -> NDArray[Any]:
-    """Return noise in units of 2^-40, as integers.
-
-    A float beyond 2^13 has no bits that fine. They are drawn: else the data's own would show.
-    """
-    missing = np.frexp(noise)[1] - (53 - GRAM_BITS)
-    # Rounding down commutes with adding whole units: the sum is that of exact noise, rounded.
-    coarse = [math.floor(v) for v in np.ldexp(noise, GRAM_BITS).tolist()]
-    pairs = zip(coarse, missing.tolist(), strict=True)
-    return np.array([c + _random_bits(m, rng) for c, m in pairs], dtype=object)
-
-
-def _random_bits(count: int, rng: Generator) -> int:
-    """Return a number drawn from 0, ..., 2^count - 1."""
-    if count <= 0:
-        return 0
-    return int.from_bytes(rng.bytes(-(-count // 8)), "little") >> (-count % 8)
+Plan = MomentPlan | TwoLooks
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Released sums of products of the columns of (1, x, y), with their noise.
 
-    Everything here was released; whatever is computed from it costs no further privacy. Numbers
-    and the target are in [-1, 1], as the domain encodes them; indicators are 0 or 1. The unit of
-    rows in a ball is the least power of two that its radius fits in.
+    Everything here was released; whatever is computed from it costs no further privacy. The
+    columns are those of z = (column - centre) / scale. With the domain's own centre 0 and scale 1
+    numbers and the target are in [-1, 1], as the domain encodes them, and indicators 0 or 1; the
+    unit of rows in a ball is the least power of two that its radius fits in. Where a first look
+    found a centre and a scale, rows that stick out count less than 1, and the first entry is the
+    sum of what they count.
 
     Attributes
     ----------
     names : tuple of str
         The columns: "1", the encoded features, the target.
     gram : ndarray of shape (q + 2, q + 2)
-        Noisy sums of products. Under add/remove the first entry is a noisy count.
+        Noisy sums of products of z. The first entry is the number of records, or a noisy count.
     deviation : ndarray of shape (q + 2, q + 2)
         Standard deviation of the noise in each entry.
     own_square : ndarray of bool, shape (q + 2,)
         Which columns are indicators: their own squares, so that both entries are one, noise too.
+    centre, scale : ndarray of shape (q + 2,)
+        In the units of the encoded columns; 0 and 1 for the column of ones.
     layout : MomentLayout
     noise : Noise
     """
@@ -106,16 +96,36 @@ class Moments:
     gram: FloatArray
     deviation: FloatArray
     own_square: NDArray[np.bool_]
+    centre: FloatArray
+    scale: FloatArray
     layout: MomentLayout
     noise: Noise
 
     @classmethod
-    def of(cls, plan: MomentPlan, released: FloatArray, names: tuple[str, ...]) -> Moments:
+    def of(
+        cls,
+        plan: Plan,
+        released: FloatArray,
+        names: tuple[str, ...],
+        frame: Frame | None = None,
+    ) -> Moments:
         """Return what a release tells."""
-        gram = plan.layout.gram(released, plan.n)
+        layout, width = plan.layout, plan.layout.n_rows
+        frame = frame or Frame(np.zeros(width), np.ones(width), np.ones(width))
+        gram = layout.gram(released, None if layout.adds else plan.n)
+        deviation, unit = _deviations(plan), np.outer(frame.factor, frame.factor)
         own_square = np.zeros(len(gram), dtype=np.bool_)
         own_square[np.concatenate([[], *plan.layout.block_columns]).astype(np.intp)] = True
-        return cls(names, gram, _deviations(plan), own_square, plan.layout, plan.noise)
+        return cls(
+            names,
+            gram / unit,
+            deviation / unit,
+            own_square,
+            frame.centre,
+            frame.scale,
+            layout,
+            plan.noise,
+        )
 
     @property
     def n_records(self) -> float:
@@ -124,12 +134,26 @@ class Moments:
 
     def mean(self) -> FloatArray:
         """Return the noisy means of the features and the target, (q + 1,)."""
-        return np.asarray(self.gram[0, 1:] / self.n_records)
+        return np.asarray(self.centre[1:] + self.scale[1:] * self._mean)
 
     def covariance(self) -> FloatArray:
         """Return the noisy covariance of the features and the target, (q + 1, q + 1)."""
-        mean = self.mean()
-        return np.asarray(self.gram[1:, 1:] / self.n_records - np.outer(mean, mean))
+        own = self.gram[1:, 1:] / self.n_records - np.outer(self._mean, self._mean)
+        return np.asarray(own * np.outer(self.scale[1:], self.scale[1:]))
+
+    @property
+    def _mean(self) -> FloatArray:
+        return np.asarray(self.gram[0, 1:] / self.n_records)
+
+    def to_encoded(self, theta: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (intercept, coefficients) and their covariance for the encoded columns."""
+        # y = c_y + s_y (theta_0 + sum theta_j (x_j - c_j) / s_j)
+        slopes = self.scale[-1] / self.scale[1:-1]
+        step = np.diag(np.concatenate([[self.scale[-1]], slopes]))
+        step[0, 1:] = -slopes * self.centre[1:-1]
+        moved = step @ theta
+        moved[0] += self.centre[-1]
+        return moved, step @ spread @ step.T
 
     def subset(self, features: list[int], target: int) -> Moments:
         """Return the moments of some columns, given by their positions in ``names``."""
@@ -144,6 +168,8 @@ class Moments:
             gram=self.gram[grid],
             deviation=self.deviation[grid],
             own_square=self.own_square[chosen],
+            centre=self.centre[chosen],
+            scale=self.scale[chosen],
         )
 
     def noisy(self, intercept: bool) -> NoisyMoments:
@@ -163,7 +189,7 @@ class Moments:
         return NoisyMoments(matrix, sigma, r, intercept)
 
 
-def _deviations(plan: MomentPlan) -> FloatArray:
+def _deviations(plan: Plan) -> FloatArray:
     """Return the standard deviation of the noise in each entry of the Gram matrix."""
     layout = plan.layout
     variance = _gram_variances(layout, plan.noise)

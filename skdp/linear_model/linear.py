@@ -13,11 +13,12 @@ from skdp._checks import check_choice, fail
 from skdp.domain.subset import subset
 from skdp.linear_model._coefficient_noise import coefficient_covariance
 from skdp.linear_model._design import Design
-from skdp.linear_model._gram import exact_gram, row_unit
+from skdp.linear_model._gram import row_unit
 from skdp.linear_model._moment_rules import check_mechanism, plan_moments
 from skdp.linear_model._moments import Moments
 from skdp.linear_model._postprocess import RECIPES, solve
 from skdp.linear_model._regression import PrivateRegressor
+from skdp.linear_model._two_looks import TwoLooks
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,21 +200,27 @@ class DPLinearRegression(PrivateRegressor):
             neighbors=self.neighbors,
             n=n if public else None,
             n_public=self.n_public,
+            intercept=bool(self.fit_intercept),
         )
 
     def _delta_of(self, plan):
         return plan.noise.guarantee.delta
 
     def _prepare(self, plan, design, X, targets, n):
-        return exact_gram(design.domain, X, targets[0]), design
+        return plan.look(design.domain, X, targets[0]), design, X, targets[0]
 
     def _release(self, plan, data, rng):
-        gram, design = data
+        seen, design, X, target = data
         names = ("1", *design.domain.encoded_names(), "target")
         if plan.layout.n_rows == 2:
             names = ("1", "target")
+        if isinstance(plan, TwoLooks):
+            frame = plan.frame(seen, rng)
+            found = plan.release(design.domain, X, target, frame, rng)
+        else:
+            frame, found = None, plan.release(seen, rng)
         # Solved here: an error in a function of the user's says that the budget was spent.
-        return self._solved(design, Moments.of(plan, plan.release(gram, rng), names))
+        return self._solved(design, Moments.of(plan, found, names, frame))
 
     def _keep(self, plan, released):
         self._set(replace(released, moments=replace(released.moments, noise=self.noise_)))
@@ -224,8 +231,9 @@ class DPLinearRegression(PrivateRegressor):
         found = solve(self.postprocess, noisy)
         deviation = moments.deviation / moments.n_records
         spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
+        encoded, spread = moments.to_encoded(found.theta, spread)
         theta = np.zeros(design.domain.n_encoded + 1)
-        theta[: len(found.theta)] = found.theta
+        theta[: len(encoded)] = encoded
         theta[1:] /= row_unit(design.domain)
         return Regression(moments, theta, spread)
 
@@ -244,7 +252,10 @@ class DPLinearRegression(PrivateRegressor):
         slopes, intercepts = decode(units[:, 1:], units[:, 0], regression=True)
         # Decoding is affine: what it does to differences is linear.
         rows = np.column_stack([intercepts - constant, slopes - zero])
-        return np.sqrt(np.einsum("ij,ik,kj->j", rows, spread, rows))
+        # Squares of what bounds of 1e-300 make of a unit overflow.
+        reach = np.abs(rows).max(axis=0)
+        rows = rows / np.where(reach > 0, reach, 1.0)
+        return reach * np.sqrt(np.einsum("ij,ik,kj->j", rows, spread, rows))
 
     def _decode(self, theta):
         self._encoded_intercept, self._encoded_coef = theta[0][:1], np.array([theta[0][1:]])

@@ -1,0 +1,168 @@
+"""Moments in two looks: first where the records are, then their moments around there.
+
+Bounds that hold for everybody are wide, and most records lie close together. The first look
+spends a part of epsilon on the sums and squares of the numbers and the target alone. Its release
+gives a frame: a centre and a scale for every column. The second look takes the moments of the rows
+z = (1, (x - centre) / scale) in that frame, each row z shrunk to z'Lz <= bound if it sticks out.
+That is a map of single records, so what a record can change is bounded by construction, by far
+less than the domain's corners would. Statement and proof: ``docs/proofs/moment_release.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp.domain import Domain
+from skdp.geometry import LpBall
+from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
+from skdp.linear_model._lattice import noisy_integers
+from skdp.mechanisms import KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
+from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.privacy import Guarantee
+
+FloatArray = NDArray[np.float64]
+
+# Share of epsilon for the first look.
+FIRST = 0.2
+# A scale is no less than this, and its square no less than so many deviations of the noise.
+LEAST_SCALE, NOISE_IN_SCALE = 0.03, 2.0
+# Rows are shrunk beyond so many scales of each number, and of the target, in the root mean square.
+REACH, TARGET_REACH = 2.0, 4.5
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Where the first look found the columns of (1, x, y), and how far rows may stick out.
+
+    Attributes
+    ----------
+    centre, scale : ndarray of shape (q + 2,)
+        Of the encoded columns; 0 and 1 for the ones and for indicators.
+    factor : ndarray of shape (q + 2,)
+        What z is multiplied by so that rows that are kept as they are have length at most 1.
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+    factor: FloatArray
+
+    def place(self, rows: FloatArray) -> None:
+        """Put rows (1, x, y) into the frame, in place; each then has length at most 1."""
+        rows *= self.factor / self.scale
+        rows -= self.factor * self.centre / self.scale
+        length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        outside = np.flatnonzero(length > 1)
+        rows[outside] /= length[outside, None]
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLooks:
+    """A plan of two looks; public things only.
+
+    Attributes
+    ----------
+    layout : MomentLayout
+        The second look's moments, of rows (1, z) of length at most 1; their weight is one.
+    first : KNormNoise
+        The noise of the first look.
+    noise : MatrixLaplaceNoise
+        That of the second, in the units of ``Frame.factor``.
+    factor : ndarray of shape (q + 2,)
+    n : int or None
+        The public number of records; None under add/remove.
+    """
+
+    layout: MomentLayout
+    first: KNormNoise
+    noise: MatrixLaplaceNoise
+    factor: FloatArray
+    n: int | None
+
+    @classmethod
+    def plan(cls, domain: Domain, epsilon: float, neighbors: str, n: int | None) -> TwoLooks:
+        """Calibrate both looks."""
+        blocks = tuple(tuple(range(b.start, b.stop)) for b in domain.blocks)
+        numbers = tuple(int(j) for j in domain.number_index)
+        # The weight of a row is private, as the count is under add_remove: it is an entry.
+        layout = MomentLayout(domain.n_encoded, numbers, blocks, True, True, "add_remove")
+        spent = FIRST * epsilon
+        records = 2 if neighbors == "replace_one" else 1
+        dim = 2 * (len(numbers) + 1) + (records == 1)
+        # Numbers and 2 x^2, or 2 x^2 - 1: a record moves each entry by at most so much.
+        box = LpBall(dim, p=math.inf, radius=float(records))
+        first = KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=spent)
+        # Rounding to the grid may lengthen a row by this.
+        longest = 1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS
+        precision = (epsilon - spent) / (records * longest**2 * ROUND_UP)
+        guarantee = Guarantee(
+            epsilon - spent, neighbors=neighbors, mechanism="matrix Laplace noise in a frame"
+        )
+        noise = MatrixLaplaceNoise(layout, np.full(layout.n_rows, precision), guarantee)
+        return cls(layout, first, noise, _factor(layout), n)
+
+    @property
+    def mechanism(self) -> str:
+        """What a guarantee says of it."""
+        return (
+            f"a first look at centres and scales ({self.first.dim} sums, K-norm noise), then"
+            f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
+        )
+
+    @cached_property
+    def variables(self) -> NDArray[np.intp]:
+        """Columns of (1, x, y) that the first look sees: the numbers and the target."""
+        return self.layout.variables
+
+    def first_deviation(self, n: float) -> float:
+        """Return the noise's standard deviation in a mean of the first look."""
+        return float(np.sqrt(self.first.covariance()[0, 0])) / n
+
+    def look(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
+        """Return what the first look releases, before its noise: integers in units of 2^-40."""
+        sums, squares, n = exact_sums(domain, X, target)
+        unit, numbers = 2**GRAM_BITS, self.variables - 1
+        if self.n is not None:
+            return np.concatenate([sums[numbers], 2 * squares[numbers]])
+        count = np.array([n * unit], dtype=object)
+        return np.concatenate([count, sums[numbers], 2 * squares[numbers] - n * unit])
+
+    def frame(self, sums: NDArray[Any], rng: Generator) -> Frame:
+        """Release the first look, and make a frame of it."""
+        seen = noisy_integers(sums, self.first.rvs(rng), rng)
+        n = float(self.n or max(1.0, seen[0]))
+        seen, k = seen[self.n is None :] / n, len(self.variables)
+        centre = seen[:k].clip(-1, 1)
+        square = (seen[k:] + (self.n is None)) / 2
+        least = max(LEAST_SCALE**2, NOISE_IN_SCALE * self.first_deviation(n))
+        own_scale = np.sqrt((square - centre**2).clip(min(least, 1.0), 1.0))
+        centres, scales = np.zeros(self.layout.n_rows), np.ones(self.layout.n_rows)
+        centres[self.variables], scales[self.variables] = centre, own_scale
+        return Frame(centres, scales, self.factor)
+
+    def release(
+        self, domain: Domain, X: Any, target: FloatArray, frame: Frame, rng: Generator
+    ) -> FloatArray:
+        """Return the noisy moments in the frame, (dim,)."""
+        gram = exact_gram(domain, X, target, frame.place)
+        i, j = self.layout.pairs.T
+        scale, shift = (v.astype(np.int64) for v in (self.layout.scale, self.layout.shift))
+        exact = scale * gram[i, j] - shift * gram[0, 0]
+        return noisy_integers(exact, self.noise.rvs(rng), rng)
+
+
+def _factor(layout: MomentLayout) -> FloatArray:
+    """Return sqrt(L / bound): all but the numbers weigh more where there are many of these."""
+    numbers = len(layout.number_index)
+    heavy = max(1.0, math.sqrt(numbers) / 1.5)
+    weights = np.full(layout.n_rows, heavy)
+    weights[layout.numbers] = 1.0
+    bound = heavy * (1 + len(layout.block_columns) + TARGET_REACH) + REACH * numbers
+    return np.asarray(np.sqrt(weights / bound))

@@ -9,11 +9,11 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from skdp import DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
+from skdp import DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Guarantee, Ledger
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
 
-ESTIMATORS = [DPLogisticRegression, DPHuberRegressor]
+ESTIMATORS = [DPLogisticRegression, DPHuberRegressor, DPLinearRegression]
 
 
 @pytest.fixture(params=["classifier", "regressor"])

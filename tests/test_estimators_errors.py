@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger
+from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Ledger
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
 
@@ -80,6 +80,9 @@ def model_of(estimator, **parameters):
 
 X, Y = np.linspace(-1, 1, 30).reshape(10, 3), np.array([0, 1] * 5)
 BOTH = pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHuberRegressor])
+ALL = pytest.mark.parametrize(
+    "estimator", [DPLogisticRegression, DPHuberRegressor, DPLinearRegression]
+)
 
 
 @BOTH
@@ -128,13 +131,13 @@ TABLES = {
 }
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("name", TABLES)
 def test_bad_tables_are_refused(estimator, name):
     refuses(model_of(estimator), TABLES[name][0], Y, *TABLES[name][1:])
 
 
-@BOTH
+@ALL
 def test_a_fitted_model_refuses_bad_tables_too(estimator):
     model = estimator(**({"classes": [0, 1]} if estimator is DPLogisticRegression else {}))
     model.fit(X, Y)
@@ -173,7 +176,7 @@ NUMBERS = {
 }
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("name", TARGETS)
 def test_bad_targets_are_refused(estimator, name):
     refuses(model_of(estimator), X, *TARGETS[name])
@@ -185,10 +188,11 @@ def test_undeclared_labels_are_refused_and_the_declared_ones_named(name):
     refuses(model_of(DPLogisticRegression), X, y, ValueError, rf"{text}.*Declared are \[0, 1\]")
 
 
+@pytest.mark.parametrize("estimator", [DPHuberRegressor, DPLinearRegression])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_targets_that_are_not_numbers_are_refused(name):
+def test_targets_that_are_not_numbers_are_refused(estimator, name):
     text = "target must hold finite numbers only"
-    refuses(model_of(DPHuberRegressor), X, NUMBERS[name], ValueError, text)
+    refuses(model_of(estimator), X, NUMBERS[name], ValueError, text)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyLeakWarning", "ignore::UserWarning")
@@ -204,7 +208,7 @@ def test_labels_that_cannot_be_inferred_are_refused(y, text):
     refuses(model_of(DPLogisticRegression, classes=None), X, y, (ValueError, TypeError), text)
 
 
-@BOTH
+@ALL
 def test_fit_parameters_are_refused(estimator):
     """A weight would change what one record can do."""
     text = "does not support sample_weight.*same influence"
@@ -234,7 +238,7 @@ def test_an_unfitted_model_says_so():
     failed = DPHuberRegressor()
     with pytest.raises(ValueError, match="target must hold"):
         failed.fit(X, np.full(10, NAN))
-    for model in (DPHuberRegressor(), DPLogisticRegression(), failed):
+    for model in (DPHuberRegressor(), DPLinearRegression(), DPLogisticRegression(), failed):
         with pytest.raises(NotFittedError):
             model.predict(X)
 

@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 
 import skdp.linear_model.objective as objective
-from skdp import BudgetExceeded, Domain, DPHuberRegressor, DPLogisticRegression, Ledger
+from skdp import (
+    BudgetExceeded,
+    Domain,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Ledger,
+)
 from skdp.linear_model._solve import NotCertified
 
 NUMBER, WORD = 12345.678, "SECRET"
@@ -27,6 +34,12 @@ def regressor(**parameters):
     )
 
 
+def linear(**parameters):
+    return DPLinearRegression(
+        domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=(0.0, 1.0)), **parameters
+    )
+
+
 def data(make):
     X = pd.DataFrame({"a": np.linspace(0, 1, N_RECORDS), "b": np.resize(["u", "v"], N_RECORDS)})
     X.loc[3, ["a", "b"]] = NUMBER, WORD
@@ -35,6 +48,7 @@ def data(make):
 
 
 BOTH = pytest.mark.parametrize("make", [classifier, regressor])
+ALL = pytest.mark.parametrize("make", [classifier, regressor, linear])
 
 
 def chain(error):
@@ -140,11 +154,11 @@ def failing_fits(make):
     yield X, y[1:]
     yield X, np.array([y, y]).T
     yield X, np.append(y[1:].astype(object), 12345 + 678j)
-    if make is regressor:
+    if make is not classifier:
         yield X, np.append(y[1:], np.inf)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_no_error_tells_a_value_or_the_number_of_records(make, neighbors):
     """Nothing planted is found in messages, notes, contexts or tracebacks; nor in warnings."""
@@ -171,7 +185,7 @@ def test_no_error_after_the_charge_tells_a_value(make, monkeypatch):
     assert "The budget was spent" in told
 
 
-@BOTH
+@ALL
 def test_no_warning_comes_from_extreme_data(make):
     """Huge numbers, denormals and unknown levels are clipped without a sound."""
     X, y = data(make)

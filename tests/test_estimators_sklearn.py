@@ -1,9 +1,9 @@
-"""Both estimators pass scikit-learn's own checks, with none that is expected to fail."""
+"""All estimators pass scikit-learn's own checks, with none that is expected to fail."""
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from skdp import DPHuberRegressor, DPLogisticRegression
+from skdp import DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skdp.PrivacyLeakWarning", "ignore::sklearn.exceptions.SkipTestWarning"
@@ -17,6 +17,9 @@ ESTIMATORS = [
     DPHuberRegressor(),
     DPHuberRegressor(neighbors="add_remove", mechanism="l1"),
     DPHuberRegressor(threshold=1.0, fit_intercept=False, q=0.5, regularization=0.0),
+    DPLinearRegression(),
+    DPLinearRegression(neighbors="add_remove", mechanism="matrix"),
+    DPLinearRegression(mechanism="l1", fit_intercept=False, postprocess="pinv"),
 ]
 
 

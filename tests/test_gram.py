@@ -1,0 +1,179 @@
+"""The Gram matrix of a table, against fractions; and how much memory it takes."""
+
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdp.linear_model._gram as gram_module
+from skdp import Domain
+from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums, row_unit
+
+COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
+DOMAIN = Domain(COLUMNS, target=(-2.0, 5.0))
+
+
+def table(n, seed=0):
+    """Rows in the domain and outside of it, and a target."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "a": rng.uniform(-1, 4, n),
+            "job": rng.choice(["x", "y", "z", "?"], n),
+            "b": rng.normal(size=n),
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+    return X, DOMAIN.encode_target(rng.normal(1, 3, n))
+
+
+def on_grid(value):
+    """The nearest multiple of 2^-20, of two the even one: a fraction."""
+    return Fraction(round(Fraction(value) * 2**NUMBER_BITS), 2**NUMBER_BITS)
+
+
+def gram_of_fractions(domain, X, target):
+    """Sums of products of gridded rows, in units of 2^-40."""
+    unit = Fraction(row_unit(domain))
+    rows = [
+        [Fraction(1), *(on_grid(Fraction(x) / unit) for x in row), on_grid(t)]
+        for row, t in zip(domain.encode(X).tolist(), target.tolist(), strict=True)
+    ]
+    width = range(len(rows[0]))
+    sums = [[sum(row[i] * row[j] for row in rows) for j in width] for i in width]
+    return [[value * 2**GRAM_BITS for value in line] for line in sums]
+
+
+def test_it_is_the_gram_matrix_of_the_gridded_rows_to_the_last_bit():
+    X, target = table(300)
+    assert exact_gram(DOMAIN, X, target).tolist() == gram_of_fractions(DOMAIN, X, target)
+
+
+@pytest.mark.parametrize("radius", [1e-150, 1e-5, 0.3, 1.0, 1.5, 64.0, 3e9, 1e150])
+def test_rows_in_a_ball_of_any_radius_are_exact_too(radius):
+    """They are divided by a power of two of the radius' own size."""
+    rng = np.random.default_rng(1)
+    domain = Domain.l2_ball(3, radius, target=(-1.0, 1.0))
+    X = radius * rng.normal(size=(40, 3))
+    target = rng.uniform(-1, 1, 40)
+    found = exact_gram(domain, X, target)
+    assert found.tolist() == gram_of_fractions(domain, X, target)
+    assert radius <= row_unit(domain) < 2 * radius
+    # Half of the rows are at the boundary: numbers have their 20 bits whatever the radius.
+    squares = sum(found[j, j] for j in (1, 2, 3)) / 2**GRAM_BITS
+    assert 10 * (radius / row_unit(domain)) ** 2 < squares <= 40
+
+
+def test_values_on_the_grid_and_halfway_are_kept_and_rounded_to_even():
+    """-1, 0 and 1 stay; no value leaves [-1, 1]; 1.5 steps become 2, 2.5 steps 2."""
+    step = 2.0**-NUMBER_BITS
+    values = [-1.0, 0.0, 1.0, -0.0, 1.5 * step, 2.5 * step, 1 - step / 3, -1 + step / 3, 1e-300]
+    expected = [-1.0, 0.0, 1.0, 0.0, 2 * step, 2 * step, 1.0, -1.0, 0.0]
+    for value, grid in zip(values, expected, strict=True):
+        domain = Domain.unit_box(1, target=(-1.0, 1.0))
+        found = exact_gram(domain, np.array([[value]]), np.array([value]))
+        assert found[0, 1] == found[0, 2] == grid * 2**GRAM_BITS
+        assert found[1, 1] == found[1, 2] == Fraction(grid) ** 2 * 2**GRAM_BITS
+
+
+def test_neither_the_order_of_rows_nor_the_blocks_change_it(monkeypatch):
+    """Sums of floats would: the twin, one product of all rows off the grid, differs."""
+    X, target = table(9000, seed=2)
+    whole = exact_gram(DOMAIN, X, target).tolist()
+    order = np.random.default_rng(3).permutation(len(X))
+    assert exact_gram(DOMAIN, X.iloc[order], target[order]).tolist() == whole
+    for cells, most, fold in ((1, 2**13, 2**9), (2**20, 2**13, 3), (2**18, 7, 1), (2**18, 997, 2)):
+        monkeypatch.setattr(gram_module, "CELLS", cells)
+        monkeypatch.setattr(gram_module, "MOST_ROWS", most)
+        monkeypatch.setattr(gram_module, "FOLD", fold)
+        assert exact_gram(DOMAIN, X, target).tolist() == whole
+    rows = np.column_stack([DOMAIN.encode(X), target])
+    shuffled = rows[order]
+    assert ((rows.T @ rows) != (shuffled.T @ shuffled)).any()
+
+
+def shrink(rows):
+    """What a record's row becomes, whatever rows are next to it."""
+    rows *= 1.7
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    rows /= np.maximum(length, 1.0)[:, None]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 8, 13, 40])
+def test_rows_in_a_ball_and_in_a_frame_do_not_depend_on_their_neighbours(d, monkeypatch):
+    """Lengths are sums: alone, in blocks and in any order a row has the same one, to the bit."""
+    domain, rng = Domain.l2_ball(d, 1.5, target=(-1.0, 1.0)), np.random.default_rng(d)
+    X, target = rng.normal(size=(400, d)), rng.uniform(-1, 1, 400)
+    for place in (None, shrink):
+        single = [exact_gram(domain, X[k : k + 1], target[k : k + 1], place) for k in range(400)]
+        order = rng.permutation(400)
+        for most in (2**13, 3, 101):
+            monkeypatch.setattr(gram_module, "MOST_ROWS", most)
+            whole = exact_gram(domain, X[order], target[order], place)
+            assert whole.tolist() == sum(single).tolist()
+        monkeypatch.undo()
+
+
+def test_sums_and_squares_are_exact_too():
+    X, target = table(9000, seed=6)
+    gram = exact_gram(DOMAIN, X, target)
+    sums, squares, n = exact_sums(DOMAIN, X, target)
+    assert sums.tolist() == gram[0, 1:].tolist()
+    assert squares.tolist() == np.diag(gram)[1:].tolist()
+    assert n == 9000
+
+
+def test_the_greatest_sums_of_a_block_and_of_a_fold_are_exact(monkeypatch):
+    """All entries 1: 2^13 rows are 2^53 units, and folds of 2^9 such blocks stay below 2^63."""
+    domain = Domain.unit_box(1, target=(-1.0, 1.0))
+    assert gram_module.MOST_ROWS * 2**GRAM_BITS <= 2**53
+    assert gram_module.FOLD * gram_module.MOST_ROWS * 2**GRAM_BITS < 2**63
+    monkeypatch.setattr(gram_module, "FOLD", 4)
+    n = 9 * gram_module.MOST_ROWS + 5
+    found = exact_gram(domain, np.ones((n, 1)), np.ones(n))
+    assert (found == n * 2**GRAM_BITS).all()
+    assert all(type(value) is int for value in found.ravel())
+
+
+def test_frames_arrays_lists_and_files_are_one_table(tmp_path):
+    X, target = table(500, seed=4)
+    whole = exact_gram(DOMAIN, X, target).tolist()
+    cells = X.to_numpy(dtype=object)
+    for same in (cells, cells.tolist(), X[["sex", "b", "a", "job"]], np.asfortranarray(cells)):
+        assert exact_gram(DOMAIN, same, target).tolist() == whole
+    domain = Domain.unit_box(3, target=(-1.0, 1.0))
+    numbers = np.random.default_rng(5).uniform(-1, 1, (500, 3))
+    expected = exact_gram(domain, numbers, target).tolist()
+    stored = np.memmap(tmp_path / "rows", dtype=float, mode="w+", shape=numbers.shape)
+    stored[:] = numbers
+    strided = np.repeat(numbers, 2, axis=0)[::2]
+    for same in (stored, strided, tuple(map(tuple, numbers)), pd.DataFrame(numbers)):
+        assert exact_gram(domain, same, target).tolist() == expected
+
+
+def peak_memory(domain, X, target):
+    tracemalloc.start()
+    exact_gram(domain, X, target)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
+    """A file of 13 MB and one of 100 MB take the same few MB."""
+    domain = Domain.unit_box(50, target=(-1.0, 1.0))
+    peaks = []
+    for n in (2**15, 2**18):
+        X = np.memmap(tmp_path / f"{n}", dtype=float, mode="w+", shape=(n, 50))
+        peaks.append(peak_memory(domain, X, np.zeros(n)))
+    assert peaks[1] < 1.1 * peaks[0]
+    assert peaks[0] < 2**23
+
+
+def test_one_row_and_no_columns():
+    """A column of one level leaves the ones and the target."""
+    domain = Domain({"a": ["x"]}, target=(0.0, 1.0))
+    found = exact_gram(domain, np.array([["x"]], dtype=object), np.array([0.5]))
+    assert found.tolist() == [[2**40, 2**39], [2**39, 2**38]]

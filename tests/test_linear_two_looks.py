@@ -1,0 +1,133 @@
+"""Two looks: what one record can change in each, and that both together cost epsilon."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from skdp import Domain, DPLinearRegression, Ledger
+from skdp.linear_model._gram import exact_gram
+from skdp.linear_model._two_looks import Frame, TwoLooks
+
+RELATIONS = ["replace_one", "add_remove"]
+LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
+DOMAINS = {
+    "numbers": Domain.unit_box(3, target=(-1.0, 1.0)),
+    "levels": Domain(LEVELS, target=(-2.0, 5.0)),
+    "many numbers": Domain.unit_box(40, target=(-1.0, 1.0)),
+    "a ball": Domain.l2_ball(4, 2.5, target=(-1.0, 1.0)),
+    "no features": Domain({"a": ["x"]}, target=(0.0, 1.0)),
+}
+
+
+def plan_of(name, neighbors, epsilon=1.0, n=50):
+    return TwoLooks.plan(
+        DOMAINS[name], epsilon, neighbors, n if neighbors != "add_remove" else None
+    )
+
+
+def record(domain, rng):
+    """One row in the encoded columns, in the corners as a rule, and a target."""
+    x = rng.choice([-1.0, -1.0, 1.0, 1.0, 0.0, rng.uniform(-1, 1)], domain.n_encoded)
+    for block in domain.blocks:
+        x[block] = 0.0
+        if block.stop > block.start and rng.random() < 0.8:
+            x[rng.integers(block.start, block.stop)] = 1.0
+    if domain.is_ball:
+        x *= domain.radius / max(np.linalg.norm(x), 1e-300)
+    return x, rng.choice([-1.0, 1.0, rng.uniform(-1, 1)])
+
+
+def frames(plan, rng, n=10):
+    """Frames as a first look can give them, and at their ends."""
+    width, variables = plan.layout.n_rows, plan.variables
+    for k in range(n):
+        centre, scale = np.zeros(width), np.ones(width)
+        centre[variables] = rng.choice([-1.0, 0.0, 1.0], len(variables))
+        scale[variables] = 0.03 if k % 2 else rng.uniform(0.03, 1, len(variables))
+        yield Frame(centre, scale, plan.factor)
+
+
+def gram_of(domain, pair, place):
+    inside = domain if domain.is_ball else domain.encoded
+    return exact_gram(inside, pair[0][None], np.array([pair[1]]), place)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("name", DOMAINS)
+def test_both_looks_together_cost_epsilon_and_no_more(name, neighbors):
+    """In fractions: |z|^2 of the longest row there is, and the box of the first look."""
+    rng, domain = np.random.default_rng(0), DOMAINS[name]
+    records = 2 if neighbors == "replace_one" else 1
+    for epsilon in (0.1, 1 / 3, 1.0, 7.0):
+        plan = plan_of(name, neighbors, epsilon)
+        first, second = plan.first.guarantee.epsilon, plan.noise.guarantee.epsilon
+        assert first + second == pytest.approx(epsilon, rel=1e-12)
+        spent = Fraction(records) / Fraction(plan.first.scale)  # a box of half-width ``records``
+        assert plan.first.ball.radius == records
+        spent = spent / records
+        longest = Fraction(0)
+        for frame in frames(plan, rng):
+            for _ in range(20):
+                gram = gram_of(domain, record(domain, rng), frame.place)
+                longest = max(longest, Fraction(sum(np.diag(gram).tolist()), 2**40))
+        precision = Fraction(float(plan.noise.precision.max()))
+        assert longest > Fraction(9, 10)
+        assert spent + records * longest * precision <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_box_of_the_first_look_holds_every_change(name, neighbors):
+    """Over random corners: never outside, and the surface is reached."""
+    rng, domain, greatest = np.random.default_rng(1), DOMAINS[name], 0.0
+    inside = domain if domain.is_ball else domain.encoded
+    plan = plan_of(name, neighbors)
+    for _ in range(200):
+        seen = []
+        for x, y in (record(domain, rng), record(domain, rng)):
+            seen.append(plan.look(inside, x[None], np.array([y])).astype(float) / 2**40)
+        change = seen[0] if neighbors == "add_remove" else seen[0] - seen[1]
+        greatest = max(greatest, float(plan.first.ball.gauge(change)))
+    assert greatest == 1.0
+
+
+@pytest.mark.parametrize("name", ["numbers", "levels", "a ball"])
+def test_a_row_in_the_frame_does_not_depend_on_other_rows(name):
+    rng, domain = np.random.default_rng(2), DOMAINS[name]
+    inside = domain if domain.is_ball else domain.encoded
+    plan = plan_of(name, "replace_one")
+    rows = [record(domain, rng) for _ in range(60)]
+    X, y = np.array([x for x, _ in rows]), np.array([t for _, t in rows])
+    for frame in frames(plan, rng, 4):
+        alone = sum(gram_of(domain, row, frame.place) for row in rows)
+        order = rng.permutation(60)
+        found = exact_gram(inside, X[order], y[order], frame.place)
+        assert found.tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_a_model_of_two_looks_charges_once_and_learns(neighbors):
+    """Records close together in a wide domain; coefficients and means come back in user units."""
+    rng = np.random.default_rng(3)
+    X = rng.normal([20.0, -3.0], [2.0, 0.5], (20_000, 2))
+    y = 3 * X[:, 0] - 4 * X[:, 1] + rng.normal(size=20_000)
+    domain = Domain.box([0, -10], [100, 10], target=(-100, 300))
+    ledger = Ledger(100.0)
+    model = DPLinearRegression(
+        domain=domain, ledger=ledger, random_state=0, neighbors=neighbors, epsilon=1.0,
+        n_public=20_000,
+    )  # fmt: skip
+    model.fit(X, y)
+    if not isinstance(model._plan(model._design, len(X), 1), TwoLooks):
+        pytest.skip("one look is enough here")
+    assert [entry.epsilon for entry in ledger.entries] == [1.0]
+    truth = LinearRegression().fit(X, y)
+    np.testing.assert_allclose(model.coef_, truth.coef_, atol=2.0)
+    mean = domain.encode(X).mean(axis=0)
+    np.testing.assert_allclose(model.moments_.mean()[:2], mean, atol=0.02)
+    assert "first look" in model.guarantee_.mechanism
+    assert replace(model.guarantee_, mechanism="").epsilon == 1.0
+    assert model.from_moments(["x0"], target="x1").coef_.shape == (1,)

@@ -30,10 +30,10 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m skdp
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

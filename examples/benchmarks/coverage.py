@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import report
 from numpy.random import Generator
+from numpy.typing import NDArray
 from report import FloatArray
 from scipy.stats import t
 
@@ -29,47 +30,63 @@ from skdp.linear_model._gram import GRAM_BITS
 from skdp.linear_model._moment_rules import plan_moments
 from skdp.linear_model._moments import MomentPlan, Moments
 from skdp.linear_model._postprocess import solve
+from skdp.linear_model.linear import DPLinearRegression
 from skdp.mechanisms import Sensitivity, calibrate
+
+IntArray = NDArray[np.int64]
 
 P = 5
 TRUTH = np.array([0.0, *np.linspace(-1.5, 1.5, P)])
 SIZES = [10_000, 1_000_000]
 EPSILONS = [2.0**k for k in range(-4, 3)]
 OURS, TRUE = "auto", "truth"
-# Rows of the design that are drawn at once.
-BLOCK = 100_000
+DOMAIN = Domain.unit_box(P, target=(-1, 1))
+
+
+BODIES: dict[str, Callable[[MomentLayout], Any]] = {
+    "box": lambda layout: LpBall(layout.dim, p=math.inf, radius=2.0),
+    "least box": lambda layout: MomentBall(layout, level=0),
+    "K_T": lambda layout: MomentBall(layout, level=1),
+}
 
 
 @dataclass(frozen=True)
 class Method:
-    """A mechanism, what makes coefficients of its release, and the body of what a record moves.
+    """K-norm noise on the moments, and their pseudo-inverse: Equation 4.
 
-    ``body`` is the box of half-width 2, in which l_1 has twice the dimension as its radius, or
-    the paper's K_T. Without it the release is planned as in a fit, with the target's square.
+    ``body`` is a box of half-width 2, in which l_1 has twice the dimension as its radius, the
+    least box around the moments, or the paper's K_T. Without it the release is planned as in a
+    fit, which takes the target's square along.
     """
 
     mechanism: str
-    postprocess: str = "pinv"
     body: str | None = None
 
     def plan(self, domain: Domain, n: int, epsilon: float) -> MomentPlan:
         """Return what is released, and with which noise."""
         if self.body:
             layout = MomentLayout.of(domain)
-            box, K_T = LpBall(layout.dim, p=math.inf, radius=2.0), MomentBall(layout, level=1)
-            sensitivity = Sensitivity(box if self.body == "box" else K_T)
-            noise = calibrate(self.mechanism, sensitivity, epsilon=epsilon)
+            body = BODIES[self.body](layout)
+            noise = calibrate(self.mechanism, Sensitivity(body), epsilon=epsilon)
             return MomentPlan(layout, noise, n)
         facts: dict[str, Any] = {"neighbors": "replace_one", "n": n, "n_public": None}
-        return plan_moments(domain, self.mechanism, epsilon=epsilon, delta=0.0, **facts)
+        plan = plan_moments(domain, self.mechanism, epsilon=epsilon, delta=0.0, **facts)
+        assert isinstance(plan, MomentPlan)  # two looks are taken by "auto" only
+        return plan
 
-    def coefficients(self, plan: MomentPlan, gram: FloatArray, rng: Generator) -> FloatArray:
-        """Return (intercept, slopes) of one release; 0 for columns without moments."""
-        exact = np.ldexp(gram, GRAM_BITS).astype(np.int64)
+    def coefficients(self, plan: MomentPlan, gram: IntArray, rng: Generator) -> FloatArray:
+        """Return (intercept, slopes) of one release of a Gram matrix in units of 2^-40."""
         names = tuple(map(str, range(plan.layout.n_rows)))
-        moments = Moments.of(plan, plan.release(exact, rng), names)
-        found = solve(self.postprocess, moments.noisy(intercept=True)).theta
-        return np.concatenate([found, np.zeros(len(gram) - 1 - len(found))])
+        moments = Moments.of(plan, plan.release(gram, rng), names)
+        return solve("pinv", moments.noisy(intercept=True)).theta
+
+
+def our_coefficients(
+    X: FloatArray, y: FloatArray, domain: Domain, epsilon: float, seed: int
+) -> FloatArray:
+    """Return (intercept, slopes) of one fit with the defaults."""
+    model = DPLinearRegression(epsilon=epsilon, domain=domain, random_state=seed).fit(X, y)
+    return np.concatenate([[model.intercept_], model.coef_])
 
 
 METHODS = {
@@ -78,28 +95,26 @@ METHODS = {
     "K_T": Method("hull", body="K_T"),
     "l1 of K_T": Method("l1", body="K_T"),
     "matrix": Method("matrix"),
-    OURS: Method("auto", "auto"),
 }
-# What "auto" is compared with; "matrix" is its own noise.
+# What "auto" is compared with; "matrix" is its own noise, or a part of it.
 OTHERS = ("l1", "linf", "K_T", "l1 of K_T")
 
 
 @cache
 def plan_of(name: str, n: int, epsilon: float) -> MomentPlan:
-    return METHODS[name].plan(Domain.unit_box(P, target=(-1, 1)), n, epsilon)
+    return METHODS[name].plan(DOMAIN, n, epsilon)
 
 
-def draw_grams(n: int, bound: float, rng: Generator) -> tuple[FloatArray, FloatArray]:
-    """Return the Gram matrices of (1, x, y) and of (1, x, y clipped / bound)."""
-    whole, clipped = np.zeros((2, P + 2, P + 2))
-    for start in range(0, n, BLOCK):
-        rows = np.ones((min(BLOCK, n - start), P + 2))
-        rows[:, 1:-1] = rng.uniform(-1, 1, (len(rows), P))
-        rows[:, -1] = rows[:, :-1] @ TRUTH + rng.standard_normal(len(rows))
-        whole += rows.T @ rows
-        rows[:, -1] = rows[:, -1].clip(-bound, bound) / bound
-        clipped += rows.T @ rows
-    return whole, clipped
+def draw_data(n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
+    """Return rows and targets, these not yet bounded."""
+    X = rng.uniform(-1, 1, (n, P))
+    return X, X @ TRUTH[1:] + TRUTH[0] + rng.standard_normal(n)
+
+
+def gram_of(X: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the Gram matrix of the rows (1, x, y)."""
+    rows = np.column_stack([np.ones(len(y)), X, y])
+    return np.asarray(rows.T @ rows)
 
 
 def intervals(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -115,27 +130,22 @@ def coverage(
     n: int, epsilons: list[float], bound: float, seed: int, repetition: int
 ) -> dict[str, FloatArray]:
     """Return the share of slopes within their intervals, for every method and epsilon."""
-    whole, clipped = draw_grams(n, bound, np.random.default_rng([seed, n, repetition]))
-    low, high = intervals(whole)
+    X, y = draw_data(n, np.random.default_rng([seed, n, repetition]))
+    low, high = intervals(gram_of(X, y))
+    y = y.clip(-bound, bound) / bound
+    gram = np.ldexp(gram_of(X, y), GRAM_BITS).astype(np.int64)
     noise = report.noise_seed(seed, repetition)
 
-    def share(estimate: FloatArray) -> float:
-        return float(np.mean((low <= estimate) & (estimate <= high)))
+    def share(theta: FloatArray) -> float:
+        slopes = bound * theta[1:]
+        return float(np.mean((low <= slopes) & (slopes <= high)))
 
-    found = {
-        name: np.array(
-            [
-                share(bound * method.coefficients(plan_of(name, n, e), clipped, _rng(noise))[1:])
-                for e in epsilons
-            ]
-        )
-        for name, method in METHODS.items()
-    }
-    return found | {TRUE: np.full(len(epsilons), share(TRUTH[1:]))}
-
-
-def _rng(seed: int) -> Generator:
-    return np.random.default_rng(seed)
+    found = {OURS: np.array([share(our_coefficients(X, y, DOMAIN, e, noise)) for e in epsilons])}
+    for name, method in METHODS.items():
+        plans = [plan_of(name, n, e) for e in epsilons]
+        thetas = [method.coefficients(p, gram, np.random.default_rng(noise)) for p in plans]
+        found[name] = np.array([share(theta) for theta in thetas])
+    return found | {TRUE: np.full(len(epsilons), share(TRUTH / bound))}
 
 
 def rows_of(n: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -153,7 +163,7 @@ def rows_of(n: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
             {
                 "n": n,
                 "epsilon": epsilon,
-                **{name: float(values[k]) for name, values in means.items()},
+                **{name: float(means[name][k]) for name in (*METHODS, OURS, TRUE)},
                 "gain": float(gain.mean()),
                 "standard error": float(gain.std() / math.sqrt(len(gain))),
                 "reached": reached(gain),
@@ -191,7 +201,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     for axis, n in zip(axes[0], sizes, strict=True):
         of_n = [row for row in rows if row["n"] == n]
         epsilons = [row["epsilon"] for row in of_n]
-        for name in METHODS:
+        for name in (*METHODS, OURS):
             axis.plot(epsilons, [row[name] for row in of_n], marker="o", label=name)
         axis.axhline(np.mean([row[TRUE] for row in of_n]), color="black", label=TRUE)
         axis.set_xscale("log", base=2)
@@ -214,7 +224,7 @@ def main() -> None:
     report.publish("coverage", rows, arguments)
     for n in arguments.sizes:
         of_n = [row for row in rows if row["n"] == n]
-        shares = {name: round(share_of_budget(of_n, name), 2) for name in METHODS if name != "l1"}
+        shares = {name: round(share_of_budget(of_n, name), 2) for name in (*METHODS, OURS)[1:]}
         print(f"n = {n}: budget for the coverage of l1, as a share of l1's: {shares}")
     if out:
         draw(rows, out)

@@ -2,7 +2,7 @@
 
 What to see: one fit spends the whole budget on noisy sums of products; after it, regressions of
 any column on any others, means and correlations are free, each with what the noise alone does to
-it. With a tenth of the budget the noise is ten times as large and says so; with a thousandth it
+it. With a tenth of the budget the noise is several times as large and says so; with a thousandth it
 would drown any regression, and the mean of the target alone is released.
 
 What it does not show: the people are made up and 50,000 of them are many for three columns. If only
@@ -37,7 +37,7 @@ def show(title: str, model: DPLinearRegression, names: tuple[str, ...]) -> None:
     print(title)
     coef, deviation = (*model.coef_, model.intercept_), (*model.coef_std_, model.intercept_std_)
     for name, value, noise in zip((*names, "intercept"), coef, deviation, strict=True):
-        print(f"  {name:<10}{value:9.3f}  noise {noise:.3f}")
+        print(f"  {name:<10}{value:9.3f}  noise {noise:.4f}")
 
 
 def main() -> None:

@@ -18,7 +18,6 @@ import argparse
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,6 @@ TASKS = {
 }
 
 
-@cache
 def prepared(name: str) -> tuple[FloatArray, FloatArray]:
     """Return rows of length 1 and a target with |y| <= 1."""
     task = TASKS[name]

@@ -12,7 +12,6 @@ import argparse
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +99,7 @@ METHODS = {
 OTHERS = ("l1", "linf", "K_T", "l1 of K_T")
 
 
-@cache
+@report.remembered
 def plan_of(name: str, n: int, epsilon: float) -> MomentPlan:
     return METHODS[name].plan(DOMAIN, n, epsilon)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -123,7 +123,7 @@ def region_of(code: str) -> str:
     return max((name for name in REGIONS if REGIONS[name] <= found), key=REGIONS.__getitem__)
 
 
-@cache
+@report.remembered
 def coded(levels: str, known: bool) -> Coded:
     table, y, columns = sales(levels)
     low, high = np.log(PRICES)
@@ -142,7 +142,7 @@ def coded(levels: str, known: bool) -> Coded:
     return Coded(domain.encoded, X, y, gram, indicators & known)
 
 
-@cache
+@report.remembered
 def plan_of(name: str, levels: str, epsilon: float) -> MomentPlan:
     known, method = PLANNED[name]
     facts = coded(levels, known)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -118,11 +118,12 @@ def row(p: int, n: int, arguments: argparse.Namespace) -> dict[str, float]:
             name: losses(*size, usual, lambda m, name=name: post.solve(name, m))
             for name in post.RECIPES
         }
-    before, found = post.SHRINK, {}
-    for shrink in SHRINKS:
-        post.SHRINK = shrink
-        found[f"{shrink:g}"] = losses(*size, usual, lambda m: post.solve("auto", m))
-    post.SHRINK = before
+    found = {
+        f"{shrink:g}": losses(
+            *size, usual, lambda m, shrink=shrink: post.solve("auto", replace(m, shrink=shrink))
+        )
+        for shrink in SHRINKS
+    }
     noise = rules.feature_noise(usual) / n
     return found | {"mean": mean_only(*size), "noise": noise}
 

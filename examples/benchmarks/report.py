@@ -83,6 +83,18 @@ def noise_seed(seed: int, repetition: int) -> int:
 # Runs
 
 
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep a function's results, as functools.cache does; but it can be sent to workers."""
+    memory: dict[tuple[Any, ...], Any] = {}
+
+    def wrapper(*arguments: Any) -> Any:
+        if arguments not in memory:
+            memory[arguments] = function(*arguments)
+        return memory[arguments]
+
+    return wrapper
+
+
 def run(function: Callable[..., Any], calls: Iterable[tuple], jobs: int, label: str) -> list[Any]:
     """Call ``function`` with each tuple of arguments, on several cores, and report progress."""
     calls, results = list(calls), []

@@ -32,7 +32,7 @@ FloatArray = NDArray[np.float64]
 SIGNAL, SIGNAL_AT = 0.15, 150.0
 LEAST_SIGNAL, MOST_SIGNAL = 0.05, 0.6
 # The same for an error in the mean of x_i, which centring multiplies.
-CENTRE = 0.25
+CENTRE = 0.05
 # Where the mean of x_i x_j has noise beyond this, a regression predicts worse than the mean of y.
 MOST_NOISE = 0.13
 # Two looks at the data where the first can tell where they are, its means having at most this
@@ -40,6 +40,9 @@ MOST_NOISE = 0.13
 # products are summed it must be worth it.
 MOST_FIRST_NOISE, LEAST_NOISE = 0.07, 1e-4
 MUCH_WORK, WORTH_WORK = 2e9, 0.002
+# The bound on rows in the second look grows by this part with each doubling of n epsilon / q^(3/2)
+# beyond the other: the less noise, the less it is worth to shrink any row.
+WIDER, WIDER_FROM = 0.3, 600.0
 # Balls up to here are drawn from to see how large their noise is.
 MOST_VARIABLES, MOST_DIM = 6, 256
 # Noise that is alike in all directions serves a regression better than its variances tell.
@@ -77,17 +80,18 @@ def plan_moments(
     """
     ball = moment_ball(domain, neighbors)
     known = n if n is not None else n_public
-    weights = importance(ball.layout, usual_signal(ball.layout, known, epsilon))
+    # Features of rows in a ball are small, so that their coefficients are large.
+    signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, epsilon)
+    weights = importance(ball.layout, signal)
     plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, epsilon, delta), n)
     automatic = isinstance(mechanism, str) and mechanism == "auto"
-    if not automatic or known is None:
+    if not automatic or known is None or domain.is_ball:
         return plan
     size = feature_noise(plan) / known
     work = known * ball.layout.n_rows**2
-    # Rows in a ball are bounded by its radius already, however many columns there are.
-    framed = intercept and not domain.is_ball
-    if framed and size > (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE):
-        looks = TwoLooks.plan(domain, epsilon, neighbors, n)
+    if intercept and size > (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE):
+        wider = WIDER * math.log2(max(1.0, strength(ball.layout, known, epsilon) / WIDER_FROM))
+        looks = TwoLooks.plan(domain, epsilon, neighbors, n, n_public, reach=1 + wider)
         if looks.first_deviation(known) <= MOST_FIRST_NOISE:
             return looks
     if size <= MOST_NOISE:
@@ -103,20 +107,25 @@ def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall
         layout = MomentLayout.of(domain, target_square=True, neighbors=neighbors)
         return MomentBall(layout)
     q = domain.n_encoded
-    layout = MomentLayout(q, tuple(range(q)), target_square=True, neighbors=neighbors)
+    columns = tuple(range(q))
+    layout = MomentLayout(q, columns, target_square=True, neighbors=neighbors, shifted=False)
     # Rounding to the grid may move a row out of the domain by so much.
     moved = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
     return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + moved)
+
+
+def strength(layout: MomentLayout, n: float, epsilon: float) -> float:
+    """Return n epsilon / q^(3/2), q the columns that can differ from 0 at once: public."""
+    columns = max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
+    return float(n * epsilon / columns**1.5 * (2 if layout.adds else 1))
 
 
 def usual_signal(layout: MomentLayout, n: int | None, epsilon: float) -> float:
     """Return the public guess of |theta|^2, for coefficients that can be told from noise."""
     if n is None:
         return SIGNAL
-    columns = max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
-    strength = n * epsilon / columns**1.5 * (2 if layout.adds else 1)
-    usual = SIGNAL * math.sqrt(strength / SIGNAL_AT)
-    return float(min(max(usual, LEAST_SIGNAL), MOST_SIGNAL))
+    usual = SIGNAL * math.sqrt(strength(layout, n, epsilon) / SIGNAL_AT)
+    return min(max(usual, LEAST_SIGNAL), MOST_SIGNAL)
 
 
 def importance(layout: MomentLayout, signal: float = SIGNAL) -> FloatArray:

@@ -14,7 +14,7 @@ from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import exact_gram
 from skdp.linear_model._lattice import noisy_integers
-from skdp.linear_model._postprocess import NoisyMoments
+from skdp.linear_model._postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._two_looks import Frame, TwoLooks
 from skdp.mechanisms.calibrate import Noise
 from skdp.mechanisms.knorm import KNormNoise
@@ -172,7 +172,7 @@ class Moments:
             scale=self.scale[chosen],
         )
 
-    def noisy(self, intercept: bool) -> NoisyMoments:
+    def noisy(self, intercept: bool, shrink: float = SHRINK) -> NoisyMoments:
         """Return means with the noise's size in the form that post-processing takes."""
         n, d = self.n_records, self.deviation / self.n_records
         matrix = self.gram / n
@@ -186,7 +186,7 @@ class Moments:
         r[1:-1] = _row_sizes(d[x, x], sigma)
         if np.isnan(matrix[-1, -1]):
             matrix[-1, -1] = 1.0  # its greatest value: nothing possible is ruled out
-        return NoisyMoments(matrix, sigma, r, intercept)
+        return NoisyMoments(matrix, sigma, r, intercept, shrink)
 
 
 def _deviations(plan: Plan) -> FloatArray:

@@ -9,7 +9,7 @@ directions in which it is smaller than the noise say nothing about the coefficie
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from skdp._checks import fail
 FloatArray = NDArray[np.float64]
 
 # In units of the noise's spectral norm: eigenvalues below it are shrunk. Chosen on simulated
-# regressions (docs/automatic_choices.md), and flat around there.
-SHRINK = 0.5
+# regressions (docs/automatic_choices.md), and flat around there. Where rows are bounded in length
+# eigenvalues are small from the outset, and more of what the noise shows is noise.
+SHRINK, SHRINK_IN_BALL = 0.5, 1.0
 # A ridge of this many spectral norms is what postprocess="ridge" adds.
 RIDGE = 1.0
 
@@ -40,12 +41,15 @@ class NoisyMoments:
     r : ndarray of shape (q + 2,)
     intercept : bool
         Whether the model has one.
+    shrink : float
+        The part of the noise's size below which eigenvalues are shrunk.
     """
 
     matrix: FloatArray
     sigma: float
     r: FloatArray
     intercept: bool
+    shrink: float = SHRINK
 
     @property
     def spectral(self) -> float:
@@ -56,7 +60,22 @@ class NoisyMoments:
         """Return the nearest positive semidefinite moments, in the metric of r."""
         values, vectors = eigh(self.matrix * np.outer(self.r, self.r))
         matrix = (vectors * values.clip(min=0)) @ vectors.T / np.outer(self.r, self.r)
-        return NoisyMoments(matrix, self.sigma, self.r, self.intercept)
+        return replace(self, matrix=matrix)
+
+    def steadied(self) -> NoisyMoments:
+        """Return them with means drawn towards 0, the middle of the bounds, as noise asks for.
+
+        By James and Stein's factor, for the features together and for the target: where a mean
+        is mostly noise, taking it out would only add that noise to everything else.
+        """
+        matrix = self.matrix.copy()
+        noise = (self.sigma / (self.r[0] * self.r)) ** 2
+        for part in (slice(1, -1), slice(-1, None)):
+            size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
+            kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
+            matrix[0, part] *= kept
+            matrix[part, 0] *= kept
+        return replace(self, matrix=matrix)
 
     def normal_equations(self) -> tuple[FloatArray, FloatArray]:
         """Return A and b of A theta = b, the means taken out where there is an intercept."""
@@ -78,13 +97,19 @@ class NoisyMoments:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How coefficients are made: project first or not, and what stands for 1 / eigenvalue.
+    """How coefficients are made: project and steady the means or not, and what is for 1 / w.
 
-    ``inverse(w, level)`` is given the eigenvalues of A in the metric of r, and the noise's.
+    ``inverse(w, level)`` is given the eigenvalues of A in the metric of r, and what counts as
+    large noise among them.
     """
 
     project: bool
+    steady: bool
     inverse: Callable[[FloatArray, float], FloatArray]
+
+    def level(self, moments: NoisyMoments) -> float:
+        """Return the size of the noise as this recipe takes it."""
+        return moments.spectral * (moments.shrink if self.inverse is _drowned else RIDGE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +132,12 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
     """Solve by a name of ``RECIPES``, or by a function from ``NoisyMoments`` to coefficients."""
     recipe = RECIPES[postprocess if isinstance(postprocess, str) else "auto"]
     moments_used = moments.semidefinite() if recipe.project else moments
+    moments_used = moments_used.steadied() if recipe.steady else moments_used
     A, b = moments_used.normal_equations()
     r = moments.r[1:-1]
     values, vectors = eigh(A * np.outer(r, r)) if len(r) else (r, np.empty((0, 0)))
     scaled = r[:, None] * vectors
-    inverse = scaled * recipe.inverse(values, moments.spectral) @ scaled.T
+    inverse = scaled * recipe.inverse(values, recipe.level(moments)) @ scaled.T
     if isinstance(postprocess, str):
         return Solution(moments_used.complete(inverse @ b), inverse)
     return Solution(_own(postprocess, moments), inverse)
@@ -127,14 +153,13 @@ def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:
 
 def _drowned(w: FloatArray, level: float) -> FloatArray:
     """Return 1 / w far above the noise, and less the more the noise drowns w."""
-    level = SHRINK * level
     shifted = w.clip(min=0) + level / 2
     # Below the level this falls again: b is small where w is.
     return np.asarray(shifted / (shifted**2 + level**2))
 
 
 def _with_ridge(w: FloatArray, level: float) -> FloatArray:
-    return np.asarray(1 / (w.clip(min=0) + RIDGE * level))
+    return np.asarray(1 / (w.clip(min=0) + level))
 
 
 def _pseudo_inverse(w: FloatArray, level: float) -> FloatArray:
@@ -144,8 +169,8 @@ def _pseudo_inverse(w: FloatArray, level: float) -> FloatArray:
 
 # "pinv" is Awan & Slavkovic 2020, Equation 4.
 RECIPES = {
-    "auto": Recipe(True, _drowned),
-    "psd": Recipe(True, _pseudo_inverse),
-    "ridge": Recipe(False, _with_ridge),
-    "pinv": Recipe(False, _pseudo_inverse),
+    "auto": Recipe(True, True, _drowned),
+    "psd": Recipe(True, False, _pseudo_inverse),
+    "ridge": Recipe(False, False, _with_ridge),
+    "pinv": Recipe(False, False, _pseudo_inverse),
 }

@@ -30,8 +30,8 @@ from skdp.privacy import Guarantee
 
 FloatArray = NDArray[np.float64]
 
-# Share of epsilon for the first look.
-FIRST = 0.2
+# Share of epsilon for the first look: what gives its means noise of FIRST_NOISE, within these.
+LEAST_FIRST, MOST_FIRST, FIRST_NOISE = 0.05, 0.2, 0.01
 # A scale is no less than this, and its square no less than so many deviations of the noise.
 LEAST_SCALE, NOISE_IN_SCALE = 0.03, 2.0
 # Rows are shrunk beyond so many scales of each number, and of the target, in the root mean square.
@@ -87,17 +87,27 @@ class TwoLooks:
     n: int | None
 
     @classmethod
-    def plan(cls, domain: Domain, epsilon: float, neighbors: str, n: int | None) -> TwoLooks:
-        """Calibrate both looks."""
+    def plan(
+        cls,
+        domain: Domain,
+        epsilon: float,
+        neighbors: str,
+        n: int | None,
+        n_public: int | None = None,
+        reach: float = 1.0,
+    ) -> TwoLooks:
+        """Calibrate both looks; ``reach`` >= 1 shrinks fewer rows, for more noise."""
         blocks = tuple(tuple(range(b.start, b.stop)) for b in domain.blocks)
         numbers = tuple(int(j) for j in domain.number_index)
         # The weight of a row is private, as the count is under add_remove: it is an entry.
-        layout = MomentLayout(domain.n_encoded, numbers, blocks, True, True, "add_remove")
-        spent = FIRST * epsilon
+        layout = MomentLayout(
+            domain.n_encoded, numbers, blocks, True, True, "add_remove", shifted=False
+        )
         records = 2 if neighbors == "replace_one" else 1
         dim = 2 * (len(numbers) + 1) + (records == 1)
         # Numbers and 2 x^2, or 2 x^2 - 1: a record moves each entry by at most so much.
         box = LpBall(dim, p=math.inf, radius=float(records))
+        spent = epsilon * _first_share(dim, records, (n or n_public or 1) * epsilon)
         first = KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=spent)
         # Rounding to the grid may lengthen a row by this.
         longest = 1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS
@@ -106,7 +116,7 @@ class TwoLooks:
             epsilon - spent, neighbors=neighbors, mechanism="matrix Laplace noise in a frame"
         )
         noise = MatrixLaplaceNoise(layout, np.full(layout.n_rows, precision), guarantee)
-        return cls(layout, first, noise, _factor(layout), n)
+        return cls(layout, first, noise, _factor(layout, reach), n)
 
     @property
     def mechanism(self) -> str:
@@ -158,11 +168,20 @@ class TwoLooks:
         return noisy_integers(exact, self.noise.rvs(rng), rng)
 
 
-def _factor(layout: MomentLayout) -> FloatArray:
+def _first_share(dim: int, records: int, strength: float) -> float:
+    """Return the first look's share of epsilon, given the public n epsilon."""
+    # The standard deviation of a coordinate of K-norm noise on a box.
+    needed = records * math.sqrt((dim + 1) * (dim + 2) / 3) / (FIRST_NOISE * strength)
+    return min(max(needed, LEAST_FIRST), MOST_FIRST)
+
+
+def _factor(layout: MomentLayout, reach: float) -> FloatArray:
     """Return sqrt(L / bound): all but the numbers weigh more where there are many of these."""
     numbers = len(layout.number_index)
     heavy = max(1.0, math.sqrt(numbers) / 1.5)
     weights = np.full(layout.n_rows, heavy)
     weights[layout.numbers] = 1.0
-    bound = heavy * (1 + len(layout.block_columns) + TARGET_REACH) + REACH * numbers
+    bound = heavy * (1 + len(layout.block_columns)) + reach * (
+        heavy * TARGET_REACH + REACH * numbers
+    )
     return np.asarray(np.sqrt(weights / bound))

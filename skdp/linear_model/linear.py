@@ -16,7 +16,7 @@ from skdp.linear_model._design import Design
 from skdp.linear_model._gram import row_unit
 from skdp.linear_model._moment_rules import check_mechanism, plan_moments
 from skdp.linear_model._moments import Moments
-from skdp.linear_model._postprocess import RECIPES, solve
+from skdp.linear_model._postprocess import RECIPES, SHRINK, SHRINK_IN_BALL, solve
 from skdp.linear_model._regression import PrivateRegressor
 from skdp.linear_model._two_looks import TwoLooks
 
@@ -227,7 +227,8 @@ class DPLinearRegression(PrivateRegressor):
 
     def _solved(self, design, moments):
         """Return the coefficients that the moments give; columns without moments get 0."""
-        noisy = moments.noisy(bool(self.fit_intercept) or len(moments.names) == 2)
+        shrink = SHRINK_IN_BALL if design.domain.is_ball else SHRINK
+        noisy = moments.noisy(bool(self.fit_intercept) or len(moments.names) == 2, shrink)
         found = solve(self.postprocess, noisy)
         deviation = moments.deviation / moments.n_records
         spread = coefficient_covariance(noisy, deviation, moments.own_square, found)

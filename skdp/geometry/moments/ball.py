@@ -76,6 +76,8 @@ class MomentBall:
         known = not isinstance(self.level, bool) and self.level in LEVELS
         if not known:
             raise fail("level", "be 'auto', 0, 1, 2 or 'exact'", self.level)
+        if self.layout.adds and not self.layout.shifted:
+            raise fail("layout", "have shifted squares under add_remove", False)
         if self.layout.adds and self.level not in (0, 1):
             raise fail("level", "be 0 or 1 under add_remove", self.level)
         if self.level == "exact" and not _has_exact(self.layout):

@@ -45,6 +45,9 @@ class MomentLayout:
     neighbors : {"replace_one", "add_remove"}, default="replace_one"
         Squares are released as 2 x^2, which one replaced record moves by at most 2 like all
         entries of numbers; under add_remove as 2 x^2 - 1, which one record moves by at most 1.
+    shifted : bool, default=True
+        False leaves squares at 2 x^2 under add_remove too: better where rows are bounded in
+        length, and so many squares are small.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class MomentLayout:
     target: bool = True
     target_square: bool = False
     neighbors: str = "replace_one"
+    shifted: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_encoded", check_count("n_encoded", self.n_encoded, 0))
@@ -73,6 +77,7 @@ class MomentLayout:
         object.__setattr__(self, "blocks", blocks)
         object.__setattr__(self, "target", bool(self.target))
         object.__setattr__(self, "target_square", bool(self.target_square))
+        object.__setattr__(self, "shifted", bool(self.shifted))
         check_choice("neighbors", self.neighbors, NEIGHBORS)
         if self.target_square and not self.target:
             raise fail("target_square", "be False where there is no target", self.target_square)
@@ -171,7 +176,7 @@ class MomentLayout:
     @cached_property
     def shift(self) -> FloatArray:
         """How many times the count is taken off: 1 for squares under add_remove, else 0."""
-        return _frozen(np.where(self._is_square & self.adds, 1.0, 0.0))
+        return _frozen(np.where(self._is_square & self.adds & self.shifted, 1.0, 0.0))
 
     @cached_property
     def kinds(self) -> NDArray[np.str_]:

@@ -83,22 +83,27 @@ def plan_moments(
     # Features of rows in a ball are small, so that their coefficients are large.
     signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, epsilon)
     weights = importance(ball.layout, signal)
+    # Where the size of the data is known, and lengths are not bounded, there are more choices.
+    free = isinstance(mechanism, str) and mechanism == "auto" and not domain.is_ball
+    if free and known is not None and intercept:
+        matrix = MomentPlan(ball.layout, _noise(ball, "matrix", weights, epsilon, delta), n)
+        if _worth_two_looks(matrix, known):
+            wider = WIDER * math.log2(max(1.0, strength(ball.layout, known, epsilon) / WIDER_FROM))
+            looks = TwoLooks.plan(domain, epsilon, neighbors, n, n_public, reach=1 + wider)
+            if looks.first_deviation(known) <= MOST_FIRST_NOISE:
+                return looks
     plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, epsilon, delta), n)
-    automatic = isinstance(mechanism, str) and mechanism == "auto"
-    if not automatic or known is None or domain.is_ball:
-        return plan
-    size = feature_noise(plan) / known
-    work = known * ball.layout.n_rows**2
-    if intercept and size > (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE):
-        wider = WIDER * math.log2(max(1.0, strength(ball.layout, known, epsilon) / WIDER_FROM))
-        looks = TwoLooks.plan(domain, epsilon, neighbors, n, n_public, reach=1 + wider)
-        if looks.first_deviation(known) <= MOST_FIRST_NOISE:
-            return looks
-    if size <= MOST_NOISE:
+    if not free or known is None or feature_noise(plan) <= MOST_NOISE * known:
         return plan
     alone = MomentBall(MomentLayout(0, (), (), neighbors=neighbors))
     noise = calibrate("hull", _sensitivity(alone), epsilon=epsilon, delta=delta)
     return MomentPlan(alone.layout, noise, n)
+
+
+def _worth_two_looks(one: MomentPlan, n: int) -> bool:
+    """Say whether one look leaves so much noise that a second pass over the data is worth it."""
+    work = n * one.layout.n_rows**2
+    return feature_noise(one) > n * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
 
 
 def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skdp._checks import fail
 from skdp.domain import Domain
+from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import exact_gram
 from skdp.linear_model._lattice import noisy_integers
@@ -65,7 +66,7 @@ class MomentPlan:
 Plan = MomentPlan | TwoLooks
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Moments:
     """Released sums of products of the columns of (1, x, y), with their noise.
 
@@ -126,6 +127,9 @@ class Moments:
             layout,
             plan.noise,
         )
+
+    def __repr__(self) -> str:
+        return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"
 
     @property
     def n_records(self) -> float:

@@ -132,7 +132,8 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
     """Solve by a name of ``RECIPES``, or by a function from ``NoisyMoments`` to coefficients."""
     recipe = RECIPES[postprocess if isinstance(postprocess, str) else "auto"]
     moments_used = moments.semidefinite() if recipe.project else moments
-    moments_used = moments_used.steadied() if recipe.steady else moments_used
+    if recipe.steady and len(moments.r) > 2:  # a mean alone is what was asked for
+        moments_used = moments_used.steadied()
     A, b = moments_used.normal_equations()
     r = moments.r[1:-1]
     values, vectors = eigh(A * np.outer(r, r)) if len(r) else (r, np.empty((0, 0)))

@@ -59,8 +59,11 @@ class DPLinearRegression(PrivateRegressor):
             "elliptic"}, norm ball or object with ``calibrate``, default="auto"
         The noise. "matrix" is the difference of two Wishart matrices, "hull" the K-norm
         mechanism on the least known ball around the moments' differences, "gaussian" and
-        "elliptic" need ``delta`` > 0. "auto" takes the least expected error, and where the
-        noise would drown any regression it releases the mean of the target alone.
+        "elliptic" need ``delta`` > 0. "auto" takes the least expected error. With enough records
+        it looks twice: a part of epsilon finds where the columns lie and how far they spread,
+        and the moments are then taken around there, records that stick out counting less. With
+        so few that noise would drown any regression it releases the mean of the target alone,
+        whatever ``fit_intercept`` says. Only public things decide (docs/automatic_choices.md).
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system; anything else voids the guarantee.
     ledger : Ledger or None, default=None

@@ -12,6 +12,8 @@ from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model import _moment_rules as rules
 from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.linear_model._two_looks import Frame, TwoLooks
+from skdp.mechanisms import MatrixGaussianNoise
+from skdp.mechanisms.gaussian import log_delta
 
 UNIT = 2**GRAM_BITS
 MIXED = Domain({"a": (-1, 1), "b": list("uvw"), "c": (-1, 1)}, target=(-1, 1))
@@ -196,3 +198,52 @@ def test_other_regressions_come_from_the_same_frame():
     np.testing.assert_allclose(other.coef_, wanted.coef_, atol=0.1)
     assert abs(other.intercept_ - wanted.intercept_) < 0.05
     assert other.guarantee_ is model.guarantee_
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-9), (1.0, 1e-6), (4.0, 1e-2)])
+def test_gaussian_noise_in_the_frame_has_the_delta_it_promises(neighbors, epsilon, delta):
+    """By the exact profile for rows as far apart as can be; 5 % less noise would exceed it."""
+    domain = Domain.unit_box(40, target=(-1, 1))
+    n = 1000 if neighbors == "replace_one" else None
+    plan = TwoLooks.plan(domain, epsilon, neighbors, n, 1000, 1.0, delta)
+    assert isinstance(plan.noise, MatrixGaussianNoise)
+    second = plan.noise.guarantee
+    assert second.delta == delta
+    first = plan.first.ball.radius / plan.first.scale / plan.first.ball.radius
+    assert first + second.epsilon <= epsilon * (1 + 1e-15)
+    apart = math.sqrt(2.0) if neighbors == "replace_one" else 1.0
+    longest = (1 + math.sqrt(plan.layout.n_rows) * 2.0 ** -(NUMBER_BITS + 1)) ** 2
+    shift = apart * longest / plan.noise.deviation
+    assert log_delta(shift, second.epsilon) <= math.log(delta)
+    assert log_delta(shift / 0.95, second.epsilon) > math.log(delta)
+
+
+def test_gaussian_matrices_have_the_stated_variance():
+    """20,000 draws: a variance has a standard error of 1 %, and 7 of them are 2.6e-12 likely.
+
+    Entries of some 20 times 7e-2 are looked at; the diagonal's twice as large variance shows.
+    """
+    plan = TwoLooks.plan(MIXED, 1.0, "replace_one", 4000, None, 1.0, 0.1)
+    noise = MatrixGaussianNoise(plan.layout, 2.0, plan.noise.guarantee)
+    rng = np.random.default_rng(0)
+    draws = np.array([noise.rvs(rng) for _ in range(20_000)])
+    np.testing.assert_allclose(draws.var(axis=0) / noise.variance(), 1.0, atol=0.07)
+    i, j = plan.layout.pairs.T
+    variance = noise.variance() / plan.layout.scale**2
+    assert np.all(variance[i == j] == 4.0)
+    assert np.all(variance[i != j] == 2.0)
+
+
+def test_delta_is_spent_only_on_gaussian_noise():
+    X, y = table(4000, 8)
+    few = DPLinearRegression(domain=MIXED, delta=1e-6, random_state=0).fit(X, y)
+    assert few.guarantee_.delta == few.noise_.guarantee.delta == 0.0
+    rng = np.random.default_rng(0)
+    many = np.clip(rng.normal(0.2, 0.1, (20_000, 30)), -1, 1)
+    domain = Domain.unit_box(30, target=(-1, 1))
+    model = DPLinearRegression(domain=domain, delta=1e-6, random_state=0)
+    model.fit(many, many[:, 0])
+    assert isinstance(model.noise_, MatrixGaussianNoise)
+    assert model.guarantee_.delta == 1e-6
+    assert "MatrixGaussianNoise" in model.guarantee_.mechanism

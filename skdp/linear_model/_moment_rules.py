@@ -89,7 +89,7 @@ def plan_moments(
         matrix = MomentPlan(ball.layout, _noise(ball, "matrix", weights, epsilon, delta), n)
         if _worth_two_looks(matrix, known):
             wider = WIDER * math.log2(max(1.0, strength(ball.layout, known, epsilon) / WIDER_FROM))
-            looks = TwoLooks.plan(domain, epsilon, neighbors, n, n_public, reach=1 + wider)
+            looks = TwoLooks.plan(domain, epsilon, neighbors, n, n_public, 1 + wider, delta)
             if looks.first_deviation(known) <= MOST_FIRST_NOISE:
                 return looks
     plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, epsilon, delta), n)

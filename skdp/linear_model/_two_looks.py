@@ -25,6 +25,8 @@ from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.linear_model._lattice import noisy_integers
 from skdp.mechanisms import KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.matrix_noise import MatrixGaussianNoise, MatrixNoise
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 
@@ -73,7 +75,7 @@ class TwoLooks:
         The second look's moments, of rows (1, z) of length at most 1; their weight is one.
     first : KNormNoise
         The noise of the first look.
-    noise : MatrixLaplaceNoise
+    noise : MatrixNoise
         That of the second, in the units of ``Frame.factor``.
     factor : ndarray of shape (q + 2,)
     n : int or None
@@ -82,7 +84,7 @@ class TwoLooks:
 
     layout: MomentLayout
     first: KNormNoise
-    noise: MatrixLaplaceNoise
+    noise: MatrixNoise
     factor: FloatArray
     n: int | None
 
@@ -95,6 +97,7 @@ class TwoLooks:
         n: int | None,
         n_public: int | None = None,
         reach: float = 1.0,
+        delta: float = 0.0,
     ) -> TwoLooks:
         """Calibrate both looks; ``reach`` >= 1 shrinks fewer rows, for more noise."""
         blocks = tuple(tuple(range(b.start, b.stop)) for b in domain.blocks)
@@ -109,13 +112,7 @@ class TwoLooks:
         box = LpBall(dim, p=math.inf, radius=float(records))
         spent = epsilon * _first_share(dim, records, (n or n_public or 1) * epsilon)
         first = KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=spent)
-        # Rounding to the grid may lengthen a row by this.
-        longest = 1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS
-        precision = (epsilon - spent) / (records * longest**2 * ROUND_UP)
-        guarantee = Guarantee(
-            epsilon - spent, neighbors=neighbors, mechanism="matrix Laplace noise in a frame"
-        )
-        noise = MatrixLaplaceNoise(layout, np.full(layout.n_rows, precision), guarantee)
+        noise = _second_noise(layout, epsilon - spent, delta, neighbors)
         return cls(layout, first, noise, _factor(layout, reach), n)
 
     @property
@@ -166,6 +163,26 @@ class TwoLooks:
         scale, shift = (v.astype(np.int64) for v in (self.layout.scale, self.layout.shift))
         exact = scale * gram[i, j] - shift * gram[0, 0]
         return noisy_integers(exact, self.noise.rvs(rng), rng)
+
+
+def _second_noise(
+    layout: MomentLayout, epsilon: float, delta: float, neighbors: str
+) -> MatrixNoise:
+    """Return the lesser of the noises for moments of rows of length at most 1."""
+    records = 2 if neighbors == "replace_one" else 1
+    # Rounding to the grid may lengthen a row by this.
+    square = (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
+    what = "noise on a matrix of moments in a frame"
+    pure = Guarantee(epsilon, neighbors=neighbors, mechanism=f"Laplace {what}")
+    precision = np.full(layout.n_rows, epsilon / (records * square))
+    laplace = MatrixLaplaceNoise(layout, precision, pure)
+    if delta == 0:
+        return laplace
+    promise = Guarantee(epsilon, delta, neighbors=neighbors, mechanism=f"Gaussian {what}")
+    deviation = gaussian_scale(epsilon, delta) * math.sqrt(records) * square
+    gaussian = MatrixGaussianNoise(layout, deviation, promise)
+    lesser = gaussian.matrix_variance[0, 1] < laplace.matrix_variance[0, 1]
+    return gaussian if lesser else laplace
 
 
 def _first_share(dim: int, records: int, strength: float) -> float:

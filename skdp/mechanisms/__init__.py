@@ -5,6 +5,7 @@ from skdp.mechanisms.elliptic import EllipticGaussian
 from skdp.mechanisms.gaussian import GaussianNoise, IsotropicGaussian
 from skdp.mechanisms.knorm import KNorm, KNormNoise
 from skdp.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplaceNoise
+from skdp.mechanisms.matrix_noise import MatrixGaussianNoise
 from skdp.mechanisms.sensitivity import Sensitivity
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "IsotropicGaussian",
     "KNorm",
     "KNormNoise",
+    "MatrixGaussianNoise",
     "MatrixLaplace",
     "MatrixLaplaceNoise",
     "Sensitivity",

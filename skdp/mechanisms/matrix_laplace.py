@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
@@ -26,6 +25,7 @@ from scipy.optimize import minimize
 from skdp._checks import check_interval, check_positive, fail
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentLayout
+from skdp.mechanisms.matrix_noise import MatrixNoise
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 
@@ -33,7 +33,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class MatrixLaplaceNoise:
+class MatrixLaplaceNoise(MatrixNoise):
     """The noise of moments, ready to draw.
 
     Attributes
@@ -50,11 +50,6 @@ class MatrixLaplaceNoise:
     precision: FloatArray
     guarantee: Guarantee
 
-    @property
-    def dim(self) -> int:
-        """Number of released entries."""
-        return self.layout.dim
-
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,)."""
         rows = self.layout.n_rows
@@ -64,32 +59,9 @@ class MatrixLaplaceNoise:
         )
         return self.layout.statistic(plus @ plus.T - minus @ minus.T)
 
-    def variance(self) -> FloatArray:
-        """Return the variance of each entry of a draw, (dim,)."""
-        matrix = self._matrix_variance
-        i, j = self.layout.pairs.T
-        return np.asarray(self.layout.scale**2 * matrix[i, j] + self.layout.shift**2 * matrix[0, 0])
-
-    def count_covariance(self) -> FloatArray:
-        """Return the covariance of each entry with the first, if that is the count, (dim,)."""
-        counted = np.where(self.layout.kinds == "count", self.layout.scale, -self.layout.shift)
-        return np.asarray(self._matrix_variance[0, 0] * counted)
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of a draw, (dim, dim): only entries that share the count covary."""
-        layout, matrix = self.layout, self._matrix_variance
-        i, j = layout.pairs.T
-        counted = np.where(i + j == 0, layout.scale, 0.0) - layout.shift
-        own = np.where(i + j == 0, 0.0, layout.scale**2 * matrix[i, j])
-        return np.asarray(np.diag(own) + matrix[0, 0] * np.outer(counted, counted))
-
-    def expected_norm(self, ball: NormBall, *, draws: int = 256) -> float:
-        """Return the mean gauge of ``draws`` draws."""
-        rng = np.random.default_rng(0)
-        return float(np.mean(ball.gauge(np.array([self.rvs(rng) for _ in range(draws)]))))
-
-    @cached_property
-    def _matrix_variance(self) -> FloatArray:
+    @property
+    def matrix_variance(self) -> FloatArray:
+        """Variance of each entry of the matrix, (n_rows, n_rows)."""
         rows = self.layout.n_rows
         return np.asarray((rows + 1) / 2 * (1 + np.eye(rows)) / np.outer(*[self.precision] * 2))
 

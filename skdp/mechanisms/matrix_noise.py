@@ -1,0 +1,96 @@
+"""Noise that is drawn as a symmetric matrix, and released as some of its entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp.geometry import NormBall
+from skdp.geometry.moments import MomentLayout
+from skdp.privacy.guarantee import Guarantee
+
+FloatArray = NDArray[np.float64]
+
+
+class MatrixNoise:
+    """What noises of moments share, whose entries do not covary before the count is taken off.
+
+    A noise adds ``guarantee``, ``rvs`` and ``matrix_variance``.
+    """
+
+    layout: MomentLayout
+    guarantee: Guarantee
+
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,)."""
+        raise NotImplementedError
+
+    @property
+    def matrix_variance(self) -> FloatArray:
+        """Variance of each entry of the matrix, (n_rows, n_rows)."""
+        raise NotImplementedError
+
+    @property
+    def dim(self) -> int:
+        """Number of released entries."""
+        return self.layout.dim
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each entry of a draw, (dim,)."""
+        matrix = self.matrix_variance
+        i, j = self.layout.pairs.T
+        return np.asarray(self.layout.scale**2 * matrix[i, j] + self.layout.shift**2 * matrix[0, 0])
+
+    def count_covariance(self) -> FloatArray:
+        """Return the covariance of each entry with the first, if that is the count, (dim,)."""
+        counted = np.where(self.layout.kinds == "count", self.layout.scale, -self.layout.shift)
+        return np.asarray(self.matrix_variance[0, 0] * counted)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim): only entries that share the count covary."""
+        layout, matrix = self.layout, self.matrix_variance
+        i, j = layout.pairs.T
+        counted = np.where(i + j == 0, layout.scale, 0.0) - layout.shift
+        own = np.where(i + j == 0, 0.0, layout.scale**2 * matrix[i, j])
+        return np.asarray(np.diag(own) + matrix[0, 0] * np.outer(counted, counted))
+
+    def expected_norm(self, ball: NormBall, *, draws: int = 256) -> float:
+        """Return the mean gauge of ``draws`` draws."""
+        rng = np.random.default_rng(0)
+        return float(np.mean(ball.gauge(np.array([self.rvs(rng) for _ in range(draws)]))))
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class MatrixGaussianNoise(MatrixNoise):
+    """Gaussian noise that is alike in all directions of the symmetric matrices.
+
+    Its law is that of the Gaussian mechanism in the Frobenius norm: for rows of length at most 1
+    the matrices of two records are at most sqrt(2) apart, and that of one from none at most 1.
+    ``docs/proofs/matrix_laplace.md``, Lemma 4.
+
+    Attributes
+    ----------
+    layout : MomentLayout
+        Which entries of the matrix are released.
+    deviation : float > 0
+        Standard deviation on the diagonal; off it, this over sqrt(2).
+    guarantee : Guarantee
+    """
+
+    layout: MomentLayout
+    deviation: float
+    guarantee: Guarantee
+
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,)."""
+        square = rng.standard_normal((self.layout.n_rows,) * 2)
+        return self.layout.statistic(self.deviation / 2 * (square + square.T))
+
+    @property
+    def matrix_variance(self) -> FloatArray:
+        """Variance of each entry of the matrix, (n_rows, n_rows)."""
+        rows = self.layout.n_rows
+        return np.asarray(self.deviation**2 / 2 * (1 + np.eye(rows)))

@@ -188,6 +188,7 @@ def rows_of(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=300)
+    parser.set_defaults(jobs=1)  # the data are coded once; workers would each do it anew
     parser.add_argument("--indicators", choices=["region", "zipcode"], default="region")
     measures = ["coefficients", "predictions"]
     parser.add_argument("--distance", choices=measures, default=measures[0])

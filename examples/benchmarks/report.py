@@ -83,16 +83,22 @@ def noise_seed(seed: int, repetition: int) -> int:
 # Runs
 
 
-def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep a function's results, as functools.cache does; but it can be sent to workers."""
-    memory: dict[tuple[Any, ...], Any] = {}
+class remembered:
+    """Keep a function's results, as functools.cache does; sent to workers without them."""
 
-    def wrapper(*arguments: Any) -> Any:
-        if arguments not in memory:
-            memory[arguments] = function(*arguments)
-        return memory[arguments]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.results: dict[tuple[Any, ...], Any] = {}
 
-    return wrapper
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Return the function's result, computed once."""
+        key = (*arguments, *sorted(named.items()))
+        if key not in self.results:
+            self.results[key] = self.function(*arguments, **named)
+        return self.results[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.function,)
 
 
 def run(function: Callable[..., Any], calls: Iterable[tuple], jobs: int, label: str) -> list[Any]:

@@ -115,12 +115,16 @@ class Moments:
         frame = frame or Frame(np.zeros(width), np.ones(width), np.ones(width))
         gram = layout.gram(released, None if layout.adds else plan.n)
         deviation, unit = _deviations(plan), np.outer(frame.factor, frame.factor)
-        own_square = np.zeros(len(gram), dtype=np.bool_)
-        own_square[np.concatenate([[], *plan.layout.block_columns]).astype(np.intp)] = True
+        gram, deviation = gram / unit, deviation / unit
+        own = np.concatenate([[], *layout.block_columns]).astype(np.intp)
+        own_square = np.zeros(width, dtype=np.bool_)
+        own_square[own] = True
+        # An indicator is its own square, and its square is no entry.
+        gram[own, own], deviation[own, own] = gram[0, own], deviation[0, own]
         return cls(
             names,
-            gram / unit,
-            deviation / unit,
+            gram,
+            deviation,
             own_square,
             frame.centre,
             frame.scale,

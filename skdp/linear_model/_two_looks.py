@@ -198,7 +198,9 @@ def _factor(layout: MomentLayout, reach: float) -> FloatArray:
     heavy = max(1.0, math.sqrt(numbers) / 1.5)
     weights = np.full(layout.n_rows, heavy)
     weights[layout.numbers] = 1.0
-    bound = heavy * (1 + len(layout.block_columns)) + reach * (
-        heavy * TARGET_REACH + REACH * numbers
-    )
+    for columns in layout.block_columns:
+        # Of many levels each is rare; but only one can be 1 at a time, so this costs little.
+        weights[columns] = heavy * math.sqrt(len(columns))
+    blocks = sum(float(weights[columns[0]]) for columns in layout.block_columns)
+    bound = heavy + blocks + reach * (heavy * TARGET_REACH + REACH * numbers)
     return np.asarray(np.sqrt(weights / bound))

@@ -33,6 +33,8 @@ SIGNAL, SIGNAL_AT = 0.15, 150.0
 LEAST_SIGNAL, MOST_SIGNAL = 0.05, 0.6
 # The same for an error in the mean of x_i, which centring multiplies.
 CENTRE = 0.05
+# And for one in a moment that the regression does not use: it is released all the same.
+UNUSED = 1e-3
 # Where the mean of x_i x_j has noise beyond this, a regression predicts worse than the mean of y.
 MOST_NOISE = 0.13
 # Two looks at the data where the first can tell where they are, its means having at most this
@@ -82,7 +84,7 @@ def plan_moments(
     known = n if n is not None else n_public
     # Features of rows in a ball are small, so that their coefficients are large.
     signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, epsilon)
-    weights = importance(ball.layout, signal)
+    weights = importance(ball.layout, signal, intercept)
     # Where the size of the data is known, and lengths are not bounded, there are more choices.
     free = isinstance(mechanism, str) and mechanism == "auto" and not domain.is_ball
     if free and known is not None and intercept:
@@ -133,14 +135,17 @@ def usual_signal(layout: MomentLayout, n: int | None, epsilon: float) -> float:
     return min(max(usual, LEAST_SIGNAL), MOST_SIGNAL)
 
 
-def importance(layout: MomentLayout, signal: float = SIGNAL) -> FloatArray:
+def importance(layout: MomentLayout, signal: float = SIGNAL, intercept: bool = True) -> FloatArray:
     """Return how much the squared error of each moment matters for a regression, (dim,)."""
     q = max(1, layout.n_encoded)
     kinds, (i, j) = layout.kinds, layout.pairs.T
     own = (i == j) & (i == layout.n_rows - 1)
     conditions = [own, kinds == "target", kinds == "product", kinds == "square"]
     # Each product stands in two of the normal equations; squares are released twice as large.
-    return np.select(conditions, [1e-3, 1.0, 2 * signal / q, signal / (4 * q)], CENTRE)
+    weights = np.select(conditions, [UNUSED, 1.0, 2 * signal / q, signal / (4 * q)], CENTRE)
+    if not intercept:
+        weights[i == 0] = UNUSED
+    return weights
 
 
 def feature_noise(plan: MomentPlan) -> float:

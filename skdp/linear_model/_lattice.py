@@ -9,9 +9,21 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import GRAM_BITS
+from skdp.mechanisms.calibrate import Noise
 
 FloatArray = NDArray[np.float64]
+
+
+def noisy_statistic(
+    layout: MomentLayout, gram: NDArray[Any], noise: Noise, rng: Generator
+) -> FloatArray:
+    """Return the noisy entries, (dim,), of an exact Gram matrix in units of 2^-40."""
+    i, j = layout.pairs.T
+    scale, shift = (v.astype(np.int64) for v in (layout.scale, layout.shift))
+    exact = scale * gram[i, j] - shift * gram[0, 0]
+    return noisy_integers(exact, noise.rvs(rng), rng)
 
 
 def noisy_integers(exact: NDArray[Any], noise: FloatArray, rng: Generator) -> FloatArray:

@@ -14,7 +14,7 @@ from skdp.domain import Domain
 from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import exact_gram
-from skdp.linear_model._lattice import noisy_integers
+from skdp.linear_model._lattice import noisy_statistic
 from skdp.linear_model._postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._two_looks import Frame, TwoLooks
 from skdp.mechanisms.calibrate import Noise
@@ -51,16 +51,9 @@ class MomentPlan:
 
     def release(self, gram: NDArray[Any], rng: Generator) -> FloatArray:
         """Return the noisy moments, (dim,), of an exact Gram matrix in units of 2^-40."""
-        places = self.places(len(gram))
-        i, j = places[self.layout.pairs.T]
-        scale, shift = (v.astype(np.int64) for v in (self.layout.scale, self.layout.shift))
-        exact = scale * gram[i, j] - shift * gram[0, 0]
-        return noisy_integers(exact, self.noise.rvs(rng), rng)
-
-    def places(self, width: int) -> NDArray[np.intp]:
-        """Return the columns of the full Gram matrix that the layout's own stand for."""
-        rows = self.layout.n_rows
-        return np.arange(width) if rows == width else np.array([0, width - 1])
+        if len(gram) != self.layout.n_rows:  # the mean alone: the ones and the target
+            gram = gram[np.ix_([0, -1], [0, -1])]
+        return noisy_statistic(self.layout, gram, self.noise, rng)
 
 
 Plan = MomentPlan | TwoLooks
@@ -121,16 +114,8 @@ class Moments:
         own_square[own] = True
         # An indicator is its own square, and its square is no entry.
         gram[own, own], deviation[own, own] = gram[0, own], deviation[0, own]
-        return cls(
-            names,
-            gram,
-            deviation,
-            own_square,
-            frame.centre,
-            frame.scale,
-            layout,
-            plan.noise,
-        )
+        centre, scale = frame.centre, frame.scale
+        return cls(names, gram, deviation, own_square, centre, scale, layout, plan.noise)
 
     def __repr__(self) -> str:
         return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"
@@ -204,8 +189,6 @@ def _deviations(plan: Plan) -> FloatArray:
     out = np.zeros((layout.n_rows, layout.n_rows))
     i, j = layout.pairs.T
     out[i, j] = out[j, i] = np.sqrt(variance)
-    for columns in layout.block_columns:
-        out[columns, columns] = out[0, columns]
     return out
 
 

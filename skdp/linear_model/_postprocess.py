@@ -99,17 +99,12 @@ class NoisyMoments:
 class Recipe:
     """How coefficients are made: project and steady the means or not, and what is for 1 / w.
 
-    ``inverse(w, level)`` is given the eigenvalues of A in the metric of r, and what counts as
-    large noise among them.
+    ``inverse(w, moments)`` is given the eigenvalues of A in the metric of r.
     """
 
     project: bool
     steady: bool
-    inverse: Callable[[FloatArray, float], FloatArray]
-
-    def level(self, moments: NoisyMoments) -> float:
-        """Return the size of the noise as this recipe takes it."""
-        return moments.spectral * (moments.shrink if self.inverse is _drowned else RIDGE)
+    inverse: Callable[[FloatArray, NoisyMoments], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +133,7 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
     r = moments.r[1:-1]
     values, vectors = eigh(A * np.outer(r, r)) if len(r) else (r, np.empty((0, 0)))
     scaled = r[:, None] * vectors
-    inverse = scaled * recipe.inverse(values, recipe.level(moments)) @ scaled.T
+    inverse = scaled * recipe.inverse(values, moments) @ scaled.T
     if isinstance(postprocess, str):
         return Solution(moments_used.complete(inverse @ b), inverse)
     return Solution(_own(postprocess, moments), inverse)
@@ -152,18 +147,19 @@ def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:
     return theta
 
 
-def _drowned(w: FloatArray, level: float) -> FloatArray:
+def _drowned(w: FloatArray, moments: NoisyMoments) -> FloatArray:
     """Return 1 / w far above the noise, and less the more the noise drowns w."""
+    level = moments.shrink * moments.spectral
     shifted = w.clip(min=0) + level / 2
     # Below the level this falls again: b is small where w is.
     return np.asarray(shifted / (shifted**2 + level**2))
 
 
-def _with_ridge(w: FloatArray, level: float) -> FloatArray:
-    return np.asarray(1 / (w.clip(min=0) + level))
+def _with_ridge(w: FloatArray, moments: NoisyMoments) -> FloatArray:
+    return np.asarray(1 / (w.clip(min=0) + RIDGE * moments.spectral))
 
 
-def _pseudo_inverse(w: FloatArray, level: float) -> FloatArray:
+def _pseudo_inverse(w: FloatArray, moments: NoisyMoments) -> FloatArray:
     cut = len(w) * np.finfo(float).eps * float(np.abs(w).max(initial=1e-300))
     return np.divide(1.0, w, out=np.zeros_like(w), where=np.abs(w) > cut)
 

@@ -23,7 +23,7 @@ from skdp.domain import Domain
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
-from skdp.linear_model._lattice import noisy_integers
+from skdp.linear_model._lattice import noisy_integers, noisy_statistic
 from skdp.mechanisms import KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.matrix_noise import MatrixGaussianNoise, MatrixNoise
@@ -144,10 +144,15 @@ class TwoLooks:
     def frame(self, sums: NDArray[Any], rng: Generator) -> Frame:
         """Release the first look, and make a frame of it."""
         seen = noisy_integers(sums, self.first.rvs(rng), rng)
-        n = float(self.n or max(1.0, seen[0]))
-        seen, k = seen[self.n is None :] / n, len(self.variables)
-        centre = seen[:k].clip(-1, 1)
-        square = (seen[k:] + (self.n is None)) / 2
+        if self.n is None:  # a count comes first, and was taken off the squares
+            n = max(1.0, float(seen[0]))
+            first, second = np.split(seen[1:] / n, 2)
+            square = (second + 1) / 2
+        else:
+            n = float(self.n)
+            first, second = np.split(seen / n, 2)
+            square = second / 2
+        centre = first.clip(-1, 1)
         least = max(LEAST_SCALE**2, NOISE_IN_SCALE * self.first_deviation(n))
         own_scale = np.sqrt((square - centre**2).clip(min(least, 1.0), 1.0))
         centres, scales = np.zeros(self.layout.n_rows), np.ones(self.layout.n_rows)
@@ -159,10 +164,7 @@ class TwoLooks:
     ) -> FloatArray:
         """Return the noisy moments in the frame, (dim,)."""
         gram = exact_gram(domain, X, target, frame.place)
-        i, j = self.layout.pairs.T
-        scale, shift = (v.astype(np.int64) for v in (self.layout.scale, self.layout.shift))
-        exact = scale * gram[i, j] - shift * gram[0, 0]
-        return noisy_integers(exact, self.noise.rvs(rng), rng)
+        return noisy_statistic(self.layout, gram, self.noise, rng)
 
 
 def _second_noise(

@@ -1,14 +1,36 @@
 """What a guarantee is, how guarantees add up, and where they are recorded."""
 
+from skdp.privacy import conversions, tradeoff
 from skdp.privacy.guarantee import Guarantee, compose
 from skdp.privacy.leak import PrivacyLeakWarning
 from skdp.privacy.ledger import BudgetExceeded, Ledger, LedgerLost
+from skdp.privacy.loss import Bounds, Composition
+from skdp.privacy.losses import (
+    FiniteLoss,
+    GaussianLoss,
+    PairLoss,
+    PrivacyLoss,
+    ProfileLoss,
+    ShiftLoss,
+)
+from skdp.privacy.radial import RadialLoss
 
 __all__ = [
+    "Bounds",
     "BudgetExceeded",
+    "Composition",
+    "FiniteLoss",
+    "GaussianLoss",
     "Guarantee",
     "Ledger",
     "LedgerLost",
+    "PairLoss",
     "PrivacyLeakWarning",
+    "PrivacyLoss",
+    "ProfileLoss",
+    "RadialLoss",
+    "ShiftLoss",
     "compose",
+    "conversions",
+    "tradeoff",
 ]

@@ -7,9 +7,7 @@ data sets apart, else it answers a yes-no question truthfully with odds e^epsilo
 
 from __future__ import annotations
 
-import decimal
 import math
-import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,20 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._checks import check_choice, check_interval, fail
-from skdp.privacy._decimal import add, float_above
+from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp.privacy import _profile
+from skdp.privacy._card import NEIGHBORS, card
+from skdp.privacy._decimal import add, as_decimal, float_above
+from skdp.privacy._profile import Losses
+from skdp.privacy.conversions import gaussian_epsilon, zcdp_epsilon
 
-NEIGHBORS = {
-    "replace_one": "any one record replaced by any other; the number of records is public",
-    "add_remove": "any one record added or removed; the number of records is private",
-}
-_ODDS = {
-    "replace_one": "between any two values of this record",
-    "add_remove": "on this record being in the data",
-}
-_WIDTH, _INDENT = 78, 12
+__all__ = ["NEIGHBORS", "Guarantee", "compose"]
+
 # Every conversion makes fewer than ten roundings of half this size; the rest is spare.
 _ROUNDING = 16 * np.finfo(float).eps
+PLANNED = "what each part promises was fixed before the first of them was released"
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,10 @@ class Guarantee:
         What must be true of the world for the statement to hold.
     void_because : tuple of str
         Why the statement does not hold for this release; empty if it does.
+    losses : tuple of pairs (loss, count)
+        What is known beyond epsilon and delta: a composition of this many releases with each
+        of these privacy losses (see `skdp.privacy.losses`) is no more private than this one.
+        The conversions below then use both statements.
 
     Raises
     ------
@@ -85,6 +85,9 @@ class Guarantee:
                 e^epsilon = 1.65.
                 Any test between the two cases has rates of false alarms and of
                 misses that add up to at least 0.755; blind guessing gives 1.
+    also        Gaussian DP with mu = 0.624: no easier to tell than two normal
+                laws of variance 1 whose means differ by 0.624.
+                Zero-concentrated DP (zCDP) with rho = 0.123.
     """
 
     epsilon: float
@@ -93,6 +96,7 @@ class Guarantee:
     mechanism: str = ""
     assumptions: tuple[str, ...] = ()
     void_because: tuple[str, ...] = ()
+    losses: Losses = ()
 
     def __post_init__(self) -> None:
         check_choice("neighbors", self.neighbors, NEIGHBORS)
@@ -103,6 +107,7 @@ class Guarantee:
             "delta": check_interval("delta", self.delta, 0, 1),
             "assumptions": _check_sentences("assumptions", self.assumptions),
             "void_because": _check_sentences("void_because", self.void_because),
+            "losses": _check_losses(self.losses),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -111,6 +116,16 @@ class Guarantee:
     def holds(self) -> bool:
         """Whether nothing makes the statement void."""
         return not self.void_because
+
+    @property
+    def mu(self) -> float:
+        """Least mu known such that the release is mu-Gaussian-DP; inf if none is."""
+        return math.sqrt(self._equivalents.square) * (1 + _ROUNDING)
+
+    @property
+    def rho(self) -> float:
+        """Least rho known such that the release is rho-zCDP; inf if none is."""
+        return self._equivalents.rho
 
     def delta_at(self, epsilon: float) -> float:
         """Return the least delta known to hold at another epsilon, rounded up.
@@ -122,21 +137,20 @@ class Guarantee:
         Returns
         -------
         float in [0, 1]
-            ``delta + (1-delta) (e^self.epsilon - e^epsilon) / (1 + e^self.epsilon)`` below
-            ``self.epsilon``, and ``delta`` from there on.
+            The lesser of two: ``delta + (1-delta) (e^self.epsilon - e^epsilon) /
+            (1 + e^self.epsilon)`` below ``self.epsilon`` and ``delta`` from there on; and what
+            the losses say.
 
         Raises
         ------
         ValueError
             If ``epsilon`` is out of range.
         """
-        excess = check_interval("epsilon", epsilon, 0, math.inf) - self.epsilon
-        if excess >= 0:
-            return self.delta
-        # Both exponentials are divided by e^self.epsilon, so that none overflows.
-        distinguished = -math.expm1(excess) / (1 + math.exp(-self.epsilon))
-        delta = self.delta + (1 - self.delta) * distinguished
-        return min(1.0, math.nextafter(delta * (1 + _ROUNDING), math.inf))
+        epsilon = check_interval("epsilon", epsilon, 0, math.inf)
+        known = self._delta_of_pair(epsilon)
+        if not self.losses or known == 0:
+            return known
+        return min(known, self._delta_of_losses(epsilon))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the least epsilon known to hold at another delta, rounded up.
@@ -148,8 +162,8 @@ class Guarantee:
         Returns
         -------
         float in [0, inf]
-            The inverse of `delta_at`; inf where ``delta`` is less than ``self.delta``,
-            since this guarantee then promises nothing.
+            The inverse of `delta_at`; inf where no epsilon is known to hold, as without losses
+            for a ``delta`` that is less than ``self.delta``.
 
         Raises
         ------
@@ -157,18 +171,16 @@ class Guarantee:
             If ``delta`` is out of range.
         """
         delta = check_interval("delta", delta, 0, 1)
-        if delta < self.delta:
-            return math.inf
-        if delta >= self.delta_at(0.0):
-            return 0.0
-        lo, hi = 0.0, self.epsilon
-        # Among subnormals the midpoint is an end before the relative width is reached.
-        while hi - lo > _ROUNDING * hi and lo < (mid := (lo + hi) / 2) < hi:
-            lo, hi = (lo, mid) if self.delta_at(mid) <= delta else (mid, hi)
-        return hi  # hi has always passed
+        known = self._epsilon_of_pair(delta)
+        if not self.losses or known == 0:
+            return known
+        if delta == 0:
+            equal = self._equivalents
+            return min(known, equal.pure) if equal.gaussian == 0 else known
+        return min(known, _profile.composition(self.losses).epsilon_at(delta))
 
     def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64] | np.float64:
-        """Return the least type II error of any test between neighbouring data sets.
+        """Return a type II error that no test between neighbouring data sets goes below.
 
         Parameters
         ----------
@@ -178,7 +190,8 @@ class Guarantee:
         Returns
         -------
         float or array of the same shape, entries in [0, 1]
-            ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``.
+            ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or more
+            where the losses say so.
 
         Raises
         ------
@@ -192,74 +205,107 @@ class Guarantee:
             steep = 1 - self.delta - np.exp(self.epsilon + np.log(alpha))
         flat = np.exp(-self.epsilon) * (1 - self.delta - alpha)
         least: NDArray[np.float64] = np.maximum(0.0, np.maximum(steep, flat))
+        if self.losses:
+            least = np.maximum(least, _profile.tradeoff(self.losses, alpha))
         return least[()]
 
     def __str__(self) -> str:
-        loud = [("VOID", f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in self.void_because]
-        rows = [
-            *loud,
-            ("epsilon", repr(self.epsilon)),
-            ("delta", repr(self.delta)),
-            ("neighbours", NEIGHBORS[self.neighbors]),
-            ("mechanism", self.mechanism or "not stated"),
-            *(("assumes", f"- {sentence}") for sentence in self.assumptions),
-            *(("means", sentence) for sentence in self._meaning() if self.holds),
-        ]
-        title = "Differential privacy guarantee"
-        return "\n".join([title, "-" * len(title), *_table(rows)])
+        return card(self)
 
-    def _meaning(self) -> tuple[str, str]:
-        """Say what the numbers mean; true to the letter for the dominating pair."""
-        odds = f"the odds {_ODDS[self.neighbors]} by a factor of at most {self._odds_factor()}"
-        told = (
-            f"the release changes {odds}"
-            if self.delta == 0
-            else "the release tells no more than one that reveals this record with "
-            f"probability delta and otherwise changes {odds}"
-        )
-        errors = _digits(1 - self.delta_at(0.0), decimal.ROUND_FLOOR)
-        return (
-            f"To somebody who knows every other record, {told}.",
-            "Any test between the two cases has rates of false alarms and of misses that "
-            f"add up to at least {errors}; blind guessing gives 1.",
-        )
+    @property
+    def _equivalents(self) -> _profile.Equivalents:
+        return _profile.equivalents(self.epsilon, self.delta, self.losses)
 
-    def _odds_factor(self) -> str:
-        if self.epsilon > 700:  # e^709.8 is the greatest float
-            return "e^epsilon"
-        return f"e^epsilon = {_digits(math.exp(self.epsilon), decimal.ROUND_CEILING)}"
+    def _delta_of_pair(self, epsilon: float) -> float:
+        excess = epsilon - self.epsilon
+        if excess >= 0:
+            return self.delta
+        # Both exponentials are divided by e^self.epsilon, so that none overflows.
+        distinguished = -math.expm1(excess) / (1 + math.exp(-self.epsilon))
+        delta = self.delta + (1 - self.delta) * distinguished
+        return min(1.0, math.nextafter(delta * (1 + _ROUNDING), math.inf))
+
+    def _delta_of_losses(self, epsilon: float) -> float:
+        if math.isinf(epsilon):
+            return 1.0
+        return _profile.composition(self.losses).delta_at(epsilon)
+
+    def _epsilon_of_pair(self, delta: float) -> float:
+        if delta < self.delta:
+            return math.inf
+        if delta >= self._delta_of_pair(0.0):
+            return 0.0
+        lo, hi = 0.0, self.epsilon
+        # Among subnormals the midpoint is an end before the relative width is reached.
+        while hi - lo > _ROUNDING * hi and lo < (mid := (lo + hi) / 2) < hi:
+            lo, hi = (lo, mid) if self._delta_of_pair(mid) <= delta else (mid, hi)
+        return hi  # hi has always passed
 
 
-def compose(*guarantees: Guarantee) -> Guarantee:
-    """Return what holds for all the releases together: epsilons and deltas add.
+def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
+    """Return what holds for all the releases together.
 
-    Basic composition (Dwork, McSherry, Nissim & Smith 2006): it holds also where a later
-    release was chosen in view of earlier ones.
+    Epsilons and deltas add (Dwork, McSherry, Nissim & Smith 2006). With ``delta``, or where parts
+    have one and losses, epsilon is the least known: by sums, losses, Gaussian DP or zCDP.
+
+    Sums hold whatever the parts are. The others hold where each release may depend on what the
+    earlier ones gave, but not what it promises: that must be fixed before. Where epsilons are
+    chosen in view of earlier outputs, take a `Ledger`.
 
     Parameters
     ----------
     *guarantees : Guarantee
-        At least one, all under the same neighbouring relation.
+        At least one, all under the same neighbouring relation. One without losses counts as the
+        worst release with its epsilon and delta.
+    delta : float in [0, 1), optional
+        The delta of the whole; the sum of the deltas if not given.
 
     Returns
     -------
     Guarantee
-        Sums are those of a `Ledger`: of the shortest decimals, exact, and rounded up where
-        they are no float's. So the whole fits a ledger just when its parts do. Assumptions
-        and reasons for being void are those of all parts, in order, each once.
+        Sums are those of a `Ledger`: of the shortest decimals, exact, rounded up where they are
+        no float's. So where they are taken the whole fits a ledger just when its parts do.
+        Assumptions and reasons for being void are those of all parts, in order, each once.
+        Where a part has losses or ``delta`` is given, so has the whole, and its assumptions say
+        that what each part promises was planned.
 
     Raises
     ------
     ValueError
-        If there is no guarantee, or they do not share one neighbouring relation.
+        If there is no guarantee, they do not share one neighbouring relation, or no epsilon is
+        known to hold at ``delta``.
 
     Examples
     --------
     >>> from skdp.privacy import Guarantee, compose
+    >>> from skdp.privacy.losses import GaussianLoss
     >>> both = compose(Guarantee(0.1, mechanism="laplace"), Guarantee(0.2, 1e-9))
     >>> both.epsilon, both.delta
     (0.3, 1e-09)
+    >>> step = Guarantee(0.04, 1e-6, losses=((GaussianLoss(0.01), 1),))
+    >>> round(compose(*[step] * 10_000, delta=1e-6).epsilon, 5)
+    4.88655
     """
+    relation = _check_parts(guarantees)
+    if len(guarantees) == 1 and delta is None:
+        return guarantees[0]
+    asked = None if delta is None else check_interval("delta", delta, 0, 1, closed="left")
+    losses = _joint_losses(guarantees, asked)
+    told = ((PLANNED,),) if losses and len(guarantees) > 1 else ()
+    epsilon, total = _amounts(guarantees, asked, losses)
+    return Guarantee(
+        epsilon=epsilon,
+        delta=total,
+        neighbors=relation,
+        mechanism=_join(part.mechanism for part in guarantees),
+        assumptions=_merge([*(part.assumptions for part in guarantees), *told]),
+        void_because=_merge(part.void_because for part in guarantees),
+        losses=losses,
+    )
+
+
+def _check_parts(guarantees: tuple[Guarantee, ...]) -> str:
+    """Return the neighbouring relation that the parts share."""
     if not guarantees or not all(isinstance(part, Guarantee) for part in guarantees):
         kinds = [type(part).__name__ for part in guarantees]
         raise fail("guarantees", "be one or more Guarantee objects", kinds)
@@ -271,14 +317,39 @@ def compose(*guarantees: Guarantee) -> Guarantee:
             relations,
             "Release everything under the same `neighbors`, or state the parts separately.",
         )
-    return Guarantee(
-        epsilon=float_above(add(part.epsilon for part in guarantees)),
-        delta=min(1.0, float_above(add(part.delta for part in guarantees))),
-        neighbors=relations[0],
-        mechanism=_join(part.mechanism for part in guarantees),
-        assumptions=_merge(part.assumptions for part in guarantees),
-        void_because=_merge(part.void_because for part in guarantees),
-    )
+    return relations[0]
+
+
+def _joint_losses(guarantees: tuple[Guarantee, ...], asked: float | None) -> Losses:
+    """Return the losses of all; none if they are not called for, or a part promises nothing."""
+    if asked is None and not any(part.losses for part in guarantees):
+        return ()
+    parts = [part.losses or _profile.worst(part.epsilon, part.delta) for part in guarantees]
+    return _profile.merged(chain.from_iterable(parts)) if all(parts) else ()
+
+
+def _amounts(
+    guarantees: tuple[Guarantee, ...], asked: float | None, losses: Losses
+) -> tuple[float, float]:
+    """Return epsilon and delta of the whole: the sums, or the least epsilon known at delta."""
+    epsilon = float_above(add(part.epsilon for part in guarantees))
+    total = min(1.0, float_above(add(part.delta for part in guarantees)))
+    if asked is None and (not losses or total in (0, 1)):
+        return epsilon, total
+    delta = total if asked is None else asked
+    known = [epsilon] if as_decimal(total) <= as_decimal(delta) else []
+    if losses and delta > 0:
+        equal = _profile.equivalents(epsilon, total, losses)
+        known.append(_profile.composition(losses).epsilon_at(delta))
+        if equal.square < math.inf:
+            known.append(gaussian_epsilon(math.sqrt(equal.square), delta))
+        if equal.rho < math.inf:
+            known.append(zcdp_epsilon(equal.rho, delta))
+    least = min(known, default=math.inf)
+    if math.isinf(least):
+        remedy = f"The deltas of the parts add up to {total!r}."
+        raise fail("delta", "be so great that some epsilon is known to hold", delta, remedy)
+    return least, delta
 
 
 def _join(mechanisms: Iterable[str]) -> str:
@@ -297,22 +368,12 @@ def _check_sentences(name: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _digits(value: float, rounding: str) -> str:
-    context = decimal.Context(prec=3, rounding=rounding)
-    return f"{float(context.create_decimal_from_float(value)):g}"
-
-
-def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
-    """Wrap each text beside its label; a label that repeats is written once."""
-    lines, last = [], ""
-    for label, text in rows:
-        head = "" if label == last else label
-        bullet = 2 if text.startswith("- ") else 0
-        lines += textwrap.wrap(
-            text,
-            _WIDTH,
-            initial_indent=head.ljust(_INDENT),
-            subsequent_indent=" " * (_INDENT + bullet),
-        )
-        last = label
-    return lines
+def _check_losses(value: Any) -> Losses:
+    pairs = isinstance(value, tuple | list) and all(
+        isinstance(pair, tuple | list) and len(pair) == 2 and hasattr(pair[0], "log_delta")
+        for pair in value
+    )
+    if not pairs:
+        rule = "be a tuple of pairs of a privacy loss and a count"
+        raise fail("losses", rule, type(value), "Write losses=((GaussianLoss(0.1), 1),), say.")
+    return tuple((loss, check_count("count in losses", count)) for loss, count in value)

@@ -10,35 +10,23 @@ from __future__ import annotations
 import atexit
 import math
 import os
-import secrets
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from skdp._checks import check_interval, fail
-from skdp.privacy._decimal import add, as_decimal, float_above, float_below, subtract
+from skdp._checks import check_choice, check_interval, fail
+from skdp.privacy import _ledger_rows
+from skdp.privacy._accounting import RULES, Budget, Entry, Rule
+from skdp.privacy._ledger_rows import Identity
 from skdp.privacy.guarantee import Guarantee
 
+__all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
+
 _BUSY_SECONDS = 60.0
-_SCHEMA = (
-    # REAL is the float itself, bit by bit.
-    "CREATE TABLE ceiling (epsilon REAL NOT NULL, delta REAL NOT NULL, token TEXT NOT NULL)",
-    "CREATE TABLE entry (number INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,"
-    " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
-    " holds INTEGER NOT NULL)",
-    *(
-        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}"
-        " BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
-        for table in ("ceiling", "entry")
-        for verb in ("UPDATE", "DELETE")
-    ),
-)
 
 
 class BudgetExceeded(ValueError):
@@ -49,35 +37,16 @@ class LedgerLost(ValueError):
     """The ledger's file is gone, or is not the one it was; what is left cannot be known."""
 
 
-@dataclass(frozen=True)
-class Budget:
-    """An amount of privacy loss: ``epsilon`` in [0, inf] and ``delta`` in [0, inf)."""
-
-    epsilon: float
-    delta: float
-
-    def __str__(self) -> str:
-        return f"epsilon={self.epsilon!r}, delta={self.delta!r}"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One spend: what its guarantee said, the spender's note, and whether it held."""
-
-    epsilon: float
-    delta: float
-    neighbors: str
-    mechanism: str
-    note: str
-    holds: bool
-
-
 class Ledger:
     """A record of what was spent, which refuses what does not fit under its ceiling.
 
     Copying a ledger (also by scikit-learn's ``clone``) or pickling it to another process of
     this machine gives the same ledger, never a second budget. Any number of threads and
     processes may spend at once. Compare ledgers by ``==``: equal means the same ledger.
+
+    What a spend asks for may be chosen in view of everything that was released before. How
+    spends add up is fixed when the ledger is made, since a rule that is chosen in view of an
+    output can cost twice the delta (docs/proofs/adaptive_spending.md).
 
     A float is taken as its shortest decimal form, and sums are exact in decimal: ten spends
     of 0.1 fill a ceiling of 1.0 and an eleventh never fits.
@@ -89,19 +58,29 @@ class Ledger:
     Parameters
     ----------
     epsilon : float in (0, inf]
-        Ceiling on the sum of the epsilons; inf records and refuses no amount, also of delta.
+        Ceiling on epsilon for all spends together; inf records and refuses no amount, also of
+        delta.
     delta : float in [0, 1]
-        Ceiling on the sum of the deltas.
+        Ceiling on delta for all spends together.
     path : path, optional
         File to keep the ledger in; it is made if there is none, and continued if it has the
         same ceiling. Without a path the ledger lives in a temporary file that its owner
         alone can read, until the process that made it exits.
+    composition : {"adaptive", "sums", "fixed"}
+        "sums": epsilons add, deltas add. "adaptive": they do up to the first spend of Gaussian
+        noise (`Guarantee.losses` says so) that leaves room for more. From it on what is then
+        left is counted in Gaussian DP, where mu^2 adds: ten thousand small spends need
+        the epsilon of a hundred. Spends with delta = 0 are counted in the same way, or add up in
+        a part of epsilon set aside, whichever fits for all of them; what has a delta and no
+        known mu is refused from then on. "fixed": the losses of all spends are composed as
+        tightly as is known, which is right only if what every spend asks for was planned
+        before the first output was seen.
 
     Raises
     ------
     ValueError
         If a ceiling is out of range, or ``path`` holds something else than a ledger with
-        this ceiling.
+        this ceiling and composition.
 
     Examples
     --------
@@ -118,32 +97,44 @@ class Ledger:
     skdp.privacy.ledger.BudgetExceeded: The release does not fit ...
     """
 
-    __slots__ = ("_ceiling", "_path", "_token")
+    __slots__ = ("_ceiling", "_composition", "_path", "_seen", "_token")
 
     def __init__(
-        self, epsilon: float, delta: float = 0.0, *, path: str | os.PathLike[str] | None = None
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        composition: str = "adaptive",
     ) -> None:
         self._ceiling = Budget(
             check_interval("epsilon", epsilon, 0, math.inf, closed="right"),
             check_interval("delta", delta, 0, 1),
         )
+        self._composition = check_choice("composition", composition, RULES)
+        self._seen: tuple[tuple[Entry, ...], int] = (), 0
         if path is None:
-            self._path = _temporary_file(self._ceiling)
+            self._path = _temporary_file(self._ceiling, composition)
         else:
             self._path = os.path.realpath(path)
             if not os.path.exists(self._path):
-                _create(self._path, self._ceiling)
+                _create(self._path, self._ceiling, composition)
         self._token = self._read_token()
 
     @property
     def epsilon(self) -> float:
-        """Ceiling on the sum of the epsilons."""
+        """Ceiling on epsilon for all spends together."""
         return self._ceiling.epsilon
 
     @property
     def delta(self) -> float:
-        """Ceiling on the sum of the deltas."""
+        """Ceiling on delta for all spends together."""
         return self._ceiling.delta
+
+    @property
+    def composition(self) -> str:
+        """How spends add up."""
+        return self._composition
 
     @property
     def path(self) -> str:
@@ -154,17 +145,21 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """All spends, in the order in which they were recorded."""
         with self._transaction("BEGIN") as database:
-            return _entries(database)
+            return self._read(database)
 
     @property
     def spent(self) -> Budget:
-        """Sums over all entries, rounded up to floats."""
-        return _spent(self.entries)
+        """What the entries amount to: their sums, rounded up to floats, or less.
+
+        It is less where the ledger's composition knows a lesser epsilon for them at the
+        ceiling's delta. The promise about all spends, whatever comes, is the ceiling.
+        """
+        return self._rule.spent(self.entries)
 
     @property
     def remaining(self) -> Budget:
         """What is left, rounded down: a spend of exactly this much fits."""
-        return self._remaining(self.entries)
+        return self._rule.remaining(self.entries)
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
         """Record a release before it is made, or refuse it.
@@ -198,12 +193,12 @@ class Ledger:
             guarantee.mechanism,
             note,
             guarantee.holds,
+            _ledger_rows.keepable(guarantee.losses),
         )
         # IMMEDIATE takes the write lock before reading: what is checked is what is charged.
         with self._transaction("BEGIN IMMEDIATE") as database:
-            self._check_fits(entry, _entries(database))
-            row = astuple(entry)
-            database.execute("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
+            self._check_fits(entry, self._read(database))
+            _ledger_rows.append(database, entry)
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Ledger) else NotImplemented
@@ -218,7 +213,7 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._path, self._ceiling, self._token)
+        return _reopen, (self._path, self._ceiling, self._token, self._composition)
 
     def __repr__(self) -> str:
         try:
@@ -227,6 +222,10 @@ class Ledger:
             return f"Ledger({self._ceiling}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
         return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
+
+    @property
+    def _rule(self) -> Rule:
+        return RULES[self._composition](self._ceiling)
 
     @property
     def _key(self) -> tuple[str, str]:
@@ -241,27 +240,28 @@ class Ledger:
                 entry.neighbors,
                 "Fit with the same `neighbors`, or keep a second ledger.",
             )
-        if not (math.isinf(self.epsilon) or _fits((*entries, entry), self._ceiling)):
+        rule = self._rule
+        if not rule.fits((*entries, entry)):
             raise BudgetExceeded(
-                f"The release does not fit in the ledger: it asks for {_spent([entry])}; "
-                f"spent so far {_spent(entries)}; left {self._remaining(entries)} of "
+                "The release does not fit in the ledger: it asks for "
+                f"{Budget(entry.epsilon, entry.delta)}; "
+                f"spent so far {rule.spent(entries)}; left {rule.remaining(entries)} of "
                 f"{self._ceiling}. Ask for at most what is left, or open a ledger with a "
                 "higher ceiling if what you promised about this data allows it."
+                f"{rule.why_not(entry, entries)}"
             )
 
-    def _remaining(self, entries: tuple[Entry, ...]) -> Budget:
-        if math.isinf(self.epsilon):
-            return Budget(math.inf, 1.0)
-        spent_epsilon, spent_delta = _totals(entries)
-        return Budget(
-            float_below(subtract(self.epsilon, spent_epsilon)),
-            float_below(subtract(self.delta, spent_delta)),
-        )
+    def _read(self, database: sqlite3.Connection) -> tuple[Entry, ...]:
+        """Return all entries; those that were seen before are not read again, as none changes."""
+        seen, last = self._seen
+        new, last = _ledger_rows.entries_after(database, last)
+        self._seen = (*seen, *new), last
+        return self._seen[0]
 
     def _read_token(self) -> str:
         try:
             with _connection(self._path, "BEGIN") as database:
-                ceiling, token = _identity(database, self._path)
+                ceiling, composition, token = _identity(database, self._path)
         except LedgerLost as error:
             raise fail("path", "be a ledger's file or be free", self._path) from error
         if ceiling != self._ceiling:
@@ -271,23 +271,32 @@ class Ledger:
                 str(self._ceiling),
                 "A ceiling is fixed when the ledger is made; give the same, or a new path.",
             )
+        if composition != self._composition:
+            raise fail(
+                "composition",
+                f"be that of the ledger at {self._path!r} ({composition!r})",
+                self._composition,
+                "It is fixed when the ledger is made; give the same, or a new path.",
+            )
         return token
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with _connection(self._path, begin) as database:
-            if _identity(database, self._path) != (self._ceiling, self._token):
+            terms = self._ceiling, self._composition, self._token
+            if _identity(database, self._path) != terms:
                 raise _lost(self._path, "holds another ledger")
             yield database
 
 
-def _reopen(path: str, ceiling: Budget, token: str) -> Ledger:
+def _reopen(path: str, ceiling: Budget, token: str, composition: str = "adaptive") -> Ledger:
     """Unpickle: give a handle, which looks at the file only when it is used.
 
     A model must load where its ledger is gone: predicting costs nothing.
     """
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
+    ledger._composition, ledger._seen = composition, ((), 0)
     return ledger
 
 
@@ -328,13 +337,13 @@ def _lost(path: str, what: str) -> LedgerLost:
     )
 
 
-def _create(path: str, ceiling: Budget) -> None:
+def _create(path: str, ceiling: Budget, composition: str) -> None:
     """Make a new ledger at ``path``, or leave one alone that somebody else just made there."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise fail("path", "lie in a folder that exists", path)
     # Written elsewhere and then linked: nobody ever meets a half-made ledger at the path.
-    draft = _new_file(folder, ceiling)
+    draft = _new_file(folder, ceiling, composition)
     try:
         with suppress(FileExistsError):
             os.link(draft, path)
@@ -342,21 +351,18 @@ def _create(path: str, ceiling: Budget) -> None:
         os.unlink(draft)
 
 
-def _temporary_file(ceiling: Budget) -> str:
+def _temporary_file(ceiling: Budget, composition: str) -> str:
     # A folder of its own, so that nobody else can plant a journal beside the file.
     folder = os.path.realpath(tempfile.mkdtemp(prefix="skdp-ledger-"))
     atexit.register(_remove, folder, os.getpid())
-    return _new_file(folder, ceiling)
+    return _new_file(folder, ceiling, composition)
 
 
-def _new_file(folder: str, ceiling: Budget) -> str:
+def _new_file(folder: str, ceiling: Budget, composition: str) -> str:
     handle, path = tempfile.mkstemp(prefix="ledger-", suffix=".sqlite3", dir=folder)  # mode 0600
     os.close(handle)
     with _connection(path, "BEGIN IMMEDIATE") as database:
-        for statement in _SCHEMA:
-            database.execute(statement)
-        identity = (*astuple(ceiling), secrets.token_hex(16))
-        database.execute("INSERT INTO ceiling VALUES (?, ?, ?)", identity)
+        _ledger_rows.create(database, ceiling, composition)
     return path
 
 
@@ -366,33 +372,8 @@ def _remove(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _identity(database: sqlite3.Connection, path: str) -> tuple[Budget, str]:
-    row = database.execute("SELECT epsilon, delta, token FROM ceiling").fetchone()
-    if row is None:
-        raise _lost(path, "states no ceiling")
-    epsilon, delta, token = row
-    return Budget(epsilon, delta), token
-
-
-def _entries(database: sqlite3.Connection) -> tuple[Entry, ...]:
-    rows = database.execute(
-        "SELECT epsilon, delta, neighbors, mechanism, note, holds FROM entry ORDER BY number"
-    )
-    return tuple(
-        Entry(epsilon, delta, neighbors, mechanism, note, bool(holds))
-        for epsilon, delta, neighbors, mechanism, note, holds in rows
-    )
-
-
-def _totals(entries: Sequence[Entry]) -> tuple[Decimal, Decimal]:
-    return add(entry.epsilon for entry in entries), add(entry.delta for entry in entries)
-
-
-def _fits(entries: Sequence[Entry], ceiling: Budget) -> bool:
-    epsilon, delta = _totals(entries)
-    return epsilon <= as_decimal(ceiling.epsilon) and delta <= as_decimal(ceiling.delta)
-
-
-def _spent(entries: Sequence[Entry]) -> Budget:
-    epsilon, delta = _totals(entries)
-    return Budget(float_above(epsilon), float_above(delta))
+def _identity(database: sqlite3.Connection, path: str) -> Identity:
+    found = _ledger_rows.identity(database)
+    if found is None:
+        raise _lost(path, "states no ceiling or no rule")
+    return found

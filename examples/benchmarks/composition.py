@@ -1,0 +1,125 @@
+"""Ten thousand releases: two-sided epsilon, and its time, beside Google's dp_accounting.
+
+Gaussian noise with sigma = 100 and Laplace noise of scale 100 for differences of 1, delta = 1e-6;
+release by release, though Gaussian ones have a closed form. By turns in one process: both bounds
+of ours, everything from the start, and the other library's upper bound (connect the dots where
+it has that, interval 1e-4). Without that library our figures are printed alone. A second table
+goes through counts, epsilons and deltas, with randomised response too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import report
+from speed import seconds
+
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.noise import Laplace
+from skdp.privacy import _fold, _grid, _plan
+from skdp.privacy.loss import Bounds, epsilon_bounds
+from skdp.privacy.losses import GaussianLoss, PairLoss, Profile, ShiftLoss
+
+COUNT, SCALE, DELTA, INTERVAL = 10_000, 100.0, 1e-6, 1e-4
+CLOSED_FORM = 4.88655
+MOST_GAP, MOST_TIME = 1e-4, 1.0
+COUNTS = [1, 10, 1000, 100_000]
+PROMISES = [(0.01, 1e-2), (0.3, 1e-6), (1.0, 1e-12), (10.0, 1e-30), (50.0, 1e-6)]
+
+
+def forget() -> None:
+    """Empty what the package keeps from call to call."""
+    for kept in (_grid.upper, _grid.lower, _grid.reach, _plan._rough, _fold._weights):
+        kept.cache_clear()
+
+
+def ours(loss: Profile, count: int, delta: float) -> Callable[[], Any]:
+    def both() -> Any:
+        forget()
+        return epsilon_bounds(((loss, count),), delta)
+
+    return both
+
+
+def theirs(name: str) -> Callable[[], Any] | None:
+    """Return the other library's epsilon, or None without it."""
+    try:
+        pld = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
+    except ImportError:
+        return None
+    make = getattr(pld, f"from_{name}_mechanism")
+
+    def upper() -> Any:
+        one = make(SCALE, value_discretization_interval=INTERVAL)
+        return one.self_compose(COUNT).get_epsilon_for_delta(DELTA)
+
+    return upper
+
+
+def interval(at: Bounds) -> dict[str, str]:
+    return {"lower": f"{at.lower:.9g}", "upper": f"{at.upper:.9g}"}
+
+
+def race(name: str, loss: Profile, arguments: argparse.Namespace) -> report.Row:
+    """Return both results and times, the medians of runs by turns."""
+    mine, other = ours(loss, COUNT, DELTA), theirs(name)
+    at = mine()
+    row: dict[str, Any] = {"releases": f"{COUNT} {name}", "delta": DELTA} | interval(at)
+    row |= {"gap": at.upper - at.lower} | report.judged(at.upper - at.lower, (MOST_GAP,), False)
+    if name == "gaussian":
+        row["farthest from closed form"] = max(CLOSED_FORM - at.lower, at.upper - CLOSED_FORM)
+    if other is None:
+        print("dp_accounting is not installed: no comparison.", file=sys.stderr)
+        return row | {"ms": 1e3 * np.median([seconds(mine) for _ in range(arguments.repeats)])}
+    row["dp_accounting"] = f"{other():.9g}"
+    times = np.array([(seconds(mine), seconds(other)) for _ in range(arguments.repeats)])
+    ratio = float(np.median(times[:, 0] / times[:, 1]))
+    quick = report.verdict(ratio, MOST_TIME, None, higher=False)
+    medians = dict(zip(("ms", "its ms"), 1e3 * np.median(times, axis=0), strict=True))
+    return row | medians | {"time ratio": ratio, "in time": quick}
+
+
+def table_rows(epsilon: float, delta: float, count: int) -> list[report.Row]:
+    """Return the bounds of losses that have about this epsilon at this delta in all."""
+    each = 1 / gaussian_scale(epsilon, delta) / math.sqrt(count)
+    losses = {
+        "gaussian": GaussianLoss(each),
+        "randomised response": PairLoss(each),
+        "laplace": ShiftLoss(Laplace(1 / each), 1.0),
+    }
+    rows = []
+    for name, loss in losses.items():
+        found: list[Any] = []
+        time = seconds(lambda loss=loss, found=found: found.append(ours(loss, count, delta)()))
+        at = found[0]
+        row = {"releases": f"{count} {name}", "delta": delta} | interval(at)
+        rows.append(row | {"gap": at.upper - at.lower, "ms": 1e3 * time})
+    return rows
+
+
+def main() -> None:
+    parser = report.parser_for(__doc__, repeats=9)
+    parser.add_argument("--no-table", action="store_true", help="only the ten thousand releases")
+    arguments = parser.parse_args()
+    rows = [
+        race("gaussian", GaussianLoss(1 / SCALE), arguments),
+        race("laplace", ShiftLoss(Laplace(SCALE), 1.0), arguments),
+    ]
+    if not arguments.no_table:
+        rows += [
+            row
+            for epsilon, delta in PROMISES
+            for count in COUNTS
+            for row in table_rows(epsilon, delta, count)
+        ]
+    report.publish("composition", rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

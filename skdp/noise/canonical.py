@@ -1,0 +1,330 @@
+"""Canonical noise: the law that spends exactly what a trade-off function allows.
+
+A law N is canonical for f if adding it to a number that moves by at most 1 is f-private, if a move
+of 1 is told apart exactly as f says, by thresholds, and if N is even (Awan & Vadhan 2023; Awan &
+Dong 2022, Definition 2.2). They write f for our f(1 - .), the flipped function: the first argument
+of theirs is one minus the type I error. Proofs: docs/proofs/canonical_noise.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+from skdp._checks import check_count, check_positive, fail
+from skdp.noise._even import EvenLaw
+from skdp.noise.gaussian import Gaussian
+from skdp.noise.laplace import Laplace
+from skdp.noise.law import FloatArray, Law
+from skdp.noise.uniform import Uniform
+from skdp.privacy import _built_curves, _curves
+from skdp.privacy.tradeoff import TradeOff
+
+
+def _crowded_panels(panels: int, nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss-Legendre nodes and weights on (0, 1) in the angle of (1 - cos) / 2."""
+    x, lengths = roots_legendre(nodes)
+    starts = np.arange(panels)[:, None]
+    angle = ((starts + (1 + x) / 2) * (math.pi / panels)).ravel()
+    weights = np.tile(lengths / 2 * (math.pi / panels), panels)
+    return (1 - np.cos(angle)) / 2, weights * np.sin(angle) / 2
+
+
+_Height = Callable[[FloatArray, FloatArray], FloatArray]
+_LOG_2 = math.log(2)
+# On (0, 1), crowded at both ends, near which the tail of a law with c close to 0 is steep.
+_HALF, _WEIGHTS = _crowded_panels(24, 8)
+_BLOCK, _MANY_CELLS, _MOST_CELLS = 64, 2048, 100_000
+# No float is so small that its log, times two, comes near: such a tail stands for none.
+_NOTHING = -5000.0
+
+
+@dataclass(frozen=True)
+class CanonicalNoise(EvenLaw):
+    """The canonical noise of a trade-off function that is uniform around its centre.
+
+    With c = f(c), the upper tail falls linearly from 1 - c at -1/2 to c at 1/2, and
+    S(x + 1) = f(1 - S(x)) carries it outwards (Awan & Dong 2022, Proposition 2.4).
+
+    Parameters
+    ----------
+    tradeoff : TradeOff
+        f; symmetric, and not the trivial 1 - alpha.
+    scale : float in (0, inf), units of the released value
+        The most by which the value moves between neighbours.
+
+    Raises
+    ------
+    ValueError
+        If f is trivial or not symmetric.
+
+    Examples
+    --------
+    >>> from skdp.privacy import tradeoff
+    >>> f = tradeoff.gaussian(1.0)
+    >>> noise = CanonicalNoise(f)
+    >>> round(float(noise.isf(0.05)), 4)
+    1.6376
+    >>> bool(abs(f(0.05) - noise.cdf(noise.isf(0.05) - 1)) < 1e-15)
+    True
+    """
+
+    tradeoff: TradeOff
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tradeoff, TradeOff):
+            raise fail("tradeoff", "be a trade-off function", type(self.tradeoff))
+        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+        if not self.tradeoff.symmetric:
+            remedy = "The maximum with its inverse is."
+            raise fail("tradeoff", "be symmetric to have canonical noise", self.tradeoff, remedy)
+        if not self._central_mass > 0:
+            raise fail("tradeoff", "leave something to tell apart (be non-trivial)", self.tradeoff)
+
+    @cached_property
+    def _central_mass(self) -> float:
+        """1 - 2 c, the probability of (-1/2, 1/2)."""
+        return self.tradeoff.central_mass
+
+    @property
+    def _unit(self) -> float:
+        return self.scale
+
+    @property
+    def _log_peak(self) -> float:
+        return math.log(self._central_mass) - math.log(self.scale)
+
+    def _potential(self, x: FloatArray) -> FloatArray:
+        cell, log_s = self._folded(x)
+        return np.where(np.isnan(x), np.nan, -self.tradeoff.log_slope(log_s, cell))
+
+    def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
+        end, start = self._potential(far), self._potential(near)
+        return np.where(np.isposinf(end), np.inf, end - np.where(np.isposinf(start), 0.0, start))
+
+    def _hazard(self, x: FloatArray) -> FloatArray:
+        cell, log_s = self._folded(x)
+        centre = self._central_hazard(np.minimum(x / self.scale, 0.5))
+        tail = -_LOG_2 - self.tradeoff.log_miss(log_s, cell)
+        return np.where(np.isnan(x), np.nan, np.where(cell > 0, tail, centre))
+
+    def _central_hazard(self, x: FloatArray) -> FloatArray:
+        """Return -log P(|X| > x) for x <= 1/2, from whichever side has the digits."""
+        left = 2 * self.tradeoff.fixed_point + self._central_mass * (1 - 2 * x)
+        return -np.where(left > 0.5, np.log1p(-2 * self._central_mass * x), np.log(left))
+
+    def _inverse_hazard(self, level: FloatArray) -> FloatArray:
+        centre = -np.expm1(-level) / (2 * self._central_mass)
+        cell, log_s = self._unfolded(-_LOG_2 - level)
+        with np.errstate(invalid="ignore"):
+            above = np.exp(log_s) - self.tradeoff.fixed_point
+            x = cell + np.clip(0.5 - above / self._central_mass, -0.5, 0.5)
+        return self.scale * np.where(np.isinf(cell), np.inf, np.where(cell > 0, x, centre))
+
+    def support(self) -> float:
+        """Return the half-width of the interval on which the density is positive."""
+        with np.errstate(all="ignore"):
+            return float(self._inverse_hazard(np.asarray(np.inf)))
+
+    def _unit_variance(self) -> float:
+        # E X^2 is the integral of 4 x P(X > x): the tail has kinks where the density jumps.
+        with np.errstate(all="ignore"):
+            return self._integral("log_miss", lambda x, log_tail: 4 * x * np.exp(log_tail))
+
+    def entropy(self) -> float:
+        """Return the differential entropy, to some three digits where f has kinks."""
+
+        def share(x: FloatArray, log_density: FloatArray) -> FloatArray:
+            finite = np.where(np.isfinite(log_density), log_density, 0.0)
+            return -finite * np.exp(log_density)
+
+        with np.errstate(all="ignore"):
+            mean = 2 * self._central_mass * self._integral("log_slope", share)
+        return mean - self._log_peak
+
+    def _unit_information(self) -> float:
+        """Refuse: the density of canonical noise has no derivative in general."""
+        rule = "have a differentiable density for a Fisher information"
+        raise fail(
+            "law", rule, self, "log_concave_canonical gives a smooth law where there is one."
+        )
+
+    def scaled(self, s: float) -> Self:
+        """Return the law of s X, for s in (0, inf)."""
+        return type(self)(self.tradeoff, check_positive("s", s) * self.scale)
+
+    def _folded(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how many shifts x >= 0 is from the central cell, and log S where it came from."""
+        x = np.where(np.isnan(x), 0.0, x / self.scale)
+        # At infinity no shift changes anything: any finite stand-in has no tail left.
+        x = np.minimum(x, 1e15)
+        cell = np.ceil(x - 0.5)
+        return cell, np.log(self.tradeoff.fixed_point + self._central_mass * (0.5 - (x - cell)))
+
+    def _unfolded(self, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the least number of shifts that raise a tail q to c, and what they make of it."""
+        search = _search_closed if self.tradeoff.closed else _search_stepwise
+        return search(self.tradeoff, np.asarray(log_q, dtype=float))
+
+    def _integral(self, member: str, height: _Height) -> float:
+        """Return the integral over x > 0, for scale 1, of height(x, value), cell by cell.
+
+        The value is the log of the tail, or of the density over its peak, by the map's name.
+        """
+        edge = self.support() / self.scale
+        last = max(float(np.ceil(edge - 0.5)), 0.0)
+        reached, total = 0.0, 0.0
+        if last > 0:
+            reached, total = 0.5, self._panel(member, height, 0.0, 0.5)
+        for cells, values in self._whole_cells(member, last):
+            new = height(cells[:, None] + _HALF - 0.5, values) @ _WEIGHTS
+            reached, total = float(cells[-1]) + 0.5, total + float(new.sum())
+            if new[-1] * cells[-1] <= 1e-16 * total:
+                return total
+        while reached < edge:
+            # Beyond many cells one more is narrow, and panels need not follow them.
+            end = min(edge, reached + max(1.0, reached / 4))
+            part = self._panel(member, height, reached, end)
+            reached, total = end, total + part
+            if part <= 1e-17 * total:
+                break
+        return total
+
+    def _panel(self, member: str, height: _Height, low: float, high: float) -> float:
+        x = low + (high - low) * _HALF
+        return float(height(x, self._values(member, x)) @ _WEIGHTS) * (high - low)
+
+    def _values(self, member: str, x: FloatArray) -> FloatArray:
+        if member == "log_slope":
+            return -self._potential(self.scale * x)
+        return -_LOG_2 - self._hazard(self.scale * x)
+
+    def _whole_cells(self, member: str, last: float) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield the cells 1, 2, ... before the last, and the values at their nodes."""
+        f, log_s = self.tradeoff, self._folded(self.scale * (0.5 + _HALF))[1]
+        size = _BLOCK if f.closed else 1
+        slope = np.zeros((1, len(_HALF)))
+        for start in count(1, size):
+            cells = np.arange(start, min(start + size, last))
+            if not cells.size or (f.closed and start > _MANY_CELLS):
+                return
+            if start > _MOST_CELLS:
+                raise fail("tradeoff", "have noise whose moments can be summed", f)
+            if f.closed:
+                yield cells, getattr(f, member)(log_s, cells[:, None])
+                continue
+            slope = slope + f.log_slope(log_s) if member == "log_slope" else slope
+            log_s = f.log_miss(log_s)
+            yield cells, slope if member == "log_slope" else log_s[None]
+
+
+def _search_closed(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bisect for the least number of shifts: any number costs one evaluation."""
+
+    def short(k: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray(f.log_power(log_q, k) < f.log_fixed_point)
+
+    low, high = np.zeros(log_q.shape), np.ones(log_q.shape)
+    while (behind := short(high) & (high < 2.0**60)).any():
+        low, high = np.where(behind, high, low), np.where(behind, 2 * high, high)
+    endless = short(high)
+    low = np.where(short(np.zeros(log_q.shape)), low, 0.0)
+    high = np.where(endless, low, np.where(short(np.zeros(log_q.shape)), high, 0.0))
+    while (open_ := high - low > 1).any():
+        middle = np.where(open_, np.floor((low + high) / 2), high)
+        behind = short(middle)
+        low = np.where(open_ & behind, middle, low)
+        high = np.where(open_ & ~behind, middle, high)
+    return np.where(endless, np.inf, high), f.log_power(log_q, high)
+
+
+def _search_stepwise(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Count the shifts one by one."""
+    cell, log_s = np.zeros(log_q.shape), log_q
+    for _ in count():
+        behind = log_s < f.log_fixed_point
+        if not behind.any():
+            return cell, log_s
+        raised = np.where(behind, f.log_power(log_s), log_s)
+        stuck = behind & ((raised <= log_s) | (raised < _NOTHING))
+        cell = np.where(stuck, np.inf, cell + behind)
+        log_s = np.where(stuck, 0.0, raised)
+    raise AssertionError  # the loop above has no end but its return
+
+
+def divided(root: Callable[[float], TradeOff], n: int, scale: float = 1.0) -> CanonicalNoise:
+    """Return the canonical noise of the 2^n-th root of a trade-off function, stretched back.
+
+    Where ``root`` is a monoid, root(s) composed with root(t) being root(s + t), every one of these
+    is canonical for root(1), and they tend to the one that is log-concave (Awan & Dong 2022,
+    Theorem 3.3).
+
+    Parameters
+    ----------
+    root : callable
+        From t in (0, 1] to a trade-off function.
+    n : int >= 0
+    scale : float in (0, inf), units of the released value
+
+    Examples
+    --------
+    >>> from skdp.privacy import tradeoff
+    >>> [round(float(divided(tradeoff.gaussian, n).isf(1e-3)), 4) for n in range(4)]
+    [3.0939, 3.091, 3.0903, 3.0902]
+    """
+    share = math.ldexp(1.0, -check_count("n", n, least=0))
+    return CanonicalNoise(root(share), check_positive("scale", scale) * share)
+
+
+def log_concave_canonical(tradeoff: TradeOff) -> Law:
+    """Return the log-concave canonical noise of a trade-off function, or refuse.
+
+    There is one just when f is infinitely divisible, and it is the limit of `divided` (Awan &
+    Dong 2022, Theorem 3.3): Gaussian for Gaussian trade-off functions, Laplace for Laplace ones,
+    uniform for (0, delta), and the law itself for that of any even log-concave law.
+
+    Raises
+    ------
+    ValueError
+        If there is none: f has a kink where it is positive, as (epsilon, delta) has for
+        epsilon > 0; or if no law with that f is known.
+
+    Examples
+    --------
+    >>> from skdp.privacy import tradeoff
+    >>> log_concave_canonical(tradeoff.gaussian(0.5))
+    Gaussian(scale=2.0)
+    """
+    curve: Any = tradeoff.curve
+    if isinstance(curve, _curves.Gaussian):
+        return Gaussian(1 / curve.mu)
+    if isinstance(curve, _curves.Shifted):
+        standard = isinstance(curve.law, _curves.StandardLaplace)
+        law: Any = Laplace() if standard else curve.law
+        scaled: Law = law.scaled(1 / curve.shift)
+        return scaled
+    if isinstance(curve, _curves.Approximate) and curve.epsilon == 0 and curve.delta > 0:
+        return Uniform(1 / curve.delta)
+    raise _no_log_concave(tradeoff)
+
+
+def _no_log_concave(tradeoff: TradeOff) -> ValueError:
+    curve: Any = tradeoff.curve
+    rule = "be infinitely divisible to have log-concave canonical noise (Awan & Dong 2022, "
+    remedy = "Take CanonicalNoise, which every symmetric trade-off function has."
+    if isinstance(curve, _curves.Approximate) and curve.epsilon > 0:
+        where = "Proposition 3.6" if curve.delta == 0 else "Theorem 3.3; it has a kink"
+        return fail("tradeoff", f"{rule}{where})", tradeoff, remedy)
+    if isinstance(curve, _built_curves.Points):
+        return fail("tradeoff", f"{rule}Proposition 3.6)", tradeoff, remedy)
+    known = "come from a log-concave law, or be (0, delta), for its divisibility to be known"
+    return fail("tradeoff", f"{known} (Awan & Dong 2022, Theorem 3.3)", tradeoff, remedy)

@@ -1,0 +1,86 @@
+"""The Gaussian law."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+from scipy.special import erfinv, ndtri_exp
+
+from skdp._checks import check_positive
+from skdp.noise._even import EvenLaw, crossing_at, plain
+from skdp.noise._normal import half_normal_hazard
+from skdp.noise.law import FloatArray, Size
+
+
+@dataclass(frozen=True)
+class Gaussian(EvenLaw):
+    """The centred normal law.
+
+    Variance scale^2, entropy log(2 pi e scale^2) / 2, Fisher information 1 / scale^2, the least
+    that any law of this variance has.
+
+    Parameters
+    ----------
+    scale : float in (0, inf), units of the released value
+        Standard deviation.
+
+    Examples
+    --------
+    >>> Gaussian(3.0).var()
+    9.0
+    >>> round(float(Gaussian().isf(1e-300)), 6)
+    37.047096
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+
+    @property
+    def _unit(self) -> float:
+        return self.scale
+
+    @property
+    def _log_peak(self) -> float:
+        return -math.log(2 * math.pi) / 2 - math.log(self.scale)
+
+    def _potential(self, x: FloatArray) -> FloatArray:
+        return (x / self.scale) ** 2 / 2
+
+    def _hazard(self, x: FloatArray) -> FloatArray:
+        return half_normal_hazard(x / self.scale)
+
+    def _inverse_hazard(self, level: FloatArray) -> FloatArray:
+        near = math.sqrt(2) * erfinv(-np.expm1(-level))
+        return self.scale * np.where(level < 0.5, near, -ndtri_exp(-level - math.log(2)))
+
+    def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
+        return (apart / self.scale) * ((near + far) / (2 * self.scale))
+
+    def crossing(self, shift: float, epsilon: ArrayLike) -> FloatArray:
+        """Return sup {x : log_ratio(x, shift) <= epsilon} for shift > 0."""
+        return crossing_at(lambda level: level * (self.scale / shift) * self.scale, shift, epsilon)
+
+    def rvs(self, size: Size, rng: Generator) -> FloatArray:
+        """Return independent draws of shape ``size``, one number if it is None."""
+        return plain(np.asarray(self.scale * rng.standard_normal(size)))
+
+    def _unit_variance(self) -> float:
+        return 1.0
+
+    def _unit_information(self) -> float:
+        return 1.0
+
+    def entropy(self) -> float:
+        """Return the differential entropy E[-log f(X)], in nats."""
+        return 0.5 - self._log_peak
+
+    def scaled(self, s: float) -> Self:
+        """Return the law of s X, for s in (0, inf)."""
+        return type(self)(check_positive("s", s) * self.scale)

@@ -1,0 +1,48 @@
+"""What a one-dimensional noise law must be able to do.
+
+A law is centred, even, and has a log-concave density f: its privacy loss for a shift v > 0,
+log f(x) - log f(x + v), then grows with x, and all that depends on it is simple.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+Size = int | tuple[int, ...] | None
+
+
+@runtime_checkable
+class Law(Protocol):
+    """A centred, even, log-concave law on the real line, with scipy's names.
+
+    x and q are numbers or arrays of any shape, and what is returned has that shape; NaN gives
+    NaN. x is in units of the released value.
+
+    A law may further have, where they are known: ``pdf``, ``cdf``, ``sf``, ``logcdf``, ``ppf``,
+    ``std()``, ``entropy()``, ``fisher_information()``; ``support()``, the half-width of the
+    interval on which the density is positive; ``log_ratio(x, shift)``, which is
+    ``logpdf(x) - logpdf(x + shift)`` without loss of digits. All laws of this package have them.
+    """
+
+    def logpdf(self, x: ArrayLike) -> FloatArray:
+        """Return the natural log of the density at x."""
+
+    def logsf(self, x: ArrayLike) -> FloatArray:
+        """Return log P(X > x), with the digits of the tail and not of its distance to 1."""
+
+    def isf(self, q: ArrayLike) -> FloatArray:
+        """Return the x with P(X > x) = q, for q in [0, 1]."""
+
+    def rvs(self, size: Size, rng: Generator) -> FloatArray:
+        """Return independent draws of shape ``size``, from the bits of ``rng`` alone."""
+
+    def var(self) -> float:
+        """Return the variance."""
+
+    def scaled(self, s: float) -> Self:
+        """Return the law of s X, for s in (0, inf)."""

@@ -1,0 +1,351 @@
+"""Canonical noise in several dimensions.
+
+A law is canonical for f and a norm if moving it by at most 1 in that norm is f-private, if some
+move of length 1 is told apart exactly as f says, with a likelihood ratio that grows along that
+move, and if it is symmetric about 0 (Awan & Dong 2022, Definition 4.1). Proofs:
+docs/proofs/canonical_noise.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
+from skdp.noise.law import FloatArray, Law
+from skdp.noise.uniform import Uniform
+from skdp.privacy import tradeoff as functions
+from skdp.privacy._curves import Approximate, Gaussian, Shifted, StandardLaplace
+from skdp.privacy.tradeoff import TradeOff
+
+NORMS = ("l1", "l2", "linf")
+_MOST_CORNER_DIMS = 20
+# A few roundings; the last bits go to the safe side.
+_UP = 1 + 1e-14
+
+
+class Polytope(Protocol):
+    """The unit ball of a norm, given by its corners."""
+
+    def extreme_points(self) -> FloatArray:
+        """Return the corners, (n_corners, dim)."""
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Independent coordinates, one law for each.
+
+    Parameters
+    ----------
+    laws : tuple of Law, (dim,)
+    tradeoff : TradeOff
+        What it is canonical for.
+    norm : {"l1", "l2", "linf"} or Polytope
+        The norm in which the released value moves by at most 1.
+    """
+
+    laws: tuple[Law, ...]
+    tradeoff: TradeOff
+    norm: str | Polytope
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.laws)
+
+    def logpdf(self, x: ArrayLike) -> FloatArray:
+        """Return the log-density at x, (..., dim) to (...)."""
+        x = _points(x, self.dim)
+        return np.asarray(sum(law.logpdf(x[..., j]) for j, law in enumerate(self.laws)))
+
+    def rvs(self, size: int, rng: Generator) -> FloatArray:
+        """Return independent draws, (size, dim)."""
+        return np.stack([law.rvs(size, rng) for law in self.laws], axis=-1)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance, (dim, dim)."""
+        return np.diag([law.var() for law in self.laws])
+
+
+@dataclass(frozen=True)
+class GaussianCanonical:
+    """N(0, covariance), canonical in any norm (Awan & Dong 2022, Proposition 4.4).
+
+    It is so for gaussian(mu), mu the greatest |covariance^(-1/2) v|_2 over the unit ball.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (dim, dim)
+        The covariance, positive definite.
+    norm : {"l1", "l2", "linf"} or Polytope
+
+    Examples
+    --------
+    >>> noise = GaussianCanonical([[4.0, 0.0], [0.0, 1.0]], norm="linf")
+    >>> round(noise.mu, 6), noise.worst_shift.tolist()
+    (1.118034, [1.0, 1.0])
+    """
+
+    matrix: Any
+    norm: str | Polytope = "l2"
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=float)
+        square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
+        if not square or not np.isfinite(matrix).all() or not np.array_equal(matrix, matrix.T):
+            raise fail("matrix", "be a symmetric matrix of finite numbers", matrix.shape)
+        if not np.linalg.eigvalsh(matrix).min() > 0:
+            raise fail("matrix", "be positive definite")
+        object.__setattr__(self, "matrix", tuple(map(tuple, matrix.tolist())))
+        if isinstance(self.norm, str):
+            check_choice("norm", self.norm, NORMS)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.matrix)
+
+    @property
+    def mu(self) -> float:
+        """The mu of the Gaussian trade-off function."""
+        return float(np.sqrt(self._square(self.worst_shift)))
+
+    @property
+    def tradeoff(self) -> TradeOff:
+        """What it is canonical for."""
+        return functions.gaussian(self.mu)
+
+    @property
+    def worst_shift(self) -> FloatArray:
+        """A v in the unit ball that is told apart best, (dim,)."""
+        if self.norm == "l2":
+            return np.asarray(np.linalg.eigh(self.covariance())[1][:, 0])
+        corners = _corners(self.norm, self.dim)
+        return np.asarray(corners[int(np.argmax(self._square(corners)))])
+
+    def logpdf(self, x: ArrayLike) -> FloatArray:
+        """Return the log-density at x, (..., dim) to (...)."""
+        log_volume = np.linalg.slogdet(self.covariance())[1] + self.dim * math.log(2 * math.pi)
+        return np.asarray(-(self._square(_points(x, self.dim)) + log_volume) / 2)
+
+    def rvs(self, size: int, rng: Generator) -> FloatArray:
+        """Return independent draws, (size, dim)."""
+        root = np.linalg.cholesky(self.covariance())
+        return np.asarray(rng.standard_normal((size, self.dim)) @ root.T)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance, (dim, dim)."""
+        return np.array(self.matrix)
+
+    def _square(self, v: FloatArray) -> FloatArray:
+        """Return v' covariance^-1 v, (..., dim) to (...)."""
+        solved = np.linalg.solve(np.linalg.cholesky(self.covariance()), v.T)
+        return np.asarray((solved**2).sum(axis=0).T)
+
+
+@dataclass(frozen=True)
+class LInfLaplace:
+    """Density proportional to exp(-epsilon |x|_inf), canonical for laplace(epsilon) in l_inf.
+
+    The mean of the greatest and the least coordinate is a Laplace variable of its own, free
+    of everything that a shift of all coordinates leaves alone (Awan & Dong 2022, Proposition 4.7).
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf)
+    dim : int, >= 1
+    """
+
+    epsilon: float
+    dim: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "dim", check_count("dim", self.dim))
+
+    @property
+    def norm(self) -> str:
+        """The norm in which the released value moves by at most 1."""
+        return "linf"
+
+    @property
+    def tradeoff(self) -> TradeOff:
+        """What it is canonical for."""
+        return functions.laplace(self.epsilon)
+
+    def logpdf(self, x: ArrayLike) -> FloatArray:
+        """Return the log-density at x, (..., dim) to (...)."""
+        log_volume = math.lgamma(self.dim + 1) + self.dim * math.log(2 / self.epsilon)
+        return np.asarray(-self.epsilon * np.abs(_points(x, self.dim)).max(axis=-1) - log_volume)
+
+    def rvs(self, size: int, rng: Generator) -> FloatArray:
+        """Return independent draws, (size, dim)."""
+        # The direction is uniform in the cube, not on its boundary: hence dim + 1 and not dim.
+        radius = rng.standard_gamma(self.dim + 1, size) / self.epsilon
+        return np.asarray(radius[:, None] * rng.uniform(-1, 1, (size, self.dim)))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance, (dim, dim)."""
+        return np.eye(self.dim) * (self.dim + 1) * (self.dim + 2) / (3 * self.epsilon**2)
+
+
+def product(*tradeoffs: TradeOff) -> Independent:
+    """Return independent canonical noise for each function, canonical for their tensor product.
+
+    In l_inf, each coordinate moving by at most 1 (Awan & Dong 2022, Proposition 4.2).
+
+    Parameters
+    ----------
+    *tradeoffs : TradeOff
+        One for each coordinate, symmetric and non-trivial.
+    """
+    if not tradeoffs:
+        raise fail("tradeoffs", "be one or more")
+    laws: tuple[Any, ...] = tuple(CanonicalNoise(f) for f in tradeoffs)
+    return Independent(laws, tradeoffs[0].tensor(*tradeoffs[1:]), "linf")
+
+
+def repeated(tradeoff: TradeOff, dim: int) -> Independent:
+    """Return ``dim`` copies of the log-concave canonical noise: canonical for f itself in l_1.
+
+    Awan & Dong (2022), Theorem 4.3.
+
+    Examples
+    --------
+    >>> from skdp.privacy import tradeoff
+    >>> repeated(tradeoff.laplace(2.0), 2).laws
+    (Laplace(scale=0.5), Laplace(scale=0.5))
+    """
+    law = log_concave_canonical(tradeoff)
+    return Independent((law,) * check_count("dim", dim), tradeoff, "l1")
+
+
+def approximate_product(epsilon: float, delta: float, dim: int) -> Independent:
+    """Return Tulap noise in the first coordinate and uniform noise in the others.
+
+    Canonical for (epsilon, delta) in l_inf: 1 - delta is the product of 1 - delta_j over the
+    uniform coordinates, each of width 1 / delta_j (Awan & Dong 2022, Section 4.4).
+
+    Raises
+    ------
+    ValueError
+        If delta = 0: Theorem 4.8 there says that (epsilon, 0) has no such noise.
+    """
+    dim = check_count("dim", dim, least=2)
+    check_positive("epsilon", epsilon)
+    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    if delta == 0:
+        raise _no_multivariate()
+    first: Any = CanonicalNoise(functions.approximate(epsilon))
+    laws = (first, *(Uniform(_width(delta, dim - 1)),) * (dim - 1))
+    return Independent(laws, functions.approximate(epsilon, delta), "linf")
+
+
+def uniform_box(widths: ArrayLike, norm: str | Polytope) -> Independent:
+    """Return uniform noise on a box: canonical for (0, delta) in any norm.
+
+    delta is the greatest share of the box that a move of length 1 takes out of it
+    (Awan & Dong 2022, Section 4.3).
+
+    Parameters
+    ----------
+    widths : array-like of shape (dim,)
+    norm : {"l1", "linf"} or Polytope
+
+    Examples
+    --------
+    >>> round(uniform_box([4.0, 4.0], "linf").tradeoff.delta_at(0.0), 12)
+    0.4375
+    """
+    widths = np.asarray(widths, dtype=float)
+    if widths.ndim != 1 or not widths.size:
+        raise fail("widths", "be a vector of positive numbers", widths.shape)
+    laws: tuple[Any, ...] = tuple(Uniform(float(width)) for width in widths)
+    shares = np.minimum(np.abs(_corners(norm, len(laws))) / widths, 1.0)
+    with np.errstate(divide="ignore"):
+        delta = float((-np.expm1(np.log1p(-shares).sum(axis=-1))).max())
+    return Independent(laws, functions.total_variation(min(1.0, delta * _UP)), norm)
+
+
+def multivariate_canonical(
+    tradeoff: TradeOff, dim: int, norm: str = "l1"
+) -> Independent | GaussianCanonical | LInfLaplace:
+    """Return canonical noise for a trade-off function in ``dim`` dimensions and a norm.
+
+    Parameters
+    ----------
+    tradeoff : TradeOff
+    dim : int, >= 2
+    norm : {"l1", "l2", "linf"}
+
+    Raises
+    ------
+    ValueError
+        If there is none, as for (epsilon, 0) (Awan & Dong 2022, Theorem 4.8), or none is known.
+    """
+    dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, NORMS)
+    curve: Any = tradeoff.curve
+    pure = isinstance(curve, Approximate) and curve.epsilon > 0
+    if pure and curve.delta == 0:
+        raise _no_multivariate()
+    if isinstance(curve, Gaussian):
+        # |v|_2 <= 1 in l_1 and l_2, and <= sqrt(dim) in l_inf, each reached.
+        size = dim if norm == "linf" else 1
+        return GaussianCanonical(np.eye(dim) * size / curve.mu**2, norm)
+    if norm == "l1" and not pure:
+        return repeated(tradeoff, dim)
+    if norm == "linf" and isinstance(curve, Approximate):
+        if pure:
+            return approximate_product(curve.epsilon, curve.delta, dim)
+        return Independent((Uniform(_width(curve.delta, dim)),) * dim, tradeoff, "linf")
+    laplace = isinstance(curve, Shifted) and isinstance(curve.law, StandardLaplace)
+    if norm == "linf" and laplace:
+        return LInfLaplace(curve.shift, dim)
+    known = (
+        "be Gaussian, or with l_1 that of a log-concave law, or with l_inf Laplace or approximate"
+    )
+    raise fail(
+        "tradeoff, norm", f"be a pair with known canonical noise ({known})", (tradeoff, norm)
+    )
+
+
+def _width(delta: float, dim: int) -> float:
+    """Return the width with which uniform noise in ``dim`` coordinates is (0, delta) in l_inf."""
+    if delta == 1:
+        return 1.0
+    return _UP / -math.expm1(math.log1p(-delta) / dim)
+
+
+def _no_multivariate() -> ValueError:
+    rule = "be > 0 in two or more dimensions: (epsilon, 0) has no multivariate canonical noise"
+    remedy = "Take delta > 0, or a Laplace or Gaussian trade-off function."
+    return fail("delta", f"{rule} (Awan & Dong 2022, Theorem 4.8)", 0.0, remedy)
+
+
+def _corners(norm: str | Polytope, dim: int) -> FloatArray:
+    """Return corners of the unit ball, one of each pair that differs by signs alone for a name."""
+    if not isinstance(norm, str):
+        return np.asarray(norm.extreme_points(), dtype=float)
+    check_choice("norm", norm, NORMS)
+    if norm == "l1":
+        return np.eye(dim)
+    if norm == "l2":
+        rule = "have finitely many extreme points here"
+        raise fail("norm", rule, norm, 'Take "l1", "linf" or a polytope.')
+    if dim > _MOST_CORNER_DIMS:
+        raise fail("dim", f"be at most {_MOST_CORNER_DIMS} to list the corners of a cube", dim)
+    bits = np.arange(2 ** (dim - 1))[:, None] >> np.arange(dim) & 1
+    return np.asarray(1.0 - 2.0 * bits)
+
+
+def _points(x: ArrayLike, dim: int) -> FloatArray:
+    x = np.asarray(x, dtype=float)
+    if x.ndim == 0 or x.shape[-1] != dim:
+        raise fail("x", f"have {dim} columns", x.shape)
+    return x

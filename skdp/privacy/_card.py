@@ -1,0 +1,116 @@
+"""The readable card that a guarantee prints as."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skdp.privacy.guarantee import Guarantee
+
+NEIGHBORS = {
+    "replace_one": "any one record replaced by any other; the number of records is public",
+    "add_remove": "any one record added or removed; the number of records is private",
+}
+_ODDS = {
+    "replace_one": "between any two values of this record",
+    "add_remove": "on this record being in the data",
+}
+_WIDTH, _INDENT = 78, 12
+_DELTAS = (1e-3, 1e-6, 1e-9)
+
+
+def card(guarantee: Guarantee) -> str:
+    """Return the guarantee in words, at most 78 columns wide."""
+    loud = [("VOID", f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
+    rows = [
+        *loud,
+        ("epsilon", repr(guarantee.epsilon)),
+        ("delta", repr(guarantee.delta)),
+        *(("profile", sentence) for sentence in _profile(guarantee) if guarantee.holds),
+        ("neighbours", NEIGHBORS[guarantee.neighbors]),
+        ("mechanism", guarantee.mechanism or "not stated"),
+        *(("assumes", f"- {sentence}") for sentence in guarantee.assumptions),
+        *(("means", sentence) for sentence in _meaning(guarantee) if guarantee.holds),
+        *(("also", sentence) for sentence in _equivalents(guarantee) if guarantee.holds),
+    ]
+    title = "Differential privacy guarantee"
+    return "\n".join([title, "-" * len(title), *_table(rows)])
+
+
+def _profile(guarantee: Guarantee) -> Iterable[str]:
+    """Say what epsilon is at other deltas, where more is known than one pair of numbers."""
+    if guarantee.losses:
+        found = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS)
+        known = [f"{_near(epsilon)} at {delta:g}" for epsilon, delta in found if epsilon < math.inf]
+        if known:
+            yield f"epsilon {', '.join(known)}"
+
+
+def _meaning(guarantee: Guarantee) -> tuple[str, str]:
+    """Say what the numbers mean; true to the letter for the dominating pair."""
+    factor = _odds_factor(guarantee.epsilon)
+    odds = f"the odds {_ODDS[guarantee.neighbors]} by a factor of at most {factor}"
+    told = (
+        f"the release changes {odds}"
+        if guarantee.delta == 0
+        else "the release tells no more than one that reveals this record with "
+        f"probability delta and otherwise changes {odds}"
+    )
+    errors = _digits(1 - guarantee.delta_at(0.0), decimal.ROUND_FLOOR)
+    return (
+        f"To somebody who knows every other record, {told}.",
+        "Any test between the two cases has rates of false alarms and of misses that "
+        f"add up to at least {errors}; blind guessing gives 1.",
+    )
+
+
+def _equivalents(guarantee: Guarantee) -> Iterable[str]:
+    mu, rho = guarantee.mu, guarantee.rho
+    if mu < math.inf:
+        shown = _near(mu)
+        yield (
+            f"Gaussian DP with mu = {shown}: no easier to tell than two normal laws of "
+            f"variance 1 whose means differ by {shown}."
+        )
+    if rho < math.inf:
+        yield f"Zero-concentrated DP (zCDP) with rho = {_near(rho)}."
+
+
+def _odds_factor(epsilon: float) -> str:
+    if epsilon > 700:  # e^709.8 is the greatest float
+        return "e^epsilon"
+    return f"e^epsilon = {_up(math.exp(epsilon))}"
+
+
+def _up(value: float) -> str:
+    return _digits(value, decimal.ROUND_CEILING)
+
+
+def _near(value: float) -> str:
+    # What was itself rounded up by 1e-12 is not raised again by a hundredth.
+    return _up(value * (1 - 1e-11))
+
+
+def _digits(value: float, rounding: str) -> str:
+    context = decimal.Context(prec=3, rounding=rounding)
+    return f"{float(context.create_decimal_from_float(value)):g}"
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Wrap each text beside its label; a label that repeats is written once."""
+    lines, last = [], ""
+    for label, text in rows:
+        head = "" if label == last else label
+        bullet = 2 if text.startswith("- ") else 0
+        lines += textwrap.wrap(
+            text,
+            _WIDTH,
+            initial_indent=head.ljust(_INDENT),
+            subsequent_indent=" " * (_INDENT + bullet),
+        )
+        last = label
+    return lines

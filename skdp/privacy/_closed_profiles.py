@@ -1,0 +1,60 @@
+"""Logs of delta at epsilon in closed form, rounded up; proofs are in docs/proofs/conversions.md."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import xlogy
+
+from skdp.privacy.losses import GaussianLoss
+
+# What is returned is moved by this share of itself to the safe side: a thousand roundings.
+MARGIN = 1e-12
+
+
+def gaussian_log_delta(mu: float, epsilon: float) -> float:
+    if mu == 0:
+        return -math.inf if epsilon >= 0 else math.log(-math.expm1(epsilon))
+    found = float(np.asarray(GaussianLoss(mu).log_delta(epsilon)))
+    # The arguments of the normal tails are rounded: an error of u moves log delta by u times them.
+    size = abs(epsilon) / mu + mu / 2
+    return min(0.0, found + MARGIN + 4e-16 * size * (1 + abs(epsilon / mu - mu / 2)))
+
+
+def mixed_log_delta(mu: float, pure: float, epsilon: float) -> float:
+    """Return that of a Gaussian loss plus one of +-pure, with odds e^pure for the plus."""
+    plus = gaussian_log_delta(mu, epsilon - pure) - float(np.logaddexp(0.0, -pure))
+    minus = gaussian_log_delta(mu, epsilon + pure) - float(np.logaddexp(0.0, pure))
+    # Where the arguments were rounded delta is less sensitive than e^epsilon is.
+    return min(0.0, float(np.logaddexp(plus, minus)) + 1e-15 * (1 + epsilon + pure))
+
+
+def renyi_log_delta(a: ArrayLike, divergence: ArrayLike, epsilon: float) -> np.ndarray:
+    a = np.asarray(a)
+    rest = (a - 1) * (np.asarray(divergence) - epsilon)
+    # (a-1) log(1 - 1/a) - log a, an entropy: near a = 1 it is xlogy that keeps it finite.
+    entropy = xlogy(a - 1, a - 1) - xlogy(a, a) if np.max(a) < 2 else _log_peak(a)
+    return np.asarray(rest + entropy + MARGIN * (1 + np.abs(rest)))
+
+
+def _log_peak(a: np.ndarray) -> np.ndarray:
+    return np.asarray((a - 1) * np.log1p(-1 / a) - np.log(a))
+
+
+def zcdp_log_delta(rho: float, epsilon: float) -> float:
+    """Return the least over the orders; epsilon may be negative."""
+    if rho == 0:
+        return -math.inf if epsilon >= 0 else math.log(-math.expm1(epsilon))
+
+    # The derivative in a = 1 + t, which grows with t.
+    def slope(t: float) -> float:
+        return (2 * t + 1) * rho - epsilon - math.log1p(1 / t)
+
+    low, high = -690.0, 690.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(math.exp(middle)) < 0 else (low, middle)
+    t = math.exp(high)  # every order gives a bound
+    return min(0.0, float(renyi_log_delta(1 + t, (1 + t) * rho, epsilon)))

@@ -1,0 +1,113 @@
+"""What a ledger's file holds: the ceiling and the rule, the spends, and their losses.
+
+Files of the first layout have neither rule nor losses: their rule is "adaptive", and a spend
+without losses counts as the worst release with its epsilon and delta.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from dataclasses import astuple
+from typing import Any, NamedTuple
+
+from skdp.privacy._accounting import Budget, Entry
+from skdp.privacy._loss_text import from_text, to_text
+from skdp.privacy._profile import Losses
+
+
+class Identity(NamedTuple):
+    """What tells a ledger from every other: its terms, and a random token."""
+
+    ceiling: Budget
+    composition: str
+    token: str
+
+
+def _append_only(table: str) -> list[str]:
+    return [
+        f"CREATE TRIGGER IF NOT EXISTS {table}_{verb} BEFORE {verb} ON {table}"
+        " BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+        for verb in ("UPDATE", "DELETE")
+    ]
+
+
+_LOSS = (
+    "CREATE TABLE IF NOT EXISTS loss (number INTEGER PRIMARY KEY, losses TEXT NOT NULL)",
+    *_append_only("loss"),
+)
+_SCHEMA = (
+    # REAL is the float itself, bit by bit.
+    "CREATE TABLE ceiling (epsilon REAL NOT NULL, delta REAL NOT NULL, token TEXT NOT NULL)",
+    "CREATE TABLE entry (number INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,"
+    " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
+    " holds INTEGER NOT NULL)",
+    "CREATE TABLE rule (composition TEXT NOT NULL)",
+    *(line for table in ("ceiling", "entry", "rule") for line in _append_only(table)),
+    *_LOSS,
+)
+_COLUMNS = "epsilon, delta, neighbors, mechanism, note, holds, entry.number"
+
+
+def create(database: sqlite3.Connection, ceiling: Budget, composition: str) -> None:
+    """Lay out a new ledger."""
+    for statement in _SCHEMA:
+        database.execute(statement)
+    identity = (*astuple(ceiling), secrets.token_hex(16))
+    database.execute("INSERT INTO ceiling VALUES (?, ?, ?)", identity)
+    database.execute("INSERT INTO rule VALUES (?)", (composition,))
+
+
+def identity(database: sqlite3.Connection) -> Identity | None:
+    """Return who the ledger is; None if the file does not say."""
+    row = database.execute("SELECT epsilon, delta, token FROM ceiling").fetchone()
+    if row is None:
+        return None
+    composition = "adaptive"
+    if _has(database, "rule"):
+        rule = database.execute("SELECT composition FROM rule").fetchone()
+        if rule is None:
+            return None
+        composition = rule[0]
+    epsilon, delta, token = row
+    return Identity(Budget(epsilon, delta), composition, token)
+
+
+def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry], int]:
+    """Return the spends with greater numbers, in order, and the last number."""
+    losses, source = "NULL", "entry"
+    if _has(database, "loss"):
+        losses, source = "losses", "entry LEFT JOIN loss ON loss.number = entry.number"
+    query = f"SELECT {_COLUMNS}, {losses} FROM {source} WHERE entry.number > ? ORDER BY 7"
+    rows = database.execute(query, (number,)).fetchall()
+    return [_entry(row) for row in rows], rows[-1][6] if rows else number
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    epsilon, delta, neighbors, mechanism, note, holds, _, text = row
+    losses = (from_text(text) if text else None) or ()
+    return Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses)
+
+
+def keepable(losses: Losses) -> Losses:
+    """Return the losses if they have a text, else none: what is checked is what is kept."""
+    return losses if to_text(losses) is not None else ()
+
+
+def append(database: sqlite3.Connection, entry: Entry) -> None:
+    """Record a spend, whose losses are keepable."""
+    row = (
+        *(entry.epsilon, entry.delta, entry.neighbors, entry.mechanism, entry.note),
+        int(entry.holds),
+    )
+    number = database.execute("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?)", row).lastrowid
+    text = to_text(entry.losses) if entry.losses else None
+    if text is not None:
+        for statement in _LOSS:
+            database.execute(statement)
+        database.execute("INSERT INTO loss VALUES (?, ?)", (number, text))
+
+
+def _has(database: sqlite3.Connection, table: str) -> bool:
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return database.execute(query, (table,)).fetchone() is not None

@@ -1,0 +1,227 @@
+"""Integrals of the privacy loss of exp(-|x|_2), in logs: the sums behind `RadialLoss`.
+
+The loss is v tanh x, and x has the density p of `skdp.privacy.radial` under P and q(x) = p(-x)
+under Q. Both are summed over x > 0, on pieces with Gauss-Legendre nodes; all terms are positive,
+and nothing cancels. The bound on the error: ``docs/proofs/knorm_delta.md``, Proposition 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import k0e, k1e, logsumexp, roots_legendre
+
+FloatArray = NDArray[np.float64]
+
+# Twenty nodes on pieces over which no logarithm moves by more than _CHANGE, up to twice their
+# length away in the complex plane: the sums are exact to 1e-19 of themselves (Proposition 4).
+_NODES, _LENGTHS = roots_legendre(20)
+_POINTS, _LOG_SHARES = (1 + _NODES) / 2, np.log(_LENGTHS / 2)
+_WIDEST, _CHANGE, _REACH = 0.24, 8.0, 2.04
+# sup |sech z|^2 / sech(a)^2 for z within half a unit of [a, inf): e / cos(1/2)^2.
+_BULGE = 3.53
+# Logarithms of densities are followed this far below their maximum, further than floats go.
+_DEPTH = 800.0
+
+
+@dataclass(frozen=True)
+class RadialSum:
+    """Integrals over x > 0 of p and q, and of the gain of P over Q, for dim >= 2."""
+
+    dim: int
+    shift: float
+
+    def tails(self, loss: FloatArray) -> FloatArray:
+        """Return log P(L > l), log Q(L > l), log P(L <= l), log Q(L <= l) for l >= 0, (4, n)."""
+        inside = loss < self.shift
+        x = self._place(np.where(inside, loss, 0.0))
+        piece, within = self._piece(x), np.minimum(x, self.end)
+        up = np.stack(self._log_integrals(within, self.edges[piece + 1])) - self.log_total
+        up = np.logaddexp(self.log_above[:, piece + 1], up)
+        far = self._log_far(np.maximum(x, self.end)) - self.log_total
+        up = np.where(x < self.end, up, far)
+        low = np.stack(self._log_integrals(self.edges[piece], within)) - self.log_total
+        low = np.logaddexp(self.log_below[:, piece], low)
+        found = np.concatenate([np.where(inside, up, -np.inf), np.where(inside, low, 0.0)])
+        return np.where(np.isnan(loss), np.nan, np.minimum(found, 0.0))
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Return the log of the integral of p (1 - e^(epsilon - l)) over l > epsilon >= 0, (n,).
+
+        What p has beyond the next edge gains 1 - e^(epsilon - l) at least, l the loss there,
+        and e^(epsilon - l) times what it gains on l.
+        """
+        inside = epsilon < self.shift
+        room = self.shift - np.where(inside, epsilon, 0.0)
+        x = self._place(np.where(inside, epsilon, 0.0))
+        after = self._piece(x) + 1
+        lead = np.maximum(room - self.shift * _left(self.edges[after]), 0.0)
+        terms = (
+            self._log_gain(np.minimum(x, self.end), self.edges[after], room) - self.log_total,
+            self.log_above[0, after] + _log_share(lead),
+            self.log_delta_at_edges[after] - lead,
+        )
+        found = np.logaddexp(terms[0], np.logaddexp(terms[1], terms[2]))
+        far = self._log_far(np.maximum(x, self.end))[0] - self.log_total + _log_share(room)
+        found = np.where(x < self.end, found, far)
+        return np.where(inside, found, np.where(np.isnan(epsilon), np.nan, -np.inf))
+
+    @cached_property
+    def extra(self) -> float:
+        """The b of the density."""
+        return (self.dim - 1) * bessel_ratio(self.dim, self.shift / 2) / (self.shift / 2)
+
+    @cached_property
+    def end(self) -> float:
+        """Where the pieces end: beyond it the density falls as an exponential function does."""
+        half, power = self.shift / 2, self.dim - 1
+        mode = math.asinh(2 * half / power) / 2
+        top = -float(self._slow_part(np.asarray(mode)))
+        straight = math.log(1e16 * (2 * half + 2 * self.dim)) / 2
+        return min(straight, math.log(2) + (_DEPTH + top) / power)
+
+    @cached_property
+    def edges(self) -> FloatArray:
+        """Ends of the pieces, (n_pieces + 1,), from 0 up."""
+        coarse = np.linspace(0.0, self.end, math.ceil(self.end / _WIDEST) + 1)
+        width, height = coarse[1], _BULGE / np.cosh(coarse[:-1]) ** 2
+        slope = self.shift / 2 * height + self.dim - 1
+        counts = np.ceil(_REACH * width * slope / _CHANGE).astype(int)
+        starts, pieces = np.repeat(coarse[:-1], counts), np.repeat(width / counts, counts)
+        place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.append(starts + place * pieces, self.end)
+
+    @cached_property
+    def log_pieces(self) -> tuple[FloatArray, FloatArray]:
+        """Logs of the integrals of p and of q over each piece, (n_pieces,) each."""
+        return self._log_integrals(self.edges[:-1], self.edges[1:])
+
+    @cached_property
+    def log_beyond(self) -> FloatArray:
+        """Logs of the integrals of p and q over all x beyond the pieces, (2,)."""
+        return self._log_far(np.array([self.end]))[:, 0]
+
+    @cached_property
+    def log_total(self) -> float:
+        """Log of the integral of p over the line, which is that of p + q over x > 0."""
+        return float(logsumexp(np.concatenate([*self.log_pieces, self.log_beyond])))
+
+    @cached_property
+    def log_above(self) -> FloatArray:
+        """Logs of the probabilities of x beyond each edge, (2, n_pieces + 1)."""
+        rows = np.stack(self.log_pieces)[:, ::-1]
+        rows = np.concatenate([self.log_beyond[:, None], rows], axis=1)
+        return np.asarray(np.logaddexp.accumulate(rows, axis=1)[:, ::-1] - self.log_total)
+
+    @cached_property
+    def log_below(self) -> FloatArray:
+        """Logs of the probabilities of x up to each edge, (2, n_pieces + 1)."""
+        # Below 0, p is what q is above it, and the other way round.
+        start = self.log_above[::-1, :1]
+        rows = np.concatenate([start, np.stack(self.log_pieces) - self.log_total], axis=1)
+        return np.asarray(np.logaddexp.accumulate(rows, axis=1))
+
+    @cached_property
+    def log_delta_at_edges(self) -> FloatArray:
+        """Logs of delta at the losses of the edges, (n_pieces + 1,)."""
+        left = self.shift * _left(self.edges)
+        room, lead = left[:-1], left[:-1] - left[1:]
+        own = self._log_gain(self.edges[:-1], self.edges[1:], room) - self.log_total
+        rows = np.logaddexp(own, self.log_above[0, 1:] + _log_share(lead))
+        # There 1 - tanh x falls by e^-2 per unit, and p by e^-(d-1).
+        last = self.log_above[0, -1] + math.log(left[-1] * 2 / (self.dim + 1))
+        rows = np.append(rows, last) + left
+        return np.asarray(np.logaddexp.accumulate(rows[::-1])[::-1] - left)
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Return log p at x >= 0, up to a constant."""
+        return np.asarray(self._slow_part(x) + np.log1p(-(np.tanh(x) ** 2) / (1 + self.extra)))
+
+    def _slow_part(self, x: FloatArray) -> FloatArray:
+        """Return k (tanh x - 1) - (d - 1) log cosh x."""
+        log_cosh = np.log1p(2 * np.sinh(x / 2) ** 2)
+        return np.asarray(-self.shift / 2 * _left(x) - (self.dim - 1) * log_cosh)
+
+    def _place(self, loss: FloatArray) -> FloatArray:
+        """Return x with v tanh x = l, for 0 <= l < v."""
+        # v - l is exact where l is close to v, which the ratio l / v is not.
+        return np.asarray(np.log1p(2 * loss / (self.shift - loss)) / 2)
+
+    def _piece(self, x: FloatArray) -> NDArray[np.intp]:
+        """Return the index of the piece that holds x; of the last one beyond all."""
+        return np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
+
+    def _log_integrals(self, start: FloatArray, stop: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the logs of the integrals of p and of q between points of one piece."""
+        x, log_length = _nodes(start, stop)
+        terms = self.log_density(x) + log_length
+        loss = self.shift * (1 - _left(x))
+        return _log_sum(terms), _log_sum(terms - loss)
+
+    def _log_gain(self, start: FloatArray, stop: FloatArray, room: FloatArray) -> FloatArray:
+        """Return the logs of the integrals of p (1 - e^(epsilon - l)), room being v - epsilon."""
+        x, log_length = _nodes(start, stop)
+        excess = room[:, None] - self.shift * _left(x)
+        return _log_sum(self.log_density(x) + _log_share(excess) + log_length)
+
+    def _log_far(self, x: FloatArray) -> FloatArray:
+        """Return the logs of the integrals of p and q beyond x >= ``end``, (2, n).
+
+        Where the density is a straight line in logs to sixteen digits, or e^-800 of its
+        greatest value and less.
+        """
+        left = _left(x)
+        bend = self.shift / 2 * left * (2 - left)
+        slope = (self.dim - 1) * (1 - left)
+        p = self.log_density(x)
+        q = p - self.shift * (1 - left)
+        return np.stack([p - np.log(slope - bend), q - np.log(slope + bend)])
+
+
+def bessel_ratio(dim: int, half: float) -> float:
+    """Return K_{d/2}(half) / K_{d/2-1}(half): by upward recurrence, which is stable for K.
+
+    Examples
+    --------
+    >>> bessel_ratio(3, 2.0)
+    1.5
+    """
+    order, ratio = (0.0, float(k1e(half) / k0e(half))) if dim % 2 == 0 else (-0.5, 1.0)
+    if (late := dim / 2 - 41) > max(order, half):
+        # Each step makes a relative error five times smaller, whatever the start.
+        order, ratio = late, (late + math.hypot(late, half)) / half
+    while order < dim / 2 - 1:
+        order += 1
+        ratio = 1 / ratio + 2 * order / half
+    return ratio
+
+
+def _left(x: FloatArray) -> FloatArray:
+    """Return 1 - tanh x."""
+    e = np.exp(-2 * x)
+    return np.asarray(2 * e / (1 + e))
+
+
+def _log_share(excess: FloatArray) -> FloatArray:
+    """Return log(1 - e^-excess), -inf where the excess is not positive."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(-np.expm1(-np.maximum(excess, 0.0))))
+
+
+def _nodes(start: FloatArray, stop: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return nodes, and logs of lengths, for the integrals from start to stop, (n, 20) each."""
+    width = (stop - start)[:, None]
+    with np.errstate(divide="ignore"):
+        return start[:, None] + width * _POINTS, np.log(width) + _LOG_SHARES
+
+
+def _log_sum(terms: FloatArray) -> FloatArray:
+    """Return the logs of the sums of exponentials over the last axis."""
+    top = terms.max(axis=-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(terms - top).sum(axis=-1)) + top[..., 0])

@@ -1,0 +1,253 @@
+"""Composition: epsilon and delta of several releases together, from their privacy losses.
+
+Losses of independent releases add up, and a pair that dominates each release gives, as a
+product, a pair that dominates all of them, also if each mechanism is chosen in view of the
+outputs before it (Zhu, Dong & Wang 2022, Theorem 10). The pairs, and how many there are of each,
+must be fixed before the first output is seen: a release whose scale or whose being made at all
+depends on earlier outputs is not covered (docs/proofs/loss_distributions.md, Theorem 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skdp._checks import check_count, check_interval, fail
+from skdp.privacy._fold import fold
+from skdp.privacy._grid import ACCURACY, Masses, log_alone, lower, reach, upper
+from skdp.privacy._plan import Parts, Plan, plan
+from skdp.privacy.losses import GaussianLoss, Profile
+
+# No epsilon beyond this is looked at.
+_FARTHEST = 1e9
+
+
+class Bounds(NamedTuple):
+    """Two numbers with the truth between them."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Several releases about the same people, as one.
+
+    Parameters
+    ----------
+    parts : sequence of (loss, count)
+        A privacy loss (`skdp.privacy.losses`) and how many releases have it, an int >= 1.
+
+    Raises
+    ------
+    ValueError
+        If a part is not such a pair, or a count is out of range.
+
+    Examples
+    --------
+    >>> from skdp.noise import Laplace
+    >>> from skdp.privacy.losses import PairLoss, ShiftLoss
+    >>> both = Composition([(ShiftLoss(Laplace(10.0), 1.0), 100), (PairLoss(0.5), 2)])
+    >>> bounds = both.epsilon_at(1e-6)
+    >>> round(bounds.upper, 2), bounds.upper - bounds.lower < 1e-3
+    (5.51, True)
+    """
+
+    parts: Parts
+
+    def __init__(self, parts: Sequence[tuple[Profile, int]]) -> None:
+        object.__setattr__(self, "parts", _merged(parts))
+
+    def delta_at(self, epsilon: float) -> Bounds:
+        """Return the least delta at ``epsilon``, between two bounds.
+
+        Parameters
+        ----------
+        epsilon : float in [0, inf)
+
+        Returns
+        -------
+        Bounds
+
+        Raises
+        ------
+        ValueError
+            If ``epsilon`` is out of range.
+        """
+        epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
+        logs = log_delta_bounds(_gaussians_merged(self.parts), epsilon)
+        return Bounds(*(min(1.0, math.exp(value)) for value in logs))
+
+    def epsilon_at(self, delta: float) -> Bounds:
+        """Return the least epsilon at ``delta``, between two bounds.
+
+        Parameters
+        ----------
+        delta : float in [0, 1]
+
+        Returns
+        -------
+        Bounds
+            inf where no epsilon has this delta; the upper one also for many releases without
+            a closed form and delta < 1e-300.
+
+        Raises
+        ------
+        ValueError
+            If ``delta`` is out of range.
+        """
+        delta = check_interval("delta", delta, 0.0, 1.0)
+        return epsilon_bounds(_gaussians_merged(self.parts), delta)
+
+
+def _merged(parts: Sequence[tuple[Profile, int]]) -> Parts:
+    counts: Counter[Profile] = Counter()
+    for part in parts:
+        if not (
+            isinstance(part, tuple | list) and len(part) == 2 and hasattr(part[0], "log_delta")
+        ):
+            raise fail("parts", "hold pairs of a privacy loss and a count", part)
+        counts[part[0]] += check_count("count", part[1])
+    return tuple(counts.items())
+
+
+def _gaussians_merged(parts: Parts) -> Parts:
+    """Return the parts with all Gaussian ones as one: their product is Gaussian."""
+    gaussian = [(loss.mu, n) for loss, n in parts if isinstance(loss, GaussianLoss)]
+    if sum(n for _, n in gaussian) < 2:
+        return parts
+    mu = math.sqrt(math.fsum(n * mu * mu for mu, n in gaussian))
+    rest = tuple((loss, n) for loss, n in parts if not isinstance(loss, GaussianLoss))
+    return ((GaussianLoss(mu), 1), *rest)
+
+
+def log_delta_bounds(parts: Parts, epsilon: float) -> Bounds:
+    """Return bounds for the log of the least delta of the parts as they are.
+
+    Unlike `Composition`, which first puts all Gaussian parts together, this computes with each.
+    """
+    found = [_log_delta_of(side, epsilon) for side in _sides(parts)]
+    return Bounds(max(b.lower for b in found), max(b.upper for b in found))
+
+
+def epsilon_bounds(parts: Parts, delta: float) -> Bounds:
+    """Return bounds for the least epsilon of the parts as they are."""
+    found = [_epsilon_of(side, delta) for side in _sides(parts)]
+    return Bounds(max(b.lower for b in found), max(b.upper for b in found))
+
+
+def _sides(parts: Parts) -> list[Parts]:
+    """Return the parts, and those of (Q, P) if they differ, without parts that tell nothing."""
+    telling = tuple((loss, n) for loss, n in parts if loss.log_delta(0.0) > -np.inf)
+    if all(loss.symmetric for loss, _ in telling):
+        return [telling]
+    return [telling, tuple((loss.reversed(), n) for loss, n in telling)]
+
+
+def _log_delta_of(parts: Parts, epsilon: float) -> Bounds:
+    if not parts:
+        return Bounds(-math.inf, -math.inf)
+    low, high = _curves(parts, epsilon=epsilon)
+    return Bounds(low.at(epsilon), min(high.at(epsilon), 0.0))
+
+
+def _epsilon_of(parts: Parts, delta: float) -> Bounds:
+    if not parts or delta == 1:
+        return Bounds(0.0, 0.0)
+    if delta == 0:
+        return _greatest(parts)
+    target = math.log(delta)
+    low, high = _curves(parts, log_delta=target)
+    return Bounds(_crossed(low, target)[0], _crossed(high, target)[1])
+
+
+class Curve(NamedTuple):
+    """A bound for log delta as a function of epsilon, and where to look, in what steps."""
+
+    at: Callable[[float], float]
+    start: float = 0.0
+    step: float = 1.0
+
+
+def _nothing(epsilon: float) -> float:
+    """Return the log delta of no loss at all."""
+    return -math.inf
+
+
+def _curves(
+    parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0
+) -> tuple[Curve, Curve]:
+    """Return a lower and an upper bound, close around what is given."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return _own_curve(parts[0][0], -ACCURACY), _own_curve(parts[0][0], ACCURACY)
+    outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
+    return _curve(parts, outline, lower), _curve(parts, outline, upper)
+
+
+def _own_curve(loss: Profile, off: float) -> Curve:
+    """Return the loss's own log delta, less or plus what it may be off by."""
+    if off < 0 and not hasattr(loss, "log_tails"):
+        return Curve(_nothing)
+    return Curve(lambda epsilon: float(loss.log_delta(epsilon)) + off)
+
+
+def _curve(parts: Parts, outline: Plan, bound: Callable[..., Masses | None]) -> Curve:
+    """Return the curve of the sum of what ``bound`` makes of each loss, where it does."""
+    found = [
+        (bound(loss, outline.step, *ends), n)
+        for (loss, n), ends in zip(parts, outline.ends, strict=True)
+    ]
+    known = [(masses, n) for masses, n in found if masses is not None]
+    if not known:
+        return Curve(_nothing)
+    total = fold(known, outline.theta, outline.size)
+    at = total.log_lower if bound is lower else total.log_upper
+    return Curve(at, min(outline.epsilon, total.greatest), 1 / outline.theta)
+
+
+def _crossed(curve: Curve, target: float) -> tuple[float, float]:
+    """Return two close epsilons: the curve is above the target at one, and not at the other.
+
+    Both are 0 if it never is above, and inf if it always is.
+    """
+    high, width = max(curve.start, 0.0), curve.step
+    while curve.at(high) > target:
+        high, width = high + width, 1.5 * width
+        if high > _FARTHEST:
+            return math.inf, math.inf
+    low, width = high, curve.step
+    while curve.at(low) <= target:
+        if low == 0:
+            return 0.0, 0.0
+        low, width = max(low - width, 0.0), 1.5 * width
+    # brentq wants numbers; far below the target one is as good as another.
+    root = brentq(lambda x: max(curve.at(x) - target, -50.0), low, high, xtol=1e-14, rtol=1e-12)
+    return _moved(curve, target, root, -1), _moved(curve, target, root, 1)
+
+
+def _moved(curve: Curve, target: float, root: float, sign: int) -> float:
+    """Return a point next to the root that is certain to be on its lower, or upper, side."""
+    width = 1e-12 * root + 1e-300
+    while (curve.at(root) <= target) == (sign < 0) and (root > 0 or sign > 0):
+        root, width = max(root + sign * width, 0.0), 2 * width
+    return root
+
+
+def _greatest(parts: Parts) -> Bounds:
+    """Return bounds for the epsilon at delta = 0: the sum of the greatest losses."""
+    ends = [reach(loss, -700.0, -700.0)[1] * (1 + ACCURACY) for loss, _ in parts]
+    ended = all(
+        loss.log_delta(end) == -math.inf for end, (loss, _) in zip(ends, parts, strict=True)
+    )
+    if any(log_alone(loss) > -math.inf for loss, _ in parts):
+        return Bounds(math.inf, math.inf)
+    counted = [(n * end, loss) for end, (loss, n) in zip(ends, parts, strict=True)]
+    least = sum(end for end, loss in counted if hasattr(loss, "log_tails"))
+    most = sum(end for end, _ in counted)
+    return Bounds(least * (1 - 4 * ACCURACY), most if ended else math.inf)

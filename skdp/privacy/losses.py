@@ -1,0 +1,388 @@
+"""Privacy losses: the law of L = log dP/dQ of a pair that dominates a release.
+
+A pair (P, Q) dominates a release if for every two neighbouring data sets and every epsilon the
+release's sup over S of P'(S) - e^epsilon Q'(S) is at most that of (P, Q). What is needed of it
+to compose releases is its profile, log delta(epsilon), and the two tails of L.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, logsumexp
+
+from skdp._checks import check_interval, check_positive, fail
+from skdp.privacy import _normal_profile
+from skdp.privacy.shift import ShiftedLaw, crossing
+from skdp.privacy.shift import log_delta as shift_log_delta
+
+FloatArray = NDArray[np.float64]
+Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+# What two probability vectors may be off by, each being a sum of rounded numbers.
+_SLACK = 1e-9
+_ROUNDING = 8 * np.finfo(float).eps
+
+
+class Profile(Protocol):
+    """The least that composition asks for: an upper bound for delta(epsilon) of a release."""
+
+    def __hash__(self) -> int:
+        """Equal losses are counted together."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether (Q, P) has the same profile as (P, Q)."""
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return log sup over S of P(S) - e^epsilon Q(S), for any real epsilon.
+
+        Right to one part in 10^12 of delta, at an epsilon that is right to fifteen digits; an
+        upper bound (`ProfileLoss`) may be above the truth by any amount.
+        """
+
+    def reversed(self) -> Profile:
+        """Return the same for (Q, P)."""
+
+
+class PrivacyLoss(Profile, Protocol):
+    """The law of L = log dP/dQ itself. P may have mass at L = inf, and Q at L = -inf."""
+
+    def log_tails(self, loss: ArrayLike) -> Tails:
+        """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
+
+    def reversed(self) -> PrivacyLoss:
+        """Return the loss of (Q, P), whose law is that of -L with P and Q exchanged."""
+
+
+@dataclass(frozen=True)
+class ShiftLoss:
+    """A one-dimensional law, even and log-concave, against itself shifted.
+
+    Parameters
+    ----------
+    law : even log-concave law
+        Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.shift`.
+    shift : float in (0, inf), units of the law
+
+    Raises
+    ------
+    ValueError
+        If ``shift`` is out of range.
+
+    Examples
+    --------
+    >>> from skdp.noise.laplace import Laplace
+    >>> loss = ShiftLoss(Laplace(2.0), 1.0)
+    >>> round(math.exp(loss.log_delta(0.0)), 6)
+    0.221199
+    """
+
+    law: ShiftedLaw
+    shift: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shift", check_positive("shift", self.shift))
+
+    @property
+    def symmetric(self) -> bool:
+        """True: the law is even, so that a reflection exchanges the two."""
+        return True
+
+    def log_tails(self, loss: ArrayLike) -> Tails:
+        """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
+        x = crossing(self.law, self.shift, loss)
+        y = x + self.shift
+        logsf = self.law.logsf
+        return logsf(x), logsf(y), logsf(-x), logsf(-y)
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the log of the least delta at each epsilon."""
+        return shift_log_delta(self.law, self.shift, epsilon)
+
+    def reversed(self) -> ShiftLoss:
+        """Return the loss of (Q, P): this one."""
+        return self
+
+
+@dataclass(frozen=True)
+class GaussianLoss:
+    """N(mu, 1) against N(0, 1): Gaussian noise, mu the shift in standard deviations.
+
+    Examples
+    --------
+    >>> round(math.exp(GaussianLoss(1.0).log_delta(1.0)), 6)
+    0.126937
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+
+    @property
+    def symmetric(self) -> bool:
+        """True."""
+        return True
+
+    def log_tails(self, loss: ArrayLike) -> Tails:
+        """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
+        a = np.asarray(loss, dtype=float) / self.mu - self.mu / 2
+        b = a + self.mu
+        return log_ndtr(-a), log_ndtr(-b), log_ndtr(a), log_ndtr(b)
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the log of the least delta at each epsilon."""
+        return _normal_profile.log_delta(self.mu, np.asarray(epsilon, dtype=float))
+
+    def reversed(self) -> GaussianLoss:
+        """Return the loss of (Q, P): this one."""
+        return self
+
+
+@dataclass(frozen=True)
+class FiniteLoss:
+    """A loss of finitely many values.
+
+    Parameters
+    ----------
+    losses : tuple of floats, increasing
+        The finite values of log dP/dQ.
+    log_p : tuple of floats, of the same length
+        Logs of their probabilities under P; those under Q are ``log_p - losses``.
+    log_p_alone, log_q_alone : float in [-inf, 0]
+        Log of P's mass where Q has none, and of Q's where P has none.
+
+    Raises
+    ------
+    ValueError
+        If the losses do not increase, or P or Q does not add up to 1.
+
+    Examples
+    --------
+    >>> answer = FiniteLoss.between([0.25, 0.75], [0.75, 0.25])
+    >>> answer.symmetric
+    True
+    >>> round(math.exp(answer.log_delta(0.0)), 12)
+    0.5
+    """
+
+    losses: tuple[float, ...]
+    log_p: tuple[float, ...]
+    log_p_alone: float = -math.inf
+    log_q_alone: float = -math.inf
+
+    def __post_init__(self) -> None:
+        losses, log_p = np.asarray(self.losses, dtype=float), np.asarray(self.log_p, dtype=float)
+        if losses.ndim != 1 or not (np.isfinite(losses).all() and (np.diff(losses) > 0).all()):
+            raise fail("losses", "be finite numbers in increasing order")
+        if log_p.shape != losses.shape:
+            raise fail("log_p", f"have as many entries as losses, {len(losses)}", log_p.shape)
+        for name, value in (("losses", losses), ("log_p", log_p)):
+            object.__setattr__(self, name, tuple(value.tolist()))
+        for name, logs, alone in (
+            ("log_p", log_p, self.log_p_alone),
+            ("log_p - losses", log_p - losses, self.log_q_alone),
+        ):
+            if not abs(logsumexp([*logs, alone])) <= _SLACK:
+                raise fail(name, "be logs of probabilities that add up to 1 with those alone")
+
+    @classmethod
+    def between(cls, p: ArrayLike, q: ArrayLike) -> FiniteLoss:
+        """Return the loss of two probability vectors over the same finite set of outcomes.
+
+        Parameters
+        ----------
+        p, q : array of shape (n_outcomes,)
+            Nonnegative, each with sum 1.
+        """
+        p, q = (np.asarray(v, dtype=float) for v in (p, q))
+        if p.ndim != 1 or p.shape != q.shape or not (p >= 0).all() or not (q >= 0).all():
+            raise fail("p, q", "be vectors of nonnegative numbers of one length")
+        both = (p > 0) & (q > 0)
+        losses, place = np.unique(np.log(p[both]) - np.log(q[both]), return_inverse=True)
+        with np.errstate(divide="ignore"):
+            alone = float(np.log(p[q == 0].sum())), float(np.log(q[p == 0].sum()))
+            log_p = np.log(np.bincount(place, p[both], len(losses)))
+        return cls(tuple(losses.tolist()), tuple(log_p.tolist()), *alone)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether (Q, P) has the same law of losses, to a few units in the last place."""
+        other = self.reversed()
+        mine, its = (
+            [*loss.losses, *np.exp([*loss.log_p, loss.log_p_alone, loss.log_q_alone])]
+            for loss in (self, other)
+        )
+        return bool(np.allclose(mine, its, rtol=_ROUNDING, atol=0))
+
+    def log_tails(self, loss: ArrayLike) -> Tails:
+        """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
+        place = np.searchsorted(self._losses, loss, side="right")
+        above_p, above_q, below_p, below_q = self._sums
+        return above_p[place], above_q[place], below_p[place], below_q[place]
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the log of the least delta at each epsilon."""
+        epsilon = np.asarray(epsilon, dtype=float)
+        found = np.full(epsilon.shape, self.log_p_alone)
+        for value, log_p in zip(self.losses, self.log_p, strict=True):
+            with np.errstate(divide="ignore"):
+                part = log_p + np.log(-np.expm1(np.minimum(epsilon - value, 0.0)))
+            found = np.logaddexp(found, part)
+        return found
+
+    def reversed(self) -> FiniteLoss:
+        """Return the loss of (Q, P)."""
+        losses = tuple(-value for value in self.losses[::-1])
+        log_q = tuple((self._log_p - self._losses)[::-1].tolist())
+        return FiniteLoss(losses, log_q, self.log_q_alone, self.log_p_alone)
+
+    @property
+    def finite(self) -> FiniteLoss:
+        """The loss itself; having this tells the grid that all of it is atoms."""
+        return self
+
+    @cached_property
+    def _losses(self) -> FloatArray:
+        return np.asarray(self.losses)
+
+    @cached_property
+    def _log_p(self) -> FloatArray:
+        return np.asarray(self.log_p)
+
+    @cached_property
+    def _sums(self) -> Tails:
+        """Logs of the four sums, split before each value and after the last."""
+        p, q = self._log_p, self._log_p - self._losses
+
+        def below(logs: FloatArray, alone: float) -> FloatArray:
+            return np.logaddexp.accumulate(np.concatenate([[alone], logs]))
+
+        return (
+            below(p[::-1], self.log_p_alone)[::-1],
+            below(q[::-1], -math.inf)[::-1],
+            below(p, -math.inf),
+            below(q, self.log_q_alone),
+        )
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    """The pair that dominates every (epsilon, delta)-private release.
+
+    With probability delta it tells the two data sets apart, else it answers a yes-no question
+    truthfully with odds e^epsilon (Kairouz, Oh & Viswanath 2015, Theorem 2).
+
+    Parameters
+    ----------
+    epsilon : float in [0, inf)
+    delta : float in [0, 1)
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> round(math.exp(PairLoss(1.0, delta=1e-6).log_delta(1.0)), 12)
+    1e-06
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        epsilon = check_interval("epsilon", self.epsilon, 0.0, math.inf, closed="left")
+        delta = check_interval("delta", self.delta, 0.0, 1.0, closed="left")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+
+    @property
+    def symmetric(self) -> bool:
+        """True."""
+        return True
+
+    def log_tails(self, loss: ArrayLike) -> Tails:
+        """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
+        return self.finite.log_tails(loss)
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the log of the least delta at each epsilon."""
+        return self.finite.log_delta(epsilon)
+
+    def reversed(self) -> PairLoss:
+        """Return the loss of (Q, P): this one."""
+        return self
+
+    @cached_property
+    def finite(self) -> FiniteLoss:
+        """The same as a loss of finitely many values."""
+        alone = math.log(self.delta) if self.delta else -math.inf
+        answered = math.log1p(-self.delta)
+        if not self.epsilon:
+            return FiniteLoss((0.0,), (answered,), alone, alone)
+        true = answered - math.log1p(math.exp(-self.epsilon))
+        losses, log_p = (-self.epsilon, self.epsilon), (true - self.epsilon, true)
+        return FiniteLoss(losses, log_p, alone, alone)
+
+
+@dataclass(frozen=True)
+class ProfileLoss:
+    """A release of which only an upper bound for its profile is known.
+
+    It is composed through the least pair whose profile lies on the bound or below it at the
+    points of a grid, which is an upper bound; as a lower one it counts as no loss at all.
+
+    Parameters
+    ----------
+    profile : callable
+        log delta as a function of an array of epsilons >= 0; never below the truth.
+    reverse : callable, optional
+        The same for (Q, P), if it is another function.
+
+    Raises
+    ------
+    ValueError
+        If one of the two cannot be called.
+
+    Examples
+    --------
+    >>> bound = ProfileLoss(GaussianLoss(1.0).log_delta)
+    >>> bool(bound.log_delta(-0.5).round(12) == GaussianLoss(1.0).log_delta(-0.5).round(12))
+    True
+    """
+
+    profile: Callable[[FloatArray], FloatArray]
+    reverse: Callable[[FloatArray], FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("profile", self.profile), ("reverse", self.reverse or self.profile)):
+            if not callable(value):
+                raise fail(name, "be a function of epsilon", type(value))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether one function holds for both."""
+        return self.reverse is None
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the bound for log delta at each epsilon; it is at most 0."""
+        epsilon = np.asarray(epsilon, dtype=float)
+        ahead = np.minimum(self.profile(np.maximum(epsilon, 0.0)), 0.0)
+        behind = np.minimum((self.reverse or self.profile)(np.maximum(-epsilon, 0.0)), 0.0)
+        # E_Q (Lambda - gamma)_+ = 1 - gamma + gamma E_P (1/Lambda - 1/gamma)_+, gamma = e^epsilon.
+        with np.errstate(divide="ignore"):
+            certain = np.log(-np.expm1(np.minimum(epsilon, 0.0)))
+        return np.where(epsilon < 0, np.logaddexp(certain, epsilon + behind), ahead)
+
+    def reversed(self) -> ProfileLoss:
+        """Return the same for (Q, P)."""
+        return self if self.reverse is None else ProfileLoss(self.reverse, self.profile)

@@ -1,0 +1,286 @@
+"""One shifted pair of a one-dimensional law: its privacy loss and its privacy profile.
+
+X has an even log-concave density f and v > 0 is a shift: P is the law of X, Q that of X - v, and
+the privacy loss l(x) = log f(x) - log f(x + v) grows with x. So the best test between the two
+is a threshold, and the least delta at epsilon is sf(c) - e^epsilon sf(c + v), c the greatest x
+with l(x) <= epsilon (Vinterbo 2022, Lemma 1; our proof is in docs/proofs/one_release.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, roots_legendre
+
+FloatArray = NDArray[np.float64]
+
+_NODES, _LENGTHS = roots_legendre(8)
+# Where the logs of two tails differ by less than this share of their size, the difference of the
+# tails has lost three digits, and the interval's own probability is integrated instead.
+_NARROW = 2e-3
+_MOST_PIECES = 32
+# Beyond this quantile no loss is asked of a law that has no ``log_ratio``: differences of its
+# log-densities have lost too many digits.
+_LEAST_TAIL = 1e-300
+_FAR = 1e150
+
+
+class ShiftedLaw(Protocol):
+    """What is asked of a law: an even log-concave density with its tail.
+
+    It may further have ``log_ratio(x, shift)``, which is logpdf(x) - logpdf(x + shift) with
+    nothing cancelled, and ``crossing(shift, epsilon)``, the function of this name below.
+    """
+
+    def logpdf(self, x: Any) -> Any:
+        """Return the log of the density."""
+
+    def logsf(self, x: Any) -> Any:
+        """Return the log of the probability above x."""
+
+    def isf(self, q: Any) -> Any:
+        """Return the inverse of the probability above x."""
+
+
+def log_ratio(law: ShiftedLaw, x: ArrayLike, shift: float) -> FloatArray:
+    """Return the privacy loss logpdf(x) - logpdf(x + shift), an array of the shape of x.
+
+    Where neither x nor x + shift can occur it is inf on the right and -inf on the left.
+    """
+    x = np.asarray(x, dtype=float)
+    with np.errstate(all="ignore"):
+        if hasattr(law, "log_ratio"):
+            loss = np.asarray(law.log_ratio(x, shift), dtype=float)
+        else:
+            loss = np.asarray(law.logpdf(x)) - np.asarray(law.logpdf(x + shift))
+    return np.where(np.isnan(loss), np.copysign(np.inf, x + shift / 2), loss)
+
+
+def crossing(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
+    """Return sup {x : loss at x <= epsilon}.
+
+    Parameters
+    ----------
+    law : even log-concave law
+        With its own ``crossing``, that is returned.
+    shift : float in (0, inf), units of the law
+    epsilon : float or array of any shape, entries in [-inf, inf]
+
+    Returns
+    -------
+    array of the same shape
+        inf where the loss never exceeds epsilon, -inf where it always does. For a law without
+        ``log_ratio`` inf stands for any point beyond its quantile at 1e-300.
+
+    Examples
+    --------
+    >>> from skdp.noise.laplace import Laplace
+    >>> crossing(Laplace(1.0), 1.0, [0.5, 1.0])
+    array([-0.25,   inf])
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    if hasattr(law, "crossing"):
+        return np.asarray(law.crossing(shift, epsilon), dtype=float)
+    found = np.where(epsilon < 0, -np.inf, np.inf)
+
+    # The loss is odd about -v/2: y is the way from there.
+    def excess(y: FloatArray, target: FloatArray) -> FloatArray:
+        return log_ratio(law, y - shift / 2, shift) - target
+
+    farthest = _farthest(law)
+    crossed = excess(np.copysign(farthest, epsilon), epsilon)
+    inside = np.isfinite(epsilon) & np.where(epsilon < 0, crossed <= 0, crossed > 0)
+    found[np.isnan(epsilon)] = np.nan
+    if inside.any():
+        target = epsilon[inside]
+        low, high = _bracket(excess, target, shift, farthest)
+        found[inside] = _first_above(excess, target, low, high) - shift / 2
+    return found
+
+
+def _farthest(law: ShiftedLaw) -> float:
+    """Return how far from the centre the loss is to be trusted."""
+    if hasattr(law, "log_ratio"):
+        return _FAR
+    far = abs(float(np.asarray(law.isf(_LEAST_TAIL))))
+    return far if math.isfinite(far) else _FAR
+
+
+_Excess = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def _bracket(
+    excess: _Excess, target: FloatArray, shift: float, farthest: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return ends with excess(low) <= 0 < excess(high), both of the sign of the target."""
+    sign, reach = np.where(target < 0, -1.0, 1.0), np.full(target.shape, min(shift, farthest))
+    inner = np.zeros(target.shape)
+    while True:
+        beyond = (excess(sign * reach, target) > 0) == (sign > 0)
+        if (beyond | (reach >= farthest)).all():
+            break
+        inner = np.where(beyond, inner, reach)
+        reach = np.where(beyond, reach, np.minimum(8 * reach, farthest))
+    return np.where(sign > 0, inner, -reach), np.where(sign > 0, reach, -inner)
+
+
+def _first_above(
+    excess: _Excess, target: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Return the first point where the excess is > 0, to full precision, from above.
+
+    Two steps of false position (an end that stays twice has its value halved), then one of
+    bisection, always so far from both ends that they close in. Where the density ends the loss
+    jumps to inf: there a point from below would let e^epsilon weigh a rounding error.
+    """
+    at_low, at_high = excess(low, target), excess(high, target)
+    last, found, active = ~(at_low <= 0), high.copy(), np.arange(len(high))
+    for step in range(400):
+        least = 2.3e-16 * np.maximum(np.abs(low), np.abs(high))
+        going = high - low > 2 * least
+        found[active] = high
+        if not going.any():
+            break
+        if not going.all():
+            active, last = active[going], last[going]
+            low, high, target, least = low[going], high[going], target[going], least[going]
+            at_low, at_high = at_low[going], at_high[going]
+        middle = low / 2 + high / 2
+        if step % 3 != 2:
+            with np.errstate(all="ignore"):
+                line = low - at_low * ((high - low) / (at_high - at_low))
+            line = np.clip(line, low + least, high - least)
+            middle = np.where(np.isfinite(line), line, middle)
+        value = excess(middle, target)
+        below = value <= 0
+        again = below == last
+        at_high = np.where(below, np.where(again, at_high / 2, at_high), value)
+        at_low = np.where(below, value, np.where(again, at_low / 2, at_low))
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        last = below
+    return found
+
+
+def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
+    """Return the log of the least delta at epsilon, with no digits lost.
+
+    Parameters
+    ----------
+    law : even log-concave law
+    shift : float in (0, inf), units of the law
+    epsilon : float or array of any shape, entries in [-inf, inf]
+        Negative ones too: the profile of a pair is defined for all of them.
+
+    Returns
+    -------
+    array of the same shape
+        log(sf(c) - e^epsilon sf(c + shift)), c the crossing; -inf where the loss never exceeds
+        epsilon. An error in it is that of a shift, or an epsilon, with a rounding error.
+
+    Examples
+    --------
+    >>> from skdp.noise.laplace import Laplace
+    >>> log_delta(Laplace(1.0), 1.0, 0.5).round(12) == round(math.log(1 - math.exp(-0.25)), 12)
+    np.True_
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    c = crossing(law, shift, epsilon)
+    with np.errstate(all="ignore"):
+        tail, next_tail = _tails(law, c, shift)
+        apart = np.maximum(tail - next_tail - epsilon, 0.0)
+        found = np.asarray(tail + np.log(-np.expm1(-apart)))
+        if (tail > -math.log(2)).any():
+            # Next to 1 the digits of delta are in its distance to 1.
+            spared = _log_spared(law, c, epsilon, next_tail)
+            found = np.where(spared < -math.log(2), np.log1p(-np.exp(spared)), found)
+        narrow = np.isfinite(c) & (tail - next_tail < _NARROW * (1 - tail))
+        if narrow.any():
+            found[narrow] = _log_difference(law, c[narrow], shift, epsilon[narrow])
+    return np.asarray(np.where(np.isneginf(tail), -np.inf, found))
+
+
+def log_spared(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
+    """Return the log of one minus the least delta: cdf(c) + e^epsilon sf(c + shift)."""
+    epsilon = np.asarray(epsilon, dtype=float)
+    c = crossing(law, shift, epsilon)
+    with np.errstate(all="ignore"):
+        return _log_spared(law, c, epsilon, _tails(law, c, shift)[1])
+
+
+def _log_spared(
+    law: ShiftedLaw, c: FloatArray, epsilon: FloatArray, next_tail: FloatArray
+) -> FloatArray:
+    below = np.asarray(law.logsf(-c))  # the law is even
+    rest = np.where(c == np.inf, -np.inf, epsilon + next_tail)
+    return np.asarray(np.minimum(np.logaddexp(below, rest), 0.0))
+
+
+def _tails(law: ShiftedLaw, c: FloatArray, shift: float) -> tuple[FloatArray, FloatArray]:
+    """Return log sf(c) and log sf(c + v); exact where c + v is the end of the support.
+
+    There c = b - v may have lost all digits of v, and e^epsilon would weigh a rounding error.
+    """
+    tail, next_tail = np.asarray(law.logsf(c)), np.asarray(law.logsf(c + shift))
+    bound = float(law.support()) if hasattr(law, "support") else math.inf
+    at_end = np.isfinite(c) & (c + shift >= bound * (1 - 4e-16))
+    if at_end.any():
+        tail = np.where(at_end, _log_end(law, bound, shift), tail)
+        next_tail = np.where(at_end, -np.inf, next_tail)
+    return tail, next_tail
+
+
+def _log_end(law: ShiftedLaw, bound: float, shift: float) -> float:
+    """Return log P(X > b - v)."""
+    if shift > bound / 50:
+        return float(np.asarray(law.logsf(bound - shift)))
+    density = np.asarray(law.logpdf(bound - shift * (1 - _NODES) / 2))
+    return float(logsumexp(density, b=_LENGTHS) + math.log(shift / 2))
+
+
+def _log_difference(
+    law: ShiftedLaw, c: FloatArray, shift: float, epsilon: FloatArray
+) -> FloatArray:
+    """Return log(P(c < X <= c + v) - (e^epsilon - 1) sf(c + v)), neither term cancelled in."""
+    tail, next_tail = np.asarray(law.logsf(c)), np.asarray(law.logsf(c + shift))
+    between = _share_between(law, c, shift, tail)
+    rest = np.expm1(epsilon) * np.exp(next_tail - tail)
+    return np.asarray(tail + np.log(np.maximum(between - rest, 0.0)))
+
+
+def _share_between(law: ShiftedLaw, c: FloatArray, shift: float, tail: FloatArray) -> FloatArray:
+    """Return P(c < X <= c + v) / P(X > c), each piece halved until its quadrature is settled.
+
+    A density may have kinks; only the pieces that hold one are halved again and again.
+    """
+
+    def integral(left: FloatArray, width: FloatArray, owner: NDArray[np.intp]) -> FloatArray:
+        x = left[:, None] + width[:, None] * (1 + _NODES) / 2
+        density = np.exp(np.asarray(law.logpdf(x)) - tail[owner][:, None])
+        return np.asarray(density @ _LENGTHS * width / 2)
+
+    total, owner = np.zeros(c.shape), np.tile(np.arange(len(c)), 2)
+    before = np.clip(-c, 0.0, shift)  # most kinks are at 0
+    left, width = np.concatenate([c, c + before]), np.concatenate([before, shift - before])
+    whole = integral(left, width, owner)
+    scale = whole[: len(c)] + whole[len(c) :]
+    # Densities carry the rounding error of their logs, which are about as great as the tail's.
+    settled_at = 1e-15 * (1 + np.abs(tail)) * scale
+    for _ in range(50):
+        half = width / 2
+        first, second = integral(left, half, owner), integral(left + half, half, owner)
+        rest = np.abs(first + second - whole) > settled_at[owner]
+        rest &= rest.sum() <= _MOST_PIECES * len(c)
+        np.add.at(total, owner[~rest], (first + second)[~rest])
+        if not rest.any():
+            break
+        left = np.concatenate([left[rest], (left + half)[rest]])
+        width = np.concatenate([half[rest], half[rest]])
+        owner = np.concatenate([owner[rest], owner[rest]])
+        whole = np.concatenate([first[rest], second[rest]])
+    else:
+        np.add.at(total, owner, whole)
+    return total

@@ -1,0 +1,223 @@
+"""Canonical noise in several dimensions: what a move of length 1 tells, and draws."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest
+
+from skdp.geometry import LpBall
+from skdp.noise.gaussian import Gaussian
+from skdp.noise.laplace import Laplace
+from skdp.noise.logistic import Logistic
+from skdp.noise.multivariate import (
+    GaussianCanonical,
+    Independent,
+    LInfLaplace,
+    approximate_product,
+    multivariate_canonical,
+    product,
+    repeated,
+    uniform_box,
+)
+from skdp.noise.uniform import Uniform
+from skdp.privacy import tradeoff
+
+SKEW = [[4.0, 1.0, 0.0], [1.0, 2.0, -0.5], [0.0, -0.5, 1.0]]
+NOISES = {
+    "product": product(tradeoff.gaussian(0.6), tradeoff.gaussian(0.8)),
+    "laplace l1": repeated(tradeoff.laplace(1.2), 3),
+    "logistic l1": repeated(tradeoff.from_law(Logistic(), 2.0), 2),
+    "approximate": approximate_product(0.8, 0.1, 3),
+    "box l1": uniform_box([3.0, 5.0], "l1"),
+    "box linf": uniform_box([3.0, 5.0], "linf"),
+    "gaussian l1": GaussianCanonical(SKEW, "l1"),
+    "gaussian l2": GaussianCanonical(SKEW, "l2"),
+    "gaussian linf": GaussianCanonical(SKEW, "linf"),
+    "laplace linf": LInfLaplace(1.2, 3),
+}
+WORST = {
+    "product": [1, 1],
+    "laplace l1": [0, 1, 0],
+    "logistic l1": [1, 0],
+    "approximate": [1, 1, 1],
+    "box l1": [1, 0],
+    "box linf": [1, 1],
+    "laplace linf": [1, 1, 1],
+}
+P = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
+DRAWS = 100_000
+every = pytest.mark.parametrize("name", list(NOISES))
+
+
+def log_ratio(noise, x, shift):
+    """log g(x) - log g(x - shift), inf where only the first is positive."""
+    with np.errstate(invalid="ignore"):
+        return noise.logpdf(x) - noise.logpdf(x - shift)
+
+
+def mean_gain(noise, x, shift, epsilon):
+    """Mean of (1 - e^epsilon g(x - shift) / g(x))_+ over draws x from g, and its error."""
+    gain = np.maximum(-np.expm1(epsilon - log_ratio(noise, x, shift)), 0.0)
+    return gain.mean(), gain.std() / math.sqrt(len(x))
+
+
+def worst(name):
+    return np.asarray(WORST.get(name, getattr(NOISES[name], "worst_shift", None)), dtype=float)
+
+
+@every
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_the_worst_move_is_told_apart_as_it_says(name, epsilon):
+    """delta within seven standard errors: a false alarm once in 10^11; 5 % less noise is seen.
+
+    The twin is that much smaller or, what is the same, moved by 1 / .95.
+    """
+    noise = NOISES[name]
+    x = noise.rvs(DRAWS, np.random.default_rng(3))
+    found, error = mean_gain(noise, x, worst(name), epsilon)
+    assert abs(found - noise.tradeoff.delta_at(epsilon)) < 7 * error + 1e-12
+    twin, error = mean_gain(noise, x, worst(name) / 0.95, epsilon)
+    assert twin - noise.tradeoff.delta_at(epsilon) > 3 * error
+
+
+@every
+def test_no_move_in_the_ball_is_told_apart_better(name):
+    """Forty moves from the ball's sphere, two epsilons: seven standard errors, 1e-9 altogether."""
+    noise, rng = NOISES[name], np.random.default_rng(4)
+    x = noise.rvs(DRAWS // 5, rng)
+    ball = LpBall(noise.dim, p=P[noise.norm])
+    moves = ball.sample(40, rng)
+    for move in moves / ball.gauge(moves)[:, None]:
+        for epsilon in (0.0, 0.5):
+            found, error = mean_gain(noise, x, move, epsilon)
+            assert found <= noise.tradeoff.delta_at(epsilon) + 7 * error + 1e-12
+
+
+@every
+def test_the_likelihood_ratio_grows_along_the_worst_move(name):
+    noise, v = NOISES[name], worst(name)
+    for w in noise.rvs(20, np.random.default_rng(5)):
+        points = w + np.linspace(-3, 3, 61)[:, None] * v
+        ratio = -log_ratio(noise, points, v)
+        ratio = ratio[~np.isnan(ratio)]
+        assert (ratio[1:] >= ratio[:-1] - 1e-9).all()
+
+
+@every
+def test_draws_have_the_stated_density(name):
+    """The covariance to seven standard errors: at most 9 entries, 1e-10; shape of the draws."""
+    noise = NOISES[name]
+    x = noise.rvs(DRAWS, np.random.default_rng(6))
+    assert x.shape == (DRAWS, noise.dim)
+    products = x[:, :, None] * x[:, None, :]
+    error = products.std(axis=0) / math.sqrt(DRAWS)
+    assert (np.abs(products.mean(axis=0) - noise.covariance()) < 7 * error).all()
+    assert (np.abs(products.mean(axis=0) / 0.9025 - noise.covariance()) > 7 * error).any()
+    assert noise.logpdf(-x[:9]) == pytest.approx(noise.logpdf(x[:9]))
+
+
+@pytest.mark.parametrize("name", ["laplace linf", "gaussian l2", "product", "approximate"])
+def test_the_density_is_normalised(name):
+    """The integral by draws from a wide Laplace law: seven standard errors."""
+    noise = NOISES[name]
+    law = Laplace(3.0)
+    x = law.rvs((DRAWS, noise.dim), np.random.default_rng(7))
+    share = np.exp(noise.logpdf(x) - law.logpdf(x).sum(axis=1))
+    assert abs(share.mean() - 1) < 7 * share.std() / math.sqrt(DRAWS)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.parametrize("scale", [1.0, 0.95])
+def test_the_midpoint_of_linf_noise_is_a_laplace_variable(dim, scale):
+    """The heart of Proposition 4.7; false alarm 1e-7, the 5 % twin is caught."""
+    x = scale * LInfLaplace(1.5, dim).rvs(300_000, np.random.default_rng(8))
+    middle = (x.max(axis=1) + x.min(axis=1)) / 2
+    assert (kstest(middle, Laplace(1 / 1.5).cdf).pvalue > 1e-7) == (scale == 1)
+
+
+def test_gaussian_draws_have_chi_square_squares():
+    noise = GaussianCanonical(SKEW)
+    squares = noise._square(noise.rvs(50_000, np.random.default_rng(9)))
+    assert kstest(squares, chi2(3).cdf).pvalue > 1e-7
+    assert kstest(squares * 0.9025, chi2(3).cdf).pvalue < 1e-7
+
+
+def test_the_mu_of_a_gaussian_is_the_greatest_over_the_ball():
+    """Against many points of each ball, and a polytope given by its corners."""
+    precision = np.linalg.inv(SKEW)
+    for norm, p in P.items():
+        ball = LpBall(3, p=p)
+        v = ball.sample(20_000, np.random.default_rng(10))
+        v = v / ball.gauge(v)[:, None]
+        lengths = np.sqrt(np.einsum("ni,ij,nj->n", v, precision, v))
+        mu = GaussianCanonical(SKEW, norm).mu
+        assert 0.97 * mu < lengths.max() <= mu * (1 + 1e-12)
+    by_corners = GaussianCanonical(SKEW, LpBall(3, p=1.0))
+    assert by_corners.mu == pytest.approx(GaussianCanonical(SKEW, "l1").mu)
+
+
+DOOR = [
+    (tradeoff.gaussian(0.7), "l1"),
+    (tradeoff.gaussian(0.7), "l2"),
+    (tradeoff.gaussian(0.7), "linf"),
+    (tradeoff.laplace(0.9), "l1"),
+    (tradeoff.laplace(0.9), "linf"),
+    (tradeoff.total_variation(0.2), "l1"),
+    (tradeoff.total_variation(0.2), "linf"),
+    (tradeoff.approximate(0.5, 0.1), "linf"),
+    (tradeoff.from_law(Logistic(), 1.0), "l1"),
+]
+
+
+@pytest.mark.parametrize(("f", "norm"), DOOR)
+def test_the_door_gives_noise_for_what_was_asked(f, norm):
+    noise = multivariate_canonical(f, 3, norm)
+    assert noise.norm == norm
+    assert noise.dim == 3
+    assert noise.tradeoff(0.1) == pytest.approx(f(0.1), rel=1e-12)
+    v = getattr(noise, "worst_shift", np.eye(3)[0] if norm == "l1" else np.ones(3))
+    found, error = mean_gain(noise, noise.rvs(20_000, np.random.default_rng(2)), v, 0.2)
+    assert abs(found - f.delta_at(0.2)) < 7 * error + 1e-9
+
+
+def test_the_laws_are_those_of_the_paper():
+    assert multivariate_canonical(tradeoff.laplace(2.0), 2).laws == (Laplace(0.5),) * 2
+    assert repeated(tradeoff.gaussian(2.0), 3).laws == (Gaussian(0.5),) * 3
+    box = multivariate_canonical(tradeoff.total_variation(0.19), 2, "linf")
+    assert [law.width for law in box.laws] == pytest.approx([10.0, 10.0])
+    assert product(tradeoff.gaussian(3.0), tradeoff.gaussian(4.0)).tradeoff == tradeoff.gaussian(
+        5.0
+    )
+    assert isinstance(box, Independent)
+    assert multivariate_canonical(tradeoff.total_variation(1.0), 2, "linf").laws[0] == Uniform(1.0)
+
+
+PURE = tradeoff.approximate(1.0)
+BAD = [
+    (lambda: multivariate_canonical(PURE, 2), "Theorem 4.8.*Take delta > 0"),
+    (lambda: multivariate_canonical(PURE, 2, "linf"), "Theorem 4.8"),
+    (lambda: approximate_product(1.0, 0.0, 2), "Theorem 4.8"),
+    (lambda: repeated(PURE, 2), "Proposition 3.6"),
+    (lambda: multivariate_canonical(tradeoff.approximate(1.0, 0.1), 2), "known canonical noise"),
+    (lambda: multivariate_canonical(tradeoff.laplace(1.0), 2, "l2"), "known canonical noise"),
+    (lambda: multivariate_canonical(tradeoff.laplace(1.0), 2, "l3"), "norm must be one of"),
+    (lambda: multivariate_canonical(PURE, 1), "dim must be a whole number >= 2"),
+    (lambda: product(), "tradeoffs must be one or more"),
+    (lambda: uniform_box([], "l1"), "widths must be a vector"),
+    (lambda: uniform_box([1.0, -1.0], "l1"), "width must be a finite number > 0"),
+    (lambda: uniform_box([1.0, 1.0], "l2"), "norm must have finitely many extreme points"),
+    (lambda: uniform_box([1.0] * 21, "linf"), "dim must be at most 20"),
+    (lambda: GaussianCanonical([[1.0, 2.0], [2.0, 1.0]]), "matrix must be positive definite"),
+    (lambda: GaussianCanonical([[1.0, 0.5], [0.0, 1.0]]), "matrix must be a symmetric matrix"),
+    (lambda: GaussianCanonical([[1.0]], "l3"), "norm must be one of"),
+    (lambda: LInfLaplace(0.0, 2), "epsilon must be a finite number > 0"),
+    (lambda: LInfLaplace(1.0, 0), "dim must be a whole number >= 1"),
+    (lambda: LInfLaplace(1.0, 2).logpdf([1.0]), "x must have 2 columns"),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), BAD, ids=[text for _, text in BAD])
+def test_errors_name_what_is_wrong(make, text):
+    with pytest.raises(ValueError, match=text):
+        make()

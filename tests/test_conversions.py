@@ -1,0 +1,309 @@
+"""Conversions between statements of privacy hold, are as sharp as said, and are never below."""
+
+import math
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from skdp.noise import FlippedHuber, Laplace
+from skdp.privacy.conversions import (
+    flipped_huber_zcdp,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    mixed_delta,
+    mixed_epsilon,
+    mu_of_pure,
+    pure_of_mu,
+    renyi_delta,
+    renyi_epsilon,
+    rho_of_mu,
+    rho_of_pure,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
+)
+from skdp.privacy.losses import FiniteLoss, ShiftLoss
+
+EPSILONS = [1e-8, 1e-3, 0.1, 0.99, 1.01, 3.0, 30.0, 300.0]
+MUS = [1e-6, 1e-3, 0.1, 0.9, 1.1, 5.0, 30.0]
+DELTAS = [1e-30, 1e-12, 1e-6, 1e-2, 0.3]
+
+
+def exact_gaussian_delta(mu, epsilon):
+    """The closed form at sixty digits."""
+    with mpmath.workdps(80):
+        mu, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+
+
+def exact_mu_of_pure(epsilon):
+    with mpmath.workdps(400):
+        q = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
+        # erfinv of 1 - 2q, and 1 - 2q = tanh(epsilon / 2).
+        return 2 * mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * q)
+
+
+@pytest.mark.parametrize("mu", MUS)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.1, 1.0, 5.0])
+def test_gaussian_delta_is_the_closed_form_rounded_up(mu, epsilon):
+    exact = exact_gaussian_delta(mu, epsilon)
+    found = gaussian_delta(mu, epsilon)
+    assert exact <= found <= float(exact) * (1 + 1e-9) + 5e-324
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("mu", MUS)
+def test_gaussian_epsilon_holds_and_is_the_least(mu, delta):
+    found = gaussian_epsilon(mu, delta)
+    assert exact_gaussian_delta(mu, found) <= delta
+    assert found == 0 or exact_gaussian_delta(mu, found * (1 - 1e-9)) > delta
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 30.0])
+def test_gaussian_mu_holds_and_is_the_greatest(epsilon, delta):
+    found = gaussian_mu(epsilon, delta)
+    assert exact_gaussian_delta(found, epsilon) <= delta
+    assert exact_gaussian_delta(found * (1 + 1e-9), epsilon) > delta
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_mu_of_pure_is_the_least_and_never_below(epsilon):
+    """Against the formula at 400 digits."""
+    exact = exact_mu_of_pure(epsilon)
+    assert exact <= mu_of_pure(epsilon) <= exact * (1 + mpmath.mpf("1e-11"))
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
+def test_the_gaussian_tradeoff_lies_below_that_of_epsilon_and_touches_it(epsilon):
+    """It touches at the corner; a mu that is 1e-6 less passes above it there."""
+    mu = mu_of_pure(epsilon)
+    corner = 1 / (1 + math.exp(epsilon))
+    levels = np.append(np.linspace(0, 1, 2001), corner)
+    with mpmath.workdps(40):
+        for alpha in levels[:: 50 if epsilon == 1.0 else 400].tolist() + [corner]:
+            pure = max(1 - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - alpha), 0)
+            assert miss(mu, alpha) <= pure + 1e-15
+        assert miss(mu * (1 - 1e-6), corner) > corner
+
+
+def miss(mu, alpha):
+    """Type II error of the best test between two normal laws."""
+    if alpha in (0, 1):
+        return 1 - alpha
+    point = -mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(alpha) - 1)
+    return mpmath.ncdf(point - mpmath.mpf(mu))
+
+
+@pytest.mark.parametrize("mu", [1e-8, 1e-3, 0.5, 0.999, 1.001, 4.0, 20.0])
+def test_pure_of_mu_inverts_mu_of_pure(mu):
+    epsilon = pure_of_mu(mu)
+    assert mu_of_pure(epsilon) <= mu
+    assert mu_of_pure(epsilon * (1 + 1e-10)) > mu
+
+
+def renyi_of_answer(epsilon, order):
+    """The Rényi divergence of a yes-no question answered truthfully with odds e^epsilon."""
+    with mpmath.workdps(50):
+        p = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+        a = mpmath.mpf(order)
+        return mpmath.log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 5.0, 50.0])
+def test_rho_of_pure_bounds_every_order_and_is_met_at_order_one(epsilon):
+    """So a rho that is 1 % less fails; epsilon^2 / 2 is never less."""
+    rho = rho_of_pure(epsilon)
+    orders = [1 + 1e-6, 1.01, 1.5, 2, 10, 1000]
+    assert all(renyi_of_answer(epsilon, a) <= rho * a for a in orders)
+    assert renyi_of_answer(epsilon, orders[0]) > 0.99 * rho * orders[0]
+    assert rho <= epsilon**2 / 2 * (1 + 1e-11)
+
+
+def test_rho_of_mu_is_half_its_square():
+    assert rho_of_mu(0.3) == pytest.approx(0.045, rel=1e-11)
+    assert rho_of_mu(0.3) >= 0.045
+
+
+def brute_zcdp_delta(rho, epsilon, xi=0.0):
+    """The least over half a million orders of the bound as Canonne, Kamath & Steinke print it."""
+    a = 1 + np.geomspace(1e-6, 1e6, 500_001)
+    log = (a - 1) * (xi + a * rho - epsilon) - np.log(a - 1) + a * np.log1p(-1 / a)
+    return math.exp(min(0.0, log.min()))
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5, 10.0])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+@pytest.mark.parametrize("xi", [0.0, 0.3])
+def test_zcdp_delta_is_the_least_over_all_orders(rho, epsilon, xi):
+    found, brute = zcdp_delta(rho, epsilon, xi), brute_zcdp_delta(rho, epsilon, xi)
+    assert found == pytest.approx(brute, rel=1e-8)
+    mu = math.sqrt(2 * rho)
+    assert found >= gaussian_delta(mu, epsilon) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5, 10.0])
+@pytest.mark.parametrize("delta", [1e-30, 1e-6, 0.1])
+def test_zcdp_epsilon_inverts_and_beats_the_classical_formula(rho, delta):
+    """Bun & Steinke 2016: rho + 2 sqrt(rho log(1 / delta))."""
+    found = zcdp_epsilon(rho, delta)
+    assert zcdp_delta(rho, found) <= delta * (1 + 1e-12)
+    assert found == 0 or zcdp_delta(rho, found * (1 - 1e-9)) > delta
+    assert gaussian_epsilon(math.sqrt(2 * rho), delta) <= found
+    assert found < rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    assert zcdp_rho(max(found, 1e-9), delta) == pytest.approx(rho, rel=1e-6) or found == 0
+
+
+def test_renyi_bounds_hold_for_random_pairs():
+    """Against the hockey-stick divergence summed over five outcomes; a twin without the factor
+    (1 - 1/a)^(a-1) / a and with half the divergence is caught.
+    """
+    rng = np.random.default_rng(0)
+    orders = np.array([1.1, 2.0, 5.0, 30.0])
+    caught = 0
+    for _ in range(200):
+        p, q = rng.dirichlet(np.ones(5), 2)
+        divergences = np.array(
+            [np.log(np.sum(p**a * q ** (1 - a))) / (a - 1) for a in orders.tolist()]
+        )
+        for epsilon in (0.0, 0.3, 1.0):
+            delta = np.maximum(p - math.exp(epsilon) * q, 0).sum()
+            assert renyi_delta(orders, divergences, epsilon) >= delta
+            if delta > 0:
+                assert renyi_epsilon(orders, divergences, delta) >= epsilon
+            caught += renyi_delta(orders, divergences / 2, epsilon) < delta
+    assert caught > 10
+
+
+def test_renyi_delta_is_attained_by_the_pair_whose_losses_meet_the_bound():
+    """The bound touches (1 - e^(epsilon - L))_+ at one L: a pair with only this positive loss
+    attains it, up to what the other loss adds to the divergence.
+    """
+    order, epsilon = 8.0, 1.0
+    loss = epsilon + math.log(order / (order - 1))
+    share = 1e-9
+    pair = FiniteLoss.between(
+        [share, 1 - share], [share * math.exp(-loss), 1 - share * math.exp(-loss)]
+    )
+    moment = share * math.exp((order - 1) * loss)
+    divergence = math.log(moment + 1) / (order - 1)
+    exact = math.exp(float(pair.log_delta(epsilon)))
+    peak = (1 - 1 / order) ** (order - 1) / order
+    assert exact == pytest.approx(moment * math.exp(-(order - 1) * epsilon) * peak, rel=1e-7)
+    assert renyi_delta([order], [divergence], epsilon) >= exact
+
+
+def exact_renyi(law, shift, order):
+    """The divergence by quadrature between the kinks of the integrand."""
+    kinks = [-shift - law.alpha, -shift + law.alpha, -shift, -law.alpha, 0.0, law.alpha]
+    centre = (order - 1) * shift  # where the integrand of two normal laws peaks
+    far = 40 * law.gamma
+    edges = sorted({-far - abs(centre), *kinks, centre, far + abs(centre)})
+
+    def integrand(x):
+        return math.exp(float(order * law.logpdf(x) + (1 - order) * law.logpdf(x + shift)))
+
+    total = sum(
+        quad(integrand, a, b, epsabs=0, epsrel=1e-10, limit=200)[0] for a, b in pairwise(edges)
+    )
+    return math.log(total) / (order - 1)
+
+
+HUBERS = [(0.0, 1.0, 1.0), (0.5, 2.0, 1.0), (2.0, 2.0, 1.0), (3.0, 1.5, 2.0), (1.0, 3.0, 2.5)]
+
+
+@pytest.mark.parametrize(("alpha", "gamma", "shift"), HUBERS)
+def test_zcdp_of_flipped_huber_bounds_the_exact_divergences(alpha, gamma, shift):
+    """At all orders; without xi it does not where the noise is no Gaussian."""
+    law = FlippedHuber(max(alpha, 1e-9), gamma)
+    xi, rho = flipped_huber_zcdp(alpha, gamma, shift)
+    short = 0
+    for order in (1.01, 1.5, 2.0, 4.0, 10.0):
+        exact = exact_renyi(law, shift, order)
+        assert exact <= (xi + rho * order) * (1 + 1e-9)
+        short += exact > rho * order * (1 + 1e-6)
+    assert (short > 0) == (alpha > 0)
+    assert rho == pytest.approx(shift**2 / (2 * gamma**2))
+
+
+def test_zcdp_of_flipped_huber_adds_over_coordinates():
+    both = flipped_huber_zcdp(1.0, 2.0, [0.5, -3.0])
+    parts = flipped_huber_zcdp(1.0, 2.0, 0.5), flipped_huber_zcdp(1.0, 2.0, 3.0)
+    assert both.xi == pytest.approx(parts[0].xi + parts[1].xi)
+    assert both.rho == pytest.approx(parts[0].rho + parts[1].rho)
+
+
+@pytest.mark.parametrize(("alpha", "gamma", "shift"), HUBERS[1:])
+def test_delta_from_zcdp_of_flipped_huber_is_above_the_exact_one(alpha, gamma, shift):
+    """Valid, and far from sharp: this bound is never to be the only one."""
+    xi, rho = flipped_huber_zcdp(alpha, gamma, shift)
+    loss = ShiftLoss(FlippedHuber(alpha, gamma), shift)
+    for epsilon in (0.1, 0.5, 1.0, 3.0):
+        assert zcdp_delta(rho, epsilon, xi) >= math.exp(float(loss.log_delta(epsilon)))
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 2.0])
+@pytest.mark.parametrize("pure", [0.0, 0.3, 2.0])
+def test_mixed_delta_is_that_of_the_product(mu, pure):
+    """The outcomes of the yes-no answer summed, the Gaussian part at sixty digits."""
+    with mpmath.workdps(60):
+        yes = 1 / (1 + mpmath.exp(-mpmath.mpf(pure)))
+        for epsilon in (0.0, 0.2, 1.0, 2.5):
+            plus = yes * hockey_stick(mu, epsilon - pure)
+            exact = plus + (1 - yes) * hockey_stick(mu, epsilon + pure)
+            found = mixed_delta(mu, pure, epsilon)
+            assert exact <= found <= float(exact) * (1 + 1e-9) + 5e-324
+        assert mixed_delta(mu, pure, mixed_epsilon(mu, pure, 1e-5)) <= 1e-5 * (1 + 1e-12)
+
+
+def hockey_stick(mu, epsilon):
+    """Also for negative epsilon."""
+    return exact_gaussian_delta(mu, epsilon)
+
+
+def test_mixed_epsilon_is_less_than_the_sum_and_tends_to_it():
+    assert mixed_epsilon(0.2, 1.0, 1e-6) < 1.0 + gaussian_epsilon(0.2, 1e-6)
+    assert mixed_epsilon(0.2, 0.0, 1e-6) == pytest.approx(gaussian_epsilon(0.2, 1e-6), rel=1e-9)
+    assert mixed_epsilon(0.0, 1.0, 0.0) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_ends_of_the_ranges():
+    assert gaussian_delta(0.0, 1.0) < 1e-300
+    assert gaussian_epsilon(1.0, 0.0) == math.inf
+    assert gaussian_epsilon(1.0, 1.0) == 0.0
+    assert gaussian_mu(1.0, 0.0) == 0.0
+    assert gaussian_mu(1.0, 1.0) == math.inf
+    assert mu_of_pure(0.0) == pure_of_mu(0.0) == rho_of_pure(0.0) == 0.0
+    assert zcdp_epsilon(0.0, 0.0) == 0.0
+    assert zcdp_epsilon(0.5, 0.0) == math.inf
+    assert zcdp_delta(0.0, 0.0, xi=0.5) == pytest.approx(1 - math.exp(-0.5))
+    assert renyi_delta([2.0], [math.inf], 1.0) == 1.0
+    assert mu_of_pure(1e300) < math.inf
+    # Laplace noise of a great scale is like a yes-no answer: its mu cannot be much less.
+    assert ShiftLoss(Laplace(1.0), 0.01).log_delta(0.0) <= math.log(gaussian_delta(0.0126, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: gaussian_delta(-1.0, 1.0), r"mu must be a number in \[0, inf\)"),
+        (lambda: gaussian_delta(math.nan, 1.0), "mu must"),
+        (lambda: gaussian_delta(1.0, -1.0), "epsilon must"),
+        (lambda: gaussian_epsilon(1.0, 2.0), r"delta must be a number in \[0, 1\]"),
+        (lambda: mu_of_pure(math.inf), "epsilon must"),
+        (lambda: zcdp_delta(-1.0, 1.0), "rho must"),
+        (lambda: zcdp_delta(1.0, 1.0, xi=-1.0), "xi must"),
+        (lambda: renyi_delta([1.0], [1.0], 1.0), "orders must be one or more finite numbers > 1"),
+        (lambda: renyi_delta([2.0, 3.0], [1.0], 1.0), "divergences must be as many"),
+        (lambda: renyi_delta([2.0], [-1.0], 1.0), "divergences must be as many"),
+        (lambda: flipped_huber_zcdp(1.0, 0.0, 1.0), "gamma must be a finite number > 0"),
+        (lambda: flipped_huber_zcdp(1.0, 1.0, math.nan), "shift must be a finite number"),
+    ],
+)
+def test_what_is_out_of_range_is_refused_by_name(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()

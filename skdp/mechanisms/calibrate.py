@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
-from skdp.mechanisms.elliptic import EllipticGaussian
-from skdp.mechanisms.gaussian import IsotropicGaussian
-from skdp.mechanisms.knorm import NAMES, KNorm
+from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
+from skdp.mechanisms.auto import Auto
+from skdp.mechanisms.knorm import KNorm
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 
-GAUSSIANS = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
-_CHOICES = sorted({*NAMES, *GAUSSIANS})
+__all__ = ["GAUSSIANS", "LAWS", "Noise", "calibrate"]
+
+_NAMES = ("auto", *CHOICES)
 
 
 class Noise(Protocol):
@@ -46,9 +47,11 @@ def calibrate(
     ----------
     mechanism : str, NormBall, or object with ``calibrate``
         "laplace" (also "l1"), "l2", "linf", "hull" or a ball mean the K-norm mechanism on it;
-        "gaussian" is `IsotropicGaussian`, and "elliptic" is `EllipticGaussian`, both with
-        delta > 0. Any other object is asked for
-        ``mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)``.
+        "elliptic_l2" is `EllipticKNorm`. "gaussian" is `IsotropicGaussian`, and "elliptic" is
+        `EllipticGaussian`, both with delta > 0. "flipped_huber", "logistic", "offset_gaussian",
+        "subbotin" and "truncated_laplace" are `Independent` noise of that law, its shape chosen.
+        "auto" is `Auto`: the one of them with the least expected squared error. Any other
+        object is asked for ``mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)``.
     sensitivity : Sensitivity
         What one record can change.
     epsilon : float > 0
@@ -63,11 +66,11 @@ def calibrate(
     """
     remedy = "Or give a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
     if isinstance(mechanism, str):
-        check_choice("mechanism", mechanism, _CHOICES, remedy)
-        mechanism = GAUSSIANS[mechanism]() if mechanism in GAUSSIANS else KNorm(mechanism)
+        check_choice("mechanism", mechanism, _NAMES, remedy)
+        mechanism = Auto() if mechanism == "auto" else named(mechanism)
     elif isinstance(mechanism, NormBall):
         mechanism = KNorm(mechanism)
     if not hasattr(mechanism, "calibrate"):
-        raise fail("mechanism", f"be one of {_CHOICES}", mechanism, remedy)
+        raise fail("mechanism", f"be one of {sorted(_NAMES)}", mechanism, remedy)
     noise: Noise = mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)
     return noise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -20,6 +21,7 @@ from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.ellipsoid import greatest_square
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.losses import GaussianLoss
 
 _NODES, _LENGTHS = roots_legendre(24)
 # Beyond this the series of 1 - t R(t) has sixteen digits, and the difference loses four.
@@ -145,6 +147,7 @@ class GaussianNoise:
     dim: int
     factor: float | FloatArray
     guarantee: Guarantee
+    log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         factor = np.array(self.factor, dtype=float)
@@ -210,4 +213,5 @@ def promise(sensitivity: Sensitivity, epsilon: float, delta: float, kind: str) -
         float(delta),
         neighbors=sensitivity.neighbors,
         mechanism=f"{kind} noise for differences in {sensitivity.ball!r}",
+        losses=((GaussianLoss(1 / gaussian_scale(epsilon, delta)), 1),),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import uniform_covariance
+from skdp.mechanisms._radial import greatest_shift, losses_of
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity, require_ball
 from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.losses import PrivacyLoss
 
 NAMES = {"laplace": 1.0, "l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
@@ -29,11 +32,16 @@ class KNormNoise:
     scale : float > 0, units of the released value
     guarantee : Guarantee
         What adding one draw to the value it was calibrated for gives.
+    losses : tuple of (PrivacyLoss, int)
+        Dominates the privacy loss of that release, and with it its whole profile; empty if
+        nothing but the guarantee is known. Exact for l_1, l_2 and l_inf.
     """
 
     ball: NormBall
     scale: float
     guarantee: Guarantee
+    losses: tuple[tuple[PrivacyLoss, int], ...] = ()
+    log_concave: ClassVar[bool] = True
 
     @property
     def dim(self) -> int:
@@ -65,7 +73,9 @@ class KNorm:
 
     Adding noise with density proportional to exp(-(epsilon / radius) |v|_K) is
     epsilon-private when no two neighbours differ by more than ``radius`` in |.|_K: the
-    triangle inequality bounds the log-density ratio.
+    triangle inequality bounds the log-density ratio. With delta > 0 the rate may be
+    (epsilon - 2 log(1 - delta)) / radius, as for one Laplace variable, and in l_2 more:
+    ``docs/proofs/knorm_delta.md``, Theorems 1 and 2.
 
     Parameters
     ----------
@@ -79,6 +89,9 @@ class KNorm:
     >>> noise = KNorm("linf").calibrate(Sensitivity(LpBall(2, p=2)), epsilon=0.5)
     >>> round(noise.scale, 6)
     2.0
+    >>> twenty = Sensitivity(LpBall(20, p=2))
+    >>> round(KNorm("l2").calibrate(twenty, epsilon=0.5, delta=1e-6).scale, 6)
+    1.500565
     """
 
     ball: NormBall | str = "hull"
@@ -99,18 +112,26 @@ class KNorm:
     def calibrate(
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> KNormNoise:
-        """Return the least noise of this shape that is epsilon-private.
+        """Return the noise of this shape that is (epsilon, delta)-private.
 
-        ``delta`` > 0 is allowed and not made use of: the guarantee is the pure one.
+        The least with delta = 0, in the norms l_1 and l_inf, and in l_2 and its linear images;
+        in any other norm the scale is that of those two, which is safe in all.
         """
         epsilon = check_positive("epsilon", epsilon)
-        check_interval("delta", delta, 0.0, 1.0, closed="left")
+        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         ball = self.for_dim(sensitivity.ball)
         if not ball.exact:
             remedy = "Take a ball whose sampler is exact."
-            raise fail("ball", "be sampled exactly for a guarantee with delta = 0", ball, remedy)
-        guarantee = Guarantee(
-            epsilon, neighbors=sensitivity.neighbors, mechanism=f"K-norm noise on {ball!r}"
-        )
+            raise fail("ball", "be sampled exactly for the guarantee to be true", ball, remedy)
+        radius = sensitivity.radius_in(ball)
         # The division rounds; the last bits go to the safe side.
-        return KNormNoise(ball, sensitivity.radius_in(ball) / epsilon * ROUND_UP, guarantee)
+        scale = radius / greatest_shift(ball, epsilon, delta) * ROUND_UP
+        losses = losses_of(ball, math.nextafter(radius / scale, math.inf))
+        guarantee = Guarantee(
+            epsilon,
+            delta,
+            neighbors=sensitivity.neighbors,
+            mechanism=f"K-norm noise on {ball!r}",
+            losses=losses,
+        )
+        return KNormNoise(ball, scale, guarantee, losses)

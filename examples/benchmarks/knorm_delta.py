@@ -1,0 +1,102 @@
+"""How much smaller l_2 K-norm noise is than Gaussian noise at the same (epsilon, delta).
+
+Mean squared errors for differences of Euclidean length 1, their ratio, and how long one
+calibration takes. With --check, each scale against an independent integral over radius and
+angle: the delta it really has, over the one that was asked for. Nothing is random.
+
+    python examples/benchmarks/knorm_delta.py
+    python examples/benchmarks/knorm_delta.py --epsilons 0.1 10 --deltas 1e-2 1e-12 --check
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from itertools import pairwise
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.special import betainc
+from scipy.stats import gamma
+
+from skdp.geometry import LpBall
+from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
+from skdp.mechanisms.gaussian import gaussian_scale
+
+DIMS = [1, 2, 5, 10, 20, 50, 100, 300, 1000]
+
+
+def calibrated(dim: int, epsilon: float, delta: float) -> KNormNoise:
+    """Return l_2 noise for differences of length 1."""
+    return KNorm("l2").calibrate(Sensitivity(LpBall(dim)), epsilon=epsilon, delta=delta)
+
+
+def milliseconds(dim: int, epsilon: float, delta: float, repeats: int) -> float:
+    """Return the least time of one calibration."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        calibrated(dim, epsilon, delta)
+        times.append(time.perf_counter() - start)
+    return 1e3 * min(times)
+
+
+def tail(dim: int, shift: float, loss: float) -> float:
+    """Return P(|X + v| - |X| > loss), from a Gamma(d) radius and the angle's beta law."""
+    first = (shift - loss) / 2
+    if dim == 1:
+        return 1 - 0.5 * math.exp(-first) if abs(loss) < shift else float(loss < 0)
+
+    def share(root: float) -> float:
+        r = first + root**2
+        u = (2 * r * loss + loss**2 - shift**2) / (2 * r * shift)
+        angle = betainc((dim - 1) / 2, (dim - 1) / 2, min(max((1 - u) / 2, 0.0), 1.0))
+        return float(2 * root * angle * math.exp((dim - 1) * math.log(r) - r - math.lgamma(dim)))
+
+    ends = np.linspace(0.0, math.sqrt(gamma(dim).isf(1e-20)), 17)
+    parts = [quad(share, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in pairwise(ends)]
+    return float(gamma(dim).cdf(first)) + sum(parts)
+
+
+def true_delta(noise: KNormNoise, epsilon: float) -> float:
+    """Return P(L > epsilon) - e^epsilon Q(L > epsilon), the second by the mirror image."""
+    shift = 1 / noise.scale
+    if epsilon >= shift:
+        return 0.0
+    mirrored = 1 - tail(noise.dim, shift, -epsilon)
+    return tail(noise.dim, shift, epsilon) - math.exp(epsilon) * mirrored
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--dims", nargs="+", type=int, default=DIMS)
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0])
+    parser.add_argument("--deltas", nargs="+", type=float, default=[1e-6])
+    parser.add_argument("--repeats", type=int, default=5, help="calibrations timed")
+    parser.add_argument("--check", action="store_true", help="second truth, to some seven digits")
+    asked = parser.parse_args()
+    print(
+        "epsilon    delta     d  scale/sqrt(d)  ratio to Gaussian  ratio to Laplace's   ms", end=""
+    )
+    print("  true delta / asked" if asked.check else "")
+    for epsilon in asked.epsilons:
+        for delta in asked.deltas:
+            for dim in asked.dims:
+                noise = calibrated(dim, epsilon, delta)
+                error = float(noise.covariance()[0, 0])
+                gaussian = error / gaussian_scale(epsilon, delta) ** 2
+                pure = (noise.scale * epsilon) ** 2
+                spent = milliseconds(dim, epsilon, delta, asked.repeats)
+                print(
+                    f"{epsilon:7g} {delta:8.0e} {dim:5d} {noise.scale / math.sqrt(dim):14.6f} "
+                    f"{gaussian:18.4f} {pure:19.4f} {spent:5.1f}",
+                    end="",
+                )
+                print(f" {true_delta(noise, epsilon) / delta:19.7f}" if asked.check else "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The mechanisms that have a name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skdp.mechanisms.elliptic import EllipticGaussian
+from skdp.mechanisms.elliptic_knorm import EllipticKNorm
+from skdp.mechanisms.gaussian import IsotropicGaussian
+from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.knorm import NAMES, KNorm
+
+GAUSSIANS = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
+# Independent noise of one law in each coordinate, its shape chosen for the least variance.
+LAWS = ("logistic", "subbotin", "flipped_huber", "truncated_laplace", "offset_gaussian")
+CHOICES = (*NAMES, "elliptic_l2", *GAUSSIANS, *LAWS)
+
+
+def named(name: str) -> Any:
+    """Return the mechanism that a name of `CHOICES` stands for."""
+    if name in LAWS:
+        return Independent(name)
+    if name == "elliptic_l2":
+        return EllipticKNorm()
+    return GAUSSIANS[name]() if name in GAUSSIANS else KNorm(name)

@@ -1,0 +1,234 @@
+"""The least scale of one-dimensional noise, found from the safe side.
+
+A law scaled by s is as private for a shift v as the law itself for v / s: so we look for the
+greatest shift that a law hides. The proofs are in docs/proofs/one_release.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from skdp._checks import check_interval, check_positive, fail
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.noise.gaussian import Gaussian
+from skdp.noise.laplace import Laplace
+from skdp.noise.logistic import Logistic
+from skdp.privacy.shift import log_delta, log_spared
+
+_LEAST = 1e-290
+_REMEDY = "Give 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
+
+
+def least_scale(
+    law: Any,
+    shift: float,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    tolerance: float = 1e-14,
+    near: float | None = None,
+) -> float:
+    """Return the least s for which s X hides a shift, rounded up.
+
+    Parameters
+    ----------
+    law : Law
+        The law of X, even and log-concave.
+    shift : float in (0, inf), units of the released value
+        Greatest difference between neighbours.
+    epsilon : float in (0, inf)
+    delta : float in [0, 1)
+        0 only for a law whose privacy loss is bounded: Laplace, Logistic, and any law with
+        ``greatest_slope()``, a bound on the slope of its log-density.
+    tolerance : float > 0
+        How far above the least the result may be, relatively, beyond 1e-12.
+    near : float or None
+        A scale close to the result, where one is known: it saves time.
+
+    Returns
+    -------
+    float
+        Never below the least, as far as the law's own functions are right, and within a few
+        1e-12 of it (docs/proofs/one_release.md, Theorem 3).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or delta = 0 is out of the law's reach.
+
+    Examples
+    --------
+    >>> from skdp.noise.laplace import Laplace
+    >>> round(least_scale(Laplace(), 2.0, epsilon=1.0, delta=0.1), 6)
+    1.651908
+    """
+    shift = check_positive("shift", shift)
+    start = None if near is None else shift / near
+    hidden = greatest_shift(law, epsilon, delta, tolerance=tolerance, near=start)
+    scale = shift / hidden * ROUND_UP
+    if not 0 < scale < math.inf:
+        raise fail("delta", "be so great that the noise is a finite number", delta)
+    return scale
+
+
+def greatest_shift(
+    law: Any,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    tolerance: float = 1e-14,
+    near: float | None = None,
+) -> float:
+    """Return the greatest shift that noise of this law hides, rounded down.
+
+    Parameters are those of `least_scale`.
+    """
+    epsilon = check_positive("epsilon", epsilon)
+    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    if type(law) in _CLOSED:
+        return float(law.scale) * _CLOSED[type(law)](epsilon, delta)
+    if delta == 0:
+        return epsilon / greatest_slope(law)
+    start = math.sqrt(law.var() / 2) * _laplace_shift(epsilon, delta)
+
+    # False position does best on a power of delta: its log may be -inf on one side.
+    def excess(shift: float) -> float:
+        return math.expm1(min(excess_of(law, shift, epsilon, delta), 500.0) / 10)
+
+    if near is not None:
+        return last_passing(excess, near, tolerance=tolerance, factor=1 + 1e-12)
+    return last_passing(excess, start, tolerance=tolerance)
+
+
+def pure_scale(law: Any, total: float, epsilon: float, *, required: bool) -> float:
+    """Return the least scale at delta = 0 for a sum of absolute shifts, inf if there is none.
+
+    With ``required`` a law whose loss has no bound is refused instead.
+    """
+    slope = greatest_slope(law, required=required)
+    return total * slope / epsilon * ROUND_UP
+
+
+def excess_of(law: Any, shift: float, epsilon: float, delta: float) -> float:
+    """Return by how much a shift is not hidden, in logs: private if and only if <= 0."""
+    if delta < 0.5:
+        return float(log_delta(law, shift, epsilon)) - math.log(delta)
+    # Next to 1 the digits of delta are in its distance to 1.
+    return math.log1p(-delta) - float(log_spared(law, shift, epsilon))
+
+
+def greatest_slope(law: Any, *, required: bool = True) -> float:
+    """Return sup |(log f)'|, which bounds the loss of a shift v by v times it; inf if unknown."""
+    if type(law) in (Laplace, Logistic) or getattr(law, "r", None) == 1:
+        return 1 / float(law.scale)  # Subbotin's law at r = 1 is Laplace's
+    if hasattr(law, "greatest_slope"):
+        return float(law.greatest_slope())
+    if required:
+        rule = "be > 0 for noise whose log-density ratios have no bound that is known"
+        raise fail("delta", rule, 0.0, _REMEDY)
+    return math.inf
+
+
+def _laplace_shift(epsilon: float, delta: float) -> float:
+    return epsilon - 2 * math.log1p(-delta)
+
+
+def _logistic_shift(epsilon: float, delta: float) -> float:
+    """Return Vinterbo's Theorem 4 solved for the shift, with no e^epsilon in it."""
+    root = math.sqrt(-delta * math.expm1(math.log1p(-delta) - epsilon))
+    return epsilon + 2 * math.log1p(root) - 2 * math.log1p(-delta)
+
+
+def _gaussian_shift(epsilon: float, delta: float) -> float:
+    return 1 / gaussian_scale(epsilon, delta)
+
+
+_CLOSED: dict[type, Callable[[float, float], float]] = {
+    Laplace: _laplace_shift,
+    Logistic: _logistic_shift,
+    Gaussian: _gaussian_shift,
+}
+
+
+def last_passing(
+    excess: Callable[[float], float],
+    start: float,
+    *,
+    tolerance: float = 1e-14,
+    factor: float = 1.25,
+) -> float:
+    """Return the greatest x > 0 with excess(x) <= 0 for an increasing excess.
+
+    Parameters
+    ----------
+    excess : callable
+        May be -inf or inf. What it returns for the result was <= 0: rounding errors in the
+        search cannot make the result pass that has not.
+    start : float > 0
+        Where the search begins.
+    tolerance : float > 0
+        How far the result may be below the greatest, relatively.
+    factor : float > 1
+        First guess of how far the start may be off.
+
+    Notes
+    -----
+    False position in log x, where an end that stays twice has its value halved. Each point is so
+    far from the end that moved last that the other one follows: the tolerance, and 16
+    times more with each further step of the same end. Three steps that do not halve the bracket
+    are followed by halving, and if that happens three times, by halving alone.
+    """
+    low, high, at_low, at_high = _straddle(excess, start, factor)
+    # run counts how often in succession low (> 0) or high (< 0) has moved.
+    step, run, slow, widths = max(tolerance, 3e-16), 0, 0, [math.inf] * 3
+    while True:
+        width = math.log(high / low)
+        widths = [*widths[-3:], width]
+        slow += width > widths[0] / 2
+        halve = slow > 2 or width > widths[0] / 2
+        share = 0.5 if halve else _share(at_low, at_high)
+        nearest, farthest = (step * 16.0 ** max(moved - 1, 0) for moved in (run, -run))
+        way = max(min(share * width, width - min(farthest, width / 2)), min(nearest, width / 2))
+        middle = low * math.exp(way)
+        if width <= 2 * step or not low < middle < high:
+            return low
+        value = excess(middle)
+        if value <= 0:
+            low, at_low, at_high = middle, value, at_high / (2 if run > 0 else 1)
+            run = max(run, 0) + 1
+        else:
+            high, at_high, at_low = middle, value, at_low / (2 if run < 0 else 1)
+            run = min(run, 0) - 1
+
+
+def _straddle(
+    excess: Callable[[float], float], start: float, factor: float
+) -> tuple[float, float, float, float]:
+    """Return low < high with excess(low) <= 0 < excess(high), and both values."""
+    low, at_low = start, excess(start)
+    high, at_high = low, at_low
+    while not at_low <= 0:  # also if it is NaN
+        high, at_high = low, at_low
+        low, factor = low / factor, _wider(factor)
+        if low < _LEAST:
+            raise fail("delta", "be so great that the noise is a finite number")
+        at_low = excess(low)
+    while at_high <= 0:
+        low, at_low = high, at_high
+        high, factor = high * factor, _wider(factor)
+        at_high = excess(high)
+    return low, high, at_low, at_high
+
+
+def _wider(factor: float) -> float:
+    """Return the next factor: a close guess that is wrong is given up fast."""
+    return min(factor ** (2 if factor > 1.01 else 16), 1e100)
+
+
+def _share(at_low: float, at_high: float) -> float:
+    """Return where a line through both values is 0, as a share of the way from low to high."""
+    finite = math.isfinite(at_low) and math.isfinite(at_high)
+    return at_low / (at_low - at_high) if finite else 0.5

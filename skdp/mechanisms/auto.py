@@ -1,0 +1,235 @@
+"""The noise of the least expected squared error among several mechanisms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdp._checks import check_choice, check_interval, check_positive, fail
+from skdp.geometry import LpBall, NormBall
+from skdp.geometry.ball import FloatArray
+from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
+from skdp.mechanisms.elliptic import EllipticGaussian
+from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
+from skdp.mechanisms.knorm import NAMES, KNorm, KNormNoise
+from skdp.mechanisms.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from skdp.mechanisms.calibrate import Noise
+
+# Subbotin's laws are named to be tried: where no shift is of one coordinate they need seconds to
+# minutes, and where it is they have been the best at no (epsilon, delta) that was looked at.
+CANDIDATES = (*NAMES, "elliptic_l2", *GAUSSIANS, *(law for law in LAWS if law != "subbotin"))
+# A gain below this is none: the first of the candidates is taken that is as good as the best.
+TIE = 1e-3
+_WEIGHTED: dict[str, Any] = {"elliptic": EllipticGaussian, "elliptic_l2": EllipticKNorm}
+# What one record gives away if the noise ends where its neighbour's does not.
+_REVEALS = {"truncated_laplace": "with probability up to delta it gives the record away"}
+
+
+class Trial(NamedTuple):
+    """A candidate that was calibrated."""
+
+    name: str
+    noise: Noise
+    error: float
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class Auto:
+    """The mechanism of the least expected squared error, the name "auto".
+
+    Every candidate is calibrated to the same (epsilon, delta) and the noise with the least
+    trace of its covariance is taken. Only public things decide: the sensitivity, epsilon, delta
+    and the weights. What was chosen, and why, stands in ``noise.guarantee.mechanism``.
+
+    Parameters
+    ----------
+    weights : array-like of shape (dim,), entries > 0, or (dim, dim), positive definite, or None
+        W: the error of what is released is measured by E v' W v. None stands for ones.
+    candidates : sequence of str, norm balls and mechanisms, mapping of names to them, or None
+        What is compared, the preferred first. None takes `CANDIDATES` where they are quick:
+
+        * K-norm noise in l_1, l_2, l_inf, and on the sensitivity's own ball, if it can be drawn
+          from exactly; in one dimension all of these are one Laplace variable;
+        * K-norm noise and, with delta > 0, Gaussian noise on a fitted ellipsoid: of "elliptic_l2"
+          and "elliptic", whose covariances are multiples of each other, the less;
+        * with delta > 0 Gaussian noise, "gaussian";
+        * with delta > 0, in one dimension or for differences in an l_1 ball, weighted or not,
+          independent noise: "logistic", "flipped_huber", "truncated_laplace",
+          "offset_gaussian". Elsewhere these must be composed over the coordinates, which takes
+          from a second to minutes: name them to have them compared.
+
+    Notes
+    -----
+    A candidate that cannot be calibrated is left out, and so is one whose guarantee is weaker
+    than what was asked for. The first candidate within a thousandth of the least error is taken:
+    at a delta of 1e-6 in one dimension this is plain Laplace noise, whose epsilon hardly needs the
+    delta. Truncated Laplace noise, often the least in one dimension, spends all of delta on
+    outputs that give the record away; the guarantee then says so. To be without it leave it out
+    of ``candidates``. docs/which_noise_when.md shows what wins where.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> noise = Auto().calibrate(Sensitivity(LpBall(20)), epsilon=1.0, delta=1e-6)
+    >>> print(noise.guarantee.mechanism)
+    K-norm noise on LpBall(dim=20, p=2.0, radius=1.0, weights=None), chosen of 4 mechanisms for
+    its least total variance, 250.8; next gaussian, 357
+    """
+
+    weights: ArrayLike | None = None
+    candidates: Sequence[Any] | Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        # Elliptic noise has the same weights: it checks them, and keeps a copy.
+        object.__setattr__(self, "weights", EllipticGaussian(self.weights).weights)
+        if self.candidates is not None:
+            object.__setattr__(self, "candidates", _checked(self.candidates))
+
+    def calibrate(self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0) -> Noise:
+        """Return the noise of the best candidate that is (epsilon, delta)-private."""
+        epsilon = check_positive("epsilon", epsilon)
+        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+        self._check_length(sensitivity.ball.dim)
+        trials, reasons = self._trials(sensitivity, epsilon, delta)
+        if not trials:
+            told = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
+            raise fail("candidates", "have one that can be calibrated", remedy=told)
+        best = trials[first_of_least([trial.error for trial in trials])]
+        return _told(best, self._reason(best, trials))
+
+    def _check_length(self, dim: int) -> None:
+        if self.weights is not None and len(np.asarray(self.weights)) != dim:
+            rule = f"have {dim} entries, one for each coordinate"
+            raise fail("weights", rule, len(np.asarray(self.weights)))
+
+    def _trials(
+        self, sensitivity: Sensitivity, epsilon: float, delta: float
+    ) -> tuple[list[Trial], dict[str, str]]:
+        """Return what was calibrated, in order, and why the others were not."""
+        trials, reasons = [], {}
+        for name, mechanism in self._pairs(sensitivity.ball, epsilon, delta):
+            try:
+                noise = mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)
+                _check_promise(noise, epsilon, delta)
+                trials.append(Trial(name, noise, self._error(noise)))
+            except (ValueError, AttributeError) as error:  # what a ball cannot do it has not
+                reasons[name] = str(error)
+        return trials, reasons
+
+    def _pairs(self, ball: NormBall, epsilon: float, delta: float) -> list[tuple[str, Any]]:
+        """Return the names of the candidates, and the candidates."""
+        given = self.candidates
+        if given is None:
+            given = quick_candidates(ball, epsilon, delta)
+        items = given.items() if isinstance(given, Mapping) else ((_name(c), c) for c in given)
+        return [(name, self._mechanism(candidate)) for name, candidate in items]
+
+    def _mechanism(self, candidate: Any) -> Any:
+        if isinstance(candidate, str):
+            weighted = _WEIGHTED.get(candidate)
+            return weighted(self.weights) if weighted else named(candidate)
+        return KNorm(candidate) if isinstance(candidate, NormBall) else candidate
+
+    def _error(self, noise: Noise) -> float:
+        """Return E v' W v for a draw v."""
+        weights = np.asarray(1.0 if self.weights is None else self.weights)
+        if weights.ndim == 2:
+            error = float(np.sum(weights * noise.covariance()))
+        else:
+            error = float(np.sum(weights * variances(noise)))
+        if not math.isfinite(error):
+            raise fail("the variance", "be finite")
+        return error
+
+    def _reason(self, best: Trial, trials: list[Trial]) -> str:
+        """Return in words why the best one is the best."""
+        what = "total variance" if self.weights is None else "weighted squared error"
+        least = min(trial.error for trial in trials)
+        kept = f"its least {what}" if best.error == least else f"a {what} within 0.1 % of the least"
+        said = f"chosen of {len(trials)} mechanisms for {kept}, {best.error:.4g}"
+        behind = [trial for trial in trials if trial.error > least * (1 + TIE)]
+        if behind:
+            following = min(behind, key=lambda trial: trial.error)
+            said += f"; next {following.name}, {following.error:.4g}"
+        return f"{said}; {_REVEALS[best.name]}" if best.name in _REVEALS else said
+
+
+def quick_candidates(ball: NormBall, epsilon: float, delta: float) -> tuple[str, ...]:
+    """Return the names of `CANDIDATES` that are not slow for differences in a ball, each once."""
+    left_out = {"l1", "elliptic" if knorm_is_less(ball.dim, epsilon, delta) else "elliptic_l2"}
+    if isinstance(ball, LpBall) and ball.weights is None and ball.p in NAMES.values():
+        left_out |= {"hull", "elliptic", "elliptic_l2"}  # what they are is in the list already
+    if ball.dim == 1:
+        left_out |= {"l2", "linf", "hull", "elliptic", "elliptic_l2"}
+    elif not (isinstance(ball, LpBall) and ball.p == 1):
+        left_out |= set(LAWS)
+    return tuple(name for name in CANDIDATES if name not in left_out)
+
+
+def first_of_least(errors: ArrayLike) -> Any:
+    """Return the place on the first axis of the first error that is the least, up to `TIE`.
+
+    Errors that are not known are inf.
+    """
+    errors = np.asarray(errors, dtype=float)
+    return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
+
+
+def variances(noise: Noise) -> FloatArray:
+    """Return the variance of each coordinate of a draw, (dim,): estimated where need be."""
+    if isinstance(noise, KNormNoise) and hasattr(noise.ball, "mean_squares"):
+        d = noise.dim
+        return np.asarray((d + 1) * (d + 2) * noise.scale**2 * noise.ball.mean_squares())
+    return np.diag(noise.covariance()).copy()
+
+
+def _checked(candidates: Any) -> Any:
+    """Return the candidates as a tuple, or a copy of a mapping; each must be a mechanism."""
+    if isinstance(candidates, str) or not isinstance(candidates, Mapping | Sequence):
+        rule = "be a sequence of mechanisms, or a mapping from names to mechanisms"
+        raise fail("candidates", rule, candidates, 'Write candidates=["l2", "gaussian"], say.')
+    kept: Any = dict(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
+    if not kept:
+        raise fail("candidates", "hold at least one mechanism")
+    for candidate in kept.values() if isinstance(kept, dict) else kept:
+        _check_candidate(candidate)
+    return kept
+
+
+def _check_candidate(candidate: Any) -> None:
+    if isinstance(candidate, str):
+        check_choice("candidates", candidate, CHOICES)
+        return
+    able = isinstance(candidate, NormBall) or hasattr(candidate, "calibrate")
+    if isinstance(candidate, type) or not able:
+        rule = f"be among {sorted(CHOICES)}, norm balls, or have calibrate()"
+        raise fail("candidates", rule, candidate)
+
+
+def _name(candidate: Any) -> str:
+    return candidate if isinstance(candidate, str) else type(candidate).__name__
+
+
+def _check_promise(noise: Noise, epsilon: float, delta: float) -> None:
+    promise = noise.guarantee
+    if promise.epsilon > epsilon or promise.delta > delta:
+        asked = (promise.epsilon, promise.delta)
+        raise fail("the guarantee", "be as strong as what was asked for", asked)
+
+
+def _told(best: Trial, reason: str) -> Noise:
+    """Return the noise with the reason in its guarantee; somebody else's may have no room."""
+    noise: Any = best.noise
+    if is_dataclass(noise):
+        promise = best.noise.guarantee
+        promise = replace(promise, mechanism=f"{promise.mechanism}, {reason}")
+        noise = replace(noise, guarantee=promise)  # type: ignore[type-var]
+    told: Noise = noise
+    return told

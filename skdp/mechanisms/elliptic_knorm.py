@@ -1,0 +1,64 @@
+"""K-norm noise on an ellipsoid that is fitted to what one record can change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdp.geometry import LpBall, MappedBall
+from skdp.mechanisms._radial import greatest_shift
+from skdp.mechanisms.elliptic import EllipticGaussian
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import KNorm, KNormNoise
+from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class EllipticKNorm:
+    """K-norm noise on the ellipsoid of the least weighted trace, the name "elliptic_l2".
+
+    Every difference u has u' S^-1 u <= 1 for the S of `EllipticGaussian`. The noise is S^(1/2)
+    times Euclidean K-norm noise for differences of length 1, so it is as private, and its
+    covariance is a multiple of S: where "l2" has less variance than Gaussian noise for a ball,
+    this has less than elliptic noise for any body (docs/proofs/knorm_delta.md, Proposition 3).
+
+    Parameters
+    ----------
+    weights : array-like of shape (dim,), entries > 0, or (dim, dim), positive definite, or None
+        As in `EllipticGaussian`.
+
+    Examples
+    --------
+    >>> box = Sensitivity(LpBall(2, p=float("inf"), weights=(1.0, 0.1)))  # [-1, 1] x [-10, 10]
+    >>> EllipticKNorm().calibrate(box, epsilon=1.0, delta=1e-6).covariance().round()
+    array([[ 33.,   0.],
+           [  0., 330.]])
+    """
+
+    weights: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", EllipticGaussian(self.weights).weights)
+
+    def calibrate(
+        self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
+    ) -> KNormNoise:
+        """Return such noise that is (epsilon, delta)-private."""
+        # Gaussian noise is its scale for differences of length 1 times the factor sought.
+        gaussian = EllipticGaussian(self.weights).calibrate(sensitivity, epsilon=1.0, delta=0.5)
+        factor = np.asarray(gaussian.factor) / gaussian_scale(1.0, 0.5)
+        around = Sensitivity(
+            MappedBall(LpBall(gaussian.dim), factor * ROUND_UP), neighbors=sensitivity.neighbors
+        )
+        noise = KNorm("hull").calibrate(around, epsilon=epsilon, delta=delta)
+        said = f"K-norm noise on an ellipsoid around {sensitivity.ball!r}"
+        return replace(noise, guarantee=replace(noise.guarantee, mechanism=said))
+
+
+def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:
+    """Return whether K-norm noise on an ellipsoid has less variance than Gaussian noise."""
+    # Of radius r = |v|_2 / scale it has E r^2 = d (d + 1); both covariances are multiples of one.
+    shift = greatest_shift(LpBall(dim), epsilon, delta)
+    return delta == 0 or (dim + 1) / shift**2 <= gaussian_scale(epsilon, delta) ** 2

@@ -27,7 +27,7 @@ PARAMETERS = [
     ("n_public", [0, 1.5, -3, "10", NAN, INF, True], "n_public must be a whole number >= 1"),
     ("q", [0, 1, 1.5, -0.1, NAN, "x", None], r'q must be a number in \(0, 1\).*"auto"'),
     ("regularization", [-1, NAN, INF, "x", None], r"regularization must be .*\[0, inf\).*auto"),
-    ("mechanism", ["gauss", "L1", ""], "mechanism must be one of .*'auto', 'hull', 'l1', 'l2'"),
+    ("mechanism", ["gauss", "L1", ""], "mechanism must be one of .*'auto', .*'hull', 'l1', 'l2'"),
     ("mechanism", [None, 3, object(), KNorm], "mechanism must .* norm ball.*'hull', 'l1', 'l2'"),
     ("mechanism", [LpBall(3), KNorm(LpBall(5)), LpBall(1)], "have a ball of 4 dimensions"),
     ("mechanism", [Rough(4), KNorm(Rough(4))], "be sampled exactly"),

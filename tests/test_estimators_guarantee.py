@@ -102,7 +102,8 @@ def test_the_comparison_sees_a_difference():
 @pytest.mark.parametrize("make", [classifier, regressor])
 def test_the_guarantee_states_what_was_asked_for(make):
     for neighbors in ("replace_one", "add_remove"):
-        model = fitted(make, 30, 0, neighbors=neighbors, epsilon=0.3, delta=1e-6)
+        asked = {"neighbors": neighbors, "epsilon": 0.3, "delta": 1e-6}
+        model = fitted(make, 30, 0, mechanism="hull", **asked)
         guarantee = model.guarantee_
         assert guarantee.epsilon == 0.3
         assert guarantee.delta == 0.0  # stronger than what was allowed

@@ -69,3 +69,30 @@ def test_linear_regression(tmp_path):
     for full, tenth in zip(noise[1:5], noise[10:], strict=True):
         assert 4 < tenth / full < 13
     assert "epsilon = 0.001: ('target',) and nothing else" in text
+
+
+def table(text, title):
+    """Return the rows of figures under a title, as floats."""
+    block = text.split(title)[1].split("\n\n")[0]
+    rows = re.findall(r"^ +(-?[\d.e+-]+(?: +-?[\d.e+-]+)+)$", block, re.M)
+    return [[float(cell) for cell in row.split()] for row in rows]
+
+
+def test_what_the_papers_got_wrong(tmp_path):
+    """Every false figure is shown beside what holds, and valid noise is never below its rivals."""
+    text = run("what_the_papers_got_wrong.py", tmp_path)
+    true = {int(m): low for _, m, _, _, low, _ in table(text, "noise published for delta")}
+    assert true[10] == pytest.approx(1e-4, rel=1e-3)
+    assert true[500] == pytest.approx(0.125, abs=0.001)
+    assert true[2000] == pytest.approx(0.436, abs=0.001)
+    for _, _, published, subbotin, gaussian, l2, _ in table(text, "mean squared error per"):
+        assert l2 < gaussian <= subbotin
+        assert published <= gaussian * 1.001
+    ratios = {(e, d): ratio for e, d, *_, ratio in table(text, "One number: least variances")}
+    assert ratios[0.3, 0.01] == pytest.approx(0.72, abs=0.005)
+    assert ratios[1.0, 1e-6] == pytest.approx(1.0, abs=1e-3)
+    assert min(low for _, low, _ in table(text, "delta of variance 502")) > 4e-5
+    for dim, _, _, laplace, gaussian, l2, linf, pure in table(text, "K numbers: variance"):
+        assert linf <= pure < l2 < min(laplace, gaussian)
+        assert 3 <= dim <= 20
+    assert table(text, "T steps: variance of each")[-1][-1] > 0.99

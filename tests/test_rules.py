@@ -10,7 +10,8 @@ from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model import _rules
 from skdp.linear_model._design import Design
-from skdp.linear_model._rules import Q_GRID, Task, choose, cluster, guessed_size, rough_leverage
+from skdp.linear_model._families import Q_GRID, KNormFamily, cluster, rough_leverage
+from skdp.linear_model._rules import Task, choose, guessed_size
 from skdp.linear_model.logistic import CANDIDATES
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.linear_model.objective import greatest_leverage
@@ -38,16 +39,16 @@ EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 RELATIONS = ["replace_one", "add_remove"]
 
 
-def chosen(kind, design, n, epsilon, neighbors="replace_one", **fixed):
+def chosen(kind, design, n, epsilon, neighbors="replace_one", ball=None, **fixed):
     reference, losses, moments, q = KINDS[kind]
     task = Task(design, float(n), epsilon, neighbors, reference)
-    return task, choose(task, losses, moments, **{"q": q, **fixed})
+    return task, choose(task, losses, moments, [KNormFamily(ball)], **{"q": q, **fixed})
 
 
 def noise_of(choice, design):
     """The variance of every coordinate of the tilt, at unit scale."""
-    d = choice.ball.dim
-    return (d + 1) * (d + 2) * np.diag(choice.ball.covariance())
+    d = choice.shape.dim
+    return (d + 1) * (d + 2) * np.diag(choice.shape.covariance())
 
 
 def risk(kind, task, choice):
@@ -75,13 +76,14 @@ def test_the_same_task_gives_the_same_choice(kind, design):
     _, second = chosen(kind, Design(design.domain, design.intercept), 1000, 0.7)
     assert (first.loss, first.q) == (second.loss, second.q)
     np.testing.assert_array_equal(first.ridge, second.ridge)
-    assert repr(first.ball) == repr(second.ball)
+    assert repr(first.shape) == repr(second.shape)
 
 
 def test_a_rule_is_told_nothing_private():
-    """A task holds the domain, a number of records, epsilon, the relation and a convention."""
+    """A task holds the domain, a number of records, what was asked for, and a convention."""
     fields = {field.name for field in dataclasses.fields(Task)}
-    assert fields == {"design", "n", "epsilon", "neighbors", "reference"}
+    public = {"design", "n", "epsilon", "delta", "neighbors", "reference", "models", "hidden"}
+    assert fields == public
     assert {field.name for field in dataclasses.fields(Design)} == {"domain", "intercept"}
 
 
@@ -96,7 +98,7 @@ def test_choices_are_in_range(kind, design, neighbors):
         assert choice.ridge.shape == (design.dim,)
         assert (choice.ridge > 0).all()
         assert np.isfinite(choice.ridge).all()
-        assert choice.ball.dim == design.dim
+        assert choice.shape.dim == design.dim
         # Coordinates of one group are treated alike.
         for group in design.groups:
             assert np.ptp(choice.ridge[list(group.index)]) == 0
@@ -172,7 +174,9 @@ def test_no_candidate_beats_the_choice(design):
         best = risk("logistic", task, choice)
         for loss in CANDIDATES:
             for q in Q_GRID:
-                other = choose(task, [loss], _rules.logistic_moments, q=q, ball=choice.ball)
+                other = choose(
+                    task, [loss], _rules.logistic_moments, [KNormFamily(choice.shape)], q=q
+                )
                 assert best <= risk("logistic", task, other) * 1.01
 
 
@@ -182,7 +186,7 @@ def test_what_the_user_fixes_is_kept(kind):
     ball = LpBall(design.dim, p=1.5)
     _, choice = chosen(kind, design, 1000, 1.0, q=0.42, ball=ball)
     assert choice.q == 0.42
-    assert choice.ball is ball
+    assert choice.shape is ball
 
 
 def test_noise_favours_the_sharp_loss_and_plenty_the_likelihood():

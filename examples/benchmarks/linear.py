@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import report
 from data import check_names, names_of, read
-from regression import EPSILONS, floor, least_squares
+from regression import EPSILONS, floor, kind_of, least_squares
 from report import Settings
 from sklearn.metrics import r2_score
 
@@ -43,9 +43,9 @@ def scores(name: str, settings: list[Settings], seed: int, repetition: int) -> d
 def figures(name: str, arguments: argparse.Namespace) -> list[report.Row]:
     """Return a row for each epsilon: R^2, its quartiles, and what it reaches."""
     n_rows = len(read(name, numeric_only=True).y)
-    own = {key: getattr(arguments, key) for key in ("mechanism", "postprocess", "delta")}
-    epsilons = arguments.epsilons
-    settings = [report.facts_of_fit(n_rows, e, arguments.neighbors) | own for e in epsilons]
+    own = {key: getattr(arguments, key) for key in ("mechanism", "postprocess")}
+    epsilons, asked = arguments.epsilons, (arguments.neighbors, arguments.approximate)
+    settings = [report.facts_of_fit(n_rows, e, *asked) | own for e in epsilons]
     found = report.measure(scores, name, settings, arguments)
     plain = float(np.median(found["least squares"]))
     rows: list[report.Row] = []
@@ -71,7 +71,7 @@ def bounds(
     name: str, epsilon: float, plain: float, arguments: argparse.Namespace
 ) -> tuple[float, float] | None:
     """Return target and goal, where there are any."""
-    if name not in TARGETS or epsilon not in EPSILONS or arguments.neighbors != "replace_one":
+    if name not in TARGETS or epsilon not in EPSILONS or kind_of(arguments) != "replace_one":
         return None
     target = TARGETS[name][EPSILONS.index(epsilon)]
     return target, (target + plain) / 2
@@ -81,14 +81,15 @@ def main() -> None:
     parser = report.parser_for(__doc__, repeats=100)
     parser.add_argument("--sets", nargs="+", help="data sets; all if left out")
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
-    parser.add_argument("--delta", type=float, default=0.0)
+    parser.add_argument("--approximate", action="store_true", help="delta = 1/n^2 in place of 0")
     parser.add_argument("--neighbors", choices=["replace_one", "add_remove"], default="replace_one")
     parser.add_argument("--mechanism", default="auto", help="a name that the estimator knows")
     parser.add_argument("--postprocess", default="auto", help="a name that the estimator knows")
     arguments = parser.parse_args()
     sets = check_names(arguments.sets or names_of("regression"), "regression")
     rows = [row for name in sets for row in figures(name, arguments)]
-    chosen = (arguments.neighbors, arguments.mechanism, arguments.postprocess)
+    kind = kind_of(arguments).replace(", ", "_")
+    chosen = (kind, arguments.mechanism, arguments.postprocess)
     report.publish("_".join(("linear", *chosen)), rows, arguments)
 
 

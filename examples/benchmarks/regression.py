@@ -1,4 +1,4 @@
-"""Test R^2 of private robust regression on real data, numeric columns, pure epsilon.
+"""Test R^2 of private robust regression on real data, numeric columns, delta = 0 or 1 / n^2.
 
 The figure is how far R^2 lies below that of least squares without privacy on the same split,
 both predicting within the target's public bounds; the median over splits. ``--cliff`` looks for
@@ -61,8 +61,8 @@ def least_squares(data: DataSet, train: NDArray[np.intp], test: NDArray[np.intp]
 
 def measure(name: str, asked: list[Settings], arguments: argparse.Namespace) -> dict[str, Any]:
     """Measure settings that at least tell epsilon."""
-    n_rows, neighbors = len(read(name, numeric_only=True).y), arguments.neighbors
-    settings = [report.facts_of_fit(n_rows, s["epsilon"], neighbors) | s for s in asked]
+    facts = len(read(name, numeric_only=True).y), arguments.neighbors, arguments.approximate
+    settings = [report.facts_of_fit(facts[0], s["epsilon"], *facts[1:]) | s for s in asked]
     return report.measure(scores, name, settings, arguments)
 
 
@@ -78,22 +78,27 @@ def figures(name: str, arguments: argparse.Namespace) -> list[report.Row]:
         rows.append(
             {
                 "set": name,
-                "neighbors": arguments.neighbors,
+                "neighbors": kind_of(arguments),
                 "epsilon": epsilon,
                 "R2": median,
                 "lower quartile": low,
                 "upper quartile": high,
                 "least squares": float(np.median(found["least squares"])),
                 "distance": distance,
-                **report.judged(distance, bounds(name, epsilon, arguments.neighbors), higher=False),
+                **report.judged(distance, bounds(name, epsilon, kind_of(arguments)), higher=False),
                 "floor": floor(median, epsilon),
             }
         )
     return rows
 
 
-def bounds(name: str, epsilon: float, neighbors: str) -> tuple[float, float] | None:
-    if name not in DISTANCES or epsilon not in EPSILONS or neighbors != "replace_one":
+def kind_of(arguments: argparse.Namespace) -> str:
+    """Return the neighbouring relation, and whether delta is used."""
+    return arguments.neighbors + (", approximate" if arguments.approximate else "")
+
+
+def bounds(name: str, epsilon: float, kind: str) -> tuple[float, float] | None:
+    if name not in DISTANCES or epsilon not in EPSILONS or kind != "replace_one":
         return None
     most = DISTANCES[name][EPSILONS.index(epsilon)]
     return most, most / 2
@@ -138,7 +143,8 @@ def main() -> None:
     sets = arguments.sets or names_of("regression", most_rows)
     function = {"figures": figures, "cliff": cliff, "sweep": sweep}[mode]
     rows = [row for name in check_names(sets, "regression") for row in function(name, arguments)]
-    report.publish(f"regression_{mode}_{arguments.neighbors}", rows, arguments)
+    kind = kind_of(arguments).replace(", ", "_")
+    report.publish(f"regression_{mode}_{kind}", rows, arguments)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ def add_sets(parser: argparse.ArgumentParser, epsilons: Sequence[float]) -> None
     parser.add_argument("--sets", nargs="+", help="data sets; all that the mode is for if left out")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(epsilons))
     parser.add_argument("--neighbors", choices=["replace_one", "add_remove"], default="replace_one")
+    parser.add_argument("--approximate", action="store_true", help="delta = 1/n^2 in place of 0")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--cliff", action="store_true", help="look for rises of the error")
     modes.add_argument("--sweep", action="store_true", help="automatic rule against fixed choices")
@@ -125,13 +126,19 @@ def measure(
     return stacked(run(function, calls, arguments.jobs, name))
 
 
-def facts_of_fit(n_rows: int, epsilon: float, neighbors: str) -> Settings:
-    """Return what is publicly asked of a fit to four fifths of a table of ``n_rows`` rows."""
-    settings = {"epsilon": epsilon, "neighbors": neighbors}
-    if neighbors == "replace_one":
-        return settings
+def facts_of_fit(
+    n_rows: int, epsilon: float, neighbors: str, approximate: bool = False
+) -> Settings:
+    """Return what is publicly asked of a fit to four fifths of a table of ``n_rows`` rows.
+
+    An approximate guarantee has delta = 1 / n^2.
+    """
     # One significant digit: what an owner might tell about the size of a table.
-    return settings | {"n_public": int(float(f"{(1 - TEST_SHARE) * n_rows:.0e}"))}
+    n_public = int(float(f"{(1 - TEST_SHARE) * n_rows:.0e}"))
+    settings: Settings = {"epsilon": epsilon, "neighbors": neighbors}
+    if approximate:
+        settings["delta"] = 1 / n_public**2
+    return settings if neighbors == "replace_one" else settings | {"n_public": n_public}
 
 
 # Figures

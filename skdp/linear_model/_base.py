@@ -24,8 +24,8 @@ class PrivateLinearModel(BaseEstimator):
 
     A model says what it reads of y (``_targets``), what it will release and with which noise
     (``_plan``, from public things only), what it computes from the data (``_prepare``), the
-    release itself (``_release``) and what it makes of it (``_keep``). A plan has ``noise`` and
-    ``mechanism``, a sentence.
+    release itself (``_release``) and what it makes of it (``_keep``). A plan has ``noise``,
+    ``mechanism``, a sentence, and ``losses``, what is known of its privacy beyond epsilon.
     """
 
     def _check_parameters(self):
@@ -86,6 +86,7 @@ class PrivateLinearModel(BaseEstimator):
             mechanism=plan.mechanism,
             assumptions=self._assumptions(),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
+            losses=plan.losses,
         )
 
     def _delta_of(self, plan):

@@ -20,7 +20,7 @@ from skdp.linear_model._gram import NUMBER_BITS, row_unit
 from skdp.linear_model._moments import MomentPlan, variances
 from skdp.linear_model._two_looks import TwoLooks
 from skdp.mechanisms import Sensitivity, calibrate
-from skdp.mechanisms.calibrate import Noise
+from skdp.mechanisms.calibrate import LAWS, Noise
 from skdp.mechanisms.elliptic import EllipticGaussian
 from skdp.mechanisms.matrix_laplace import MatrixLaplace
 
@@ -50,7 +50,7 @@ MOST_VARIABLES, MOST_DIM = 6, 256
 # Noise that is alike in all directions serves a regression better than its variances tell.
 HULL_ADVANTAGE = 0.7
 
-NAMES = ("auto", "laplace", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic")
+NAMES = ("auto", "laplace", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic", *LAWS)
 
 
 def check_mechanism(mechanism: Any) -> None:

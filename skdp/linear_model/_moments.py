@@ -45,6 +45,11 @@ class MomentPlan:
         """What a guarantee says of it."""
         return f"{self.layout.dim} moments with {type(self.noise).__name__}"
 
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """What is known of the release's privacy beyond epsilon: losses and counts."""
+        return self.noise.guarantee.losses
+
     def look(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
         """Return what will be released, before its noise: the exact Gram matrix."""
         return exact_gram(domain, X, target)

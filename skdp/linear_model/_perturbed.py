@@ -9,14 +9,12 @@ import numpy as np
 from skdp._checks import check_choice, check_interval, fail
 from skdp.geometry import NormBall
 from skdp.linear_model._base import PrivateLinearModel, is_auto
+from skdp.linear_model._families import GaussianFamily, KNormFamily
 from skdp.linear_model._rules import Choice, Reference, Task, choose, guessed_size
-from skdp.linear_model.objective import (
-    OUTPUT_SHARE,
-    Perturbation,
-    greatest_leverage,
-    leverage_apart,
-)
+from skdp.linear_model.gaussian_objective import corners
+from skdp.linear_model.objective import OUTPUT_SHARE, Perturbation, leverage_apart
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
+from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm import NAMES
 
 # Without a public order of magnitude the solver's tolerance is set for so many records.
@@ -26,6 +24,9 @@ HEADROOM = 16
 LEAST_RIDGE = 1e-3
 # Share of epsilon that a mechanism of somebody else's gets.
 APART_Q = 0.8
+_NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
+# Laws of bounded log-density ratios can do without.
+_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 
 
 class ObjectivePerturbation(PrivateLinearModel):
@@ -42,40 +43,55 @@ class ObjectivePerturbation(PrivateLinearModel):
         if not is_auto(self.regularization):
             remedy = 'Or give "auto".'
             check_interval("regularization", self.regularization, 0.0, math.inf, "left", remedy)
-        if not self._is_plugged():
-            self._ball_of(None)
+        self._check_mechanism()
 
-    def _ball_of(self, design):
-        """Return the user's ball, or None where a rule is to choose it."""
+    def _check_mechanism(self):
+        """Raise for what is neither a name, nor a ball, nor a calibration."""
         mechanism = self.mechanism
-        if is_auto(mechanism):
-            return None
         if isinstance(mechanism, str):
-            check_choice("mechanism", mechanism, ("auto", *NAMES))
-        elif not isinstance(mechanism, NormBall):  # a mapped ball has a ball, and is one
-            mechanism = getattr(mechanism, "ball", mechanism)
-        if isinstance(self.mechanism, type) or not isinstance(mechanism, NormBall | str):
+            check_choice("mechanism", mechanism, _NAMES)
+            if mechanism in _NEED_DELTA and self.delta == 0:
+                rule = f"be > 0 for mechanism={mechanism!r}, whose log-density ratios have no bound"
+                raise fail("delta", rule, self.delta, 'Give 1e-6, say, or mechanism="auto".')
+        elif isinstance(mechanism, type) or not (self._is_plugged() or self._has_ball()):
             remedy = (
-                f'Give "auto", one of {sorted(NAMES)}, a norm ball, a KNorm of one, or an object'
+                f"Give one of {_NAMES}, a norm ball, a KNorm of one, or an object"
                 " with calibrate(sensitivity, *, epsilon, delta)."
             )
             raise fail("mechanism", "have its noise shaped by a norm ball", mechanism, remedy)
-        if design is None:
-            return None
+
+    def _has_ball(self):
+        mechanism = self.mechanism
+        return isinstance(mechanism, NormBall) or isinstance(
+            getattr(mechanism, "ball", None), NormBall | str
+        )
+
+    def _families(self, design):
+        """Return the kinds of noise to choose from."""
+        mechanism = self.mechanism
+        if is_auto(mechanism):
+            return [KNormFamily(), *([GaussianFamily()] if self.delta > 0 else [])]
+        if isinstance(mechanism, str) and mechanism in GAUSSIANS:
+            return [GaussianFamily(mechanism == "elliptic")]
+        if not isinstance(mechanism, NormBall | str):  # a mapped ball has a ball, and is one
+            mechanism = mechanism.ball
         ball = KNorm(mechanism).for_dim(design.hull())
         if ball.dim != design.dim:
             rule = f"have a ball of {design.dim} dimensions, one for each coefficient"
             raise fail("mechanism", rule, ball.dim, "The intercept is the first, if fitted.")
-        return ball
+        return [KNormFamily(ball)]
 
     def _plan(self, design, n, n_models):
         """Choose and calibrate, from public things only."""
         # Composed over the models; a hair less each, so that the sum cannot round up.
         epsilon = self.epsilon / n_models * (1 - 1e-15 * (n_models > 1))
-        share = epsilon * (1 - OUTPUT_SHARE)
-        task = self._task(design, n, share)
-        calibrated = self._apart if self._is_plugged() else self._jointly
+        hidden = OUTPUT_SHARE * epsilon
+        # Hiding the solver's inexactness costs epsilon, and delta a factor (Theorem 4).
+        delta = float(self.delta) * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
+        budget = {"epsilon": epsilon - hidden, "hidden": hidden, "delta": delta}
+        task = self._task(design, n, budget | {"models": n_models})
         bound = n if self.neighbors == "replace_one" else self._records_bound()
+        calibrated = self._apart if self._is_plugged() else self._jointly
         return Perturbation(
             epsilon=epsilon,
             neighbors=self.neighbors,
@@ -86,41 +102,59 @@ class ObjectivePerturbation(PrivateLinearModel):
         )
 
     def _jointly(self, task, losses):
-        """K-norm noise: gradient and curvature share epsilon slope by slope (Theorem 1)."""
-        choice = self._choose(task, losses)
-        loss, q = choice.loss, choice.q
-        leverage = greatest_leverage(loss, q, task.epsilon, self.neighbors)
-        radius = task.shift * loss.slope_bound * self._radius(task.design, choice.ball)
-        sensitivity = Sensitivity(choice.ball, radius, self.neighbors)
-        noise = KNorm(choice.ball).calibrate(sensitivity, epsilon=q * task.epsilon)
-        ridge = self._ridge(task.design, choice, leverage)
-        return {"loss": loss, "q": q, "ridge": ridge, "leverage": leverage, "noise": noise}
+        """Gradient and curvature share the budget slope by slope."""
+        q = self._usual_q if is_auto(self.q) else float(self.q)
+        choice = choose(task, losses, self._moments, self._families(task.design), q=q)
+        found = choice.family.calibrated(task, choice)
+        return {
+            "loss": choice.loss,
+            "q": choice.q,
+            "ridge": self._ridge(task.design, choice, found.leverage),
+            "leverage": found.leverage,
+            "noise": found.noise,
+            "losses": found.losses,
+        }
 
     def _apart(self, task, losses):
-        """Anybody's noise: q epsilon for the gradient, the rest for the curvature (Theorem 2)."""
+        """Anybody's noise: q epsilon for the gradient, the rest for the curvature."""
         loss, q = losses[0], APART_Q if is_auto(self.q) else float(self.q)
-        hull = task.design.hull()
-        sensitivity = Sensitivity(hull, task.shift * loss.slope_bound, self.neighbors)
-        try:
-            noise = calibrate(self.mechanism, sensitivity, epsilon=q * task.epsilon)
-        except ValueError as error:
-            remedy = f"It said: {error}"
-            rule = "calibrate noise for delta = 0, which objective perturbation needs"
-            raise fail("mechanism", rule, type(self.mechanism).__name__, remedy) from None
-        promise = noise.guarantee
-        if promise.delta > 0 or promise.epsilon > q * task.epsilon * (1 + 1e-9):
-            rule = "calibrate noise to the epsilon it is asked for, with delta = 0"
-            raise fail("mechanism", rule, (promise.epsilon, promise.delta))
         leverage = leverage_apart(loss, q, task.epsilon)
         ridge = self._least_ridge(task.design, leverage)
+        noise = self._noise_apart(task, loss, q)
         return {"loss": loss, "q": q, "ridge": ridge, "leverage": leverage, "noise": noise}
 
-    def _is_plugged(self):
-        """Whether the mechanism is an object with a calibration of its own."""
+    def _noise_apart(self, task, loss, q):
+        hull = task.design.hull()
+        sensitivity = Sensitivity(hull, task.shift * loss.slope_bound, self.neighbors)
+        delta = task.delta / task.models / corners(loss, self.neighbors) * (1 - 1e-12)
         mechanism = self.mechanism
-        if isinstance(mechanism, str | type | KNorm | NormBall) or hasattr(mechanism, "ball"):
+        name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__
+        asked = {"epsilon": q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
+        try:
+            noise = calibrate(mechanism, sensitivity, **asked)
+        except ValueError as error:
+            rule = f"calibrate noise to what objective perturbation asks of it, {asked}"
+            raise fail("mechanism", rule, name, f"It said: {error}") from None
+        promise = noise.guarantee
+        if promise.delta > delta or promise.epsilon > q * task.epsilon * (1 + 1e-9):
+            rule = f"calibrate noise to what it is asked for, {asked}"
+            raise fail("mechanism", rule, (promise.epsilon, promise.delta))
+        if promise.delta > 0 and not getattr(noise, "log_concave", False):
+            remedy = "If it is, let the noise say so by log_concave = True; or give delta=0."
+            raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
+        return noise
+
+    def _is_plugged(self):
+        """Whether the mechanism has a calibration of its own."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, str):
+            return mechanism in LAWS and mechanism not in (*NAMES, *GAUSSIANS)
+        if isinstance(mechanism, type | NormBall) or self._has_ball():
             return False
         return callable(getattr(mechanism, "calibrate", None))
+
+    def _delta_of(self, plan):
+        return float(self.delta) if plan.noise.guarantee.delta > 0 else 0.0
 
     def _prepare(self, plan, design, X, targets, n):
         return design.matrix(X, n), targets
@@ -142,22 +176,14 @@ class ObjectivePerturbation(PrivateLinearModel):
         """Return a public factor on the released coefficients."""
         return 1.0
 
-    def _task(self, design, n, epsilon):
+    def _task(self, design, n, budget):
         public = n if self.neighbors == "replace_one" else self.n_public
-        task = Task(design, float(public or 1), epsilon, self.neighbors, self._reference)
+        fixed = {"neighbors": self.neighbors, "reference": self._reference}
+        task = Task(design, float(public or 1), **fixed, **budget)
         return task if public else guessed_size(task)
 
     def _records_bound(self):
         return ASSUMED_RECORDS if self.n_public is None else HEADROOM * int(self.n_public)
-
-    def _choose(self, task, losses):
-        q = self._usual_q if is_auto(self.q) else float(self.q)
-        ball = self._ball_of(task.design)
-        return choose(task, losses, self._moments, q=q, ball=ball)
-
-    def _radius(self, design, ball):
-        # The rule's ball holds every row by construction.
-        return 1.0 if is_auto(self.mechanism) else design.radius_in(ball)
 
     def _ridge(self, design, choice: Choice, leverage: float):
         if is_auto(self.regularization):

@@ -23,21 +23,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from skdp.geometry import NormBall
-from skdp.geometry.ball import uniform_covariance
 from skdp.linear_model._design import Design, Group
+from skdp.linear_model._families import Family
 from skdp.linear_model.losses import Loss
-from skdp.linear_model.objective import shift_share
 
 FloatArray = NDArray[np.float64]
 
 SPREAD = 0.1
-Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
 # Weights cut the leverage of rows whose squared numbers sum to more than this share of what
 # they may.
 FILLED = 0.46
@@ -124,19 +122,37 @@ class Population:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a rule chose: a loss, q, the ridge of every coordinate, and a ball."""
+    """What a rule chose, and the error it expects on the reference population.
+
+    Attributes
+    ----------
+    loss : Loss
+    q : float
+        Share of epsilon that the tilt spends.
+    ridge : ndarray of shape (dim,)
+    family : Family
+        Kind of noise.
+    shape : object
+        What the family shaped: a ball, or variances.
+    risk : float
+        Mean squared error of the linear predictor.
+    """
 
     loss: Loss
     q: float
     ridge: FloatArray
-    ball: NormBall
+    family: Family
+    shape: Any
+    risk: float
 
 
 @dataclass(frozen=True)
 class Task:
     """The public facts a rule may look at.
 
-    ``n`` is the number of records where it is public and a public guess otherwise.
+    ``n`` is the number of records where it is public and a public guess otherwise; ``epsilon``
+    is that of one model, without the ``hidden`` share that the solver's inexactness takes, and
+    ``delta`` that of all ``models`` together.
     """
 
     design: Design
@@ -144,6 +160,9 @@ class Task:
     epsilon: float
     neighbors: str
     reference: Reference
+    delta: float = 0.0
+    models: int = 1
+    hidden: float = 0.0
 
     @property
     def weight(self) -> float:
@@ -160,50 +179,52 @@ def choose(
     task: Task,
     losses: Sequence[Loss],
     moments: Callable[[Loss], tuple[float, float]],
+    families: Sequence[Family],
     *,
     q: float | None = None,
-    ball: NormBall | None = None,
 ) -> Choice:
     """Return the candidate of least reference error.
 
     Parameters
     ----------
     task : Task
-    losses : sequence of Loss
+    losses, families : sequences of Loss and of Family
         Candidates.
     moments : callable
         From a loss to its mean curvature and mean squared slope in the reference population.
-    q, ball : float, NormBall or None
+    q : float or None
         What the user fixed.
     """
-    grid = Q_GRID if q is None else np.array([q])
-    if ball is not None:
-        return _best(task, losses, moments, grid, ball, _noise_of(task.design, ball))
+    chosen = [_best_of_family(task, losses, moments, family, q) for family in families]
+    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap)
+
+
+def _best_of_family(
+    task: Task,
+    losses: Sequence[Loss],
+    moments: Callable[[Loss], tuple[float, float]],
+    family: Family,
+    q: float | None,
+) -> Choice:
+    grid = np.asarray(family.grid) if q is None else np.array([q])
     importance = 1 / task.reference.tables(task.design).moment
     choice = None
-    for _ in range(2):
-        ball, noise = cluster(task.design, importance)
-        choice = _best(task, losses, moments, grid, ball, noise)
+    for _ in range(2 if family.is_shaped else 1):
+        shape, unit_noise = family.shaped(task.design, importance)
+        choice = _best(task, losses, moments, family, grid, shape, unit_noise)
         # A group's noise counts for less where its ridge holds it down.
         importance = _importance(task, choice, moments)
     assert choice is not None
     return choice
 
 
-def _noise_of(design: Design, ball: NormBall) -> FloatArray:
-    """Return the variance of each group's noise at unit scale, times B^2: (groups,)."""
-    d, radius = ball.dim, design.radius_in(ball)
-    diagonal = np.diag(uniform_covariance(ball)[0])
-    per_group = [np.mean(diagonal[list(g.index)]) for g in design.groups]
-    return (d + 1) * (d + 2) * radius**2 * np.array(per_group)
-
-
 def _best(
     task: Task,
     losses: Sequence[Loss],
     moments: Callable[[Loss], tuple[float, float]],
+    family: Family,
     grid: FloatArray,
-    ball: NormBall,
+    shape: Any,
     unit_noise: FloatArray,
 ) -> Choice:
     people = task.reference.tables(task.design)
@@ -211,17 +232,17 @@ def _best(
     # One row for each pair from here on; the columns are groups.
     mean = np.repeat([moments(loss) for loss in losses], len(grid), axis=0)
     curvature, score = task.n * mean.T[:, :, None]
-    slope = [task.shift * loss.slope_bound / (task.epsilon * q) for loss, q in pairs]
-    noise = np.square(slope)[:, None] * unit_noise
-    leverage = np.concatenate(
-        [rough_leverage(loss, grid, task.epsilon, task.neighbors) for loss in losses]
-    )
+    prices = [family.prices(task, loss, grid) for loss in losses]
+    scale, leverage = (np.concatenate(column) for column in zip(*prices, strict=True))
+    noise = np.square(scale)[:, None] * unit_noise
     per_ridge = 1 / (curvature * people.moment * people.prior)
     # What sampling errors alone ask for, and what the noise asks for on top of it.
     floor = score * people.moment * per_ridge
     ridge = _ridges(task, people, floor + noise * per_ridge, floor, leverage)
-    at = int(np.argmin(people.risk(ridge, noise, curvature, score)))
-    return Choice(*pairs[at], _spread(task.design, ridge[at]), ball)
+    risk = people.risk(ridge, noise, curvature, score)
+    at = int(np.argmin(risk))
+    ridges = _spread(task.design, ridge[at])
+    return Choice(*pairs[at], ridges, family, shape, float(risk[at]))
 
 
 def _ridges(
@@ -276,61 +297,6 @@ def _importance(
     h = task.n * moments(choice.loss)[0] * people.moment
     ridge = np.array([choice.ridge[g.index[0]] for g in task.design.groups])
     return np.asarray(people.moment / (h + ridge) ** 2)
-
-
-def cluster(design: Design, importance: FloatArray) -> tuple[NormBall, FloatArray]:
-    """Return a ball of least weighted noise, and the noise of each group: (groups,).
-
-    Within a cluster of groups the gauge is the greatest of theirs, across clusters a weighted
-    sum. A cluster of dimension m then has noise (m+1)(m+2) Var(U) / w^2, so that with
-    A_c = (m+1)(m+2) sum_g size importance Var(U_g) the best weights are proportional to the cube
-    roots of A_c, and the whole noise is (sum_c A_c^(1/3))^3. Clusters are merged, two at a time,
-    as long as that falls.
-
-    Parameters
-    ----------
-    importance : ndarray of shape (groups,)
-        What a unit of noise variance in a coordinate of the group costs.
-    """
-    groups = design.groups
-    size = np.array([g.size for g in groups], dtype=float)
-    cost = size * importance * np.array([g.variance for g in groups])
-    members = [[g] for g in range(len(groups))]
-    while len(members) > 1:
-        root = _root(size, cost)
-        change = _root(size + size[:, None], cost + cost[:, None]) - root - root[:, None]
-        np.fill_diagonal(change, np.inf)
-        i, j = np.unravel_index(np.argmin(change), change.shape)
-        if change[i, j] >= 0:
-            break
-        members[i], size[i], cost[i] = members[i] + members[j], size[i] + size[j], cost[i] + cost[j]
-        members.pop(j)
-        size, cost = np.delete(size, j), np.delete(cost, j)
-    weights = _root(size, cost) / np.sum(_root(size, cost))
-    noise = np.empty(len(groups))
-    for part, m, w in zip(members, size, weights, strict=True):
-        for g in part:
-            noise[g] = (m + 1) * (m + 2) * groups[g].variance / w**2
-    return design.clustered(members, list(weights)), noise
-
-
-def _root(size: FloatArray, cost: FloatArray) -> FloatArray:
-    return np.asarray(np.cbrt((size + 1) * (size + 2) * cost))
-
-
-def rough_leverage(loss: Loss, q: FloatArray, epsilon: float, neighbors: str) -> FloatArray:
-    """Return the greatest leverage for each q to within some percent; for planning only."""
-    slope, curvature = _profile(loss)
-    exponent = epsilon * (1 - q[:, None] * shift_share(slope, neighbors))
-    needed = curvature / np.expm1(np.minimum(exponent, 700.0))
-    return np.asarray(1 / np.max(needed, axis=1))
-
-
-@lru_cache(maxsize=256)
-def _profile(loss: Loss) -> tuple[FloatArray, FloatArray]:
-    """Return slopes, as shares of their bound and denser near it, and the curvature there."""
-    slope = 1 - np.geomspace(1.0, 1e-6, 200)
-    return slope, loss.curvature_bound(loss.slope_bound * slope, loss.slope_bound * slope)
 
 
 @lru_cache(maxsize=256)

@@ -24,18 +24,24 @@ from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.linear_model._lattice import noisy_integers, noisy_statistic
-from skdp.mechanisms import KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
+from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.matrix_noise import MatrixGaussianNoise, MatrixNoise
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
+from skdp.privacy.losses import GaussianLoss
 
 FloatArray = NDArray[np.float64]
+Noises = tuple[KNormNoise | GaussianNoise, MatrixNoise]
 
 # Share of epsilon for the first look: what gives its means noise of FIRST_NOISE, within these.
 LEAST_FIRST, MOST_FIRST, FIRST_NOISE = 0.05, 0.2, 0.01
+# The same for Gaussian noise, as a share of the shift, whose squares add up.
+LEAST_SHIFT, MOST_SHIFT = 0.2, 0.5
 # A scale is no less than this, and its square no less than so many deviations of the noise.
 LEAST_SCALE, NOISE_IN_SCALE = 0.03, 2.0
+# The variance of a column, where it is to be guessed.
+USUAL_SQUARE = 0.1
 # Rows are shrunk beyond so many scales of each number, and of the target, in the root mean square.
 REACH, TARGET_REACH = 2.0, 4.5
 
@@ -73,7 +79,7 @@ class TwoLooks:
     ----------
     layout : MomentLayout
         The second look's moments, of rows (1, z) of length at most 1; their weight is one.
-    first : KNormNoise
+    first : KNormNoise or GaussianNoise
         The noise of the first look.
     noise : MatrixNoise
         That of the second, in the units of ``Frame.factor``.
@@ -83,7 +89,7 @@ class TwoLooks:
     """
 
     layout: MomentLayout
-    first: KNormNoise
+    first: KNormNoise | GaussianNoise
     noise: MatrixNoise
     factor: FloatArray
     n: int | None
@@ -106,22 +112,27 @@ class TwoLooks:
         layout = MomentLayout(
             domain.n_encoded, numbers, blocks, True, True, "add_remove", shifted=False
         )
-        records = 2 if neighbors == "replace_one" else 1
-        dim = 2 * (len(numbers) + 1) + (records == 1)
-        # Numbers and 2 x^2, or 2 x^2 - 1: a record moves each entry by at most so much.
-        box = LpBall(dim, p=math.inf, radius=float(records))
-        spent = epsilon * _first_share(dim, records, (n or n_public or 1) * epsilon)
-        first = KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=spent)
-        noise = _second_noise(layout, epsilon - spent, delta, neighbors)
-        return cls(layout, first, noise, _factor(layout, reach), n)
+        strength = float(n or n_public or 1)
+        looks: Noises = _pure_looks(layout, epsilon, neighbors, strength)
+        if delta > 0:
+            gaussian = _gaussian_looks(layout, epsilon, delta, neighbors, strength)
+            looks = min(looks, gaussian, key=lambda pair: _usual_noise(pair, strength))
+        return cls(layout, *looks, _factor(layout, reach), n)
 
     @property
     def mechanism(self) -> str:
         """What a guarantee says of it."""
         return (
-            f"a first look at centres and scales ({self.first.dim} sums, K-norm noise), then"
+            f"a first look at centres and scales ({self.first.dim} sums,"
+            f" {type(self.first).__name__}), then"
             f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
         )
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """What is known of the privacy of both looks beyond epsilon: losses and counts."""
+        parts = [self.first.guarantee.losses, self.noise.guarantee.losses]
+        return sum(parts, ()) if all(parts) else ()
 
     @cached_property
     def variables(self) -> NDArray[np.intp]:
@@ -167,31 +178,71 @@ class TwoLooks:
         return noisy_statistic(self.layout, gram, self.noise, rng)
 
 
-def _second_noise(
-    layout: MomentLayout, epsilon: float, delta: float, neighbors: str
-) -> MatrixNoise:
-    """Return the lesser of the noises for moments of rows of length at most 1."""
-    records = 2 if neighbors == "replace_one" else 1
-    # Rounding to the grid may lengthen a row by this.
-    square = (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
-    what = "noise on a matrix of moments in a frame"
-    pure = Guarantee(epsilon, neighbors=neighbors, mechanism=f"Laplace {what}")
-    precision = np.full(layout.n_rows, epsilon / (records * square))
-    laplace = MatrixLaplaceNoise(layout, precision, pure)
-    if delta == 0:
-        return laplace
-    promise = Guarantee(epsilon, delta, neighbors=neighbors, mechanism=f"Gaussian {what}")
-    deviation = gaussian_scale(epsilon, delta) * math.sqrt(records) * square
-    gaussian = MatrixGaussianNoise(layout, deviation, promise)
-    lesser = gaussian.matrix_variance[0, 1] < laplace.matrix_variance[0, 1]
-    return gaussian if lesser else laplace
-
-
-def _first_share(dim: int, records: int, strength: float) -> float:
-    """Return the first look's share of epsilon, given the public n epsilon."""
+def _pure_looks(
+    layout: MomentLayout, epsilon: float, neighbors: str, n: float
+) -> tuple[KNormNoise, MatrixLaplaceNoise]:
+    """Return noises of both looks whose epsilons add up."""
+    records, dim = _records(neighbors), _first_dim(layout, neighbors)
+    # Numbers and 2 x^2, or 2 x^2 - 1: a record moves each entry by at most so much.
+    box = LpBall(dim, p=math.inf, radius=float(records))
     # The standard deviation of a coordinate of K-norm noise on a box.
-    needed = records * math.sqrt((dim + 1) * (dim + 2) / 3) / (FIRST_NOISE * strength)
-    return min(max(needed, LEAST_FIRST), MOST_FIRST)
+    needed = records * math.sqrt((dim + 1) * (dim + 2) / 3) / (FIRST_NOISE * n * epsilon)
+    spent = epsilon * min(max(needed, LEAST_FIRST), MOST_FIRST)
+    first = KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=spent)
+    rest = epsilon - spent
+    pure = Guarantee(rest, neighbors=neighbors, mechanism=f"Laplace {_SECOND}")
+    precision = np.full(layout.n_rows, rest / (records * _greatest_square(layout)))
+    return first, MatrixLaplaceNoise(layout, precision, pure)
+
+
+def _gaussian_looks(
+    layout: MomentLayout, epsilon: float, delta: float, neighbors: str, n: float
+) -> tuple[GaussianNoise, MatrixGaussianNoise]:
+    """Return Gaussian noises of both looks, whose squared shifts add up to the whole one's."""
+    records, dim = _records(neighbors), _first_dim(layout, neighbors)
+    whole = 1 / gaussian_scale(epsilon, delta)
+    variables = len(layout.variables)
+    # (x - x')^2 + 4 (x^2 - x'^2)^2 is at most 5.15; x^2 + (2 x^2 - 1)^2 is at most 2.
+    length = math.sqrt(5.15 * variables if records == 2 else 2 * variables + 1) * ROUND_UP
+    share = min(max(length / (FIRST_NOISE * n * whole), LEAST_SHIFT), MOST_SHIFT)
+    shifts = whole * share, whole * math.sqrt(1 - share**2)
+    seen, moments = (
+        Guarantee(epsilon, delta, neighbors, what, losses=((GaussianLoss(shift), 1),))
+        for what, shift in zip(
+            ("Gaussian noise on sums", f"Gaussian {_SECOND}"), shifts, strict=True
+        )
+    )
+    first = GaussianNoise(dim, length / shifts[0] * ROUND_UP, seen)
+    # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
+    reach = math.sqrt(records) * _greatest_square(layout)
+    return first, MatrixGaussianNoise(layout, reach / shifts[1] * ROUND_UP, moments)
+
+
+def _usual_noise(looks: Noises, n: float) -> float:
+    """Return the noise of a moment of two columns that spread as usual, in their own units.
+
+    In units of the scales it is the second look's; the scales cannot fall below the first's.
+    """
+    first, second = looks
+    least = NOISE_IN_SCALE * float(np.sqrt(first.covariance()[0, 0])) / n
+    return float(np.sqrt(second.matrix_variance[0, 1])) * max(USUAL_SQUARE, min(least, 1.0))
+
+
+_SECOND = "noise on a matrix of moments in a frame"
+
+
+def _records(neighbors: str) -> int:
+    return 2 if neighbors == "replace_one" else 1
+
+
+def _first_dim(layout: MomentLayout, neighbors: str) -> int:
+    """Return how many sums the first look releases: also a count, where it is private."""
+    return 2 * len(layout.variables) + (neighbors == "add_remove")
+
+
+def _greatest_square(layout: MomentLayout) -> float:
+    """Return the greatest |z|^2 of a row in the frame: rounding to the grid may lengthen it."""
+    return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
 
 
 def _factor(layout: MomentLayout, reach: float) -> FloatArray:

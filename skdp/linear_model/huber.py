@@ -20,12 +20,13 @@ PUT_BACK, FEW = 0.12, 22.0
 
 
 class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
-    """Robust linear regression under epsilon-differential privacy.
+    """Robust linear regression under differential privacy.
 
     The pseudo-Huber loss has a bounded slope, so that one record moves the objective's gradient
     by a bounded amount and the noise lives in as many dimensions as the model has
-    coefficients. Statement and proof: ``docs/proofs/objective_perturbation.md``, Theorems 1
-    to 4. All bounds come from the public ``domain``; predictions are clipped to the target's.
+    coefficients. Statements and proofs: ``docs/proofs/objective_perturbation.md`` and, for
+    delta > 0, ``docs/proofs/gaussian_objective.md``. All bounds come from the public ``domain``;
+    predictions are clipped to the target's.
 
     Parameters
     ----------

@@ -20,11 +20,12 @@ CANDIDATES = (
 
 
 class DPLogisticRegression(ClassifierMixin, ObjectivePerturbation):
-    """Logistic regression under epsilon-differential privacy.
+    """Logistic regression under differential privacy.
 
-    Objective perturbation with K-norm noise (Awan & Slavkovic 2020, section 4), calibrated for
-    gradient and curvature jointly; the statement and its proof are in
-    ``docs/proofs/objective_perturbation.md``, Theorems 1 to 4. All bounds come from the public
+    Objective perturbation with K-norm noise (Awan & Slavkovic 2020, section 4) or, where delta is
+    allowed, Gaussian noise, calibrated for gradient and curvature jointly; the statements and
+    their proofs are in ``docs/proofs/objective_perturbation.md``, Theorems 1 to 4, and
+    ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4. All bounds come from the public
     ``domain``: records outside it are clipped to it, in ``fit`` and in ``predict``.
 
     Parameters
@@ -32,8 +33,8 @@ class DPLogisticRegression(ClassifierMixin, ObjectivePerturbation):
     epsilon : float > 0, default=1.0
         The privacy budget of one call of ``fit``.
     delta : float in [0, 1), default=0.0
-        Allowed failure probability. The estimator gives the stronger guarantee with delta = 0
-        whatever is allowed here.
+        Allowed failure probability. Where K-norm noise promises less error the guarantee is the
+        stronger one with delta = 0, whatever is allowed here.
     neighbors : {"replace_one", "add_remove"}, default="replace_one"
         Whose data sets are to look alike: with one record replaced, the number of records being
         public; or with one record more or less, the number being private.
@@ -42,17 +43,21 @@ class DPLogisticRegression(ClassifierMixin, ObjectivePerturbation):
         automatic choices. Without it they assume a middling one.
     domain : Domain, default=None
         Public bounds and levels of the columns. None: every column is clipped to [-1, 1].
-    mechanism : {"auto", "l1", "l2", "linf", "hull"}, NormBall, KNorm or object, default="auto"
-        The norm ball that shapes the noise. "hull" is the hull of all possible rows; "auto" a
-        weighted combination of its parts, chosen from public things only. Any other object with
-        ``calibrate(sensitivity, *, epsilon, delta)`` gets q epsilon for its noise, 0.8 epsilon
-        by default, and the curvature the rest.
+    mechanism : str, NormBall, KNorm or object, default="auto"
+        "l1", "l2", "linf", "hull" or a norm ball shape K-norm noise: "hull" is the hull of all
+        possible rows. "gaussian" and "elliptic" need delta > 0: normal noise of one variance, or
+        of one for each group of columns. "auto" takes what promises the least error, K-norm noise
+        on a weighted combination of the hull's parts or elliptic noise, from public things only.
+        The name of a law of `skdp.noise`, or any other object with
+        ``calibrate(sensitivity, *, epsilon, delta)``, gets q epsilon for its noise, 0.8 epsilon
+        by default, and the curvature the rest; with delta > 0 its noise must be log-concave.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is covered by the proof like any other coefficient.
     classes : list of labels, default=None
         The public label set. None takes the labels of ``domain.target``, or else reads them off
         ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With K > 2 labels one model per
-        label is fitted with epsilon / K and noise of its own.
+        label is fitted, with noise of its own: epsilon / K each, or for Gaussian noise what the
+        composition of their privacy losses allows.
     random_state : None, int or Generator, default=None
         None draws from the operating system's entropy. Anything else is for tests, and the
         guarantee then says that it does not hold.
@@ -80,7 +85,7 @@ class DPLogisticRegression(ClassifierMixin, ObjectivePerturbation):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X had column names.
     guarantee_ : Guarantee
-    noise_ : KNormNoise
+    noise_ : KNormNoise, GaussianNoise or what the mechanism makes
         The law of the perturbation of the objective, never the draw.
     n_iter_ : int
         Always 1, the one minimisation: the solver's steps depend on the data and are not told.

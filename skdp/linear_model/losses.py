@@ -8,6 +8,8 @@ the privacy proof (docs/proofs/objective_perturbation.md) asks of it, and all it
 3. ``curvature_bound(low, high)``: an upper bound on phi'' wherever low <= |phi'| <= high.
 
 A new loss is one small class with these members; :class:`PseudoHuber` is the shortest example.
+One whose slope never changes its sign for a given target may say so by ``one_sided = True``: with
+delta > 0 it then needs a little less noise.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,6 +61,9 @@ class Logistic:
     >>> float(Logistic().curvature_bound(0.9, 1.0).round(12))
     0.09
     """
+
+    # The slope of a record keeps the sign that its label gives it.
+    one_sided: ClassVar[bool] = True
 
     @property
     def slope_bound(self) -> float:
@@ -114,6 +119,7 @@ class SharpLogistic:
     """
 
     middle: float = 0.75
+    one_sided: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_interval("middle", self.middle, 0.5, 1.0, closed="left")

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -144,6 +145,8 @@ class Perturbation:
         A public number; the solver's tolerance is set for so many records.
     inflation : float
         What released coefficients are multiplied by: post-processing.
+    losses : tuple of (PrivacyLoss, int)
+        What is known of the privacy of the exact minimisers beyond epsilon; may be empty.
     """
 
     loss: Loss
@@ -156,6 +159,7 @@ class Perturbation:
     row_norm: float
     n_bound: int
     inflation: float = 1.0
+    losses: tuple[Any, ...] = ()
 
     @property
     def mechanism(self) -> str:

@@ -1,9 +1,9 @@
-"""Displays: pictures of the parts of a private release. They need matplotlib."""
+"""Pictures of norm balls in the plane."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,16 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._checks import check_choice, check_count, fail
 from skdp.geometry import NormBall
 from skdp.geometry.order.comparison import BallSensitivity, scaled_balls
+from skdp.inspection._drawing import pyplot, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
 
-# Colours of Okabe & Ito, told apart by readers with any kind of colour vision; the dashes tell
-# the lines apart in grey, and where they run on top of each other.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#56B4E9", "#E69F00")
-DASHES = ("-", "--", "-.", ":", (0, (7, 2, 1, 2, 1, 2)), (0, (1, 1)), (0, (9, 3)))
 SPACE = "#B9C4D0"
 
 
@@ -134,11 +131,11 @@ class NormBallDisplay:
         """
         check_choice("aspect", aspect, ("equal", "auto"))
         if ax is None:
-            ax = _pyplot().subplots(figsize=(6.8, 4.8), layout="compressed")[1]
+            ax = pyplot().subplots(figsize=(6.8, 4.8), layout="compressed")[1]
         self.ax_, self.figure_ = ax, ax.figure
         self._plot_space(ax)
         self.lines_ = [
-            ax.plot(*outline.T, label=name, lw=2, zorder=3, **_style(i))[0]
+            ax.plot(*outline.T, label=name, lw=2, zorder=3, **style(i))[0]
             for i, (name, outline) in enumerate(self.outlines.items())
         ]
         ax.axhline(0, color="0.85", lw=0.8, zorder=0)
@@ -158,21 +155,6 @@ class NormBallDisplay:
         else:
             x, y = self.space.T
             ax.scatter(x, y, color=SPACE, s=4, lw=0, label=label, zorder=1)
-
-
-def _style(i: int) -> dict[str, Any]:
-    """Return the colour and the dashes of the i-th line: 49 pairs before one comes again."""
-    turn, place = divmod(i, len(COLORS))
-    return {"color": COLORS[place], "linestyle": DASHES[(place + turn) % len(DASHES)]}
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        remedy = "Install it with: pip install 'skdp[plot]'"
-        raise ImportError(str(fail("matplotlib", "be installed to draw", None, remedy))) from error
-    return plt
 
 
 def _plane(section: ArrayLike | None, dim: int) -> tuple[FloatArray, tuple[str, str]]:

@@ -1,0 +1,8 @@
+"""Displays: pictures of the parts of a private release. They need matplotlib."""
+
+from skdp.inspection._drawing import COLORS
+from skdp.inspection.law_map import LawMapDisplay
+from skdp.inspection.norm_balls import NormBallDisplay
+from skdp.inspection.privacy_profile import PrivacyProfileDisplay
+
+__all__ = ["COLORS", "LawMapDisplay", "NormBallDisplay", "PrivacyProfileDisplay"]

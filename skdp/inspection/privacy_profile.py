@@ -1,0 +1,259 @@
+"""Pictures of a privacy guarantee: its profile, and its trade-off function."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp.inspection._drawing import pyplot, style
+from skdp.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FloatArray = NDArray[np.float64]
+
+Kind = Literal["profile", "tradeoff"]
+KINDS = ("profile", "tradeoff")
+# The picture goes so far beyond the greatest epsilon, and so far below the least delta.
+_WIDER, _DEEPER = 1.75, 1e-4
+_LONGEST_LABEL = 48
+
+
+class PrivacyProfileDisplay:
+    """Privacy profiles, or trade-off functions, of one or several guarantees.
+
+    The profile says which delta holds at every epsilon, not only at the promised one. The
+    trade-off function says how many misses (type II errors) any test between two neighbouring
+    data sets has at least, for each rate of false alarms (type I errors). Made by
+    :meth:`from_guarantee` and :meth:`from_estimator`; the arguments here are what they compute.
+
+    Parameters
+    ----------
+    curves : sequence of pairs of ndarray of shape (n,)
+        (epsilon, delta), or (type I error, type II error), of each guarantee.
+    labels : sequence of str
+        One for each curve.
+    promises : sequence of pair of float
+        The (epsilon, delta) that are promised, marked in a profile.
+    kind : {"profile", "tradeoff"}
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D, or list of them
+        The curves; a list if there are several.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(
+        self,
+        curves: Sequence[tuple[FloatArray, FloatArray]],
+        *,
+        labels: Sequence[str],
+        promises: Sequence[tuple[float, float]] = (),
+        kind: Kind = "profile",
+    ) -> None:
+        self.curves = curves
+        self.labels = labels
+        self.promises = promises
+        self.kind = kind
+
+    @classmethod
+    def from_guarantee(
+        cls,
+        guarantee: Any,
+        labels: Sequence[str] | None = None,
+        kind: Kind = "profile",
+        ax: Axes | None = None,
+        *,
+        max_epsilon: float | None = None,
+        n_points: int = 129,
+    ) -> PrivacyProfileDisplay:
+        """Draw what guarantees say.
+
+        Parameters
+        ----------
+        guarantee : Guarantee, noise or fitted estimator, a sequence or a mapping of these
+            Of noise, as `skdp.mechanisms.calibrate` returns it, its privacy losses are drawn
+            where the guarantee has none; of an estimator its ``guarantee_``. Without losses the
+            curve is what (epsilon, delta) alone implies. A mapping gives labels too.
+        labels : sequence of str or None
+            None takes the mechanisms' names.
+        kind : {"profile", "tradeoff"}, default="profile"
+            delta over epsilon, on a log axis, or type II over type I errors.
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        max_epsilon : float in (0, inf) or None
+            Where a profile ends; None takes 1.75 times the greatest promised.
+        n_points : int >= 8, default=129
+            Points of a curve.
+
+        Returns
+        -------
+        PrivacyProfileDisplay
+
+        Examples
+        --------
+        >>> from skdp.privacy import Guarantee
+        >>> from skdp.privacy.losses import GaussianLoss
+        >>> pure = Guarantee(1.0, mechanism="pure")
+        >>> gaussian = Guarantee(1.0, 1e-6, losses=((GaussianLoss(0.2367), 1),))
+        >>> shown = PrivacyProfileDisplay.from_guarantee([pure, gaussian], ["pure", "Gaussian"])
+        >>> [line.get_label() for line in shown.line_]
+        ['pure', 'Gaussian']
+        """
+        check_choice("kind", kind, KINDS)
+        n_points = check_count("n_points", n_points, 8)
+        found, names = _guarantees(guarantee, labels)
+        if kind == "profile":
+            greatest = _greatest(found, max_epsilon)
+            curves = [_profile(one, greatest, n_points) for one in found]
+        else:
+            curves = [_tradeoff(one, n_points) for one in found]
+        promises = list(dict.fromkeys((one.epsilon, one.delta) for one in found))
+        return cls(curves, labels=names, promises=promises, kind=kind).plot(ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, label: str | None = None, **options: Any
+    ) -> PrivacyProfileDisplay:
+        """Draw the guarantee of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : object with ``guarantee_``
+        label : str or None
+            None takes the class's name.
+        **options
+            ``kind``, ``ax``, ``max_epsilon`` and ``n_points`` of :meth:`from_guarantee`.
+
+        Returns
+        -------
+        PrivacyProfileDisplay
+        """
+        return cls.from_guarantee(
+            _guarantee_of(estimator), [label or type(estimator).__name__], **options
+        )
+
+    def plot(self, ax: Axes | None = None) -> PrivacyProfileDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        PrivacyProfileDisplay
+            This display.
+        """
+        if ax is None:
+            ax = pyplot().subplots(figsize=(6.4, 4.6), layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        lines = [
+            ax.plot(x, y, label=label, lw=2, zorder=3, **style(i))[0]
+            for i, ((x, y), label) in enumerate(zip(self.curves, self.labels, strict=True))
+        ]
+        self.line_ = lines[0] if len(lines) == 1 else lines
+        if self.kind == "profile":
+            self._finish_profile(ax)
+        else:
+            self._finish_tradeoff(ax)
+        ax.legend(frameon=False)
+        return self
+
+    def _finish_profile(self, ax: Axes) -> None:
+        """Set the axes, and mark what is promised: a delta of 0 on the lower edge."""
+        least = min((delta for _, delta in self.promises if delta > 0), default=1e-8)
+        floor = max(least * _DEEPER, 1e-300)
+        ax.set(xlabel="epsilon", ylabel="delta", yscale="log", ylim=(floor, 1.0))
+        ax.set_xlim(0, max(x[-1] for x, _ in self.curves))
+        label: str | None = "promised"
+        marked: dict[str, Any] = {
+            "color": "black",
+            "linestyle": "none",
+            "ms": 8,
+            "zorder": 4,
+            "clip_on": False,
+        }
+        for epsilon, delta in self.promises:
+            if math.isfinite(epsilon):
+                where: dict[str, Any] = {} if delta > 0 else {"transform": ax.get_xaxis_transform()}
+                shape = "o" if delta > 0 else "v"
+                ax.plot([epsilon], [delta], marker=shape, label=label, **marked, **where)
+                label = None
+
+    def _finish_tradeoff(self, ax: Axes) -> None:
+        ax.plot([0, 1], [1, 0], color="0.6", lw=1, zorder=1, label="blind guessing")
+        ax.set(xlabel="type I error (false alarms)", ylabel="type II error (misses)")
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+        ax.set_aspect("equal", adjustable="box")
+
+
+def _guarantees(given: Any, labels: Sequence[str] | None) -> tuple[list[Guarantee], list[str]]:
+    """Return the guarantees and their labels."""
+    if isinstance(given, Mapping):
+        given, labels = list(given.values()), list(given) if labels is None else labels
+    several = list(given) if isinstance(given, Sequence) else [given]
+    if not several:
+        raise fail("guarantee", "be at least one guarantee")
+    found = [_guarantee_of(one) for one in several]
+    if isinstance(labels, str):
+        labels = [labels]
+    names = [_label(one) for one in found] if labels is None else [str(name) for name in labels]
+    if len(names) != len(found):
+        raise fail("labels", f"have {len(found)} entries, one for each guarantee", len(names))
+    # What nobody can rely on must not look like what holds.
+    pairs = zip(names, found, strict=True)
+    return found, [name if one.holds else f"{name} (void)" for name, one in pairs]
+
+
+def _guarantee_of(thing: Any) -> Guarantee:
+    """Return a guarantee, or that of noise or of a fitted estimator."""
+    found = thing
+    if not isinstance(thing, Guarantee):
+        found = getattr(thing, "guarantee_", getattr(thing, "guarantee", None))
+    if not isinstance(found, Guarantee):
+        remedy = "Fit the estimator first." if hasattr(thing, "fit") else ""
+        raise fail("guarantee", "be a Guarantee, or have one", type(thing), remedy)
+    losses = getattr(thing, "losses", ())
+    return replace(found, losses=losses) if losses and not found.losses else found
+
+
+def _label(guarantee: Guarantee) -> str:
+    name = guarantee.mechanism or f"({guarantee.epsilon:g}, {guarantee.delta:g})"
+    return textwrap.shorten(name, _LONGEST_LABEL, placeholder=" ...")
+
+
+def _greatest(guarantees: Sequence[Guarantee], asked: float | None) -> float:
+    """Return where a profile ends."""
+    if asked is not None:
+        return check_interval("max_epsilon", asked, 0, 1e6, closed="right")
+    known = [one.epsilon for one in guarantees if 0 < one.epsilon < 1e6]
+    return _WIDER * max(known, default=1.0)
+
+
+def _profile(guarantee: Guarantee, greatest: float, n: int) -> tuple[FloatArray, FloatArray]:
+    """Return epsilons, with those where the curve bends, and the deltas there."""
+    bends = [guarantee.epsilon, guarantee.epsilon_at(0.0)]
+    bends = [value for value in bends if 0 < value < greatest]
+    # Where a bounded loss ends delta falls to 0 all at once on a log axis.
+    ends = [value * (1 - 10.0**-k) for value in bends for k in range(2, 7)]
+    epsilons = np.unique([*np.linspace(0, greatest, n), *bends, *ends])
+    deltas = np.array([guarantee.delta_at(float(value)) for value in epsilons])
+    return epsilons, deltas
+
+
+def _tradeoff(guarantee: Guarantee, n: int) -> tuple[FloatArray, FloatArray]:
+    """Return type I errors, close together at both ends, and the least type II errors."""
+    alpha = (1 - np.cos(np.linspace(0, np.pi, n))) / 2
+    return alpha, np.asarray(guarantee.tradeoff(alpha))

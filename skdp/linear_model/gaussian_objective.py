@@ -1,0 +1,318 @@
+"""Objective perturbation with Gaussian noise: the privacy profile of gradient and curvature.
+
+The objective is that of :mod:`skdp.linear_model.objective`, with V normal. Let mu be the greatest
+length of c x in units of the noise (x' S^-1 x for the covariance S), L the leverage, and kappa(s)
+the curvature where the slope is s c. Given the changing record, the log of the ratio of densities
+is at most
+
+    l(Z) = max_{0 <= s <= 1}  max(0, s mu Z + s^2 mu^2 / 2) + log(1 + kappa(s) L)
+
+with Z standard normal if the slope of a record keeps its sign, and with |Z| for Z if not; so the
+release has the profile delta(epsilon) <= E (1 - exp(epsilon - l(Z)))_+. Statement and proof:
+docs/proofs/gaussian_objective.md, Theorems 1 to 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfcx
+
+from skdp._checks import check_choice, fail
+from skdp.linear_model.losses import Loss
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.privacy.guarantee import NEIGHBORS
+from skdp.privacy.loss import Composition
+from skdp.privacy.losses import ProfileLoss
+
+FloatArray = NDArray[np.float64]
+
+# Slopes are taken in so many cells, denser towards full slope, where the noise is decided.
+_CELLS = 400
+_NEAREST = 1e-7
+# Below this threshold of Z a profile is so near 1 that 1 is returned.
+_LOWEST = -30.0
+# For more values of epsilon than this the best split of a replacement is interpolated.
+_SEARCHED = 64
+# Covers the roundings of a profile, each far below it.
+_SLACK = 1 + 1e-10
+
+
+@dataclass(frozen=True)
+class JointProfile:
+    """The profile delta(epsilon) of one Gaussian objective perturbation, from above.
+
+    Attributes
+    ----------
+    loss : Loss
+    shift : float > 0
+        mu, the greatest length of a record's gradient in units of the noise.
+    leverage : float >= 0
+        L, the bound that the weights enforce.
+    neighbors : {"replace_one", "add_remove"}
+    """
+
+    loss: Loss
+    shift: float
+    leverage: float
+    neighbors: str = "add_remove"
+
+    def __post_init__(self) -> None:
+        check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
+
+    def __call__(self, epsilon: FloatArray | float) -> FloatArray:
+        """Return log delta for epsilon >= 0, of its shape, never below the true one."""
+        eps = np.asarray(epsilon, dtype=float)
+        if self.neighbors == "add_remove":
+            return self._removed(eps)
+        if eps.size <= _SEARCHED:
+            return self._replaced(eps, self._split(eps))
+        # The best split moves smoothly, and any split holds.
+        knots = np.unique(np.quantile(eps, np.linspace(0, 1, _SEARCHED)))
+        return self._replaced(eps, np.interp(eps, knots, self._split(knots)))
+
+    def _removed(self, epsilon: FloatArray) -> FloatArray:
+        # An unhashable or mutable loss would be remembered wrongly; Loss asks for a frozen one.
+        with np.errstate(divide="ignore"):
+            return np.log(_pieces(self.loss, self.shift, self.leverage).delta(epsilon))
+
+    def _replaced(self, epsilon: FloatArray, split: FloatArray) -> FloatArray:
+        """Return delta_2(a) + e^a delta_1(epsilon - a) in logs: any a in [0, epsilon] holds.
+
+        A record is added, which only shifts, and another removed, whose curvature counts.
+        """
+        a = np.clip(split, 0.0, epsilon)
+        sides = 1 if getattr(self.loss, "one_sided", False) else 2
+        with np.errstate(divide="ignore"):
+            added = np.log(np.minimum(1.0, sides * _gaussian_delta(self.shift, a)))
+        both = np.logaddexp(added, a + self._removed(epsilon - a)) + math.log(_SLACK)
+        return np.asarray(np.minimum(0.0, both))
+
+    def _split(self, epsilon: FloatArray) -> FloatArray:
+        """Return about the best a for every epsilon."""
+        eps = epsilon[..., None]
+        # Where Gaussian noise alone has it.
+        center, width = np.clip((eps - self.shift**2) / 2, 0.0, eps), eps / 2
+        for _ in range(3):
+            a = np.clip(center + width * np.linspace(-1, 1, 13), 0.0, eps)
+            best = np.argmin(self._replaced(eps, a), axis=-1)[..., None]
+            center, width = np.take_along_axis(a, best, axis=-1), width / 6
+        return np.asarray(center[..., 0])
+
+
+@dataclass(frozen=True)
+class ReleasedProfile:
+    """What is left of a profile once the solver's inexactness is hidden, for ``hidden`` epsilon.
+
+    Theorem 4 of docs/proofs/objective_perturbation.md, with delta carried through:
+    delta(epsilon) <= e^(hidden / 2) delta_p(epsilon - hidden).
+    """
+
+    profile: JointProfile
+    hidden: float
+
+    def __call__(self, epsilon: FloatArray | float) -> FloatArray:
+        """Return log delta for epsilon >= 0, of its shape."""
+        eps = np.asarray(epsilon, dtype=float)
+        log_delta = self.hidden / 2 + self.profile(np.maximum(eps - self.hidden, 0.0))
+        # e^hidden p' + delta is at most e^epsilon p' + delta + e^hidden - e^epsilon.
+        excess = np.exp(np.minimum(eps, self.hidden)) * np.expm1(np.maximum(self.hidden - eps, 0.0))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.minimum(0.0, np.logaddexp(log_delta, np.log(excess))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """l as the upper envelope of lines: slope[k] z + height[k] from start[k] on, (lines,).
+
+    ``sides`` is 1 if Z counts and 2 if |Z| does; ``log_rest[k]`` is the log of what the lines
+    after the k-th add to delta(epsilon), over e^epsilon.
+    """
+
+    slope: FloatArray
+    height: FloatArray
+    start: FloatArray
+    log_rest: FloatArray
+    sides: int
+
+    def delta(self, epsilon: FloatArray) -> FloatArray:
+        """Return E (1 - exp(epsilon - l(Z)))_+, of the shape of ``epsilon`` >= 0."""
+        at_start = self.slope * self.start + self.height
+        k = np.searchsorted(at_start[1:], epsilon, side="right")
+        a, b = self.slope[k], self.height[k]
+        # Where l passes epsilon; the first line is flat, and l above epsilon from there at once.
+        z = np.where(a > 0, (epsilon - b) / np.where(a > 0, a, 1.0), -np.inf)
+        z = np.maximum(z, self.start[k])
+        if self.sides == 2:
+            z = np.maximum(z, 0.0)
+        low = np.maximum(z, _LOWEST)
+        above = np.maximum(a * low + b - epsilon, 0.0)
+        mills = _mills(low + a)
+        # Phi(-z) less e^(epsilon - l) times the same of the shifted law: two positive terms.
+        first = _fall(low, a) - np.expm1(-above) * mills
+        out = self.sides * (_density(low) * first + np.exp(epsilon + self.log_rest[k])) * _SLACK
+        return np.asarray(np.where(z < _LOWEST, 1.0, np.minimum(out, 1.0)))
+
+
+@lru_cache(maxsize=256)
+def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
+    slope, height = _envelope(*_lines(loss, shift, leverage))
+    start = np.concatenate([[-np.inf], (height[:-1] - height[1:]) / np.diff(slope)])
+    sides = 1 if getattr(loss, "one_sided", False) else 2
+    if sides == 2:
+        kept = np.append(start[1:], np.inf) > 0
+        slope, height, start = slope[kept], height[kept], np.maximum(start[kept], 0.0)
+    z = np.maximum(start[1:], _LOWEST)
+    at = slope[1:] * z + height[1:]
+    # From one line to the next, e^-l Phi(-z) of the shifted law falls by this much.
+    with np.errstate(divide="ignore"):
+        falls = np.log(_density(z) * _fall(z + slope[:-1], np.diff(slope))) - at
+    log_rest = np.append(np.logaddexp.accumulate(falls[::-1])[::-1], -np.inf)
+    return _Pieces(slope, height, np.maximum(start, _LOWEST), log_rest, sides)
+
+
+def _lines(loss: Loss, shift: float, leverage: float) -> tuple[FloatArray, FloatArray]:
+    """Return lines above l: over a cell of slopes s the shift of its end, its greatest bend."""
+    low = 1 - np.geomspace(1.0, _NEAREST, _CELLS)
+    high = np.append(low[1:], 1.0)
+    c = loss.slope_bound
+    bend = np.asarray(loss.curvature_bound(c * low, c * high), dtype=float)
+    if not np.all(bend >= 0):  # NaN would compare as no bend at all
+        raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
+    cost = np.log1p(bend * leverage)
+    length = shift * high
+    # Convex in the length: with max(0, .) the ends of [0, length] are what counts.
+    slope = np.concatenate([[0.0], length])
+    return slope, np.concatenate([[cost.max()], length**2 / 2 + cost])
+
+
+def _envelope(slope: FloatArray, height: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the lines of increasing slope that are the greatest somewhere."""
+    kept: list[tuple[float, float]] = []
+    for a, b in zip(slope.tolist(), height.tolist(), strict=True):
+        while kept and (_hidden(kept, a, b) or kept[-1][0] == a):
+            kept.pop()
+        kept.append((a, b))
+    return np.array([a for a, _ in kept]), np.array([b for _, b in kept])
+
+
+def _hidden(kept: list[tuple[float, float]], a: float, b: float) -> bool:
+    """Whether the last line is nowhere above both the one before it and a steeper one."""
+    if len(kept) < 2:
+        return False
+    (a0, b0), (a1, b1) = kept[-2:]
+    return (b0 - b) * (a1 - a0) <= (b0 - b1) * (a - a0)
+
+
+def _mills(t: FloatArray) -> FloatArray:
+    return np.asarray(math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2)))
+
+
+def _density(z: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-z * z / 2) / math.sqrt(2 * math.pi))
+
+
+def _gaussian_delta(shift: float, epsilon: FloatArray) -> FloatArray:
+    """Return the profile of N(0, 1) and N(shift, 1) at epsilon >= 0."""
+    z = epsilon / shift - shift / 2
+    low = np.maximum(z, _LOWEST)
+    delta = _density(low) * _fall(low, np.asarray(shift)) * _SLACK
+    return np.where(z < _LOWEST, 1.0, np.minimum(delta, 1.0))
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
+def _fall(t: FloatArray, width: FloatArray) -> FloatArray:
+    """Return R(t) - R(t + width), R the ratio of Phi(-t) to its density, with no cancellation."""
+    t, width = np.broadcast_arrays(t, width)
+    narrow = np.minimum(width, 1.0)
+    nodes = t[..., None] + narrow[..., None] * (1 + _NODES) / 2
+    near = narrow / 2 * (_WEIGHTS * (1 - nodes * _mills(nodes))).sum(axis=-1)
+    return np.where(width > 1.0, _mills(t) - _mills(t + width), near)
+
+
+def corners(loss: Loss, neighbors: str) -> int:
+    """Return by how many shifts log-concave noise is to be protected at once (Theorem 4).
+
+    The gradient's difference lies in the segment or parallelogram that they span with 0.
+    """
+    one_sided = getattr(loss, "one_sided", False)
+    if neighbors == "add_remove":
+        return 1 if one_sided else 2
+    return 3 if one_sided else 4
+
+
+def greatest_shift(
+    loss: Loss, leverage: float, epsilon: float, delta: float, neighbors: str, models: int = 1
+) -> float:
+    """Return the greatest shift mu that keeps ``models`` such releases (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    loss : Loss
+    leverage : float >= 0
+    epsilon : float > 0
+    delta : float in (0, 1)
+    neighbors : {"replace_one", "add_remove"}
+    models : int >= 1
+        How many are released together, with independent noise.
+
+    Returns
+    -------
+    float >= 0
+        Within 1e-9 of the greatest, or 1e-3 for several models, and never above it; 0 where the
+        leverage alone takes more than epsilon.
+    """
+    records = 2 if neighbors == "replace_one" else 1
+    high = 1 / (records * math.sqrt(models) * gaussian_scale(epsilon, delta))
+
+    def excess(log_shift: float) -> float:
+        profile = JointProfile(loss, math.exp(log_shift), leverage, neighbors)
+        return _composed(profile, models, epsilon) - math.log(delta)
+
+    top = math.log(high)
+    if excess(top) <= 0:
+        return high / ROUND_UP
+    low = top - 1.0
+    while excess(low) > 0:
+        low, top = low - 1.0, low
+        if low < math.log(high) - 12:
+            return 0.0
+    # A composition takes a thousand times as long as a profile.
+    tolerance = 1e-9 if models == 1 else 1e-3
+    return math.exp(_last_passing(excess, low, top, tolerance)) / ROUND_UP
+
+
+def _composed(profile: JointProfile, models: int, epsilon: float) -> float:
+    """Return the log of delta(epsilon) of so many releases."""
+    if models == 1:
+        return float(profile(epsilon))
+    delta = Composition(((ProfileLoss(profile), models),)).delta_at(epsilon).upper
+    return math.log(delta) if delta > 0 else -math.inf
+
+
+def _last_passing(
+    excess: Callable[[float], float], low: float, high: float, tolerance: float
+) -> float:
+    """Return an argument with excess <= 0 so near below the root; ``low`` has passed."""
+    at_low, at_high = excess(low), excess(high)
+    while high - low > tolerance:
+        # The secant's point, kept off the ends; the halving point where it crawls.
+        share = at_low / (at_low - at_high) if math.isfinite(at_low) else 0.5
+        edge = min(0.5, max(0.01, tolerance / 4 / (high - low)))
+        middle = low + (high - low) * min(max(share, edge), 1 - edge)
+        for point in (middle, (low + high) / 2):
+            if low < point < high:
+                value = excess(point)
+                if value <= 0:
+                    low, at_low = point, value
+                else:
+                    high, at_high = point, value
+    return low

@@ -1,0 +1,314 @@
+"""Gaussian objective perturbation: exact densities of the minimiser against the joint profile."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy.special import expit
+from scipy.stats import norm
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
+from skdp.linear_model.gaussian_objective import (
+    JointProfile,
+    ReleasedProfile,
+    corners,
+    greatest_shift,
+)
+from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.objective import leverage_apart
+from skdp.mechanisms.gaussian import gaussian_scale, log_delta
+
+LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3)]
+RELATIONS = ["add_remove", "replace_one"]
+EACH_LOSS = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+GRID = np.linspace(-1, 1, 30_001)
+
+
+def log_density(loss, records, *, deviation, ridge, reach):
+    """Of the minimiser in one dimension, on a grid of outputs: (log density, step)."""
+    a = reach * GRID
+    gradient, hessian = ridge * a, np.full(len(a), ridge)
+    for x, y in records:
+        gradient = gradient + loss.slope(x * a, np.full(len(a), y)) * x
+        hessian = hessian + loss.curvature(x * a, np.full(len(a), y)) * x * x
+    return norm.logpdf(gradient, scale=deviation) + np.log(hessian), a[1] - a[0]
+
+
+def true_delta(loss, data, other, epsilon, **law):
+    """The least delta at epsilon of one data set against another, by quadrature."""
+    law["reach"] = 12 * law["deviation"] / law["ridge"] + 5
+    (p, step), (q, _) = (log_density(loss, d, **law) for d in (data, other))
+    assert np.exp(p).sum() * step == pytest.approx(1, abs=1e-6)
+    return float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum() * step)
+
+
+def pairs(neighbors):
+    """Neighbouring data sets of records (x, y) with |x| <= 1."""
+    changed = [(1.0, 0.0), (1.0, 1.0), (-0.6, 1.0)]
+    for others in ([], [(0.8, 1.0)], [(1.0, 1.0)] * 3):
+        if neighbors == "add_remove":
+            for record in changed:
+                yield [*others, record], others
+                yield others, [*others, record]
+        else:
+            for record in changed:
+                yield [*others, record], [*others, (-1.0, 0.0)]
+                yield [*others, record], [*others, (1.0, 0.0)]
+                yield [*others, (-1.0, 1.0)], [*others, record]
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize(("epsilon", "delta", "room"), [(0.5, 1e-3, 0.5), (2.0, 1e-5, 0.3)])
+def test_no_pair_of_data_sets_exceeds_the_profile(loss, neighbors, epsilon, delta, room):
+    """By the exact densities in one dimension, at the epsilon asked for and elsewhere."""
+    leverage = leverage_apart(loss, room, epsilon)
+    shift = greatest_shift(loss, leverage, epsilon, delta, neighbors)
+    profile = JointProfile(loss, shift, leverage, neighbors)
+    law = {"deviation": loss.slope_bound / shift, "ridge": 1 / leverage}
+    for data, other in pairs(neighbors):
+        for at in (0.5 * epsilon, epsilon, 1.3 * epsilon):
+            found = true_delta(loss, data, other, at, **law)
+            assert found <= math.exp(profile(at)) * (1 + 1e-6) + 1e-14
+        assert true_delta(loss, data, other, epsilon, **law) <= delta * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-5), (1.0, 1e-6)])
+def test_the_calibration_is_tight_and_five_percent_less_noise_is_caught(epsilon, delta):
+    """None against one record: a tail of V makes its slope full, and the bound is reached."""
+    loss, leverage = Logistic(), 0.5 * epsilon
+    shift = greatest_shift(loss, leverage, epsilon, delta, "add_remove")
+    one = {"ridge": 1 / leverage, "deviation": 1 / shift}
+    data, other = [], [(1.0, 0.0)]
+    reached = true_delta(loss, data, other, epsilon, **one)
+    assert 0.9 * delta <= reached <= delta * (1 + 1e-6)
+    less = one | {"deviation": 0.95 / shift}
+    assert true_delta(loss, data, other, epsilon, **less) > 1.1 * delta
+
+
+def test_a_determinant_that_is_not_paid_for_is_caught():
+    """Noise of the Gaussian mechanism alone, where the ridge is small: delta is exceeded."""
+    loss, epsilon, delta, leverage = Logistic(), 0.5, 1e-4, 6.0
+    data, other = [(1.0, 0.0)], []
+    free = {"ridge": 1 / leverage, "deviation": gaussian_scale(epsilon, delta)}
+    assert true_delta(loss, data, other, epsilon, **free) > 10 * delta
+    assert greatest_shift(loss, leverage, epsilon, delta, "add_remove") == 0
+    assert greatest_shift(loss, 0.3 * leverage, epsilon, delta, "add_remove") > 0
+
+
+def expectation(loss, shift, leverage, epsilon):
+    """E (1 - exp(epsilon - l(Z)))_+ by brute force over slopes and Z."""
+    s = 1 - np.geomspace(1, 1e-9, 4000)
+    cost = np.log1p(loss.curvature_bound(loss.slope_bound * s, loss.slope_bound * s) * leverage)
+
+    def integrand(z):
+        worst = np.max(np.maximum(s * shift * z + (s * shift) ** 2 / 2, 0) + cost)
+        return max(0.0, -math.expm1(epsilon - worst)) * norm.pdf(z)
+
+    one_sided = getattr(loss, "one_sided", False)
+    grid = np.linspace(-9 if one_sided else 0, 12, 8001)
+    values = np.array([integrand(z) for z in grid])
+    return (1 if one_sided else 2) * integrate.simpson(values, x=grid)
+
+
+@EACH_LOSS
+@pytest.mark.parametrize(
+    ("shift", "leverage", "epsilon"), [(0.25, 0.5, 1.0), (0.5, 0.9, 0.3), (1.5, 3.0, 3.0)]
+)
+def test_the_profile_is_the_expectation_from_above(loss, shift, leverage, epsilon):
+    profile = math.exp(JointProfile(loss, shift, leverage)(epsilon))
+    exact = expectation(loss, shift, leverage, epsilon)
+    # Cells of slopes cost up to a percent where the curvature matters most.
+    assert exact * (1 - 1e-5) <= profile <= exact * 1.02
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_it_lies_between_the_gaussian_mechanism_and_bounds_apart(loss, neighbors):
+    """Never above the published analysis, whose Gaussian and determinant parts are apart."""
+    epsilons = np.array([0.05, 0.3, 1.0, 3.0, 8.0])
+    records = 2 if neighbors == "replace_one" else 1
+    for shift in (0.02, 0.2, 1.0):
+        for leverage in (0.01, 0.3, 2.0):
+            found = np.exp(JointProfile(loss, shift, leverage, neighbors)(epsilons))
+            least = [math.exp(log_delta(records * shift, e)) for e in epsilons]
+            assert np.all(found >= np.array(least) * (1 - 1e-9))
+            if neighbors == "replace_one":
+                continue
+            bend = float(loss.curvature_bound(0, loss.slope_bound)) * leverage
+            left = epsilons - math.log1p(bend)
+            apart = [2 * math.exp(log_delta(shift, e)) if e >= 0 else 1.0 for e in left]
+            assert np.all(found <= np.array(apart) * (1 + 1e-9))
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_the_noise_is_the_gaussian_mechanisms_once_the_ridge_covers_epsilon(loss, neighbors):
+    """To four digits for one-sided losses; two tails cost the others up to 3 %."""
+    one_sided = getattr(loss, "one_sided", False)
+    records = 2 if neighbors == "replace_one" else 1
+    for epsilon, delta in [(0.1, 1e-9), (1.0, 1e-6), (4.0, 1e-5)]:
+        bend = float(loss.curvature_bound(0.0, loss.slope_bound))
+        leverage = math.expm1(epsilon * 0.1) / bend
+        found = greatest_shift(loss, leverage, epsilon, delta, neighbors)
+        free = 1 / (records * gaussian_scale(epsilon, delta))
+        assert (1 - (1e-4 if one_sided else 0.04)) * free <= found <= free
+
+
+@EACH_LOSS
+def test_the_greatest_shift_passes_and_a_little_more_does_not(loss):
+    for neighbors in RELATIONS:
+        for epsilon, delta, leverage in [(0.3, 1e-6, 0.5), (1.0, 1e-12, 1.0), (8.0, 1e-3, 20.0)]:
+            shift = greatest_shift(loss, leverage, epsilon, delta, neighbors)
+            if shift == 0:
+                continue
+            assert JointProfile(loss, shift, leverage, neighbors)(epsilon) <= math.log(delta)
+            more = JointProfile(loss, shift * (1 + 1e-7), leverage, neighbors)
+            assert more(epsilon) > math.log(delta)
+
+
+def test_a_leverage_that_takes_all_of_epsilon_leaves_no_shift():
+    assert greatest_shift(Logistic(), 40.0, 0.1, 1e-6, "add_remove") == 0.0
+
+
+def test_a_profile_falls_and_takes_any_shape():
+    profile = JointProfile(Logistic(), 0.3, 0.5, "replace_one")
+    epsilon = np.linspace(0, 6, 60).reshape(3, 20)
+    found = profile(epsilon)
+    assert found.shape == (3, 20)
+    assert np.all(np.diff(found.ravel()) < 0)
+    assert np.all(profile(np.array([200.0])) < -1000)
+
+
+def test_hiding_the_solver_moves_the_profile_by_what_the_theorem_says():
+    inner = JointProfile(Logistic(), 0.3, 0.5)
+    outer = ReleasedProfile(inner, 0.01)
+    assert float(outer(1.01)) == pytest.approx(float(inner(1.0)) + 0.005, abs=1e-12)
+    at_zero = math.exp(inner(0.0) + 0.005) + math.expm1(0.01)
+    assert float(outer(0.0)) == pytest.approx(math.log(at_zero), abs=1e-12)
+
+
+def data(n=400, labels=2):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, 2))
+    return X, np.floor(labels * expit(4 * (X[:, 0] - X[:, 1]))).astype(int)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("mechanism", ["gaussian", "elliptic"])
+def test_estimators_use_delta_and_say_so(mechanism, neighbors):
+    """The noise is c R / mu for rows of norm R; the guarantee and the ledger have the delta."""
+    X, y = data()
+    ledger = Ledger(2.0, 1e-4)
+    asked = {"epsilon": 1.0, "delta": 1e-5, "neighbors": neighbors, "mechanism": mechanism}
+    model = DPLogisticRegression(classes=[0, 1], ledger=ledger, **asked).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 1e-5)
+    assert ledger.spent.delta == 1e-5
+    variance = np.diag(model.noise_.covariance())
+    # Rows (1, x1, x2): sum over rows' squares in units of the noise is mu^2 at most.
+    square = (1 / variance).sum()
+    records = 2 if neighbors == "replace_one" else 1
+    assert math.sqrt(square) * records <= 1 / gaussian_scale(1.0, 1e-5)
+    assert math.sqrt(square) * records >= 0.8 / gaussian_scale(1.0, 1e-5)
+    huber = DPHuberRegressor(ledger=ledger, **asked).fit(X, X @ [0.4, -0.4])
+    assert huber.guarantee_.delta == 1e-5
+    assert huber.score(X, X @ [0.4, -0.4]) > 0.2
+
+
+def test_several_labels_share_epsilon_and_delta_by_their_losses():
+    """Three models: each gets more than a third, and the whole stays within what was asked."""
+    X, y = data(labels=3)
+    asked = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "classes": [0, 1, 2]}
+    model = DPLogisticRegression(**asked).fit(X, y)
+    assert model.guarantee_.delta == 1e-6
+    found = math.sqrt(np.diag(model.noise_.covariance())[0])
+    third = 2 * math.sqrt(3) * gaussian_scale(1 / 3, 1e-6 / 3)
+    together = 2 * math.sqrt(3) * math.sqrt(3) * gaussian_scale(1.0, 1e-6)
+    assert together * (1 - 1e-9) <= found <= 0.8 * third
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "elliptic", "flipped_huber", "subbotin"])
+def test_noise_without_a_bound_needs_delta(mechanism):
+    X, y = data(20)
+    ledger = Ledger(1.0)
+    model = DPLogisticRegression(classes=[0, 1], mechanism=mechanism, ledger=ledger)
+    with pytest.raises(ValueError, match=r"delta must be > 0 for mechanism=.*Give 1e-6"):
+        model.fit(X, y)
+    assert ledger.entries == ()
+
+
+def test_auto_takes_gaussian_noise_only_where_it_promises_less_error():
+    """Many coefficients and a small epsilon, or few: by the rule's own expectation."""
+    many = Domain.unit_box(150)
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 150))
+    y = (X[:, 0] > 0).astype(int)
+    wide = DPLogisticRegression(epsilon=0.5, delta=1e-3, domain=many, classes=[0, 1]).fit(X, y)
+    assert wide.guarantee_.delta == 1e-3
+    few = DPLogisticRegression(epsilon=0.5, delta=1e-9, classes=[0, 1]).fit(X[:, :2], y)
+    assert few.guarantee_.delta == 0.0
+
+
+@dataclass(frozen=True)
+class PlainGaussianNoise:
+    """Somebody else's normal noise."""
+
+    deviation: float
+    dim: int
+    guarantee: Guarantee
+
+    def rvs(self, rng):
+        return self.deviation * rng.standard_normal(self.dim)
+
+    def covariance(self):
+        return self.deviation**2 * np.eye(self.dim)
+
+
+class LogConcaveNoise(PlainGaussianNoise):
+    log_concave: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class PlainGaussian:
+    made: type = LogConcaveNoise
+
+    def calibrate(self, sensitivity, *, epsilon, delta=0.0):
+        corner = sensitivity.radius * np.linalg.norm(sensitivity.ball.bounding_box())
+        deviation = corner * gaussian_scale(epsilon, delta)
+        return self.made(deviation, sensitivity.ball.dim, Guarantee(epsilon, delta))
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_somebody_elses_noise_is_asked_for_a_share_of_delta(neighbors):
+    """By as many corners as the differences span (Theorem 4)."""
+    X, y = data()
+    asked = {"epsilon": 1.0, "delta": 1e-5, "neighbors": neighbors, "classes": [0, 1]}
+    model = DPLogisticRegression(mechanism=PlainGaussian(), **asked).fit(X, y)
+    share = corners(Logistic(), neighbors)
+    assert share == (1 if neighbors == "add_remove" else 3)
+    assert corners(PseudoHuber(1.0), neighbors) == (2 if neighbors == "add_remove" else 4)
+    assert model.noise_.guarantee.delta == pytest.approx(1e-5 / share, rel=1e-3)
+    assert model.guarantee_.delta == 1e-5
+
+
+def test_noise_that_may_not_be_log_concave_is_refused():
+    X, y = data(20)
+    mechanism = PlainGaussian(PlainGaussianNoise)
+    model = DPLogisticRegression(delta=1e-5, classes=[0, 1], mechanism=mechanism)
+    with pytest.raises(ValueError, match=r"log-concave noise where delta > 0.*log_concave = True"):
+        model.fit(X, y)
+
+
+def test_a_loss_with_a_broken_bound_is_named():
+    @dataclass(frozen=True)
+    class Broken(Logistic):
+        def curvature_bound(self, low, high):
+            return np.asarray(low) * np.nan
+
+    with pytest.raises(ValueError, match="loss must have a curvature_bound"):
+        JointProfile(Broken(), 0.3, 0.5)(1.0)
+    with pytest.raises(ValueError, match="neighbors must be one of"):
+        replace(JointProfile(Logistic(), 0.3, 0.5), neighbors="none")

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -328,11 +329,8 @@ show(
 
 
 # %%
-def draw(folder: Path) -> None:
-    """Save the true deltas, and the ratios over T, as one picture."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+def draw() -> Any:
+    """Return a picture of the true deltas, and of the ratios over T."""
     from matplotlib import pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
@@ -355,10 +353,11 @@ def draw(folder: Path) -> None:
     right.set(ylim=(0, 1.1))
     right.set_xticks(steps, labels=[str(step) for step in steps])
     right.legend()
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "what_the_papers_got_wrong.png", dpi=150)
-    plt.close(figure)
+    return figure
 
 
 if SETTINGS.pictures:
-    draw(SETTINGS.pictures)
+    SETTINGS.pictures.mkdir(parents=True, exist_ok=True)
+    draw().savefig(SETTINGS.pictures / "what_the_papers_got_wrong.png", dpi=150)
+elif "ipykernel" in sys.modules:  # a notebook shows it
+    draw()

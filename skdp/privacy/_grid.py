@@ -160,16 +160,19 @@ def _lines_below(loss: PrivacyLoss, step: float, first: int, nudge: float) -> Fl
 def _polygon(step: float, first: int, excess: FloatArray, margin: float, nudge: float) -> Masses:
     """Return the masses of the greatest convex polygon below the given corners.
 
-    ``excess`` is H - (1 - gamma)_+ at the corners. A corner above the chord of its neighbours
-    is none of the hull's, whatever else is: all such are dropped at once, until none is left.
+    ``excess`` is H - (1 - gamma)_+ at the corners. A corner on the chord of its neighbours or
+    above it is none of the hull's, whatever else is: all such are dropped at once, until none
+    is left.
     """
     count, place = len(excess), np.arange(len(excess))
     corners = multiples(step, first, count)
-    while True:
-        masses = _slope_changes(corners[place], excess)
-        if (masses >= 0).all() or len(place) == 1:
+    while not ((masses := _slope_changes(corners[place], excess)) > 0).all():
+        kept = masses > 0
+        # All of the mass may be alone; the last corner then says so.
+        kept[-1] |= not kept.any()
+        if kept.all():
             break
-        place, excess = place[masses >= 0], excess[masses >= 0]
+        place, excess = place[kept], excess[kept]
     spread = np.zeros(count)
     spread[place] = np.maximum(masses, 0.0)
     return Masses(step, first, spread, float(excess[-1]), margin, nudge)

@@ -1,0 +1,388 @@
+"""The automatic choice: it is the least of what it compared, private, and says what it did."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdp import Domain, DPLinearRegression
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall
+from skdp.geometry.hull import Hull
+from skdp.mechanisms import EllipticGaussian, KNorm, Sensitivity, calibrate
+from skdp.mechanisms._named import CHOICES
+from skdp.mechanisms.auto import CANDIDATES, TIE, Auto, first_of_least, quick_candidates, variances
+from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
+from skdp.mechanisms.gaussian import GaussianNoise
+from skdp.mechanisms.independent import Independent, IndependentNoise
+from skdp.noise.flipped_huber import FlippedHuber
+from skdp.privacy import Guarantee
+from skdp.privacy.radial import RadialLoss
+
+INF = math.inf
+CORNERS = np.random.default_rng(3).normal(size=(9, 3)) * [1.0, 3.0, 10.0]
+TASKS = {
+    "one": Sensitivity(LpBall(1), radius=3.0),
+    "l1": Sensitivity(LpBall(4, 1)),
+    "weighted l1": Sensitivity(LpBall(4, 1, weights=(1.0, 2.0, 5.0, 9.0))),
+    "l2": Sensitivity(LpBall(20), radius=0.5),
+    "box": Sensitivity(LpBall(5, INF)),
+    "long box": Sensitivity(LpBall(30, INF, weights=tuple(np.geomspace(1, 50, 30)))),
+    "hull": Sensitivity(Hull.from_points(CORNERS), radius=2.0, neighbors="add_remove"),
+    "rows": Sensitivity(EncodedRowsBall(3, (2, 3))),
+}
+ASKED = [(1.0, 0.0), (1.0, 1e-6), (0.3, 0.01)]
+
+
+def total(noise: Any) -> float:
+    return float(np.trace(noise.covariance()))
+
+
+def is_least(noise: Any, errors: list[float]) -> bool:
+    return total(noise) <= min(errors) * (1 + TIE) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+@pytest.mark.parametrize("name", TASKS)
+def test_no_candidate_has_less_error(name: str, asked: tuple[float, float]) -> None:
+    """Each is calibrated here again by its own name; the worst of them must be told apart."""
+    epsilon, delta = asked
+    task = TASKS[name]
+    noise = calibrate("auto", task, epsilon=epsilon, delta=delta)
+    noises = []
+    for candidate in quick_candidates(task.ball, epsilon, delta):
+        try:
+            noises.append(calibrate(candidate, task, epsilon=epsilon, delta=delta))
+        except ValueError:
+            assert delta == 0
+    errors = [total(other) for other in noises]
+    assert len(errors) >= 2
+    assert is_least(noise, errors)
+    assert not is_least(noises[int(np.argmax(errors))], errors)
+    assert f"chosen of {len(errors)} mechanisms for " in noise.guarantee.mechanism
+    promise = noise.guarantee
+    assert (promise.epsilon, promise.delta) == asked
+    assert promise.neighbors == task.neighbors
+
+
+def test_what_wins_where() -> None:
+    """Each kind of noise has its place."""
+    won = {
+        (name, asked): calibrate("auto", task, epsilon=asked[0], delta=asked[1]).guarantee.mechanism
+        for name, task in TASKS.items()
+        for asked in ASKED
+    }
+    assert won["one", (1.0, 1e-6)].startswith("K-norm noise on LpBall(dim=1, p=1.0")
+    assert "within 0.1 % of the least" in won["one", (1.0, 1e-6)]
+    assert won["one", (0.3, 0.01)].startswith("independent TruncatedLaplace")
+    assert won["one", (0.3, 0.01)].endswith(
+        "; with probability up to delta it gives the record away"
+    )
+    assert won["l2", (1.0, 1e-6)].startswith("K-norm noise on LpBall(dim=20, p=2.0")
+    assert won["l2", (0.3, 0.01)].startswith("Gaussian noise")
+    assert won["box", (1.0, 1e-6)].startswith("K-norm noise on LpBall(dim=5, p=inf")
+    assert won["long box", (1.0, 1e-6)].startswith("K-norm noise on an ellipsoid around LpBall")
+    assert won["long box", (0.3, 0.01)].startswith("elliptic Gaussian")
+    assert won["hull", (1.0, 0.0)].startswith("K-norm noise on <PolytopeHull")
+    assert won["rows", (1.0, 0.0)].startswith("K-norm noise on EncodedRowsBall")
+
+
+def test_flipped_huber_where_nothing_may_give_a_record_away() -> None:
+    """Without truncated Laplace noise it is the best of one number at a great delta."""
+    candidates = [name for name in CANDIDATES if name != "truncated_laplace"]
+    noise = Auto(candidates=candidates).calibrate(TASKS["one"], epsilon=0.3, delta=0.01)
+    assert isinstance(noise, IndependentNoise)
+    assert isinstance(noise.law, FlippedHuber)
+    assert total(noise) == pytest.approx(9 * 14.026, rel=1e-4)
+    assert "its least total variance, 126.2; next offset_gaussian, 140.6" in (
+        noise.guarantee.mechanism
+    )
+
+
+def test_the_choice_is_the_same_each_time_and_draws_nothing() -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    task = TASKS["hull"]
+    first, second = (calibrate("auto", task, epsilon=1.0, delta=1e-6) for _ in range(2))
+    assert first.guarantee == second.guarantee
+    np.testing.assert_array_equal(first.covariance(), second.covariance())
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("name", ["box", "l2", "hull"])
+def test_slow_laws_are_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In several dimensions laws that must be composed are not calibrated unless named."""
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("composed")
+
+    monkeypatch.setattr(Independent, "calibrate", never)
+    calibrate("auto", TASKS[name], epsilon=1.0, delta=0.01)
+    with pytest.raises(AssertionError, match="composed"):
+        Auto(candidates=["logistic"]).calibrate(TASKS[name], epsilon=1.0, delta=0.01)
+
+
+def test_no_two_quick_candidates_are_one_noise() -> None:
+    """Names that mean the same noise are not counted twice; and all are names."""
+    assert {"l1", "laplace", "elliptic_l2"} <= set(CANDIDATES) <= set(CHOICES)
+    assert quick_candidates(LpBall(1), 1.0, 0.1)[:3] == ("laplace", "gaussian", "logistic")
+    assert quick_candidates(LpBall(3), 1.0, 0.1) == ("laplace", "l2", "linf", "gaussian")
+    for ball in (task.ball for task in TASKS.values()):
+        errors = []
+        for name in quick_candidates(ball, 0.3, 0.01):
+            errors.append(total(calibrate(name, Sensitivity(ball), epsilon=0.3, delta=0.01)))
+        assert len(set(np.round(errors, 9))) == len(errors)
+
+
+def test_the_first_of_equals_is_taken() -> None:
+    assert first_of_least([2.0, 1.0005, 1.0]) == 1
+    assert first_of_least([2.0, 1.0015, 1.0]) == 2
+    assert first_of_least([[INF, 1.0], [3.0, INF]]).tolist() == [1, 0]
+
+
+# Weights.
+
+
+def test_weights_change_what_is_best() -> None:
+    """The error is E v' W v; a matrix and its diagonal agree where the covariance is diagonal."""
+    task = Sensitivity(LpBall(2, INF, weights=(1.0, 0.01)))  # [-1, 1] x [-100, 100]
+    weights = np.array([1e4, 1.0])
+    plain = Auto().calibrate(task, epsilon=0.3, delta=0.05)
+    weighted = Auto(weights=weights).calibrate(task, epsilon=0.3, delta=0.05)
+    full = Auto(weights=np.diag(weights)).calibrate(task, epsilon=0.3, delta=0.05)
+    np.testing.assert_allclose(full.covariance(), weighted.covariance(), rtol=1e-6)
+    assert np.sum(weights * variances(weighted)) < np.sum(weights * variances(plain)) / 10
+    assert "weighted squared error" in weighted.guarantee.mechanism
+    weights[0] = 0.0  # a copy was taken
+    assert Auto(weights=[1.0, 1.0]).calibrate(task, epsilon=0.3, delta=0.05)
+
+
+# K-norm noise on an ellipsoid.
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+@pytest.mark.parametrize("name", TASKS)
+def test_the_ellipsoid_holds_every_difference(name: str, asked: tuple[float, float]) -> None:
+    """No corner or drawn difference is longer than the shift that the noise hides."""
+    epsilon, delta = asked
+    task = TASKS[name]
+    noise = EllipticKNorm().calibrate(task, epsilon=epsilon, delta=delta)
+    try:
+        points = task.ball.extreme_points()  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        points = task.ball.sample(2000, np.random.default_rng(0))
+        points /= task.ball.gauge(points)[:, None]
+    lengths = task.radius * noise.ball.gauge(points) / noise.scale
+    shift = float(lengths.max())
+    if delta == 0:
+        assert shift <= epsilon
+    elif task.ball.dim > 1:
+        assert float(RadialLoss(task.ball.dim, shift).log_delta(epsilon)) <= math.log(delta)
+    assert isinstance(noise.ball, MappedBall)
+    assert noise.guarantee.delta == delta
+
+
+def test_a_smaller_ellipsoid_is_caught() -> None:
+    """The twin: the check above sees five hundredths too little noise."""
+    task = TASKS["hull"]
+    noise = EllipticKNorm().calibrate(task, epsilon=1.0, delta=1e-6)
+    points = task.ball.extreme_points()  # type: ignore[attr-defined]
+    shift = float(task.radius * noise.ball.gauge(points).max() / noise.scale)
+    assert float(RadialLoss(3, shift).log_delta(1.0)) == pytest.approx(math.log(1e-6), abs=1e-3)
+    assert float(RadialLoss(3, shift / 0.95).log_delta(1.0)) > math.log(1e-6) + 0.1
+
+
+@pytest.mark.parametrize("asked", [(1.0, 1e-6), (0.3, 0.01), (0.3, 1e-4), (3.0, 0.1)], ids=str)
+@pytest.mark.parametrize("name", ["l2", "box", "long box", "hull"])
+def test_both_elliptic_noises_have_one_shape(name: str, asked: tuple[float, float]) -> None:
+    """Their covariances are multiples of each other, and the rule names the less."""
+    epsilon, delta = asked
+    task = TASKS[name]
+    knorm = EllipticKNorm().calibrate(task, epsilon=epsilon, delta=delta)
+    gaussian = EllipticGaussian().calibrate(task, epsilon=epsilon, delta=delta)
+    ratio = total(knorm) / total(gaussian)
+    np.testing.assert_allclose(
+        knorm.covariance(), ratio * gaussian.covariance(), rtol=1e-9, atol=1e-9 * total(knorm)
+    )
+    assert knorm_is_less(task.ball.dim, epsilon, delta) == (ratio <= 1)
+
+
+def test_draws_of_the_ellipsoid_have_its_covariance() -> None:
+    """By 4,000 draws; the twin has a covariance a fifth off."""
+    task = TASKS["hull"]
+    noise = EllipticKNorm().calibrate(task, epsilon=1.0, delta=1e-6)
+    rng = np.random.default_rng(7)
+    draws = np.array([noise.rvs(rng) for _ in range(4000)])
+    whitened = np.linalg.solve(np.linalg.cholesky(noise.covariance()), draws.T)
+    # |z|^2 has mean 3; its deviation is below 5.5 (r is Gamma(3)), so that of the mean of 4,000
+    # is below 0.09: 5 deviations, and a false alarm of less than 1e-6, are 0.45.
+    square = float(np.mean((whitened**2).sum(axis=0)))
+    assert abs(square - 3) < 0.45
+    assert abs(1.2 * square - 3) > 0.45 or abs(square / 1.2 - 3) > 0.45
+
+
+# What cannot be calibrated, and what others bring.
+
+
+@dataclass(frozen=True)
+class Blunt:
+    """A body that knows nothing but what it must, and cannot be drawn from exactly."""
+
+    dim: int = 3
+    exact: bool = False
+
+    def gauge(self, v: Any) -> Any:
+        return np.abs(np.asarray(v)).max(axis=-1)
+
+    def sample(self, n: int, rng: Any) -> Any:
+        return rng.uniform(-1, 1, (n, self.dim))
+
+
+@dataclass(frozen=True)
+class Claims:
+    """A mechanism of somebody else's, whose noise is tiny and whose promise is its own."""
+
+    epsilon: float
+    frozen: bool = True
+
+    def calibrate(self, sensitivity: Any, *, epsilon: float, delta: float = 0.0) -> Any:
+        promise = Guarantee(self.epsilon, delta, mechanism="mine")
+        noise = GaussianNoise(sensitivity.ball.dim, 1e-3, promise)
+        return noise if self.frozen else Plain(noise)
+
+
+class Plain:
+    """Noise that is no dataclass."""
+
+    def __init__(self, noise: GaussianNoise) -> None:
+        self.guarantee, self.covariance = noise.guarantee, noise.covariance
+
+
+def test_a_body_of_somebody_elses() -> None:
+    """What it cannot do is left out; with a box around it there is noise for it."""
+    with pytest.raises(ValueError, match="candidates must have one that can be calibrated") as told:
+        calibrate("auto", Sensitivity(Blunt()), epsilon=1.0, delta=1e-6)
+    for name in ("laplace", "l2", "linf", "hull", "gaussian"):
+        assert f"{name}: " in str(told.value)
+    assert "be sampled exactly" in str(told.value)
+
+    @dataclass(frozen=True)
+    class Boxed(Blunt):
+        def bounding_box(self) -> Any:
+            return np.ones(self.dim)
+
+    noise = calibrate("auto", Sensitivity(Boxed()), epsilon=1.0, delta=1e-6)
+    assert noise.guarantee.mechanism.startswith("K-norm noise on LpBall(dim=3, p=inf")
+
+
+def test_gaussian_noise_alone_has_no_pure_guarantee() -> None:
+    with pytest.raises(ValueError, match="gaussian: delta must be > 0"):
+        Auto(candidates=["gaussian"]).calibrate(TASKS["box"], epsilon=1.0)
+
+
+def test_a_weaker_promise_does_not_win() -> None:
+    """Noise that is small because it promises less is left out; one that keeps its word wins."""
+    weak = Auto(candidates=["l2", Claims(2.0)]).calibrate(TASKS["box"], epsilon=1.0)
+    assert weak.guarantee.mechanism.startswith("K-norm noise")
+    assert "chosen of 1 mechanisms" in weak.guarantee.mechanism
+    best = Auto(candidates={"l2": "l2", "tiny": Claims(1.0)}).calibrate(TASKS["box"], epsilon=1.0)
+    assert best.guarantee.mechanism.startswith("mine, chosen of 2 mechanisms")
+    assert "next l2" in best.guarantee.mechanism
+    plain = Auto(candidates=[Claims(1.0, frozen=False)]).calibrate(TASKS["box"], epsilon=1.0)
+    assert plain.guarantee.mechanism == "mine"
+
+
+def test_balls_and_mechanisms_are_candidates() -> None:
+    task = TASKS["box"]
+    auto = Auto(candidates=[LpBall(5, 4.0), KNorm("linf"), Independent("laplace")])
+    noise = auto.calibrate(task, epsilon=1.0)
+    assert total(noise) == pytest.approx(total(calibrate("linf", task, epsilon=1.0)))
+    assert "next LpBall" in noise.guarantee.mechanism
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"candidates": "l2"}, "candidates must be a sequence of mechanisms"),
+        ({"candidates": ["l3"]}, "candidates must be one of"),
+        ({"candidates": []}, "candidates must hold at least one"),
+        ({"candidates": [KNorm]}, "candidates must be among"),
+        ({"candidates": [3.0]}, "candidates must be among"),
+        ({"weights": [1.0, -1.0]}, "weights must be finite numbers > 0"),
+        ({"weights": [[1.0, 2.0], [2.0, 1.0]]}, "weights must be symmetric"),
+    ],
+)
+def test_refuses(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Auto(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be a finite number > 0"),
+        ({"epsilon": math.nan}, "epsilon must be"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta must be a number in"),
+        ({"epsilon": 1.0, "delta": -0.1}, "delta must be"),
+    ],
+)
+def test_refuses_what_no_noise_can_meet(asked: dict[str, float], words: str) -> None:
+    """With one sentence, not one for each candidate."""
+    with pytest.raises(ValueError, match=words) as told:
+        calibrate("auto", TASKS["box"], **asked)
+    assert "laplace" not in str(told.value)
+
+
+def test_weights_must_fit_the_release() -> None:
+    with pytest.raises(ValueError, match="weights must have 5 entries"):
+        Auto(weights=[1.0, 2.0]).calibrate(TASKS["box"], epsilon=1.0)
+
+
+# In an estimator.
+
+DOMAIN = Domain.box([0.0], [1.0], target=(0.0, 1.0))
+
+
+def data() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (400, 1))
+    return x, 0.3 + 0.4 * x[:, 0]
+
+
+def test_linear_regression_takes_a_law_by_name() -> None:
+    """Flipped Huber noise on each moment, and a delta in the guarantee."""
+    model = DPLinearRegression(
+        epsilon=50.0, delta=1e-3, domain=DOMAIN, mechanism="flipped_huber", random_state=0
+    ).fit(*data())
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (50.0, 1e-3)
+    assert isinstance(model.noise_.law, FlippedHuber)
+    assert model.noise_.dim == 5
+    assert model.coef_[0] == pytest.approx(0.4, abs=0.2)
+
+
+def test_linear_regression_takes_the_automatic_choice_as_an_object() -> None:
+    """What was chosen stands in the noise's own guarantee; the name "auto" is its own rule."""
+    model = DPLinearRegression(
+        epsilon=1.0, domain=DOMAIN, mechanism=Auto(candidates=["l2", "linf"]), random_state=0
+    ).fit(*data())
+    assert "chosen of 2 mechanisms" in model.noise_.guarantee.mechanism
+    own = DPLinearRegression(epsilon=1.0, domain=DOMAIN, random_state=0).fit(*data())
+    assert "chosen of" not in own.noise_.guarantee.mechanism
+
+
+def test_linear_regression_says_which_names_there_are() -> None:
+    model = DPLinearRegression(domain=DOMAIN, mechanism="huber", random_state=0)
+    with pytest.raises(ValueError, match=r"mechanism must be one of .*'flipped_huber'"):
+        model.fit(*data())
+
+
+def test_the_reason_is_all_that_auto_adds() -> None:
+    """The noise is the winner's own, and so is everything else in its guarantee."""
+    auto = calibrate("auto", TASKS["l2"], epsilon=1.0, delta=1e-6)
+    own = calibrate("l2", TASKS["l2"], epsilon=1.0, delta=1e-6)
+    assert type(auto) is type(own)
+    assert replace(auto.guarantee, mechanism=own.guarantee.mechanism) == own.guarantee
+    assert auto.guarantee.mechanism.startswith(own.guarantee.mechanism + ", chosen of ")
+    assert auto.scale == own.scale  # type: ignore[attr-defined]

@@ -96,3 +96,21 @@ def test_what_the_papers_got_wrong(tmp_path):
         assert linf <= pure < l2 < min(laplace, gaussian)
         assert 3 <= dim <= 20
     assert table(text, "T steps: variance of each")[-1][-1] > 0.99
+
+
+def test_which_noise_when(tmp_path):
+    """Where flipped Huber helps and where it does not, and that noise gives away what it may."""
+    text = run("which_noise_when.py", tmp_path)
+    ratios = {(e, d): ratio for e, d, *_, ratio in table(text, "One number: variance of each")}
+    assert ratios[0.3, 0.01] == pytest.approx(0.7186, abs=5e-4)
+    assert ratios[1.0, 0.05] == pytest.approx(0.7633, abs=5e-4)
+    assert all(ratio > 0.999 for (_, delta), ratio in ratios.items() if delta == 1e-6)
+    assert "flipped huber" not in text.split("Five numbers in a box")[1].split("Several")[0]
+    for _, _, _, laplace, gaussian, l2, linf, own in table(text, "Several numbers in a box"):
+        assert min(laplace, gaussian, l2, linf) < own < laplace
+    assert "for its least total variance, 14.03; next offset_gaussian" in text
+    profiles = text.split("delta at other epsilons")[1]
+    last = dict(re.findall(r"^ *(\S.*?)  .* ([\d.e-]+)$", profiles, re.M))
+    assert float(last["truncated laplace"]) == 0.01
+    assert float(last["laplace"]) == 0
+    assert float(last["flipped huber"]) < 1e-3

@@ -36,14 +36,17 @@ PUBLIC = {
         "Ledger",
     ],
     "skdp.geometry": ["EncodedRowsBall", "Hull", "LpBall", "MomentBall", "NormBall", "compare"],
-    "skdp.inspection": ["NormBallDisplay"],
+    "skdp.inspection": ["LawMapDisplay", "NormBallDisplay", "PrivacyProfileDisplay"],
     "skdp.mechanisms": [
+        "Auto",
         "EllipticGaussian",
+        "EllipticKNorm",
         "Independent",
         "KNorm",
         "MatrixLaplace",
         "Sensitivity",
         "calibrate",
+        "law_map",
     ],
     "skdp.noise": [
         "CanonicalNoise",

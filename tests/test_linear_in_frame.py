@@ -11,9 +11,9 @@ from sklearn.linear_model import LinearRegression
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model import _moment_rules as rules
 from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
-from skdp.linear_model._two_looks import Frame, TwoLooks
-from skdp.mechanisms import GaussianNoise, MatrixGaussianNoise
-from skdp.mechanisms.gaussian import log_delta
+from skdp.linear_model._two_looks import Frame, TwoLooks, _gaussian_looks
+from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixGaussianNoise
+from skdp.mechanisms.gaussian import gaussian_scale, log_delta
 
 UNIT = 2**GRAM_BITS
 MIXED = Domain({"a": (-1, 1), "b": list("uvw"), "c": (-1, 1)}, target=(-1, 1))
@@ -257,3 +257,47 @@ def test_delta_is_spent_only_on_gaussian_noise():
     assert isinstance(model.noise_, MatrixGaussianNoise)
     assert model.guarantee_.delta == 1e-6
     assert "MatrixGaussianNoise" in model.guarantee_.mechanism
+
+
+def test_gaussian_looks_are_taken_for_the_sake_of_either_look():
+    """Where the first look is the bottleneck, a little more noise in the second is no loss.
+
+    With many records the scales are as fine as they need be, and the second look decides.
+    """
+    domain = Domain.unit_box(5, target=(-1, 1))
+    asked = {"epsilon": 0.5, "neighbors": "add_remove", "n": None}
+    for n, taken in ((1000, GaussianNoise), (10**5, KNormNoise)):
+        pure = TwoLooks.plan(domain, n_public=n, **asked)
+        plan = TwoLooks.plan(domain, n_public=n, delta=1e-6, **asked)
+        gaussian = _gaussian_looks(plan.layout, 0.5, 1e-6, "add_remove", float(n))
+        assert gaussian[1].matrix_variance[0, 1] > pure.noise.matrix_variance[0, 1]
+        assert type(plan.first) is taken
+    few = [
+        TwoLooks.plan(domain, n_public=1000, delta=delta, **asked).first_deviation(1000)
+        for delta in (0.0, 1e-6)
+    ]
+    assert few[1] < rules.MOST_FIRST_NOISE < few[0]
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_the_first_look_takes_no_more_than_a_fifth_from_the_second(neighbors):
+    """Of Gaussian noise as of the pure one: against the whole epsilon and delta in one look."""
+    layout = plan_of(MIXED).layout
+    records = 2 if neighbors == "replace_one" else 1
+    for n in (100, 10**5, 10**8):
+        deviation = _gaussian_looks(layout, 0.5, 1e-6, neighbors, float(n))[1].deviation
+        whole = math.sqrt(records) * gaussian_scale(0.5, 1e-6)
+        taken = 1 - whole / deviation
+        bounds = (0.199, 0.201) if n == 100 else (0.02, 0.021)
+        assert bounds[0] < taken < bounds[1]
+
+
+def test_a_delta_lets_fewer_records_be_looked_at_twice():
+    """A frame is found of 1000 records with a delta, and none without."""
+    domain = Domain.unit_box(5, target=(-1, 1))
+    X = np.clip(np.random.default_rng(9).normal(0.3, 0.2, (1000, 5)), -1, 1)
+    common = {"epsilon": 0.5, "neighbors": "add_remove", "n_public": 1000, "domain": domain}
+    for delta, found in ((0.0, False), (1e-6, True)):
+        model = DPLinearRegression(delta=delta, random_state=0, **common).fit(X, X[:, 0] / 2)
+        assert bool(np.any(model.moments_.centre != 0)) is found
+        assert model.guarantee_.delta == delta

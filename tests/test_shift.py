@@ -178,3 +178,12 @@ def test_tiny_shifts_cancel_nothing_and_end(v):
         exact = exact_delta(Gaussian(), v, epsilon)[0]
         found = log_delta(FarGaussian(), v, np.array([epsilon]))
         assert found[0] == pytest.approx(float(mp.log(exact)), abs=1e-5 if epsilon else 1e-10)
+
+
+def test_at_infinity_only_what_reveals_the_shift_is_left():
+    """A law with bounded support has outputs that the shifted one cannot give."""
+    law = TruncatedLaplace(3.0, 1.0)
+    revealing = float(law.sf(2.5))
+    assert math.exp(log_delta(law, 0.5, math.inf)) == pytest.approx(revealing, rel=1e-12)
+    assert log_delta(Laplace(1.0), 0.5, math.inf) == -math.inf
+    assert log_delta(Gaussian(1.0), 0.5, math.inf) == -math.inf

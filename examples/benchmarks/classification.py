@@ -68,7 +68,7 @@ def measure(name: str, asked: list[Settings], arguments: argparse.Namespace) -> 
 
 def figures(name: str, arguments: argparse.Namespace) -> list[report.Row]:
     """Return a row for each epsilon: quartiles, references, target and whether it is reached."""
-    epsilons, kind = arguments.epsilons, kind_of(arguments)
+    epsilons, kind = arguments.epsilons, report.kind_of(arguments)
     found = measure(name, [{"epsilon": epsilon} for epsilon in epsilons], arguments)
     majority = float(np.median(found["majority"]))
     rows = []
@@ -88,11 +88,6 @@ def figures(name: str, arguments: argparse.Namespace) -> list[report.Row]:
             }
         )
     return rows
-
-
-def kind_of(arguments: argparse.Namespace) -> str:
-    """Return the neighbouring relation, and whether delta is used."""
-    return arguments.neighbors + (", approximate" if arguments.approximate else "")
 
 
 def bounds(name: str, kind: str, epsilon: float, majority: float) -> Sequence[float] | None:
@@ -145,7 +140,7 @@ def main() -> None:
     rows = [
         row for name in check_names(sets, "classification") for row in function(name, arguments)
     ]
-    kind = kind_of(arguments).replace(", ", "_")
+    kind = report.kind_of(arguments).replace(", ", "_")
     report.publish(f"classification_{mode}_{kind}", rows, arguments)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import report
 from data import check_names, names_of, read
-from regression import EPSILONS, floor, kind_of, least_squares
+from regression import EPSILONS, floor, least_squares
 from report import Settings
 from sklearn.metrics import r2_score
 
@@ -71,7 +71,7 @@ def bounds(
     name: str, epsilon: float, plain: float, arguments: argparse.Namespace
 ) -> tuple[float, float] | None:
     """Return target and goal, where there are any."""
-    if name not in TARGETS or epsilon not in EPSILONS or kind_of(arguments) != "replace_one":
+    if name not in TARGETS or epsilon not in EPSILONS or report.kind_of(arguments) != "replace_one":
         return None
     target = TARGETS[name][EPSILONS.index(epsilon)]
     return target, (target + plain) / 2
@@ -88,7 +88,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sets = check_names(arguments.sets or names_of("regression"), "regression")
     rows = [row for name in sets for row in figures(name, arguments)]
-    kind = kind_of(arguments).replace(", ", "_")
+    kind = report.kind_of(arguments).replace(", ", "_")
     chosen = (kind, arguments.mechanism, arguments.postprocess)
     report.publish("_".join(("linear", *chosen)), rows, arguments)
 

@@ -78,23 +78,20 @@ def figures(name: str, arguments: argparse.Namespace) -> list[report.Row]:
         rows.append(
             {
                 "set": name,
-                "neighbors": kind_of(arguments),
+                "neighbors": report.kind_of(arguments),
                 "epsilon": epsilon,
                 "R2": median,
                 "lower quartile": low,
                 "upper quartile": high,
                 "least squares": float(np.median(found["least squares"])),
                 "distance": distance,
-                **report.judged(distance, bounds(name, epsilon, kind_of(arguments)), higher=False),
+                **report.judged(
+                    distance, bounds(name, epsilon, report.kind_of(arguments)), higher=False
+                ),
                 "floor": floor(median, epsilon),
             }
         )
     return rows
-
-
-def kind_of(arguments: argparse.Namespace) -> str:
-    """Return the neighbouring relation, and whether delta is used."""
-    return arguments.neighbors + (", approximate" if arguments.approximate else "")
 
 
 def bounds(name: str, epsilon: float, kind: str) -> tuple[float, float] | None:
@@ -143,7 +140,7 @@ def main() -> None:
     sets = arguments.sets or names_of("regression", most_rows)
     function = {"figures": figures, "cliff": cliff, "sweep": sweep}[mode]
     rows = [row for name in check_names(sets, "regression") for row in function(name, arguments)]
-    kind = kind_of(arguments).replace(", ", "_")
+    kind = report.kind_of(arguments).replace(", ", "_")
     report.publish(f"regression_{mode}_{kind}", rows, arguments)
 
 

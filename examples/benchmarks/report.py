@@ -126,6 +126,11 @@ def measure(
     return stacked(run(function, calls, arguments.jobs, name))
 
 
+def kind_of(arguments: argparse.Namespace) -> str:
+    """Return the neighbouring relation, and whether delta is used."""
+    return str(arguments.neighbors) + (", approximate" if arguments.approximate else "")
+
+
 def facts_of_fit(
     n_rows: int, epsilon: float, neighbors: str, approximate: bool = False
 ) -> Settings:

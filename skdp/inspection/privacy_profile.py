@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp._checks import check_choice, check_count, check_positive, fail
 from skdp.inspection._drawing import pyplot, style
 from skdp.privacy.guarantee import Guarantee
 
@@ -159,24 +158,33 @@ class PrivacyProfileDisplay:
         if ax is None:
             ax = pyplot().subplots(figsize=(6.4, 4.6), layout="constrained")[1]
         self.ax_, self.figure_ = ax, ax.figure
+        # Before the lines: where all deltas are 0 a log axis finds no limits of its own.
+        self._set_axes(ax)
         lines = [
             ax.plot(x, y, label=label, lw=2, zorder=3, **style(i))[0]
             for i, ((x, y), label) in enumerate(zip(self.curves, self.labels, strict=True))
         ]
         self.line_ = lines[0] if len(lines) == 1 else lines
         if self.kind == "profile":
-            self._finish_profile(ax)
+            self._mark_promises(ax)
         else:
-            self._finish_tradeoff(ax)
+            ax.plot([0, 1], [1, 0], color="0.6", lw=1, zorder=1, label="blind guessing")
         ax.legend(frameon=False)
         return self
 
-    def _finish_profile(self, ax: Axes) -> None:
-        """Set the axes, and mark what is promised: a delta of 0 on the lower edge."""
+    def _set_axes(self, ax: Axes) -> None:
+        if self.kind == "tradeoff":
+            ax.set(xlabel="type I error (false alarms)", ylabel="type II error (misses)")
+            ax.set(xlim=(0, 1), ylim=(0, 1))
+            ax.set_aspect("equal", adjustable="box")
+            return
         least = min((delta for _, delta in self.promises if delta > 0), default=1e-8)
         floor = max(least * _DEEPER, 1e-300)
-        ax.set(xlabel="epsilon", ylabel="delta", yscale="log", ylim=(floor, 1.0))
-        ax.set_xlim(0, max(x[-1] for x, _ in self.curves))
+        ax.set(xlabel="epsilon", ylabel="delta", yscale="log")
+        ax.set(xlim=(0, max(x[-1] for x, _ in self.curves)), ylim=(floor, 1.0))
+
+    def _mark_promises(self, ax: Axes) -> None:
+        """Mark what is promised: a delta of 0 on the lower edge."""
         label: str | None = "promised"
         marked: dict[str, Any] = {
             "color": "black",
@@ -186,17 +194,10 @@ class PrivacyProfileDisplay:
             "clip_on": False,
         }
         for epsilon, delta in self.promises:
-            if math.isfinite(epsilon):
-                where: dict[str, Any] = {} if delta > 0 else {"transform": ax.get_xaxis_transform()}
-                shape = "o" if delta > 0 else "v"
-                ax.plot([epsilon], [delta], marker=shape, label=label, **marked, **where)
-                label = None
-
-    def _finish_tradeoff(self, ax: Axes) -> None:
-        ax.plot([0, 1], [1, 0], color="0.6", lw=1, zorder=1, label="blind guessing")
-        ax.set(xlabel="type I error (false alarms)", ylabel="type II error (misses)")
-        ax.set(xlim=(0, 1), ylim=(0, 1))
-        ax.set_aspect("equal", adjustable="box")
+            where: dict[str, Any] = {} if delta > 0 else {"transform": ax.get_xaxis_transform()}
+            shape = "o" if delta > 0 else "v"
+            ax.plot([epsilon], [delta], marker=shape, label=label, **marked, **where)
+            label = None
 
 
 def _guarantees(given: Any, labels: Sequence[str] | None) -> tuple[list[Guarantee], list[str]]:
@@ -237,9 +238,8 @@ def _label(guarantee: Guarantee) -> str:
 def _greatest(guarantees: Sequence[Guarantee], asked: float | None) -> float:
     """Return where a profile ends."""
     if asked is not None:
-        return check_interval("max_epsilon", asked, 0, 1e6, closed="right")
-    known = [one.epsilon for one in guarantees if 0 < one.epsilon < 1e6]
-    return _WIDER * max(known, default=1.0)
+        return check_positive("max_epsilon", asked)
+    return _WIDER * (max(one.epsilon for one in guarantees) or 1.0)
 
 
 def _profile(guarantee: Guarantee, greatest: float, n: int) -> tuple[FloatArray, FloatArray]:

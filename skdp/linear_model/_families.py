@@ -20,7 +20,7 @@ from skdp.geometry.ball import uniform_covariance
 from skdp.linear_model._design import Design
 from skdp.linear_model.gaussian_objective import JointProfile, ReleasedProfile, greatest_shift
 from skdp.linear_model.losses import Loss
-from skdp.linear_model.objective import greatest_leverage, leverage_apart, shift_share
+from skdp.linear_model.objective import _is_frozen, greatest_leverage, leverage_apart, shift_share
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.calibrate import Noise
 from skdp.mechanisms.sensitivity import ROUND_UP
@@ -78,9 +78,13 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class KNormFamily:
-    """K-norm noise on a ball, or on the ball of least weighted noise where none is given."""
+    """K-norm noise on a ball, or on the ball of least weighted noise where none is given.
+
+    ``usual_q`` is the only share q to consider, where a model knows one.
+    """
 
     ball: NormBall | None = None
+    usual_q: float | None = None
     # One random radius scales all coordinates: where it is large all coefficients are off at once,
     # which hurts predictions more than the mean squared error says.
     handicap: ClassVar[float] = 1.25
@@ -88,7 +92,7 @@ class KNormFamily:
     @property
     def grid(self) -> FloatArray:
         """Shares of epsilon for the tilt."""
-        return Q_GRID
+        return Q_GRID if self.usual_q is None else np.array([self.usual_q])
 
     @property
     def is_shaped(self) -> bool:
@@ -128,15 +132,18 @@ class GaussianFamily:
     ----------
     elliptic : bool
         Whether groups have variances of their own.
+    usual_q : float or None
+        The only share q to consider, where a model knows one.
     """
 
     elliptic: bool = True
+    usual_q: float | None = None
     handicap: ClassVar[float] = 1.0
 
     @property
     def grid(self) -> FloatArray:
         """Shares of epsilon that the curvature leaves."""
-        return GAUSSIAN_GRID
+        return GAUSSIAN_GRID if self.usual_q is None else np.array([self.usual_q])
 
     @property
     def is_shaped(self) -> bool:
@@ -186,7 +193,8 @@ class GaussianFamily:
 
     def _shift(self, task: Task, loss: Loss, leverage: float, models: int) -> float:
         asked = self._epsilon(task), task.delta, task.neighbors, models
-        return _remembered_shift(loss, leverage, *asked)
+        find = _remembered_shift if _is_frozen(loss) else greatest_shift
+        return find(loss, leverage, *asked)
 
 
 _remembered_shift = lru_cache(maxsize=4096)(greatest_shift)

@@ -22,6 +22,7 @@ from skdp.linear_model._two_looks import TwoLooks
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.calibrate import LAWS, Noise
 from skdp.mechanisms.elliptic import EllipticGaussian
+from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.matrix_laplace import MatrixLaplace
 
 FloatArray = NDArray[np.float64]
@@ -183,7 +184,9 @@ def _least(
     """Return the noise of least expected error."""
     candidates: list[Any] = [MatrixLaplace(weights)]
     if delta > 0:
-        candidates.append(EllipticGaussian(weights))
+        # On one ellipsoid, so that it is known beforehand which of the two has less variance.
+        less = knorm_is_less(ball.dim, epsilon, delta)
+        candidates.append(EllipticKNorm(weights) if less else EllipticGaussian(weights))
     noises = [calibrate(c, sensitivity, epsilon=epsilon, delta=delta) for c in candidates]
     errors = [float(weights @ variances(noise)) for noise in noises]
     best = int(np.argmin(errors))

@@ -32,9 +32,10 @@ _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 class ObjectivePerturbation(PrivateLinearModel):
     """Base of the objective-perturbation estimators; it has no loss of its own."""
 
-    # Each estimator names its reference convention, and q where no rule is to choose it.
+    # Each estimator names its reference convention, and q where no rule is to choose it: for
+    # K-norm noise, and for Gaussian noise.
     _reference: Reference
-    _usual_q: float | None = None
+    _usual_q: tuple[float | None, float | None] = (None, None)
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -68,18 +69,19 @@ class ObjectivePerturbation(PrivateLinearModel):
 
     def _families(self, design):
         """Return the kinds of noise to choose from."""
-        mechanism = self.mechanism
+        mechanism, (knorm_q, gaussian_q) = self.mechanism, self._usual_q
         if is_auto(mechanism):
-            return [KNormFamily(), *([GaussianFamily()] if self.delta > 0 else [])]
+            gaussian = [GaussianFamily(usual_q=gaussian_q)] if self.delta > 0 else []
+            return [KNormFamily(usual_q=knorm_q), *gaussian]
         if isinstance(mechanism, str) and mechanism in GAUSSIANS:
-            return [GaussianFamily(mechanism == "elliptic")]
+            return [GaussianFamily(mechanism == "elliptic", gaussian_q)]
         if not isinstance(mechanism, NormBall | str):  # a mapped ball has a ball, and is one
             mechanism = mechanism.ball
         ball = KNorm(mechanism).for_dim(design.hull())
         if ball.dim != design.dim:
             rule = f"have a ball of {design.dim} dimensions, one for each coefficient"
             raise fail("mechanism", rule, ball.dim, "The intercept is the first, if fitted.")
-        return [KNormFamily(ball)]
+        return [KNormFamily(ball, knorm_q)]
 
     def _plan(self, design, n, n_models):
         """Choose and calibrate, from public things only."""
@@ -103,7 +105,7 @@ class ObjectivePerturbation(PrivateLinearModel):
 
     def _jointly(self, task, losses):
         """Gradient and curvature share the budget slope by slope."""
-        q = self._usual_q if is_auto(self.q) else float(self.q)
+        q = None if is_auto(self.q) else float(self.q)
         choice = choose(task, losses, self._moments, self._families(task.design), q=q)
         found = choice.family.calibrated(task, choice)
         return {

@@ -36,8 +36,9 @@ Noises = tuple[KNormNoise | GaussianNoise, MatrixNoise]
 
 # Share of epsilon for the first look: what gives its means noise of FIRST_NOISE, within these.
 LEAST_FIRST, MOST_FIRST, FIRST_NOISE = 0.05, 0.2, 0.01
-# The same for Gaussian noise, as a share of the shift, whose squares add up.
-LEAST_SHIFT, MOST_SHIFT = 0.2, 0.5
+# The same for Gaussian noise, as a share of the shift, whose squares add up: at the most it takes
+# as much from the second look, sqrt(1 - .6^2) = 1 - .2.
+LEAST_SHIFT, MOST_SHIFT = 0.2, 0.6
 # A scale is no less than this, and its square no less than so many deviations of the noise.
 LEAST_SCALE, NOISE_IN_SCALE = 0.03, 2.0
 # The variance of a column, where it is to be guessed.

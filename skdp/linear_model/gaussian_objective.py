@@ -21,15 +21,16 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx
 
 from skdp._checks import check_choice, fail
 from skdp.linear_model.losses import Loss
+from skdp.linear_model.objective import _is_frozen
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.privacy.loss import Composition
 from skdp.privacy.losses import ProfileLoss
+from skdp.privacy.mills import fall_of_mills_ratio, mills_ratio
 
 FloatArray = NDArray[np.float64]
 
@@ -78,9 +79,9 @@ class JointProfile:
         return self._replaced(eps, np.interp(eps, knots, self._split(knots)))
 
     def _removed(self, epsilon: FloatArray) -> FloatArray:
-        # An unhashable or mutable loss would be remembered wrongly; Loss asks for a frozen one.
+        pieces = _remembered if _is_frozen(self.loss) else _pieces
         with np.errstate(divide="ignore"):
-            return np.log(_pieces(self.loss, self.shift, self.leverage).delta(epsilon))
+            return np.log(pieces(self.loss, self.shift, self.leverage).delta(epsilon))
 
     def _replaced(self, epsilon: FloatArray, split: FloatArray) -> FloatArray:
         """Return delta_2(a) + e^a delta_1(epsilon - a) in logs: any a in [0, epsilon] holds.
@@ -153,14 +154,13 @@ class _Pieces:
             z = np.maximum(z, 0.0)
         low = np.maximum(z, _LOWEST)
         above = np.maximum(a * low + b - epsilon, 0.0)
-        mills = _mills(low + a)
+        mills = mills_ratio(low + a)
         # Phi(-z) less e^(epsilon - l) times the same of the shifted law: two positive terms.
-        first = _fall(low, a) - np.expm1(-above) * mills
+        first = fall_of_mills_ratio(low, a) - np.expm1(-above) * mills
         out = self.sides * (_density(low) * first + np.exp(epsilon + self.log_rest[k])) * _SLACK
         return np.asarray(np.where(z < _LOWEST, 1.0, np.minimum(out, 1.0)))
 
 
-@lru_cache(maxsize=256)
 def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
     slope, height = _envelope(*_lines(loss, shift, leverage))
     start = np.concatenate([[-np.inf], (height[:-1] - height[1:]) / np.diff(slope)])
@@ -172,9 +172,12 @@ def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
     at = slope[1:] * z + height[1:]
     # From one line to the next, e^-l Phi(-z) of the shifted law falls by this much.
     with np.errstate(divide="ignore"):
-        falls = np.log(_density(z) * _fall(z + slope[:-1], np.diff(slope))) - at
+        falls = np.log(_density(z) * fall_of_mills_ratio(z + slope[:-1], np.diff(slope))) - at
     log_rest = np.append(np.logaddexp.accumulate(falls[::-1])[::-1], -np.inf)
     return _Pieces(slope, height, np.maximum(start, _LOWEST), log_rest, sides)
+
+
+_remembered = lru_cache(maxsize=256)(_pieces)
 
 
 def _lines(loss: Loss, shift: float, leverage: float) -> tuple[FloatArray, FloatArray]:
@@ -210,10 +213,6 @@ def _hidden(kept: list[tuple[float, float]], a: float, b: float) -> bool:
     return (b0 - b) * (a1 - a0) <= (b0 - b1) * (a - a0)
 
 
-def _mills(t: FloatArray) -> FloatArray:
-    return np.asarray(math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2)))
-
-
 def _density(z: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-z * z / 2) / math.sqrt(2 * math.pi))
 
@@ -222,20 +221,8 @@ def _gaussian_delta(shift: float, epsilon: FloatArray) -> FloatArray:
     """Return the profile of N(0, 1) and N(shift, 1) at epsilon >= 0."""
     z = epsilon / shift - shift / 2
     low = np.maximum(z, _LOWEST)
-    delta = _density(low) * _fall(low, np.asarray(shift)) * _SLACK
+    delta = _density(low) * fall_of_mills_ratio(low, np.asarray(shift)) * _SLACK
     return np.where(z < _LOWEST, 1.0, np.minimum(delta, 1.0))
-
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-
-
-def _fall(t: FloatArray, width: FloatArray) -> FloatArray:
-    """Return R(t) - R(t + width), R the ratio of Phi(-t) to its density, with no cancellation."""
-    t, width = np.broadcast_arrays(t, width)
-    narrow = np.minimum(width, 1.0)
-    nodes = t[..., None] + narrow[..., None] * (1 + _NODES) / 2
-    near = narrow / 2 * (_WEIGHTS * (1 - nodes * _mills(nodes))).sum(axis=-1)
-    return np.where(width > 1.0, _mills(t) - _mills(t + width), near)
 
 
 def corners(loss: Loss, neighbors: str) -> int:
@@ -294,7 +281,8 @@ def _composed(profile: JointProfile, models: int, epsilon: float) -> float:
     """Return the log of delta(epsilon) of so many releases."""
     if models == 1:
         return float(profile(epsilon))
-    delta = Composition(((ProfileLoss(profile), models),)).delta_at(epsilon).upper
+    # By its method the profile equals no other one: a loss that changes is composed anew.
+    delta = Composition(((ProfileLoss(profile.__call__), models),)).delta_at(epsilon).upper
     return math.log(delta) if delta > 0 else -math.inf
 
 

@@ -56,14 +56,18 @@ class DPLinearRegression(PrivateRegressor):
         domain features and target are clipped to [-1, 1]. Under ``"add_remove"`` the number of
         records is released with noise too.
     mechanism : {"auto", "matrix", "hull", "laplace", "l1", "l2", "linf", "gaussian", \
-            "elliptic"}, norm ball or object with ``calibrate``, default="auto"
+            "elliptic", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
+            "offset_gaussian"}, norm ball or object with ``calibrate``, default="auto"
         The noise. "matrix" is the difference of two Wishart matrices, "hull" the K-norm
         mechanism on the least known ball around the moments' differences, "gaussian" and
-        "elliptic" need ``delta`` > 0. "auto" takes the least expected error. With enough records
-        it looks twice: a part of epsilon finds where the columns lie and how far they spread,
-        and the moments are then taken around there, records that stick out counting less. With
-        so few that noise would drown any regression it releases the mean of the target alone,
-        whatever ``fit_intercept`` says. Only public things decide (docs/automatic_choices.md).
+        "elliptic" need ``delta`` > 0. The last five are independent noise of that law on every
+        moment, all but "logistic" with ``delta`` > 0; they are composed over the moments, which
+        takes seconds, and have seldom less noise than the others. "auto" takes the least
+        expected error. With enough records it looks twice: a part of epsilon finds where the
+        columns lie and how far they spread, and the moments are then taken around there, records
+        that stick out counting less. With so few that noise would drown any regression it
+        releases the mean of the target alone, whatever ``fit_intercept`` says. Only public
+        things decide (docs/automatic_choices.md).
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system; anything else voids the guarantee.
     ledger : Ledger or None, default=None

@@ -146,7 +146,7 @@ class Perturbation:
     inflation : float
         What released coefficients are multiplied by: post-processing.
     losses : tuple of (PrivacyLoss, int)
-        What is known of the privacy of the exact minimisers beyond epsilon; may be empty.
+        What is known of the privacy of what is released beyond epsilon; may be empty.
     """
 
     loss: Loss

@@ -48,6 +48,14 @@ class WorstShift:
         """Whether all of it is a shift of one coordinate."""
         return len(self.above) == 1 and self.above[0][1] == 1
 
+    def rounded(self) -> WorstShift:
+        """Return about the same with equal shifts, to search with: of its size and length."""
+        square = sum(count * size**2 for size, count in self.above)
+        size = self.above[0][0]
+        count = max(1, round(square / size**2))
+        alike = ((math.sqrt(square / count), count),)
+        return WorstShift((alike,), alike, self.length)
+
     @property
     def total(self) -> float:
         """Greatest sum of absolute values of a difference."""

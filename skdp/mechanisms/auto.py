@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 # Subbotin's laws are named to be tried: where no shift is of one coordinate they need seconds to
 # minutes, and where it is they have been the best at no (epsilon, delta) that was looked at.
-CANDIDATES = (*NAMES, "elliptic_l2", *GAUSSIANS, *(law for law in LAWS if law != "subbotin"))
+# Truncated Laplace noise gives records away with probability delta: nobody gets it unasked.
+_ONLY_NAMED = {"subbotin", "truncated_laplace"}
+CANDIDATES = (*NAMES, "elliptic_l2", *GAUSSIANS, *(law for law in LAWS if law not in _ONLY_NAMED))
 # A gain below this is none: the first of the candidates is taken that is as good as the best.
 TIE = 1e-3
 _WEIGHTED: dict[str, Any] = {"elliptic": EllipticGaussian, "elliptic_l2": EllipticKNorm}
@@ -61,9 +63,9 @@ class Auto:
           and "elliptic", whose covariances are multiples of each other, the less;
         * with delta > 0 Gaussian noise, "gaussian";
         * with delta > 0, in one dimension or for differences in an l_1 ball, weighted or not,
-          independent noise: "logistic", "flipped_huber", "truncated_laplace",
-          "offset_gaussian". Elsewhere these must be composed over the coordinates, which takes
-          from a second to minutes: name them to have them compared.
+          independent noise: "logistic", "flipped_huber", "offset_gaussian". Elsewhere these
+          must be composed over the coordinates, which takes from a second to minutes: name them
+          to have them compared.
 
     Notes
     -----
@@ -71,8 +73,8 @@ class Auto:
     than what was asked for. The first candidate within a thousandth of the least error is taken:
     at a delta of 1e-6 in one dimension this is plain Laplace noise, whose epsilon hardly needs the
     delta. Truncated Laplace noise, often the least in one dimension, spends all of delta on
-    outputs that give the record away; the guarantee then says so. To be without it leave it out
-    of ``candidates``. docs/which_noise_when.md shows what wins where.
+    outputs that give the record away: it is compared only where ``candidates`` names it, and the
+    guarantee then says so. docs/which_noise_when.md shows what wins where.
 
     Examples
     --------
@@ -161,8 +163,10 @@ class Auto:
         return f"{said}; {_REVEALS[best.name]}" if best.name in _REVEALS else said
 
 
-def quick_candidates(ball: NormBall, epsilon: float, delta: float) -> tuple[str, ...]:
-    """Return the names of `CANDIDATES` that are not slow for differences in a ball, each once."""
+def quick_candidates(
+    ball: NormBall, epsilon: float, delta: float, names: Sequence[str] = CANDIDATES
+) -> tuple[str, ...]:
+    """Return the names that are not slow for differences in a ball, each kind once."""
     left_out = {"l1", "elliptic" if knorm_is_less(ball.dim, epsilon, delta) else "elliptic_l2"}
     if isinstance(ball, LpBall) and ball.weights is None and ball.p in NAMES.values():
         left_out |= {"hull", "elliptic", "elliptic_l2"}  # what they are is in the list already
@@ -170,7 +174,7 @@ def quick_candidates(ball: NormBall, epsilon: float, delta: float) -> tuple[str,
         left_out |= {"l2", "linf", "hull", "elliptic", "elliptic_l2"}
     elif not (isinstance(ball, LpBall) and ball.p == 1):
         left_out |= set(LAWS)
-    return tuple(name for name in CANDIDATES if name not in left_out)
+    return tuple(name for name in names if name not in left_out)
 
 
 def first_of_least(errors: ArrayLike) -> Any:

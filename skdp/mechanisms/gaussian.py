@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import erfcx, log_ndtr, roots_legendre
+from scipy.special import log_ndtr
 
 from skdp._checks import check_interval, check_positive, fail
 from skdp.geometry import NormBall
@@ -22,10 +22,7 @@ from skdp.mechanisms.ellipsoid import greatest_square
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import GaussianLoss
-
-_NODES, _LENGTHS = roots_legendre(24)
-# Beyond this the series of 1 - t R(t) has sixteen digits, and the difference loses four.
-_FAR = 100.0
+from skdp.privacy.mills import fall_of_mills_ratio
 
 
 def log_delta(shift: float, epsilon: float) -> float:
@@ -47,7 +44,7 @@ def log_delta(shift: float, epsilon: float) -> float:
         # Next to 1 the digits of delta are in its distance to 1.
         return math.log1p(-math.exp(log_spared(shift, epsilon)))
     # e^epsilon phi(b) = phi(a): delta = phi(a) (R(a) - R(b)), R = Phi(-t) / phi(t).
-    drop = _drop_of_mills_ratio(a, shift)
+    drop = float(fall_of_mills_ratio(a, shift))
     return -a * a / 2 - math.log(2 * math.pi) / 2 + math.log(drop) if drop > 0 else -math.inf
 
 
@@ -106,28 +103,6 @@ def _check_delta(delta: float) -> float:
         rule = "be > 0 for Gaussian noise, whose log-density ratios have no bound"
         raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
     return delta
-
-
-def _drop_of_mills_ratio(a: float, width: float) -> float:
-    """Return R(a) - R(a + width) for a >= -2."""
-    if a > 1e100:
-        return 0.0
-    if width > max(1.0, a / 2):
-        return float(_mills_ratio(a) - _mills_ratio(a + width))
-    # Close values cancel; -R' does not: 1 - t R(t) is positive and smooth.
-    t = a + width * (1 + _NODES) / 2
-    return float(width / 2 * (_LENGTHS @ _slope_of_mills_ratio(t)))
-
-
-def _mills_ratio(t: float | FloatArray) -> FloatArray:
-    return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.asarray(t) / math.sqrt(2)))
-
-
-def _slope_of_mills_ratio(t: FloatArray) -> FloatArray:
-    """Return 1 - t R(t), which is -R'(t)."""
-    s = np.maximum(t, _FAR) ** -2.0
-    series = s * (1 - s * (3 - s * (15 - s * (105 - s * 945))))
-    return np.where(t < _FAR, 1 - t * _mills_ratio(t), series)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

@@ -166,9 +166,11 @@ class Independent:
             proportions, worst = choices[int(np.argmin(totals))]
         if family is None:
             return law, proportions, worst, None
+        # Many different shifts take their time to compose; equal ones have the same best shape.
+        alike = worst if worst.is_single else worst.rounded()
         law, log_variance = best_law(
             family,
-            lambda shaped, tolerance: budget.log_variance(shaped, worst, tolerance),
+            lambda shaped, tolerance: budget.log_variance(shaped, alike, tolerance),
             budget.corner(family, worst),
             coarse=not worst.is_single,
         )

@@ -13,7 +13,7 @@ from skdp._checks import check_choice, check_count, check_interval, check_positi
 from skdp.geometry import LpBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._named import CHOICES, named
-from skdp.mechanisms.auto import first_of_least, quick_candidates, variances
+from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates, variances
 from skdp.mechanisms.knorm import NAMES
 from skdp.mechanisms.sensitivity import Sensitivity
 
@@ -138,7 +138,7 @@ def law_map(
 
 def _laws(ball: LpBall, laws: Sequence[str] | None) -> tuple[str, ...]:
     if laws is None:
-        return quick_candidates(ball, 1.0, 0.5)
+        return quick_candidates(ball, 1.0, 0.5, (*CANDIDATES, "truncated_laplace"))
     if isinstance(laws, str) or not len(laws):
         raise fail("laws", "be a sequence of at least one name", laws, "Write laws=['l2'], say.")
     return tuple(dict.fromkeys(check_choice("laws", law, CHOICES) for law in laws))

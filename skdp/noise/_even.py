@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from skdp._checks import check_positive
 from skdp.noise.law import FloatArray, Size
 
 
@@ -138,6 +141,24 @@ class EvenLaw(ABC):
         with np.errstate(all="ignore"):
             climb = np.sign(twice_middle) * np.sign(shift) * self._climb(near, far, apart)
         return plain(np.where(apart == 0, 0.0, climb))
+
+
+@dataclass(frozen=True)
+class ScaleLaw(EvenLaw):
+    """A law that its scale says all about."""
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+
+    @property
+    def _unit(self) -> float:
+        return self.scale
+
+    def scaled(self, s: float) -> Self:
+        """Return the law of s X, for s in (0, inf)."""
+        return type(self)(check_positive("s", s) * self.scale)
 
 
 def floats(x: ArrayLike) -> FloatArray:

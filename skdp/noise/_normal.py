@@ -11,16 +11,12 @@ import numpy as np
 from scipy.special import erf, erfcx, roots_legendre
 
 from skdp.noise.law import FloatArray
+from skdp.privacy.mills import mills_ratio
 
 _SHORT = 0.5
 # Of a unit interval; 8 nodes have sixteen digits of 1 / R on one of length _SHORT.
 _NODES, _LENGTHS = roots_legendre(8)
 _RULE = tuple(zip((1 + _NODES) / 2, _LENGTHS / 2, strict=True))
-
-
-def mills_ratio(t: FloatArray) -> FloatArray:
-    """Return R(t)."""
-    return np.asarray(math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2)))
 
 
 def half_normal_hazard(t: FloatArray) -> FloatArray:

@@ -14,8 +14,8 @@ from scipy.special import erf, erfinv, gammainc, ndtri_exp
 from skdp._checks import check_interval, check_positive
 from skdp.noise._even import EvenLaw, crossing_at
 from skdp.noise._exponential import fallen, inverse_hazard
-from skdp.noise._normal import mills_ratio
 from skdp.noise.law import FloatArray
+from skdp.privacy.mills import mills_ratio
 
 _FAR = 1e150
 _ROOT_2 = math.sqrt(2)
@@ -151,12 +151,11 @@ class FlippedHuber(EvenLaw):
         ]
 
         def reach(level: FloatArray) -> FloatArray:
-            pieces = [
-                level / (2 * max(b, h)),
-                np.sqrt(2 * level + 4 * b * h) - b - h,
-                np.sqrt(2 * np.maximum(level - 2 * b * h, 0)) + b - h,
-            ]
-            y = np.select([level < end for end in ends], pieces, level / (2 * h))
+            y = level / (2 * h)
+            outer = np.sqrt(2 * np.maximum(level - 2 * b * h, 0)) + b - h
+            y = np.where(level < ends[2], outer, y)
+            y = np.where(level < ends[1], np.sqrt(2 * level + 4 * b * h) - b - h, y)
+            y = np.where(level < ends[0], level / (2 * max(b, h)), y)
             return np.asarray(self.gamma * y)
 
         return crossing_at(reach, shift, epsilon)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import erfinv, ndtri_exp
 
-from skdp._checks import check_positive
-from skdp.noise._even import EvenLaw, crossing_at, plain
+from skdp.noise._even import ScaleLaw, crossing_at, plain
 from skdp.noise._normal import half_normal_hazard
 from skdp.noise.law import FloatArray, Size
 
 
 @dataclass(frozen=True)
-class Gaussian(EvenLaw):
+class Gaussian(ScaleLaw):
     """The centred normal law.
 
     Variance scale^2, entropy log(2 pi e scale^2) / 2, Fisher information 1 / scale^2, the least
@@ -36,15 +34,6 @@ class Gaussian(EvenLaw):
     >>> round(float(Gaussian().isf(1e-300)), 6)
     37.047096
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
-
-    @property
-    def _unit(self) -> float:
-        return self.scale
 
     @property
     def _log_peak(self) -> float:
@@ -80,7 +69,3 @@ class Gaussian(EvenLaw):
     def entropy(self) -> float:
         """Return the differential entropy E[-log f(X)], in nats."""
         return 0.5 - self._log_peak
-
-    def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
-        return type(self)(check_positive("s", s) * self.scale)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_positive
-from skdp.noise._even import EvenLaw, crossing_at
+from skdp.noise._even import ScaleLaw, crossing_at
 from skdp.noise.law import FloatArray
 
 
 @dataclass(frozen=True)
-class Laplace(EvenLaw):
+class Laplace(ScaleLaw):
     """Density exp(-|x| / scale) / (2 scale).
 
     Variance 2 scale^2, entropy 1 + log(2 scale), Fisher information 1 / scale^2.
@@ -31,15 +29,6 @@ class Laplace(EvenLaw):
     >>> round(float(Laplace().isf(1e-300)), 6)
     690.082381
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
-
-    @property
-    def _unit(self) -> float:
-        return self.scale
 
     @property
     def _log_peak(self) -> float:
@@ -74,7 +63,3 @@ class Laplace(EvenLaw):
     def entropy(self) -> float:
         """Return the differential entropy E[-log f(X)], in nats."""
         return 1 - self._log_peak
-
-    def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
-        return type(self)(check_positive("s", s) * self.scale)

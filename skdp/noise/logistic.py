@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_positive
-from skdp.noise._even import EvenLaw, crossing_at
+from skdp.noise._even import ScaleLaw, crossing_at
 from skdp.noise.law import FloatArray
 
 
 @dataclass(frozen=True)
-class Logistic(EvenLaw):
+class Logistic(ScaleLaw):
     """Density 1 / (4 scale cosh(x / (2 scale))^2).
 
     Variance (pi scale)^2 / 3, entropy 2 + log(scale), Fisher information 1 / (3 scale^2).
@@ -31,15 +29,6 @@ class Logistic(EvenLaw):
     >>> round(float(Logistic().isf(1e-300)), 6)
     690.775528
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
-
-    @property
-    def _unit(self) -> float:
-        return self.scale
 
     @property
     def _log_peak(self) -> float:
@@ -90,7 +79,3 @@ class Logistic(EvenLaw):
     def entropy(self) -> float:
         """Return the differential entropy E[-log f(X)], in nats."""
         return 2 + math.log(self.scale)
-
-    def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
-        return type(self)(check_positive("s", s) * self.scale)

@@ -86,8 +86,8 @@ class Sum:
         value += sign * error
         exponent, most = self.log_scale - self.theta * epsilon, abs(self.log_scale)
         finite = exponent + math.log(value) if value > 0 else -math.inf
-        rounding = 8 * _UNIT * (most + self.theta * abs(epsilon))
-        return float(np.logaddexp(self.log_alone, finite)) + sign * (self.log_margin + rounding)
+        finite += sign * 8 * _UNIT * (most + self.theta * abs(epsilon))
+        return float(np.logaddexp(self.log_alone, finite)) + sign * self.log_margin
 
     def _mean(self, epsilon: float) -> tuple[float, float]:
         """Return the mean of e^(-theta x) (1 - e^-x) over x > 0, and a bound for its error."""

@@ -175,13 +175,18 @@ def _polygon(step: float, first: int, excess: FloatArray, margin: float, nudge: 
         place, excess = place[kept], excess[kept]
     spread = np.zeros(count)
     spread[place] = np.maximum(masses, 0.0)
-    return Masses(step, first, spread, float(excess[-1]), margin, nudge)
+    if not spread.any():  # all is alone, to which this adds nothing
+        spread[-1] = np.finfo(float).tiny
+    # What is left of the last corner: H itself, which below 0 is 1 - gamma more.
+    alone = float(excess[-1] - np.expm1(min(corners[place[-1]], 0.0)))
+    return Masses(step, first, spread, alone, margin, nudge)
 
 
 def _slope_changes(losses: FloatArray, excess: FloatArray) -> FloatArray:
     """Return gamma_i times the change of slope at each corner; the corner before is (0, 1)."""
     gap, low = np.diff(losses), np.minimum(losses, 0.0)
-    fall = np.exp(low[:-1]) * np.expm1(np.diff(low)) - np.diff(excess)
+    # In this form no exponential of a wide gap is asked for.
+    fall = -np.exp(low[1:]) * np.expm1(-np.diff(low)) - np.diff(excess)
     with np.errstate(over="ignore"):
         before = np.concatenate([[np.exp(low[0]) - excess[0]], fall / -np.expm1(-gap)])
         after = np.concatenate([fall / np.expm1(gap), [0.0]])

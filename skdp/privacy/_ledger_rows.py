@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from skdp.privacy._accounting import Budget, Entry
 from skdp.privacy._loss_text import from_text, to_text
-from skdp.privacy._profile import Losses
 
 
 class Identity(NamedTuple):
@@ -89,13 +88,8 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     return Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses)
 
 
-def keepable(losses: Losses) -> Losses:
-    """Return the losses if they have a text, else none: what is checked is what is kept."""
-    return losses if to_text(losses) is not None else ()
-
-
 def append(database: sqlite3.Connection, entry: Entry) -> None:
-    """Record a spend, whose losses are keepable."""
+    """Record a spend, whose losses are as they can be kept."""
     row = (
         *(entry.epsilon, entry.delta, entry.neighbors, entry.mechanism, entry.note),
         int(entry.holds),

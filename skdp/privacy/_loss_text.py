@@ -1,20 +1,36 @@
 """Privacy losses as text, to be kept in a file: JSON of names and numbers, never code.
 
 The laws of `skdp.noise` are found by name among the modules that are loaded, since this room
-imports none of them. A loss that has no such form is not kept; its epsilon and delta are.
+imports none of them. A loss that has no such form, as one of which only a profile is known, is
+kept as one of finitely many values that dominates it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy._grid import multiples, upper
 from skdp.privacy._profile import Losses
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, Profile, ShiftLoss
+from skdp.privacy.losses import (
+    FiniteLoss,
+    GaussianLoss,
+    PairLoss,
+    Profile,
+    ProfileLoss,
+    ShiftLoss,
+)
 from skdp.privacy.radial import RadialLoss
+
+FloatArray = NDArray[np.float64]
 
 VERSION = 1
 _LAWS = (
@@ -27,6 +43,27 @@ _KINDS: dict[str, type] = {
     "radial": RadialLoss,
     "finite": FiniteLoss,
 }
+
+# Points on either side of 0, and the epsilons among which the last one is looked for: where
+# the profile is below e^_FAR, or falls no more.
+_POINTS = 64
+_REACH, _FAR = np.geomspace(1e-9, 700.0, 512), -80.0
+# What is added to a profile is far more than rounding takes away, and less than can be seen.
+_RAISED, _NUDGED = 1e-10, 1e-12
+
+
+def kept(losses: Losses) -> Losses:
+    """Return what a file can hold: the losses, or others that dominate them; none if it cannot.
+
+    What does not read back is replaced by points of its profile.
+    """
+    found = []
+    for loss, count in losses:
+        readable = loss if to_text(((loss, 1),)) else _by_points(loss)
+        if readable is None:
+            return ()
+        found.append((readable, count))
+    return tuple(found)
 
 
 def to_text(losses: Losses) -> str | None:
@@ -46,6 +83,55 @@ def from_text(text: str) -> Losses | None:
         return tuple((_loss(part), int(part["count"])) for part in content["losses"])
     except (ValueError, TypeError, KeyError):
         return None
+
+
+def _by_points(loss: Profile) -> FiniteLoss | None:
+    """Return a loss of finitely many values that dominates, None where none is found."""
+    step = max(_end(loss), _end(loss.reversed())) / _POINTS
+    curves = _table(loss, step), _table(loss.reversed(), step)
+    pairs = ProfileLoss(*curves), ProfileLoss(*curves[::-1])
+    # Each order of the pair by itself: its far tail is a difference of 1's in the other.
+    (x, log_p, alone), (y, log_q, reverse_alone) = (_tail(pair, step) for pair in pairs)
+    logs = np.concatenate([(log_q - y)[::-1], log_p])
+    values = np.concatenate([-y[::-1], x])
+    if (rest := 1 - math.fsum(np.exp([*logs, alone]))) > 0:
+        values, logs = np.insert(values, len(y), 0.0), np.insert(logs, len(y), math.log(rest))
+    try:
+        found = FiniteLoss(tuple(values), tuple(logs + _RAISED), alone, reverse_alone)
+    except ValueError:  # what was taken for profiles does not belong to any pair
+        return None
+    above = _lies_above(found, curves[0], x) and _lies_above(found.reversed(), curves[1], y)
+    return found if above else None
+
+
+def _end(loss: Profile) -> float:
+    """Return an epsilon from which on there is nothing to be known."""
+    found = loss.log_delta(_REACH)
+    return float(_REACH[np.argmax(found <= max(found[-1] + _RAISED, _FAR))])
+
+
+def _table(loss: Profile, step: float) -> Callable[[FloatArray], FloatArray]:
+    """Return a curve above the profile that is known at multiples of a step."""
+    points = multiples(step, 0, _POINTS + 1)
+    # Once and for all: a bound may be another one when it is asked for again.
+    log_delta = np.minimum(loss.log_delta(points * (1 - _NUDGED)) + _RAISED, 0.0)
+    return lambda epsilon: np.asarray(log_delta[np.rint(epsilon / step).astype(int)])
+
+
+def _tail(loss: Profile, step: float) -> tuple[FloatArray, FloatArray, float]:
+    """Return the values above 0 of the least loss through points, and their logs under P."""
+    masses = upper(loss, step, -_POINTS, _POINTS)
+    some = (masses.masses > 0) & (masses.losses > 0)
+    with np.errstate(divide="ignore"):
+        alone = float(np.log(masses.alone))
+    return masses.losses[some], np.log(masses.masses[some]), alone
+
+
+def _lies_above(
+    found: Profile, curve: Callable[[FloatArray], FloatArray], corners: FloatArray
+) -> bool:
+    """Return whether it does at its corners, against what rounding could have done."""
+    return bool((found.log_delta(corners) >= curve(corners)).all())
 
 
 def _form(loss: Profile) -> dict[str, Any]:

@@ -80,9 +80,10 @@ def _tilt(rough: Rough, epsilon: float | None, log_delta: float) -> float:
         bound = _log_bound(rough, theta)
         return (bound - log_delta) / theta if epsilon is None else bound - theta * epsilon
 
-    reaches = [float(masses.losses[-1]) for masses, _ in rough]
+    reaches = [float(np.abs(masses.losses).max()) for masses, _ in rough]
     total = sum(n * far for (_, n), far in zip(rough, reaches, strict=True))
-    span = math.log(1e-3 / total), math.log(1e6 / min(reaches))
+    # What reaches next to nowhere beside the others is infinite, or next to nothing.
+    span = math.log(1e-3 / total), math.log(1e6 / max(min(reaches), 1e-9 * total))
     found = minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 1e-3})
     return math.exp(float(found.x))
 
@@ -100,7 +101,7 @@ def _log_share(parts: Parts) -> float:
 def _rough(loss: Profile, log_share: float) -> Masses:
     below, above, ends = reach(loss, _FAR, log_share)
     step = (below + above) / _ROUGH_CELLS
-    step = above / math.ceil(above / step) if ends else step
+    step = above / math.ceil(above / step) if ends and above > step else step
     return upper(loss, step, -_cells(below, step), _cells(above, step))
 
 

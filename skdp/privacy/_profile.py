@@ -161,11 +161,9 @@ class Whole:
         left = delta
         if self.leak > 0:
             left = (delta / _ROUND_UP - self.leak) / max(1 - self.leak, _TINY) / _ROUND_UP
-        if left < 0:
+        if delta < self.leak:  # which is rounded up: at this delta nothing is left, but no less
             return math.inf
-        if self.rest is None:
-            return 0.0
-        return max(0.0, self.rest.epsilon_at(left).upper) if left > 0 else math.inf
+        return self.rest.epsilon_at(max(left, 0.0)).upper if self.rest else 0.0
 
 
 @lru_cache(maxsize=64)

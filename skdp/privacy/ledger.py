@@ -22,6 +22,7 @@ from skdp._checks import check_choice, check_interval, fail
 from skdp.privacy import _ledger_rows
 from skdp.privacy._accounting import RULES, Budget, Entry, Rule
 from skdp.privacy._ledger_rows import Identity
+from skdp.privacy._loss_text import kept
 from skdp.privacy.guarantee import Guarantee
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
@@ -68,13 +69,16 @@ class Ledger:
         alone can read, until the process that made it exits.
     composition : {"adaptive", "sums", "fixed"}
         "sums": epsilons add, deltas add. "adaptive": they do up to the first spend of Gaussian
-        noise (`Guarantee.losses` says so) that leaves room for more. From it on what is then
-        left is counted in Gaussian DP, where mu^2 adds: ten thousand small spends need
-        the epsilon of a hundred. Spends with delta = 0 are counted in the same way, or add up in
-        a part of epsilon set aside, whichever fits for all of them; what has a delta and no
-        known mu is refused from then on. "fixed": the losses of all spends are composed as
-        tightly as is known, which is right only if what every spend asks for was planned
-        before the first output was seen.
+        noise (`Guarantee.losses` says so) that leaves room for more. From it on they add up to
+        all the epsilon, but a quarter of the delta, that was then left; or all later spends are
+        counted in Gaussian DP, where mu^2 adds: ten thousand small spends need the epsilon of a
+        hundred; whichever fits for all of them. In Gaussian DP spends with delta = 0 are counted
+        too, or they add up in a part of epsilon set aside. So do spends that have a delta and no
+        known mu, apart from a probability that they say nothing: such probabilities add up in a
+        twentieth of the delta that was left, and one is the spend's delta, or a tenth of it
+        where the losses tell at what epsilon. "fixed": the losses of all spends
+        are composed as tightly as is known, which is right only if what every spend asks for was
+        planned before the first output was seen.
 
     Raises
     ------
@@ -193,7 +197,7 @@ class Ledger:
             guarantee.mechanism,
             note,
             guarantee.holds,
-            _ledger_rows.keepable(guarantee.losses),
+            kept(guarantee.losses),  # what is checked is what can be read again
         )
         # IMMEDIATE takes the write lock before reading: what is checked is what is charged.
         with self._transaction("BEGIN IMMEDIATE") as database:

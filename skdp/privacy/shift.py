@@ -187,7 +187,8 @@ def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
     >>> log_delta(Laplace(1.0), 1.0, 0.5).round(12) == round(math.log(1 - math.exp(-0.25)), 12)
     np.True_
     """
-    epsilon = np.asarray(epsilon, dtype=float)
+    # At infinity what counts is where the other law has no density at all.
+    epsilon = np.asarray(np.minimum(epsilon, 1e300), dtype=float)
     c = crossing(law, shift, epsilon)
     with np.errstate(all="ignore"):
         tail, next_tail = _tails(law, c, shift)

@@ -1,0 +1,246 @@
+"""What a ledger's file keeps: its rule, and the losses or others that dominate them."""
+
+import math
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from ledger_worst import (
+    DELTA,
+    EPSILON,
+    fits,
+    gaussian,
+)
+
+from skdp.noise import FlippedHuber, Laplace
+from skdp.privacy import Guarantee, Ledger, LedgerLost
+from skdp.privacy._accounting import Budget
+from skdp.privacy._loss_text import from_text, kept, to_text
+from skdp.privacy.conversions import gaussian_epsilon
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.radial import RadialLoss
+
+
+def test_the_composition_of_a_file_is_fixed(tmp_path):
+    ledger = Ledger(1.0, 1e-6, path=tmp_path / "ledger", composition="fixed")
+    again = Ledger(1.0, 1e-6, path=tmp_path / "ledger", composition="fixed")
+    assert again == ledger
+    assert pickle.loads(pickle.dumps(ledger)).composition == "fixed"
+    with pytest.raises(ValueError, match=r"composition must be that of the ledger.*'fixed'"):
+        Ledger(1.0, 1e-6, path=tmp_path / "ledger")
+
+
+KEPT = [
+    GaussianLoss(0.1),
+    PairLoss(0.1, 1e-7),
+    RadialLoss(7, 0.25),
+    ShiftLoss(Laplace(3.0), 0.1),
+    ShiftLoss(FlippedHuber(0.5, 3.0), 1 / 3),
+    FiniteLoss.between([0.2, 0.3, 0.5, 0.0], [0.5, 0.3, 0.1, 0.1]),
+]
+
+
+def test_losses_are_kept_in_the_file(tmp_path):
+    """Every kind, to the last bit, read by another process."""
+    path = tmp_path / "ledger"
+    losses = tuple((loss, count) for count, loss in enumerate(KEPT, start=1))
+    Ledger(math.inf, path=path).spend(Guarantee(1.0, 1e-6, losses=losses))
+    program = f"""
+        import pickle
+        from skdp.privacy import Ledger
+        entry, = Ledger(float("inf"), path={str(path)!r}).entries
+        print(pickle.dumps(entry.losses).hex())
+    """
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=True)
+    assert pickle.loads(bytes.fromhex(done.stdout)) == losses
+
+
+class OwnLaw(Laplace):
+    """A law that the package does not know."""
+
+
+def curve(loss):
+    """All that is known of the loss: its profile, in both orders."""
+    return ProfileLoss(loss.log_delta, loss.reversed().log_delta)
+
+
+THREE = FiniteLoss.between([0.2, 0.3, 0.45, 0.05], [0.5, 0.3, 0.2, 0.0])
+KNOWN = [
+    *[GaussianLoss(mu) for mu in (1e-4, 0.1, 1.0, 6.0)],
+    *[PairLoss(0.3), PairLoss(0.3, 1e-7), PairLoss(0.0, 0.5), PairLoss(40.0)],
+    *[RadialLoss(7, 0.25), ShiftLoss(FlippedHuber(0.5, 3.0), 1.0), THREE, THREE.reversed()],
+]
+
+
+def dominates(kept_loss, loss):
+    """At points of both orders, far tails and between the points that are kept."""
+    span = np.concatenate([np.geomspace(1e-6, 100.0, 300), np.linspace(0.0, 2.0, 301)])
+    epsilon = np.concatenate([-span, span])
+    return all(
+        (one.log_delta(epsilon) >= other.log_delta(epsilon)).all()
+        for one, other in ((kept_loss, loss), (kept_loss.reversed(), loss.reversed()))
+    )
+
+
+@pytest.mark.parametrize("loss", KNOWN, ids=str)
+def test_a_curve_is_kept_as_points_that_dominate_it(loss):
+    ((found, count),) = kept(((curve(loss), 3),))
+    assert count == 3
+    assert from_text(to_text(((found, 3),))) == ((found, 3),)
+    assert dominates(found, loss)
+
+
+@pytest.mark.parametrize("loss", KNOWN[:4], ids=str)
+def test_points_of_a_curve_of_a_thousandth_less_do_not_dominate(loss):
+    """The twin of what is tested above."""
+    ((found, _),) = kept(((curve(GaussianLoss(0.999 * loss.mu)), 1),))
+    assert not dominates(found, loss)
+
+
+@pytest.mark.parametrize("loss", KNOWN[:4], ids=str)
+def test_points_cost_a_percent_of_epsilon_at_most(loss):
+    ((found, _),) = kept(((curve(loss), 1),))
+    for delta in (1e-3, 1e-7, 1e-12):
+        known, exact = (
+            Guarantee(1.0, 0.5, losses=((one, 1),)).epsilon_at(delta) for one in (found, loss)
+        )
+        assert exact <= known <= 1.012 * exact
+
+
+def test_a_curve_that_is_another_each_time_is_kept_as_one_that_dominates():
+    """An upper bound may depend on what else is asked; what lies below all of them still does."""
+    rng, loss = np.random.default_rng(0), GaussianLoss(0.3)
+    rough = ProfileLoss(lambda e: loss.log_delta(e) + rng.uniform(0, 0.3, np.shape(e)))
+    ((found, _),) = kept(((rough, 1),))
+    assert dominates(found, loss)
+
+
+def test_a_law_of_somebody_else_is_kept_as_points():
+    loss = ShiftLoss(OwnLaw(2.0), 1.0)
+    assert to_text(((loss, 1),)) is None
+    ((found, _),) = kept(((loss, 1),))
+    assert dominates(found, loss)
+    assert max(found.losses) < 0.53
+
+
+def test_what_belongs_to_no_pair_is_not_kept_and_counts_as_the_worst_with_its_numbers():
+    """Two curves that contradict each other at epsilon = 0."""
+    loss = ProfileLoss(GaussianLoss(0.2).log_delta, GaussianLoss(0.1).log_delta)
+    assert kept(((GaussianLoss(0.1), 1), (loss, 1))) == ()
+    ledger = Ledger(2.0, 1e-5)
+    ledger.spend(Guarantee(0.5, 1e-6, losses=((loss, 1),)))
+    assert ledger.entries[0].losses == ()
+    assert ledger.spent == Budget(0.5, 1e-6)
+    # Nor is such a spend taken in view of what would be lost: a hundred would fit by mu.
+    parts = (GaussianLoss(0.001), 1), (loss, 1)
+    ledger = Ledger(EPSILON, DELTA)
+    while fits(ledger, Guarantee(0.3, 1e-6, losses=parts)):
+        pass
+    assert len(ledger.entries) == 3
+
+
+def test_what_is_checked_is_what_is_kept():
+    """And it is what is read again; by sums the third would not fit."""
+    ledger = Ledger(EPSILON, DELTA, composition="fixed")
+    for _ in range(3):
+        ledger.spend(Guarantee(0.5, 1e-6, losses=((curve(GaussianLoss(0.1)), 1),)))
+    again = pickle.loads(pickle.dumps(ledger))
+    assert again.entries == ledger.entries
+    assert again.spent == ledger.spent
+    exact = gaussian_epsilon(0.1 * math.sqrt(3), DELTA)
+    assert exact < ledger.spent.epsilon < 1.01 * exact
+
+
+def test_a_file_whose_losses_are_not_known_any_more_takes_nothing_more(monkeypatch):
+    """Spends that fitted by their losses count by their epsilons then."""
+    ledger = Ledger(EPSILON, DELTA)
+    for _ in range(8):
+        ledger.spend(gaussian(0.05))
+    assert ledger.spent.epsilon < EPSILON
+    later = pickle.loads(pickle.dumps(ledger))
+    monkeypatch.setattr("skdp.privacy._ledger_rows.from_text", lambda text: None)
+    assert later.spent.epsilon > EPSILON
+    assert later.remaining.epsilon == 0.0
+    assert not fits(later, gaussian(0.05))
+
+
+EVAL = '{"kind": "shift", "shift": 1, "of": {"law": "eval"}, "count": 1}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        f'{{"version": 1, "losses": [{EVAL}]}}',
+        '{"version": 2, "losses": []}',
+        '{"version": 1, "losses": [{"kind": "pickle", "count": 1}]}',
+        '{"version": 1, "losses": [{"kind": "gaussian", "mu": -1.0, "count": 1}]}',
+        '{"version": 1, "losses": [{"kind": "gaussian", "code": 1.0, "count": 1}]}',
+        '{"version": 1, "losses": [{"kind": "shift", "shift": 1, "of": 3, "count": 1}]}',
+    ],
+)
+def test_text_that_is_not_ours_says_nothing(text):
+    """It names no code, and what is not known is not made up."""
+    assert from_text(text) is None
+
+
+OLD = (
+    "CREATE TABLE ceiling (epsilon REAL NOT NULL, delta REAL NOT NULL, token TEXT NOT NULL)",
+    "CREATE TABLE entry (number INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,"
+    " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
+    " holds INTEGER NOT NULL)",
+    "INSERT INTO ceiling VALUES (1.0, 1e-5, 'token')",
+    "INSERT INTO entry VALUES (NULL, 0.25, 1e-6, 'replace_one', 'gaussian', 'old', 1)",
+)
+
+
+def test_a_file_of_the_first_layout_opens_and_goes_on(tmp_path):
+    """Its spends count as they did; new ones keep their losses."""
+    path = tmp_path / "ledger"
+    database = sqlite3.connect(path)
+    for statement in OLD:
+        database.execute(statement)
+    database.commit()
+    database.close()
+    ledger = Ledger(1.0, 1e-5, path=path)
+    assert ledger.composition == "adaptive"
+    assert ledger.spent == Budget(0.25, 1e-6)
+    assert not fits(ledger, Guarantee(0.8))
+    ledger.spend(gaussian(0.01))
+    assert [len(entry.losses) for entry in ledger.entries] == [0, 1]
+    assert Ledger(1.0, 1e-5, path=path).entries == ledger.entries
+    with pytest.raises(ValueError, match="composition must be that of the ledger"):
+        Ledger(1.0, 1e-5, path=path, composition="fixed")
+
+
+@pytest.mark.parametrize("table", ["loss", "rule"])
+@pytest.mark.parametrize("statement", ["DELETE FROM {}", "UPDATE {} SET rowid = 7"])
+def test_losses_and_rule_are_append_only(table, statement):
+    ledger = Ledger(1.0, 1e-5)
+    ledger.spend(gaussian(0.01))
+    database = sqlite3.connect(ledger.path)
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        database.execute(statement.format(table))
+    database.close()
+
+
+def test_a_handle_sees_what_others_spent_and_reads_nothing_twice(monkeypatch):
+    """What a handle has seen does not change: only what is new is read."""
+    ledger = Ledger(1.0, 1e-5)
+    other = pickle.loads(pickle.dumps(ledger))
+    for place in range(4):
+        (ledger, other)[place % 2].spend(gaussian(0.01), note=str(place))
+    assert [entry.note for entry in ledger.entries] == ["0", "1", "2", "3"]
+    assert ledger.entries == other.entries
+    assert ledger.entries[0] is ledger.entries[0]
+    os.unlink(ledger.path)
+    with pytest.raises(LedgerLost):
+        ledger.entries  # noqa: B018

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,62 +18,20 @@ from skdp._checks import fail
 from skdp.geometry import NormBall
 from skdp.geometry.ball import uniform_covariance
 from skdp.linear_model._design import Design
+from skdp.linear_model._task import Calibrated, Choice, Task
 from skdp.linear_model.gaussian_objective import JointProfile, ReleasedProfile, greatest_shift
 from skdp.linear_model.losses import Loss
 from skdp.linear_model.objective import _is_frozen, greatest_leverage, leverage_apart, shift_share
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
-from skdp.mechanisms.calibrate import Noise
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import ProfileLoss
-
-if TYPE_CHECKING:
-    from skdp.linear_model._rules import Choice, Task
 
 FloatArray = NDArray[np.float64]
 
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
 # Gaussian noise leaves nearly all of epsilon to the curvature before the tilt notices.
 GAUSSIAN_GRID = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95])
-
-
-class Family(Protocol):
-    """A kind of noise: frozen, and of public things only.
-
-    ``grid`` holds the shares q it may be given; ``is_shaped`` says whether its shape depends on
-    what a unit of noise costs in each group; ``handicap`` multiplies its expected error where it
-    is compared with others.
-    """
-
-    handicap: ClassVar[float]
-
-    @property
-    def grid(self) -> FloatArray: ...
-
-    @property
-    def is_shaped(self) -> bool: ...
-
-    def shaped(self, design: Design, importance: FloatArray) -> tuple[Any, FloatArray]:
-        """Return a shape, and the variance of each group's noise at unit scale, (groups,)."""
-
-    def prices(self, task: Task, loss: Loss, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the scale, and about the greatest leverage, of every q in ``grid``."""
-
-    def calibrated(self, task: Task, choice: Choice) -> Calibrated:
-        """Return the noise of a choice, and the leverage that goes with it."""
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    """Noise for the tilt, and the leverage L that the privacy condition leaves with it.
-
-    ``losses`` says what is known of one model's privacy beyond epsilon: pairs of a PrivacyLoss
-    and a count.
-    """
-
-    noise: Noise
-    leverage: float
-    losses: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import GRAM_BITS
-from skdp.mechanisms.calibrate import Noise
+from skdp.mechanisms.noise import Noise
 
 FloatArray = NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from skdp.linear_model._gram import exact_gram
 from skdp.linear_model._lattice import noisy_statistic
 from skdp.linear_model._postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._two_looks import Frame, TwoLooks
-from skdp.mechanisms.calibrate import Noise
 from skdp.mechanisms.knorm import KNormNoise
+from skdp.mechanisms.noise import Noise
 
 FloatArray = NDArray[np.float64]
 

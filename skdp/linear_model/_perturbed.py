@@ -10,7 +10,8 @@ from skdp._checks import check_choice, check_interval, fail
 from skdp.geometry import NormBall
 from skdp.linear_model._base import PrivateLinearModel, is_auto
 from skdp.linear_model._families import GaussianFamily, KNormFamily
-from skdp.linear_model._rules import Choice, Reference, Task, choose, guessed_size
+from skdp.linear_model._rules import choose, guessed_size
+from skdp.linear_model._task import Choice, Reference, Task
 from skdp.linear_model.gaussian_objective import corners
 from skdp.linear_model.objective import OUTPUT_SHARE, Perturbation, leverage_apart
 from skdp.mechanisms import KNorm, Sensitivity, calibrate

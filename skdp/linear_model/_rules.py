@@ -21,158 +21,22 @@ seen; it only decides how good the model is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from skdp.linear_model._design import Design, Group
-from skdp.linear_model._families import Family
+from skdp.linear_model._design import Design
+from skdp.linear_model._task import Choice, Family, Population, Task
 from skdp.linear_model.losses import Loss
 
 FloatArray = NDArray[np.float64]
 
-SPREAD = 0.1
-# Weights cut the leverage of rows whose squared numbers sum to more than this share of what
-# they may.
-FILLED = 0.46
 # Below this many records per dimension and unit of epsilon, data are scarce.
 SCARCE = 36.0
-
-
-@dataclass(frozen=True)
-class Reference:
-    """What the rules take for granted about the coefficients; see the module's text.
-
-    Attributes
-    ----------
-    signal, level_signal : float
-        What a number, and the levels of a column, add to the predictor's variance.
-    intercept : float
-        Prior variance of the intercept.
-    least_ridge : bool
-        Whether the ridge leaves the noise alone: it is the least that privacy and sampling
-        errors ask for.
-    """
-
-    signal: float
-    level_signal: float
-    intercept: float
-    least_ridge: bool = False
-
-    def tables(self, design: Design) -> Population:
-        """Return second moments and prior variances of the design's groups."""
-        rows = np.array([self._row(group) for group in design.groups])
-        return Population(*rows.T)
-
-    def _row(self, group: Group) -> tuple[float, float, float, float]:
-        """Return moment, prior, size and square of one group."""
-        if group.kind == "intercept":
-            return 1.0, self.intercept, 1.0, 1.0
-        if group.kind == "levels":
-            return 1 / (group.size + 1), self.level_signal, group.size, group.square
-        # A vector of norm R has the spread of numbers whose squares sum to R^2.
-        moment = SPREAD * group.square / group.size
-        return moment, self.signal / SPREAD, group.size, FILLED * group.square
-
-
-@dataclass(frozen=True)
-class Population:
-    """Reference moments of the groups; every attribute is an array of shape (groups,).
-
-    Attributes
-    ----------
-    moment, prior : ndarray
-        Second moment of a coordinate, variance of its coefficient.
-    size : ndarray
-    square : ndarray
-        What a group may add to the squared length of a row of full weight.
-    """
-
-    moment: FloatArray
-    prior: FloatArray
-    size: FloatArray
-    square: FloatArray
-
-    @cached_property
-    def shape(self) -> FloatArray:
-        """Return relative ridges, (groups,), that trade bias against leverage.
-
-        They minimise sum_g size r_g^2 P / H, the bias of small ridges, at a given leverage
-        sum_g square / r_g.
-        """
-        bias = self.size * self.prior / self.moment
-        return np.asarray(np.cbrt(self.square / bias))
-
-    def risk(
-        self, ridge: FloatArray, noise: FloatArray, curvature: FloatArray, score: FloatArray
-    ) -> FloatArray:
-        """Return the mean squared error of the linear predictor.
-
-        ``ridge`` and ``noise`` are (..., groups); ``curvature`` and ``score``, sums over the
-        records, are (..., 1).
-        """
-        h, j = curvature * self.moment, score * self.moment
-        error = (noise + j + ridge * ridge * self.prior) / (h + ridge) ** 2
-        return np.asarray((self.size * self.moment * error).sum(axis=-1))
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a rule chose, and the error it expects on the reference population.
-
-    Attributes
-    ----------
-    loss : Loss
-    q : float
-        Share of epsilon that the tilt spends.
-    ridge : ndarray of shape (dim,)
-    family : Family
-        Kind of noise.
-    shape : object
-        What the family shaped: a ball, or variances.
-    risk : float
-        Mean squared error of the linear predictor.
-    """
-
-    loss: Loss
-    q: float
-    ridge: FloatArray
-    family: Family
-    shape: Any
-    risk: float
-
-
-@dataclass(frozen=True)
-class Task:
-    """The public facts a rule may look at.
-
-    ``n`` is the number of records where it is public and a public guess otherwise; ``epsilon``
-    is that of one model, without the ``hidden`` share that the solver's inexactness takes, and
-    ``delta`` that of all ``models`` together.
-    """
-
-    design: Design
-    n: float
-    epsilon: float
-    neighbors: str
-    reference: Reference
-    delta: float = 0.0
-    models: int = 1
-    hidden: float = 0.0
-
-    @property
-    def weight(self) -> float:
-        """Records per dimension, times epsilon: how much the data can say."""
-        return self.n * self.epsilon / self.design.dim
-
-    @property
-    def shift(self) -> float:
-        """How many records' worth of slope a change of one record moves."""
-        return 2.0 if self.neighbors == "replace_one" else 1.0
 
 
 def choose(

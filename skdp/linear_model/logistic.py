@@ -8,7 +8,8 @@ from sklearn.base import ClassifierMixin
 
 from skdp._checks import fail
 from skdp.linear_model._perturbed import ObjectivePerturbation
-from skdp.linear_model._rules import Reference, logistic_moments
+from skdp.linear_model._rules import logistic_moments
+from skdp.linear_model._task import Reference
 from skdp.linear_model._validate import check_labels, check_target
 from skdp.linear_model.losses import Logistic, SharpLogistic
 

@@ -33,7 +33,7 @@ from skdp.geometry import LpBall
 from skdp.linear_model._solve import Objective, Solution, attainable_tolerance, minimise
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms import KNormNoise
-from skdp.mechanisms.calibrate import Noise
+from skdp.mechanisms.noise import Noise
 from skdp.randomness import Lattice
 
 FloatArray = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,10 +17,8 @@ from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
 from skdp.mechanisms.elliptic import EllipticGaussian
 from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.knorm import NAMES, KNorm, KNormNoise
+from skdp.mechanisms.noise import Noise
 from skdp.mechanisms.sensitivity import Sensitivity
-
-if TYPE_CHECKING:
-    from skdp.mechanisms.calibrate import Noise
 
 # Subbotin's laws are named to be tried: where no shift is of one coordinate they need seconds to
 # minutes, and where it is they have been the best at no (epsilon, delta) that was looked at.

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.random import Generator
-from numpy.typing import NDArray
+from typing import Any
 
 from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
 from skdp.mechanisms.auto import Auto
 from skdp.mechanisms.knorm import KNorm
+from skdp.mechanisms.noise import Noise
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.privacy.guarantee import Guarantee
 
 __all__ = ["GAUSSIANS", "LAWS", "Noise", "calibrate"]
 
 _NAMES = ("auto", *CHOICES)
-
-
-class Noise(Protocol):
-    """What :func:`calibrate` returns: a law that is ready to draw."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What adding one draw gives."""
-
-    def rvs(self, rng: Generator) -> NDArray[np.float64]:
-        """Return one draw, (dim,)."""
-
-    def covariance(self) -> NDArray[np.float64]:
-        """Return the covariance of a draw, (dim, dim)."""
-
-    def expected_norm(self, ball: NormBall) -> float:
-        """Return the mean gauge of a draw in a ball's norm."""
 
 
 def calibrate(

@@ -6,10 +6,7 @@ import decimal
 import math
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from skdp.privacy.guarantee import Guarantee
+from typing import Any
 
 NEIGHBORS = {
     "replace_one": "any one record replaced by any other; the number of records is public",
@@ -23,7 +20,7 @@ _WIDTH, _INDENT = 78, 12
 _DELTAS = (1e-3, 1e-6, 1e-9)
 
 
-def card(guarantee: Guarantee) -> str:
+def card(guarantee: Any) -> str:
     """Return the guarantee in words, at most 78 columns wide."""
     loud = [("VOID", f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
     rows = [
@@ -41,7 +38,7 @@ def card(guarantee: Guarantee) -> str:
     return "\n".join([title, "-" * len(title), *_table(rows)])
 
 
-def _profile(guarantee: Guarantee) -> Iterable[str]:
+def _profile(guarantee: Any) -> Iterable[str]:
     """Say what epsilon is at other deltas, where more is known than one pair of numbers."""
     if guarantee.losses:
         found = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS)
@@ -50,7 +47,7 @@ def _profile(guarantee: Guarantee) -> Iterable[str]:
             yield f"epsilon {', '.join(known)}"
 
 
-def _meaning(guarantee: Guarantee) -> tuple[str, str]:
+def _meaning(guarantee: Any) -> tuple[str, str]:
     """Say what the numbers mean; true to the letter for the dominating pair."""
     factor = _odds_factor(guarantee.epsilon)
     odds = f"the odds {_ODDS[guarantee.neighbors]} by a factor of at most {factor}"
@@ -68,7 +65,7 @@ def _meaning(guarantee: Guarantee) -> tuple[str, str]:
     )
 
 
-def _equivalents(guarantee: Guarantee) -> Iterable[str]:
+def _equivalents(guarantee: Any) -> Iterable[str]:
     mu, rho = guarantee.mu, guarantee.rho
     if mu < math.inf:
         shown = _near(mu)

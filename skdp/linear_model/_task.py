@@ -1,0 +1,193 @@
+"""What the automatic choices are about: a task, what is taken for granted, and what was chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.linear_model._design import Design, Group
+from skdp.linear_model.losses import Loss
+from skdp.mechanisms.noise import Noise
+
+FloatArray = NDArray[np.float64]
+
+# The variance of a number of [-1, 1] in the reference population.
+SPREAD = 0.1
+# Weights cut the leverage of rows whose squared numbers sum to more than this share of what
+# they may.
+FILLED = 0.46
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the rules take for granted about the coefficients; see the module's text.
+
+    Attributes
+    ----------
+    signal, level_signal : float
+        What a number, and the levels of a column, add to the predictor's variance.
+    intercept : float
+        Prior variance of the intercept.
+    least_ridge : bool
+        Whether the ridge leaves the noise alone: it is the least that privacy and sampling
+        errors ask for.
+    """
+
+    signal: float
+    level_signal: float
+    intercept: float
+    least_ridge: bool = False
+
+    def tables(self, design: Design) -> Population:
+        """Return second moments and prior variances of the design's groups."""
+        rows = np.array([self._row(group) for group in design.groups])
+        return Population(*rows.T)
+
+    def _row(self, group: Group) -> tuple[float, float, float, float]:
+        """Return moment, prior, size and square of one group."""
+        if group.kind == "intercept":
+            return 1.0, self.intercept, 1.0, 1.0
+        if group.kind == "levels":
+            return 1 / (group.size + 1), self.level_signal, group.size, group.square
+        # A vector of norm R has the spread of numbers whose squares sum to R^2.
+        moment = SPREAD * group.square / group.size
+        return moment, self.signal / SPREAD, group.size, FILLED * group.square
+
+
+@dataclass(frozen=True)
+class Population:
+    """Reference moments of the groups; every attribute is an array of shape (groups,).
+
+    Attributes
+    ----------
+    moment, prior : ndarray
+        Second moment of a coordinate, variance of its coefficient.
+    size : ndarray
+    square : ndarray
+        What a group may add to the squared length of a row of full weight.
+    """
+
+    moment: FloatArray
+    prior: FloatArray
+    size: FloatArray
+    square: FloatArray
+
+    @cached_property
+    def shape(self) -> FloatArray:
+        """Return relative ridges, (groups,), that trade bias against leverage.
+
+        They minimise sum_g size r_g^2 P / H, the bias of small ridges, at a given leverage
+        sum_g square / r_g.
+        """
+        bias = self.size * self.prior / self.moment
+        return np.asarray(np.cbrt(self.square / bias))
+
+    def risk(
+        self, ridge: FloatArray, noise: FloatArray, curvature: FloatArray, score: FloatArray
+    ) -> FloatArray:
+        """Return the mean squared error of the linear predictor.
+
+        ``ridge`` and ``noise`` are (..., groups); ``curvature`` and ``score``, sums over the
+        records, are (..., 1).
+        """
+        h, j = curvature * self.moment, score * self.moment
+        error = (noise + j + ridge * ridge * self.prior) / (h + ridge) ** 2
+        return np.asarray((self.size * self.moment * error).sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class Task:
+    """The public facts a rule may look at.
+
+    ``n`` is the number of records where it is public and a public guess otherwise; ``epsilon``
+    is that of one model, without the ``hidden`` share that the solver's inexactness takes, and
+    ``delta`` that of all ``models`` together.
+    """
+
+    design: Design
+    n: float
+    epsilon: float
+    neighbors: str
+    reference: Reference
+    delta: float = 0.0
+    models: int = 1
+    hidden: float = 0.0
+
+    @property
+    def weight(self) -> float:
+        """Records per dimension, times epsilon: how much the data can say."""
+        return self.n * self.epsilon / self.design.dim
+
+    @property
+    def shift(self) -> float:
+        """How many records' worth of slope a change of one record moves."""
+        return 2.0 if self.neighbors == "replace_one" else 1.0
+
+
+class Family(Protocol):
+    """A kind of noise: frozen, and of public things only.
+
+    ``grid`` holds the shares q it may be given; ``is_shaped`` says whether its shape depends on
+    what a unit of noise costs in each group; ``handicap`` multiplies its expected error where it
+    is compared with others.
+    """
+
+    handicap: ClassVar[float]
+
+    @property
+    def grid(self) -> FloatArray: ...
+
+    @property
+    def is_shaped(self) -> bool: ...
+
+    def shaped(self, design: Design, importance: FloatArray) -> tuple[Any, FloatArray]:
+        """Return a shape, and the variance of each group's noise at unit scale, (groups,)."""
+
+    def prices(self, task: Task, loss: Loss, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the scale, and about the greatest leverage, of every q in ``grid``."""
+
+    def calibrated(self, task: Task, choice: Choice) -> Calibrated:
+        """Return the noise of a choice, and the leverage that goes with it."""
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """Noise for the tilt, and the leverage L that the privacy condition leaves with it.
+
+    ``losses`` says what is known of one model's privacy beyond epsilon: pairs of a PrivacyLoss
+    and a count.
+    """
+
+    noise: Noise
+    leverage: float
+    losses: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a rule chose, and the error it expects on the reference population.
+
+    Attributes
+    ----------
+    loss : Loss
+    q : float
+        Share of epsilon that the tilt spends.
+    ridge : ndarray of shape (dim,)
+    family : Family
+        Kind of noise.
+    shape : object
+        What the family shaped: a ball, or variances.
+    risk : float
+        Mean squared error of the linear predictor.
+    """
+
+    loss: Loss
+    q: float
+    ridge: FloatArray
+    family: Family
+    shape: Any
+    risk: float

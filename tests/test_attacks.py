@@ -1,5 +1,6 @@
 """Attacks: exact sums of fractions, awkward pairs, errors that must count, things that change."""
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +17,9 @@ from skdp.linear_model.gaussian_objective import JointProfile, greatest_shift
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.linear_model.objective import OUTPUT_SHARE
 from skdp.mechanisms import Sensitivity
+from skdp.mechanisms._radial import greatest_shift as greatest_shift_of
 from skdp.mechanisms._worst_shift import MOST_GROUPS, _grouped
+from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.independent import Independent
 from skdp.noise import Laplace
@@ -323,3 +326,23 @@ def test_each_model_asks_somebody_elses_noise_for_its_share_of_delta():
     )
     assert all(e < 1 / 3 and 0.99e-6 < 9 * d <= 1e-6 for e, d in asked)
     assert asked
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_ellipsoid_of_k_norm_noise_holds_every_difference(delta):
+    """And touches one: with a twentieth less noise the farthest corner would stick out."""
+    box = LpBall(3, p=math.inf, weights=(1.0, 0.1, 4.0))
+    noise = EllipticKNorm().calibrate(Sensitivity(box, radius=2.5), epsilon=1.0, delta=delta)
+    corners = 2.5 * np.array(list(itertools.product([-1, 1], repeat=3))) * box.bounding_box()
+    farthest = noise.ball.gauge(corners).max() / noise.scale
+    assert farthest <= greatest_shift_of(LpBall(3), 1.0, delta) < farthest * (1 + 1e-4)
+
+
+def test_which_noise_on_an_ellipsoid_has_less_variance():
+    """By the covariances themselves, and with delta = 0 there is no choice."""
+    ball = Sensitivity(LpBall(4))
+    for epsilon, delta in [(1.0, 1e-6), (0.1, 0.2), (5.0, 1e-3), (1.0, 0.5)]:
+        knorm = EllipticKNorm().calibrate(ball, epsilon=epsilon, delta=delta)
+        variance = np.trace(knorm.covariance()) / 4
+        assert knorm_is_less(4, epsilon, delta) == (variance <= gaussian_scale(epsilon, delta) ** 2)
+    assert knorm_is_less(4, 1.0, 1e-6)

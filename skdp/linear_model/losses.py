@@ -31,7 +31,9 @@ FloatArray = NDArray[np.float64]
 class Loss(Hashable, Protocol):
     """A convex loss phi(z, y); every method takes arrays of one shape and returns that shape.
 
-    It is hashable, as a frozen dataclass is: calibrations are remembered.
+    It is hashable, as a frozen dataclass is: calibrations are remembered. It may have a further
+    member, ``one_sided = True``, if phi'(., y) never changes its sign whatever y is: noise for
+    delta > 0 then protects against one tail only, which is wrong for any other loss.
     """
 
     @property

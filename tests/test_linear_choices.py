@@ -49,14 +49,19 @@ def test_every_mechanism_by_name_and_by_object(neighbors):
             assert np.isfinite([*model.coef_, *model.coef_std_, model.intercept_std_]).all()
 
 
-def test_delta_makes_auto_take_gaussian_noise_where_that_is_less():
+def test_delta_makes_auto_take_noise_on_an_ellipsoid_where_that_is_less():
+    """Of K-norm and Gaussian noise on it the less: it makes use of delta, and says so."""
     X, kinds = np.zeros((100_000, 30)), {}
     domain = Domain.unit_box(30, target=(-1.0, 1.0))
     for delta in (0.0, 1e-3):
         model = DPLinearRegression(domain=domain, delta=delta, fit_intercept=False)
         kinds[delta] = model.fit(X, X[:, 0]).noise_
     assert isinstance(kinds[0.0], MatrixLaplaceNoise)
-    assert isinstance(kinds[1e-3], GaussianNoise)
+    assert isinstance(kinds[1e-3], KNormNoise)
+    assert kinds[1e-3].guarantee.delta == 1e-3
+    gaussian = DPLinearRegression(domain=domain, delta=1e-3, fit_intercept=False)
+    gaussian = gaussian.set_params(mechanism="elliptic").fit(X, X[:, 0]).noise_
+    assert np.trace(kinds[1e-3].covariance()) < np.trace(gaussian.covariance())
 
 
 class Shy:

@@ -3,8 +3,8 @@
 Gaussian noise with sigma = 100 and Laplace noise of scale 100 for differences of 1, delta = 1e-6;
 release by release, though Gaussian ones have a closed form. By turns in one process: both bounds
 of ours, everything from the start, and the other library's upper bound (connect the dots where
-it has that, interval 1e-4). Without that library our figures are printed alone. A second table
-goes through counts, epsilons and deltas, with randomised response too.
+it has that, interval 1e-4). Without that library (the extra "oracle") our figures are printed
+alone. A second table goes through counts, epsilons and deltas, with randomised response too.
 """
 
 from __future__ import annotations

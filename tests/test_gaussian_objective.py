@@ -14,6 +14,7 @@ from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledg
 from skdp.linear_model.gaussian_objective import (
     JointProfile,
     ReleasedProfile,
+    _envelope,
     corners,
     greatest_shift,
 )
@@ -168,6 +169,16 @@ def test_the_greatest_shift_passes_and_a_little_more_does_not(loss):
             assert JointProfile(loss, shift, leverage, neighbors)(epsilon) <= math.log(delta)
             more = JointProfile(loss, shift * (1 + 1e-7), leverage, neighbors)
             assert more(epsilon) > math.log(delta)
+
+
+def test_the_envelope_is_the_greatest_of_the_lines():
+    """Also where slopes are equal, in whatever order their heights come."""
+    slope = np.array([0.0, 0.0, 0.5, 0.5, 0.5, 0.7, 1.0])
+    height = np.array([1.0, 0.3, 0.8, 0.9, 0.2, 0.1, 0.0])
+    kept, heights = _envelope(slope, height)
+    assert (np.diff(kept) > 0).all()
+    z = np.linspace(-5, 5, 1001)[:, None]
+    np.testing.assert_array_equal(np.max(kept * z + heights, 1), np.max(slope * z + height, 1))
 
 
 def test_a_leverage_that_takes_all_of_epsilon_leaves_no_shift():

@@ -7,7 +7,7 @@ import pytest
 from test_objective_privacy import Minimiser, noise_scale
 
 from skdp import Domain, DPHuberRegressor
-from skdp.linear_model.objective import _is_frozen, greatest_leverage
+from skdp.linear_model.objective import greatest_leverage, is_frozen
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def test_its_loss_of_privacy_stays_below_epsilon(epsilon, neighbors):
 
 def test_only_frozen_losses_are_remembered():
     """A loss that could change is searched anew at every fit."""
-    assert _is_frozen(LogCosh())
-    assert not _is_frozen(Loose())
+    assert is_frozen(LogCosh())
+    assert not is_frozen(Loose())
 
 
 def test_a_curvature_bound_of_nan_is_refused():

@@ -21,7 +21,7 @@ from skdp.linear_model._design import Design
 from skdp.linear_model._task import Calibrated, Choice, Task
 from skdp.linear_model.gaussian_objective import JointProfile, ReleasedProfile, greatest_shift
 from skdp.linear_model.losses import Loss
-from skdp.linear_model.objective import _is_frozen, greatest_leverage, leverage_apart, shift_share
+from skdp.linear_model.objective import greatest_leverage, is_frozen, leverage_apart, shift_share
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
@@ -151,7 +151,7 @@ class GaussianFamily:
 
     def _shift(self, task: Task, loss: Loss, leverage: float, models: int) -> float:
         asked = self._epsilon(task), task.delta, task.neighbors, models
-        find = _remembered_shift if _is_frozen(loss) else greatest_shift
+        find = _remembered_shift if is_frozen(loss) else greatest_shift
         return find(loss, leverage, *asked)
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from skdp._checks import check_choice, fail
 from skdp.linear_model.losses import Loss
-from skdp.linear_model.objective import _is_frozen
+from skdp.linear_model.objective import is_frozen
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import NEIGHBORS
@@ -79,7 +79,7 @@ class JointProfile:
         return self._replaced(eps, np.interp(eps, knots, self._split(knots)))
 
     def _removed(self, epsilon: FloatArray) -> FloatArray:
-        pieces = _remembered if _is_frozen(self.loss) else _pieces
+        pieces = _remembered if is_frozen(self.loss) else _pieces
         with np.errstate(divide="ignore"):
             return np.log(pieces(self.loss, self.shift, self.leverage).delta(epsilon))
 
@@ -199,7 +199,9 @@ def _envelope(slope: FloatArray, height: FloatArray) -> tuple[FloatArray, FloatA
     """Return the lines of increasing slope that are the greatest somewhere."""
     kept: list[tuple[float, float]] = []
     for a, b in zip(slope.tolist(), height.tolist(), strict=True):
-        while kept and (_hidden(kept, a, b) or kept[-1][0] == a):
+        if kept and kept[-1][0] == a:  # a shift so small that slopes underflow
+            b = max(b, kept.pop()[1])
+        while _hidden(kept, a, b):
             kept.pop()
         kept.append((a, b))
     return np.array([a for a, _ in kept]), np.array([b for _, b in kept])

@@ -69,7 +69,7 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
     float > 0
         Greatest allowed w(x) sum_j x_j^2 / ridge_j; infinite for a loss without curvature.
     """
-    if _is_frozen(loss):
+    if is_frozen(loss):
         return _remembered(loss, q, epsilon, neighbors)
     return _search_leverage(loss, q, epsilon, neighbors)
 
@@ -81,7 +81,7 @@ def leverage_apart(loss: Loss, q: float, epsilon: float) -> float:
     return room / bend * (1 - 1e-9) if bend > 0 else math.inf
 
 
-def _is_frozen(loss: Loss) -> bool:
+def is_frozen(loss: Loss) -> bool:
     """Whether a loss cannot change after its leverage has been remembered."""
     parameters = getattr(type(loss), "__dataclass_params__", None)
     return parameters is not None and bool(parameters.frozen)

@@ -20,7 +20,8 @@ from skdp.linear_model.gaussian_objective import (
 )
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.linear_model.objective import leverage_apart
-from skdp.mechanisms.gaussian import gaussian_scale, log_delta
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.privacy.normal_profile import log_delta
 
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3)]
 RELATIONS = ["add_remove", "replace_one"]

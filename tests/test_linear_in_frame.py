@@ -13,7 +13,8 @@ from skdp.linear_model import _moment_rules as rules
 from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.linear_model._two_looks import Frame, TwoLooks, _gaussian_looks
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixGaussianNoise
-from skdp.mechanisms.gaussian import gaussian_scale, log_delta
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.privacy.normal_profile import log_delta
 
 UNIT = 2**GRAM_BITS
 MIXED = Domain({"a": (-1, 1), "b": list("uvw"), "c": (-1, 1)}, target=(-1, 1))

@@ -27,7 +27,8 @@ from scipy.optimize import brentq, minimize_scalar
 
 from skdp.linear_model.gaussian_objective import greatest_shift
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber
-from skdp.mechanisms.gaussian import gaussian_scale, log_delta
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.privacy.normal_profile import log_delta
 
 # The multiplier of the second does not depend on its threshold, which only sets the unit.
 LOSSES: dict[str, Loss] = {"logistic": Logistic(), "pseudo-Huber": PseudoHuber(1.0)}

@@ -27,7 +27,7 @@ LEAST_RIDGE = 1e-3
 APART_Q = 0.8
 _NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
 # Laws of bounded log-density ratios can do without.
-_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
+_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
 
 
 class ObjectivePerturbation(PrivateLinearModel):
@@ -151,7 +151,7 @@ class ObjectivePerturbation(PrivateLinearModel):
         """Whether the mechanism has a calibration of its own."""
         mechanism = self.mechanism
         if isinstance(mechanism, str):
-            return mechanism in LAWS and mechanism not in (*NAMES, *GAUSSIANS)
+            return mechanism in LAWS
         if isinstance(mechanism, type | NormBall) or self._has_ball():
             return False
         return callable(getattr(mechanism, "calibrate", None))

@@ -31,6 +31,7 @@ from skdp.privacy.guarantee import NEIGHBORS
 from skdp.privacy.loss import Composition
 from skdp.privacy.losses import ProfileLoss
 from skdp.privacy.mills import fall_of_mills_ratio, mills_ratio
+from skdp.privacy.normal_profile import log_delta
 
 FloatArray = NDArray[np.float64]
 
@@ -90,8 +91,7 @@ class JointProfile:
         """
         a = np.clip(split, 0.0, epsilon)
         sides = 1 if getattr(self.loss, "one_sided", False) else 2
-        with np.errstate(divide="ignore"):
-            added = np.log(np.minimum(1.0, sides * _gaussian_delta(self.shift, a)))
+        added = log_delta(self.shift, a) + math.log(sides)
         both = np.logaddexp(added, a + self._removed(epsilon - a)) + math.log(_SLACK)
         return np.asarray(np.minimum(0.0, both))
 
@@ -121,11 +121,11 @@ class ReleasedProfile:
     def __call__(self, epsilon: FloatArray | float) -> FloatArray:
         """Return log delta for epsilon >= 0, of its shape."""
         eps = np.asarray(epsilon, dtype=float)
-        log_delta = self.hidden / 2 + self.profile(np.maximum(eps - self.hidden, 0.0))
+        shifted = self.hidden / 2 + self.profile(np.maximum(eps - self.hidden, 0.0))
         # e^hidden p' + delta is at most e^epsilon p' + delta + e^hidden - e^epsilon.
         excess = np.exp(np.minimum(eps, self.hidden)) * np.expm1(np.maximum(self.hidden - eps, 0.0))
         with np.errstate(divide="ignore"):
-            return np.asarray(np.minimum(0.0, np.logaddexp(log_delta, np.log(excess))))
+            return np.asarray(np.minimum(0.0, np.logaddexp(shifted, np.log(excess))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,14 +217,6 @@ def _hidden(kept: list[tuple[float, float]], a: float, b: float) -> bool:
 
 def _density(z: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-z * z / 2) / math.sqrt(2 * math.pi))
-
-
-def _gaussian_delta(shift: float, epsilon: FloatArray) -> FloatArray:
-    """Return the profile of N(0, 1) and N(shift, 1) at epsilon >= 0."""
-    z = epsilon / shift - shift / 2
-    low = np.maximum(z, _LOWEST)
-    delta = _density(low) * fall_of_mills_ratio(low, np.asarray(shift)) * _SLACK
-    return np.where(z < _LOWEST, 1.0, np.minimum(delta, 1.0))
 
 
 def corners(loss: Loss, neighbors: str) -> int:

@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import log_ndtr
 
 from skdp._checks import check_interval, check_positive, fail
 from skdp.geometry import NormBall
@@ -22,36 +21,7 @@ from skdp.mechanisms.ellipsoid import greatest_square
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import GaussianLoss
-from skdp.privacy.mills import fall_of_mills_ratio
-
-
-def log_delta(shift: float, epsilon: float) -> float:
-    """Return the log of the least delta of Gaussian noise, with no digits lost.
-
-    Parameters
-    ----------
-    shift : float in (0, inf)
-        mu, the greatest length of a difference in units of the noise.
-    epsilon : float in [0, inf)
-
-    Examples
-    --------
-    >>> round(math.exp(log_delta(1.0, 1.0)), 6)
-    0.126937
-    """
-    a = epsilon / shift - shift / 2
-    if a < -2:
-        # Next to 1 the digits of delta are in its distance to 1.
-        return math.log1p(-math.exp(log_spared(shift, epsilon)))
-    # e^epsilon phi(b) = phi(a): delta = phi(a) (R(a) - R(b)), R = Phi(-t) / phi(t).
-    drop = float(fall_of_mills_ratio(a, shift))
-    return -a * a / 2 - math.log(2 * math.pi) / 2 + math.log(drop) if drop > 0 else -math.inf
-
-
-def log_spared(shift: float, epsilon: float) -> float:
-    """Return the log of one minus the least delta: Phi(a) + e^epsilon Phi(-b)."""
-    a, b = epsilon / shift - shift / 2, epsilon / shift + shift / 2
-    return min(0.0, float(np.logaddexp(log_ndtr(a), epsilon + log_ndtr(-b))))
+from skdp.privacy.normal_profile import log_delta
 
 
 def gaussian_scale(epsilon: float, delta: float) -> float:
@@ -80,7 +50,7 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     epsilon, delta = check_positive("epsilon", epsilon), _check_delta(delta)
 
     def is_private(shift: float) -> bool:
-        return log_delta(shift, epsilon) <= math.log(delta)
+        return bool(log_delta(shift, epsilon) <= math.log(delta))
 
     low = 1.0
     while not is_private(low):

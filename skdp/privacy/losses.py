@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, logsumexp
 
 from skdp._checks import check_interval, check_positive, fail
-from skdp.privacy import _normal_profile
+from skdp.privacy import normal_profile
 from skdp.privacy.shift import ShiftedLaw, crossing
 from skdp.privacy.shift import log_delta as shift_log_delta
 
@@ -139,7 +139,7 @@ class GaussianLoss:
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """Return the log of the least delta at each epsilon."""
-        return _normal_profile.log_delta(self.mu, np.asarray(epsilon, dtype=float))
+        return normal_profile.log_delta(self.mu, np.asarray(epsilon, dtype=float))
 
     def reversed(self) -> GaussianLoss:
         """Return the loss of (Q, P): this one."""

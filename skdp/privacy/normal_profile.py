@@ -1,0 +1,53 @@
+"""The privacy profile of two normal laws: log delta at many epsilons, no digits lost.
+
+N(mu, 1) against N(0, 1) at epsilon has delta = Phi(-a) - e^epsilon Phi(-b), a = epsilon / mu -
+mu / 2, b = a + mu (Balle & Wang 2018, Theorem 8; docs/proofs/gaussian.md, Theorem 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
+
+from skdp.privacy.mills import fall_of_mills_ratio
+
+FloatArray = NDArray[np.float64]
+
+
+def log_delta(mu: float, epsilon: ArrayLike) -> FloatArray:
+    """Return the log of the least delta of N(mu, 1) against N(0, 1), with no digits lost.
+
+    Parameters
+    ----------
+    mu : float in (0, inf)
+        The shift; of noise, the greatest length of a difference in its units.
+    epsilon : float or array of any shape, any real numbers
+
+    Examples
+    --------
+    >>> round(math.exp(log_delta(1.0, 1.0)), 6)
+    0.126937
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    a = np.asarray(epsilon / mu - mu / 2)
+    found = np.empty(a.shape)
+    # Next to 1 the digits of delta are in its distance to 1.
+    high = a < -2
+    found[high] = np.log1p(-np.exp(log_spared(mu, epsilon[high])))
+    # e^epsilon phi(b) = phi(a): delta = phi(a) (R(a) - R(b)), R = Phi(-t) / phi(t).
+    low = a[~high]
+    with np.errstate(divide="ignore", over="ignore"):
+        drop = np.log(fall_of_mills_ratio(low, mu))
+        found[~high] = -low * low / 2 - math.log(2 * math.pi) / 2 + drop
+    return found
+
+
+def log_spared(mu: float, epsilon: ArrayLike) -> FloatArray:
+    """Return the log of one minus the least delta: Phi(a) + e^epsilon Phi(-b)."""
+    epsilon = np.asarray(epsilon, dtype=float)
+    a = epsilon / mu - mu / 2
+    spared = np.logaddexp(log_ndtr(a), epsilon + log_ndtr(-a - mu))
+    return np.asarray(np.minimum(spared, 0.0))

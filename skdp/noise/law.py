@@ -27,6 +27,10 @@ class Law(Protocol):
     ``std()``, ``entropy()``, ``fisher_information()``; ``support()``, the half-width of the
     interval on which the density is positive; ``log_ratio(x, shift)``, which is
     ``logpdf(x) - logpdf(x + shift)`` without loss of digits. All laws of this package have them.
+
+    A law must be hashable and never change: what was computed for it is remembered under its
+    hash. A frozen dataclass of numbers does so; a law that is changed in place would be
+    calibrated as what it was before.
     """
 
     def logpdf(self, x: ArrayLike) -> FloatArray:

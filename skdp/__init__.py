@@ -3,7 +3,13 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from skdp.domain import Domain
-from skdp.linear_model import DPHuberRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.linear_model import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, PrivacyLeakWarning
 
 try:
@@ -13,6 +19,8 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 
 __all__ = [
     "BudgetExceeded",
+    "DPCoordinateDescentClassifier",
+    "DPCoordinateDescentRegressor",
     "DPHuberRegressor",
     "DPLinearRegression",
     "DPLogisticRegression",

@@ -6,22 +6,33 @@ import pickle
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.pipeline import make_pipeline
 
-from skdp import DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Guarantee, Ledger
+from skdp import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Guarantee,
+    Ledger,
+)
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
+from skdp.noise import Laplace
 
-ESTIMATORS = [DPLogisticRegression, DPHuberRegressor, DPLinearRegression]
+OBJECTIVES = [DPLogisticRegression, DPHuberRegressor]
+DESCENTS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
+ESTIMATORS = [*OBJECTIVES, *DESCENTS, DPLinearRegression]
 
 
-@pytest.fixture(params=["classifier", "regressor"])
+@pytest.fixture(params=[*OBJECTIVES, *DESCENTS])
 def case(request, people, domain, answers, pay_domain, pay):
     """An estimator class, its domain, a table and a target."""
-    if request.param == "classifier":
-        return DPLogisticRegression, domain, people, answers
-    return DPHuberRegressor, pay_domain, people, pay
+    if is_classifier(request.param()):
+        return request.param, domain, people, answers
+    return request.param, pay_domain, people, pay
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -39,7 +50,8 @@ def test_init_stores_what_it_is_given_and_does_nothing_else(estimator):
 def test_fit_returns_the_estimator_and_writes_no_parameter(case):
     estimator, domain, X, y = case
     ledger = Ledger(10.0)
-    model = estimator(domain=domain, ledger=ledger, mechanism=KNorm("l2"), random_state=0)
+    mechanism = Laplace() if estimator in DESCENTS else KNorm("l2")
+    model = estimator(domain=domain, ledger=ledger, mechanism=mechanism, random_state=0)
     before, frame, target = dict(model.get_params()), X.copy(), y.copy()
     assert model.fit(X, y) is model
     after = model.get_params()
@@ -116,7 +128,7 @@ def test_coefficients_are_in_the_users_units(case):
     estimator, domain, X, y = case
     model = estimator(domain=domain, epsilon=50.0, random_state=0).fit(X, y)
     by_hand = indicators(X, domain) @ model.coef_.T + model.intercept_
-    if estimator is DPLogisticRegression:
+    if is_classifier(model):
         assert model.coef_.shape == (1, 5)
         np.testing.assert_allclose(model.decision_function(X), by_hand[:, 0], rtol=1e-9)
     else:
@@ -219,6 +231,7 @@ def test_many_labels_share_the_budget_and_have_noise_of_their_own():
     assert (model.coef_[1] != model.coef_[2]).all()
 
 
+@pytest.mark.parametrize("case", OBJECTIVES, indirect=True)
 def test_what_a_model_says_about_itself(case):
     estimator, domain, X, y = case
     model = estimator(epsilon=0.7, domain=domain, random_state=0).fit(X, y)

@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Ledger
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Ledger,
+)
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
 
@@ -71,7 +79,7 @@ def refuses(model, X, y, kind, text, **fit_parameters):
 
 
 def model_of(estimator, **parameters):
-    if estimator is DPLogisticRegression:
+    if estimator in CLASSIFIERS:
         parameters = {"classes": [0, 1], **parameters}
     model = estimator(**parameters)
     model._given = set(parameters)
@@ -79,10 +87,10 @@ def model_of(estimator, **parameters):
 
 
 X, Y = np.linspace(-1, 1, 30).reshape(10, 3), np.array([0, 1] * 5)
+CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]
+REGRESSORS = [DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor]
 BOTH = pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHuberRegressor])
-ALL = pytest.mark.parametrize(
-    "estimator", [DPLogisticRegression, DPHuberRegressor, DPLinearRegression]
-)
+ALL = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
 
 
 @BOTH
@@ -139,7 +147,7 @@ def test_bad_tables_are_refused(estimator, name):
 
 @ALL
 def test_a_fitted_model_refuses_bad_tables_too(estimator):
-    model = estimator(**({"classes": [0, 1]} if estimator is DPLogisticRegression else {}))
+    model = estimator(**({"classes": [0, 1]} if estimator in CLASSIFIERS else {}))
     model.fit(X, Y)
     for table, kind, text in TABLES.values():
         with pytest.raises(kind, match=f"(?s){text}"):
@@ -182,13 +190,14 @@ def test_bad_targets_are_refused(estimator, name):
     refuses(model_of(estimator), X, *TARGETS[name])
 
 
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
 @pytest.mark.parametrize("name", LABELS)
-def test_undeclared_labels_are_refused_and_the_declared_ones_named(name):
+def test_undeclared_labels_are_refused_and_the_declared_ones_named(estimator, name):
     y, text = LABELS[name]
-    refuses(model_of(DPLogisticRegression), X, y, ValueError, rf"{text}.*Declared are \[0, 1\]")
+    refuses(model_of(estimator), X, y, ValueError, rf"{text}.*Declared are \[0, 1\]")
 
 
-@pytest.mark.parametrize("estimator", [DPHuberRegressor, DPLinearRegression])
+@pytest.mark.parametrize("estimator", REGRESSORS)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_targets_that_are_not_numbers_are_refused(estimator, name):
     text = "target must hold finite numbers only"
@@ -238,7 +247,7 @@ def test_an_unfitted_model_says_so():
     failed = DPHuberRegressor()
     with pytest.raises(ValueError, match="target must hold"):
         failed.fit(X, np.full(10, NAN))
-    for model in (DPHuberRegressor(), DPLinearRegression(), DPLogisticRegression(), failed):
+    for model in (*(estimator() for estimator in [*CLASSIFIERS, *REGRESSORS]), failed):
         with pytest.raises(NotFittedError):
             model.predict(X)
 

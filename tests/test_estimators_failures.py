@@ -10,6 +10,8 @@ import skdp.linear_model.objective as objective
 from skdp import (
     BudgetExceeded,
     Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
     DPHuberRegressor,
     DPLinearRegression,
     DPLogisticRegression,
@@ -34,6 +36,26 @@ def regressor(**parameters):
     )
 
 
+def descent_classifier(**parameters):
+    return DPCoordinateDescentClassifier(
+        domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=["no", "yes"]), **parameters
+    )
+
+
+def descent_regressor(**parameters):
+    return DPCoordinateDescentRegressor(
+        domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=(0.0, 1.0)), **parameters
+    )
+
+
+def descent_blindly(**parameters):
+    """Without a look at the data before the descent."""
+    return descent_regressor(look=0, **parameters)
+
+
+CLASSIFIERS = [classifier, descent_classifier]
+
+
 def linear(**parameters):
     return DPLinearRegression(
         domain=Domain({"a": (0, 1), "b": ["u", "v"]}, target=(0.0, 1.0)), **parameters
@@ -43,12 +65,15 @@ def linear(**parameters):
 def data(make):
     X = pd.DataFrame({"a": np.linspace(0, 1, N_RECORDS), "b": np.resize(["u", "v"], N_RECORDS)})
     X.loc[3, ["a", "b"]] = NUMBER, WORD
-    y = np.resize(["no", "yes"], N_RECORDS) if make is classifier else np.full(N_RECORDS, NUMBER)
+    numbers = np.full(N_RECORDS, NUMBER)
+    y = np.resize(["no", "yes"], N_RECORDS) if make in CLASSIFIERS else numbers
     return X, y
 
 
 BOTH = pytest.mark.parametrize("make", [classifier, regressor])
-ALL = pytest.mark.parametrize("make", [classifier, regressor, linear])
+ALL = pytest.mark.parametrize(
+    "make", [classifier, regressor, linear, descent_classifier, descent_regressor, descent_blindly]
+)
 
 
 def chain(error):
@@ -154,7 +179,7 @@ def failing_fits(make):
     yield X, y[1:]
     yield X, np.array([y, y]).T
     yield X, np.append(y[1:].astype(object), 12345 + 678j)
-    if make is not classifier:
+    if make not in CLASSIFIERS:
         yield X, np.append(y[1:], np.inf)
 
 

@@ -6,7 +6,13 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from skdp import BudgetExceeded, DPHuberRegressor, DPLogisticRegression, Ledger
+from skdp import (
+    BudgetExceeded,
+    DPCoordinateDescentClassifier,
+    DPHuberRegressor,
+    DPLogisticRegression,
+    Ledger,
+)
 
 GRID = {"epsilon": [0.1, 1, 10]}
 
@@ -53,9 +59,10 @@ def test_cross_validation_charges_every_fold(people, domain, answers):
     assert all(fold.ledger == ledger for fold in found["estimator"])
 
 
-def test_folds_have_noise_of_their_own(people, domain, answers):
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPCoordinateDescentClassifier])
+def test_folds_have_noise_of_their_own(estimator, people, domain, answers):
     """Also in worker processes: no two of ten fits share a coefficient."""
-    model = DPLogisticRegression(domain=domain)
+    model = estimator(domain=domain)
     found = cross_validate(model, people, answers, cv=10, return_estimator=True, n_jobs=2)
     coefs = np.concatenate([fold.coef_ for fold in found["estimator"]])
     assert len(np.unique(coefs)) == coefs.size

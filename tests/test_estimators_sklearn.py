@@ -3,7 +3,13 @@
 import pytest
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from skdp import DPHuberRegressor, DPLinearRegression, DPLogisticRegression
+from skdp import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skdp.PrivacyLeakWarning", "ignore::sklearn.exceptions.SkipTestWarning"
@@ -20,6 +26,12 @@ ESTIMATORS = [
     DPLinearRegression(),
     DPLinearRegression(neighbors="add_remove", mechanism="matrix"),
     DPLinearRegression(mechanism="l1", fit_intercept=False, postprocess="pinv"),
+    DPCoordinateDescentClassifier(),
+    DPCoordinateDescentClassifier(delta=1e-6, neighbors="add_remove"),
+    DPCoordinateDescentClassifier(penalty="l1", order="random", fit_intercept=False, n_passes=2),
+    DPCoordinateDescentRegressor(),
+    DPCoordinateDescentRegressor(neighbors="add_remove", n_public=1000, look=0, clip=0.5),
+    DPCoordinateDescentRegressor(delta=1e-6, mechanism="gaussian", order="greedy", n_passes=5),
 ]
 
 

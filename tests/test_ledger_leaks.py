@@ -24,7 +24,12 @@ from ledger_worst import (
     then,
 )
 
-from skdp import Domain, DPLinearRegression, DPLogisticRegression
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, _accounting, compose
 from skdp.privacy._accounting import Adaptive, Budget, Divided
@@ -212,6 +217,27 @@ def fit_logistic(ledger, epsilon):
         loss="logistic",  # chosen, which saves seconds of comparing
     )
     return model.fit(x, (x[:, 0] > 0).astype(int))
+
+
+def fit_descent(ledger, epsilon):
+    x = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+    model = DPCoordinateDescentClassifier(
+        epsilon=epsilon,
+        delta=1e-6,
+        mechanism="gaussian",
+        classes=[0, 1],
+        n_passes=3,
+        ledger=ledger,
+    )
+    return model.fit(x, (x[:, 0] > 0).astype(int))
+
+
+def test_descents_and_moments_on_one_ledger_compose_as_gaussians():
+    """Six fits would fill 3.0 by sums; the curves of both are known, and eight leave some."""
+    ledger = Ledger(3.0, 1e-5)
+    for fit in [fit_descent, fit_linear] * 4:
+        assert fit(ledger, 0.5).guarantee_.mu < math.inf
+    assert 0 < ledger.remaining.epsilon < 1.0
 
 
 def test_linear_then_logistic_on_one_ledger(tmp_path):

@@ -55,7 +55,7 @@ def exact_gram(
     width = domain.n_encoded + 2
     total: NDArray[Any] = np.zeros((width, width), dtype=object)
     part = np.zeros((width, width), dtype=np.int64)
-    for k, rows in enumerate(_blocks(domain, X, target, place), start=1):
+    for k, rows in enumerate(blocks_of(domain, X, target, place), start=1):
         part += np.asarray(np.ldexp(rows.T @ rows, GRAM_BITS), dtype=np.int64)
         if k % FOLD == 0:
             total, part = total + part, np.zeros_like(part)
@@ -69,7 +69,7 @@ def exact_sums(
     """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n."""
     sums: NDArray[Any] = np.zeros(domain.n_encoded + 1, dtype=object)
     squares = sums.copy()
-    for rows in _blocks(domain, X, target):
+    for rows in blocks_of(domain, X, target):
         seen = rows[:, 1:]
         sums += np.asarray(np.ldexp(seen.sum(axis=0), GRAM_BITS), dtype=np.int64)
         own = np.einsum("ij,ij->j", seen, seen)
@@ -85,7 +85,7 @@ def row_unit(domain: Domain) -> float:
     return math.ldexp(1.0, exponent - (share == 0.5))
 
 
-def _blocks(
+def blocks_of(
     domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
 ) -> Iterator[FloatArray]:
     """Yield the rows (1, x, y), x and y on the grid: the same memory, written again and again."""

@@ -32,7 +32,12 @@ def noisy_integers(exact: NDArray[Any], noise: FloatArray, rng: Generator) -> Fl
     Sum and noise are integers in that unit, so that the result is a lattice point whatever the
     data, and the data themselves were not rounded: nothing has to be paid for.
     """
-    return np.array([int(m) / 2**GRAM_BITS for m in exact + on_lattice(noise, rng)])
+    return as_floats(exact + on_lattice(noise, rng))
+
+
+def as_floats(units: NDArray[Any]) -> FloatArray:
+    """Return integers in units of 2^-40 as floats."""
+    return np.array([int(m) / 2**GRAM_BITS for m in units])
 
 
 def on_lattice(noise: FloatArray, rng: Generator) -> NDArray[Any]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import expit, log_expit
-from sklearn.base import ClassifierMixin
-
 from skdp._checks import fail
+from skdp.linear_model._classification import PrivateClassifier
 from skdp.linear_model._perturbed import ObjectivePerturbation
 from skdp.linear_model._rules import logistic_moments
 from skdp.linear_model._task import Reference
-from skdp.linear_model._validate import check_labels, check_target
 from skdp.linear_model.losses import Logistic, SharpLogistic
 
 LOSSES = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
@@ -20,7 +16,7 @@ CANDIDATES = (
 )
 
 
-class DPLogisticRegression(ClassifierMixin, ObjectivePerturbation):
+class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
     """Logistic regression under differential privacy.
 
     Objective perturbation with K-norm noise (Awan & Slavkovic 2020, section 4) or, where delta is
@@ -174,54 +170,3 @@ class DPLogisticRegression(ClassifierMixin, ObjectivePerturbation):
                 raise fail("loss", f"be 'auto', one of {sorted(LOSSES)} or a Loss", self.loss)
             return (LOSSES[self.loss],)
         return (self.loss,)
-
-    def _declared_labels(self):
-        if self.classes is None and self.domain is not None:
-            return self.domain.target_labels
-        return self.classes
-
-    def _assumptions(self):
-        if self._declared_labels() is not None:
-            return super()._assumptions()
-        leak = "which labels occur in y is public: it was read off y, as none were declared"
-        return (*super()._assumptions(), leak)
-
-    def _targets(self, y, n):
-        """Return one 0/1 target for each model, and the labels."""
-        labels, found = check_labels(check_target(self, y, n), self._declared_labels())
-        positive = [1] if len(labels) == 2 else range(len(labels))
-        return [(found == k).astype(float) for k in positive], {"classes_": labels}
-
-    def _set_coefficients(self, theta):
-        coef, intercept = self._decode(theta)
-        self.coef_, self.intercept_ = self._design.domain.decode_coef(coef, intercept)
-
-    def decision_function(self, X):
-        """Return the log-odds: (n,) for two classes, (n, n_classes) of class against rest else."""
-        z = self._predictor(X)
-        return z[:, 0] if z.shape[1] == 1 else z
-
-    def predict(self, X):
-        """Return the likeliest label of every row, (n,)."""
-        z = self.decision_function(X)
-        best = (z > 0).astype(int) if z.ndim == 1 else np.argmax(z, axis=1)
-        return self.classes_[best]
-
-    def predict_proba(self, X):
-        """Return the probability of every class, (n, n_classes)."""
-        z = self.decision_function(X)
-        if z.ndim == 1:
-            return np.column_stack([expit(-z), expit(z)])
-        return np.exp(self._log_shares(z))
-
-    def predict_log_proba(self, X):
-        """Return the logarithm of :meth:`predict_proba`, (n, n_classes)."""
-        z = self.decision_function(X)
-        if z.ndim == 1:
-            return np.column_stack([log_expit(-z), log_expit(z)])
-        return self._log_shares(z)
-
-    @staticmethod
-    def _log_shares(z):
-        log_p = log_expit(z)
-        return log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True)

@@ -10,6 +10,7 @@ from skdp.mechanisms.knorm import KNorm, KNormNoise
 from skdp.mechanisms.law_map import LawMap, law_map
 from skdp.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplaceNoise
 from skdp.mechanisms.matrix_noise import MatrixGaussianNoise
+from skdp.mechanisms.repeated import Releases, RepeatedNoise, calibrate_releases
 from skdp.mechanisms.sensitivity import Sensitivity
 
 __all__ = [
@@ -26,7 +27,10 @@ __all__ = [
     "MatrixGaussianNoise",
     "MatrixLaplace",
     "MatrixLaplaceNoise",
+    "Releases",
+    "RepeatedNoise",
     "Sensitivity",
     "calibrate",
+    "calibrate_releases",
     "law_map",
 ]

@@ -9,7 +9,6 @@ from typing import Any
 
 from scipy.optimize import brentq, minimize_scalar
 
-from skdp.mechanisms._scale import excess_of
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
@@ -65,7 +64,7 @@ def best_law(
     log_variance: LogVariance,
     corner: tuple[float, float] | None = None,
     *,
-    coarse: bool = False,
+    known: float = 1e-5,
 ) -> tuple[Any, float]:
     """Return the law of a family with the least variance after calibration, and its log.
 
@@ -76,18 +75,17 @@ def best_law(
         ``log_variance(law, tolerance)``.
     corner : pair of float or None
         Log of a shape where the variance may have a corner, and the log of the variance there.
-    coarse : bool
-        Look at every other shape of the grid, and refine less: where calibration is slow.
+    known : float > 0
+        How well ``log_variance`` knows it.
 
     Notes
     -----
     The least of the grid and the corner, refined between its neighbours: the variance is found
-    to about 1e-5 of itself (coarse: 1e-3) where it has one local minimum between neighbours of
-    the grid. Privacy does not depend on that.
+    about as well as it is known where it has one local minimum between neighbours of the grid.
+    Privacy does not depend on that.
     """
-    tight, width = (2e-4, 0.03) if coarse else (1e-7, 3e-3)
-    loose = 3e-3 if coarse else 1e-5
-    every = 2 if coarse or corner is not None else 1
+    tight, loose, width = known / 100, known, 3e-3
+    every = 2 if corner is not None else 1
     points = {t: log_variance(family.law(t), loose) for t in family.grid[::every]}
     if corner is not None:
         # Where both its neighbours are worse the corner is the least, and refining adds nothing.
@@ -113,22 +111,22 @@ def best_law(
 
 
 def corner_of(
-    family: Family, shift: float, epsilon: float, delta: float
+    family: Family, excess: Callable[[Any, float], float], total: float, epsilon: float
 ) -> tuple[float, float] | None:
     """Return the log shape at which the least noise has a loss of epsilon at its centre.
 
-    With the log of its variance, for one coordinate that is shifted. None where there is no such
-    shape, or none within the grid.
+    With the log of its variance. ``excess(law, x)`` is by how much noise of scale 1 / x does not
+    hide shifts that add up to ``total``. None where there is no such shape, or none in the grid.
     """
     if family.plateau is None:
         return None
     slope = family.plateau
 
-    def excess(t: float) -> float:
-        return max(excess_of(family.law(t), epsilon / slope(t), epsilon, delta), -1e3)
+    def at(t: float) -> float:
+        return max(excess(family.law(t), epsilon / slope(t) / total), -1e3)
 
     low, high = family.grid[0], family.grid[-1]
-    if not excess(low) > 0 > excess(high):
+    if not at(low) > 0 > at(high):
         return None
-    t = float(brentq(excess, low, high, xtol=1e-13))
-    return t, math.log(family.law(t).var()) + 2 * math.log(shift * slope(t) / epsilon)
+    t = float(brentq(at, low, high, xtol=1e-13))
+    return t, math.log(family.law(t).var()) + 2 * math.log(total * slope(t) / epsilon)

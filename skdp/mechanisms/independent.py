@@ -14,25 +14,18 @@ from numpy.typing import ArrayLike
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray, ask
-from skdp.mechanisms._scale import last_passing, least_scale, pure_scale
-from skdp.mechanisms._shapes import FAMILIES, PLAIN, Family, best_law, corner_of
-from skdp.mechanisms._worst_shift import Shift, WorstShift, worst_shift
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms._budget import Budget
+from skdp.mechanisms._composed import Losses, Root, losses_of
+from skdp.mechanisms._shapes import FAMILIES, PLAIN, Family
+from skdp.mechanisms._worst_shift import WorstShift, worst_shift
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.noise.gaussian import Gaussian
 from skdp.noise.law import Law
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.loss import Composition
-from skdp.privacy.losses import GaussianLoss, PrivacyLoss, ShiftLoss
-
-Losses = tuple[tuple[PrivacyLoss, int], ...]
 
 NAMES = (*PLAIN, *FAMILIES)
 # Exponents a of the proportions that are tried, half-width^a: 1/2 is best for Gaussian noise
 # on a box, 1/3 for pure Laplace noise on a box, 1 on a ball whose corners lie on the axes.
 _EXPONENTS = (0.0, 1 / 3, 1 / 2, 1.0)
-# Composed bounds are about as sharp as this; one coordinate is calibrated to 1e-12.
-_TOLERANCE = 1e-5
 _COARSE = 1e-2
 # Quantiles at which somebody else's law is looked at.
 _PROBED = np.array([0.45, 0.3, 0.1, 1e-2, 1e-4, 1e-8, 1e-16])
@@ -127,7 +120,7 @@ class Independent:
         if isinstance(self.law, str):
             check_choice("law", self.law, NAMES, "Or give a law, such as Laplace().")
         else:
-            _check_law(self.law)
+            check_law(self.law)
         if self.proportions is not None:
             proportions = tuple(check_positive("proportions", p) for p in self.proportions)  # type: ignore[union-attr]
             object.__setattr__(self, "proportions", proportions)
@@ -141,10 +134,10 @@ class Independent:
         """
         epsilon = check_positive("epsilon", epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-        budget = _Budget(epsilon, delta)
+        budget = Budget(epsilon, delta)
         law, proportions, worst, near = self._best(sensitivity, budget)
-        scale = budget.scale(law, worst, near=near)
-        losses = _losses(law, worst, scale)
+        scale = budget.scale(law, worst, near)
+        losses = losses_of(law, worst.above, worst.length, scale)
         guarantee = Guarantee(
             epsilon,
             delta,
@@ -155,26 +148,21 @@ class Independent:
         return IndependentNoise(law, scale * proportions, guarantee, losses)
 
     def _best(
-        self, sensitivity: Sensitivity, budget: _Budget
-    ) -> tuple[Any, FloatArray, WorstShift, float | None]:
+        self, sensitivity: Sensitivity, budget: Budget
+    ) -> tuple[Any, FloatArray, WorstShift, Root | None]:
         """Return law and proportions of the least total variance, and about which scale it has."""
         choices = _promising([(p, worst_shift(sensitivity, p)) for p in self._choices(sensitivity)])
         family, law = self._family_and_law()
         proportions, worst = choices[0]
         if len(choices) > 1:
-            totals = [budget.log_variance(law, w, _COARSE) + _log_square(p) for p, w in choices]
+            totals = [
+                2 * math.log(budget.sketched(law, w, _COARSE).scale) + _log_square(p)
+                for p, w in choices
+            ]
             proportions, worst = choices[int(np.argmin(totals))]
         if family is None:
             return law, proportions, worst, None
-        # Many different shifts take their time to compose; equal ones have the same best shape.
-        alike = worst if worst.is_single else worst.rounded()
-        law, log_variance = best_law(
-            family,
-            lambda shaped, tolerance: budget.log_variance(shaped, alike, tolerance),
-            budget.corner(family, worst),
-            coarse=not worst.is_single,
-        )
-        near = math.exp((log_variance - math.log(law.var())) / 2)
+        law, near = budget.best_law(family, worst)
         return law, proportions, worst, near
 
     def _family_and_law(self) -> tuple[Family | None, Any]:
@@ -200,70 +188,6 @@ class Independent:
         return [widths**a for a in _EXPONENTS]
 
 
-@dataclass(frozen=True)
-class _Budget:
-    """The (epsilon, delta) to be met, and what scale a law then needs."""
-
-    epsilon: float
-    delta: float
-
-    def corner(self, family: Family, worst: WorstShift) -> tuple[float, float] | None:
-        """Return where the variance of one coordinate may have a corner, and its log there."""
-        if self.delta == 0 or not worst.is_single:
-            return None
-        return corner_of(family, worst.above[0][0], self.epsilon, self.delta)
-
-    def log_variance(self, law: Any, worst: WorstShift, tolerance: float) -> float:
-        """Return the log of the variance of the calibrated noise of proportion 1."""
-        return math.log(law.var()) + 2 * math.log(self.scale(law, worst, tolerance))
-
-    def scale(
-        self,
-        law: Any,
-        worst: WorstShift,
-        tolerance: float | None = None,
-        near: float | None = None,
-    ) -> float:
-        """Return the scale that hides all differences, about ``near`` if that is given."""
-        if type(law) is Gaussian:
-            return least_scale(law, worst.length, epsilon=self.epsilon, delta=self.delta)
-        if worst.is_single:
-            return least_scale(
-                law,
-                worst.above[0][0],
-                epsilon=self.epsilon,
-                delta=self.delta,
-                tolerance=tolerance or 1e-14,
-                near=near,
-            )
-        pure = pure_scale(law, worst.total, self.epsilon, required=self.delta == 0)
-        if self.delta == 0:
-            return pure
-        scale = 0.0
-        for vertex in worst.vertices:
-            if scale == 0 or self._excess(law, vertex, 1 / scale) > 0:
-                scale = self._hiding(law, vertex, tolerance or _TOLERANCE, near)
-        return min(scale, pure)
-
-    def _hiding(self, law: Any, shift: Shift, tolerance: float, near: float | None) -> float:
-        """Return the scale that hides one shift, composed over its coordinates."""
-        length = math.sqrt(sum(count * size**2 for size, count in shift))
-        like = length * gaussian_scale(self.epsilon, self.delta) / math.sqrt(law.var())
-        found = last_passing(
-            lambda x: math.expm1(min(self._excess(law, shift, x), 500.0) / 10),
-            1 / (near or like),
-            tolerance=tolerance,
-            factor=1.25 if near is None else 1 + 1e-3,
-        )
-        return 1 / found
-
-    def _excess(self, law: Any, shift: Shift, x: float) -> float:
-        """Return by how much noise of scale 1 / x does not hide the shift, in logs."""
-        parts = tuple((ShiftLoss(law, size * x), count) for size, count in shift)
-        upper = Composition(parts).delta_at(self.epsilon).upper
-        return math.log(upper / self.delta) if upper > 0 else -math.inf
-
-
 def _promising(choices: list[tuple[FloatArray, WorstShift]]) -> list[tuple[FloatArray, WorstShift]]:
     """Return the choices that are best for pure Laplace noise and for Gaussian noise."""
     squares = [_log_square(p) for p, _ in choices]
@@ -274,33 +198,23 @@ def _promising(choices: list[tuple[FloatArray, WorstShift]]) -> list[tuple[Float
     return [choices[k] for k in sorted({int(np.argmin(pure)), int(np.argmin(round_))})]
 
 
-def _losses(law: Any, worst: WorstShift, scale: float) -> Losses:
-    """Return the loss of each coordinate, for a shift that majorises every difference."""
-    up = math.nextafter(1 / scale, math.inf)
-    if type(law) is Gaussian:
-        return ((GaussianLoss(math.nextafter(worst.length * up / law.scale, math.inf)), 1),)
-    return tuple(
-        (ShiftLoss(law, math.nextafter(size * up, math.inf)), count) for size, count in worst.above
-    )
-
-
 def _log_square(proportions: FloatArray) -> float:
     return math.log(float(np.sum(proportions**2)))
 
 
-def _check_law(law: Any) -> None:
-    """Raise unless the law has the members, and looks even and log-concave where it is probed."""
-    if not isinstance(law, Law):
+def check_law(law: Any, name: str = "law") -> None:
+    """Raise unless a law has the members, and looks even and log-concave where it is probed."""
+    if isinstance(law, type) or not isinstance(law, Law):
         remedy = "Give a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
-        raise fail("law", "have the members of a law", type(law), remedy)
+        raise fail(name, "have the members of a law", type(law), remedy)
     if not isinstance(law, Hashable):
-        raise fail("law", "be hashable", type(law), "Make it a frozen dataclass of numbers.")
+        raise fail(name, "be hashable", type(law), "Make it a frozen dataclass of numbers.")
     x = np.asarray(law.isf(_PROBED), dtype=float)
     left, right = np.asarray(law.logpdf(-x)), np.asarray(law.logpdf(x))
     if not np.allclose(left, right, rtol=1e-9, atol=1e-9):
-        raise fail("law", "have a density that is even", law)
+        raise fail(name, "have a density that is even", law)
     points, heights = np.append(0.0, x), np.append(law.logpdf(0.0), right)
     keep = np.diff(points, prepend=-np.inf) > 1e-9 * x.max()
     slopes = np.diff(heights[keep]) / np.diff(points[keep])
     if not (np.diff(slopes, prepend=0.0) <= 1e-6 * (1 + np.abs(slopes))).all():
-        raise fail("law", "have a log-concave density", law, "Take one of skdp.noise.")
+        raise fail(name, "have a log-concave density", law, "Take one of skdp.noise.")

@@ -14,6 +14,7 @@ from skdp.privacy.losses import (
     ShiftLoss,
 )
 from skdp.privacy.radial import RadialLoss
+from skdp.privacy.selection import SelectionLoss
 
 __all__ = [
     "Bounds",
@@ -29,6 +30,7 @@ __all__ = [
     "PrivacyLoss",
     "ProfileLoss",
     "RadialLoss",
+    "SelectionLoss",
     "ShiftLoss",
     "compose",
     "conversions",

@@ -29,6 +29,7 @@ from skdp.privacy.losses import (
     ShiftLoss,
 )
 from skdp.privacy.radial import RadialLoss
+from skdp.privacy.selection import SelectionLoss
 
 FloatArray = NDArray[np.float64]
 
@@ -42,6 +43,7 @@ _KINDS: dict[str, type] = {
     "pair": PairLoss,
     "radial": RadialLoss,
     "finite": FiniteLoss,
+    "selection": SelectionLoss,
 }
 
 # Points on either side of 0, and the epsilons among which the last one is looked for: where

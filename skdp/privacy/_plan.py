@@ -22,6 +22,7 @@ from skdp.privacy.losses import FiniteLoss, Profile
 FloatArray = NDArray[np.float64]
 Parts = tuple[tuple[Profile, int], ...]
 Rough = Sequence[tuple[Masses, int]]
+Reach = tuple[float, float, float]
 
 _ROUGH_CELLS = 1024
 _MOST_CELLS, _MOST_WINDOW = 2**20, 2**21
@@ -34,6 +35,30 @@ _LEAST = -80.0
 _SPARE = 32.0
 # The gap between the bounds that is aimed at: this share of epsilon, up to 1 or beyond 4.
 _GAP = 4e-5
+_LONGEST_STEP = 500.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is known, about, of a composition before its plan is made.
+
+    Attributes
+    ----------
+    epsilon, log_delta : float
+        A point of its profile.
+    theta : float
+        The tilt with the least Chernoff bound there.
+    width : float
+        Length of an interval that holds the tilted sum but for a share of e^-36.
+    reaches : sequence of (float, float, float)
+        For each loss how far it goes below 0 and above 0, and where it has an atom; 0 for none.
+    """
+
+    epsilon: float
+    log_delta: float
+    theta: float
+    width: float
+    reaches: Sequence[Reach]
 
 
 @dataclass(frozen=True)
@@ -57,12 +82,24 @@ def plan(parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0) 
         log_delta = _log_bound(rough, theta) - theta * epsilon
     width = sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
     target = max(log_delta - _SPARE - math.log(sum(n for _, n in parts)), _FAR)
-    reaches = [reach(loss, target, _log_share(parts)) for loss, _ in parts]
-    wanted = _wanted(sum(n for _, n in parts), theta, max(epsilon, width / 16), log_delta)
-    step = _step(parts, reaches, wanted, width)
+    reaches = [_with_atom(*reach(loss, target, _log_share(parts))) for loss, _ in parts]
+    return planned(parts, Look(epsilon, log_delta, theta, width, reaches))
+
+
+def planned(parts: Parts, look: Look) -> Plan:
+    """Return the plan that follows from a look."""
+    width, theta = look.width, look.theta
+    count, order = sum(n for _, n in parts), max(look.epsilon, width / 16)
+    wanted = _wanted(count, theta, order, look.log_delta)
+    # A step has a finite exponential.
+    step = min(_step(parts, look.reaches, wanted, width), _LONGEST_STEP)
     size = 2 ** math.ceil(math.log2(width / step + SPARE_STEPS))
-    ends = tuple((-_cells(low, step), _cells(high, step)) for low, high, _ in reaches)
-    return Plan(epsilon, theta, step, size, ends)
+    ends = tuple((-_cells(low, step), _cells(high, step)) for low, high, _ in look.reaches)
+    return Plan(look.epsilon, theta, step, size, ends)
+
+
+def _with_atom(below: float, above: float, ends: bool) -> Reach:
+    return below, above, above if ends else 0.0
 
 
 def _log_bound(rough: Rough, theta: float) -> float:
@@ -117,7 +154,7 @@ def _wanted(count: int, theta: float, size: float, log_delta: float) -> tuple[fl
 
 def _step(
     parts: Parts,
-    reaches: Sequence[tuple[float, float, bool]],
+    reaches: Sequence[Reach],
     wanted: tuple[float, float],
     window: float,
 ) -> float:
@@ -127,7 +164,7 @@ def _step(
     step = max(min(coarse, max(fine, max(window, longest) / _CHEAP)), least)
     finite = [loss.finite for loss, _ in parts if hasattr(loss, "finite")]
     exact = _lattice(finite, step) if len(finite) == len(parts) else None
-    atoms = [(above, n) for (_, above, atom), (_, n) in zip(reaches, parts, strict=True) if atom]
+    atoms = [(atom, n) for (_, _, atom), (_, n) in zip(reaches, parts, strict=True) if atom]
     return exact or _aligned(atoms, step, least)
 
 
@@ -144,7 +181,7 @@ def _lattice(losses: Sequence[FiniteLoss], wanted: float) -> float | None:
 
 
 def _aligned(atoms: Sequence[tuple[float, int]], wanted: float, least: float) -> float:
-    """Return a step near ``wanted`` whose multiples are the losses' ends, as nearly as can be."""
+    """Return a step near ``wanted`` whose multiples are the losses' atoms, as nearly as can be."""
     if not atoms:
         return wanted
     ends, counts = np.asarray([end for end, _ in atoms]), np.asarray([n for _, n in atoms])

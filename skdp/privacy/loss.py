@@ -142,6 +142,15 @@ def epsilon_bounds(parts: Parts, delta: float) -> Bounds:
     return Bounds(max(b.lower for b in found), max(b.upper for b in found))
 
 
+def log_delta_as_planned(parts: Parts, outline: Plan, side: str = "upper") -> float:
+    """Return the upper or the lower bound for log delta at the epsilon of a plan.
+
+    The losses must be symmetric. The bound is true whatever the plan is, and sharp if it is good.
+    """
+    curve = _curve(parts, outline, upper if side == "upper" else lower)
+    return min(curve.at(outline.epsilon), 0.0)
+
+
 def _sides(parts: Parts) -> list[Parts]:
     """Return the parts, and those of (Q, P) if they differ, without parts that tell nothing."""
     telling = tuple((loss, n) for loss, n in parts if loss.log_delta(0.0) > -np.inf)

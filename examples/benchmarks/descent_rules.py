@@ -1,0 +1,226 @@
+"""How the constants of private coordinate descent's automatic choices do on simulated populations.
+
+Each population draws how many numbers and columns of levels there are, where they lie in their
+domain, how they spread, skew and correlate, the coefficients, and how much they explain. What is
+measured is the loss against the best linear model, at most 1.5, averaged over populations: of
+R^2, or of the likelihood ("0" that of the best model, "1" that of the class shares), and of
+accuracy. ``--constant`` names one of the constants and compares multiples of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skdp import Domain
+from skdp.linear_model import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    _descent_plan,
+    _descent_rules,
+    _first_look,
+)
+
+FloatArray = NDArray[np.float64]
+MODULES = (_descent_plan, _descent_rules, _first_look)
+FACTORS = (0.3, 0.6, 1.0, 1.7, 3.0)
+N_TEST, N_BEST, MOST_LOSS = 4000, 20000, 1.5
+SKEW = 0.8
+
+
+@dataclass(frozen=True)
+class Population:
+    """Numbers and levels with a target, all drawn from a seed."""
+
+    task: str
+    centre: FloatArray
+    spread: FloatArray
+    shape: NDArray[np.int64]
+    mixing: FloatArray
+    shares: tuple[FloatArray, ...]
+    beta: FloatArray
+    effects: tuple[FloatArray, ...]
+    facts: dict[str, float]
+
+    @classmethod
+    def draw(cls, task: str, seed: int) -> Population:
+        """Draw one."""
+        rng = np.random.default_rng([seed, 7])
+        p, blocks = int(rng.choice([3, 6, 8, 12, 20, 40])), int(rng.choice([0, 0, 2, 6]))
+        mixing = rng.normal(size=(p, rng.integers(1, 5))) * rng.choice([0.2, 0.7, 1.5])
+        mixing = np.hstack([mixing, np.eye(p)])
+        centre = rng.uniform(-0.9, 0.6, p)
+        spread = np.exp(rng.uniform(np.log(0.03), np.log(0.45), p))
+        sizes = rng.integers(2, 13, blocks)
+        beta = rng.normal(size=p) * (rng.random(p) < rng.choice([0.2, 0.6, 1.0]))
+        beta[rng.integers(p)] += 1
+        facts = {
+            "signal": rng.choice([0.5, 1.0, 2.0, 3.0]),
+            "intercept": rng.normal(),
+            "explained": rng.uniform(0.15, 0.9),
+            "deviation": np.exp(rng.uniform(np.log(0.08), np.log(0.4))),
+            "mean": rng.uniform(-0.6, 0.3),
+            "residuals": rng.choice([0, 0, 1, 2]),
+        }
+        return cls(
+            task,
+            centre,
+            np.minimum(spread, 1.02 - 0.95 * np.abs(centre)),
+            rng.choice([0, 0, 0, 1, 2], p),
+            mixing / np.linalg.norm(mixing, axis=1)[:, None],
+            tuple(rng.dirichlet(np.full(m, rng.choice([0.7, 3.0]))) for m in sizes),
+            beta,
+            tuple(rng.normal(size=m) * rng.choice([0.3, 1.0]) for m in sizes),
+            facts,
+        ).standardised()
+
+    def standardised(self) -> Population:
+        """Return it with a predictor of variance 1 and mean 0."""
+        u = self._rows(N_BEST, np.random.default_rng(0))[2]
+        effects = tuple(effect / u.std() for effect in self.effects)
+        facts = self.facts | {"shift": -u.mean() / u.std()}
+        return replace(self, beta=self.beta / u.std(), effects=effects, facts=facts)
+
+    def sample(self, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
+        """Return encoded rows, levels as numbers, and targets."""
+        X, levels, u = self._rows(n, rng)
+        return np.column_stack([X, *levels]), self._targets(u, rng)
+
+    def _rows(self, n: int, rng: Generator) -> tuple[FloatArray, list[Any], FloatArray]:
+        z = rng.normal(size=(n, self.mixing.shape[1])) @ self.mixing.T
+        skewed = (np.exp(SKEW * z) - np.exp(SKEW**2 / 2)) / np.exp(SKEW**2 / 2)
+        flat = np.sqrt(12) * (ndtr(z) - 0.5)
+        z = np.choose(self.shape, [z, skewed, flat])
+        X = (self.centre + self.spread * z).clip(-1, 1)
+        levels = [rng.choice(len(share), n, p=share) for share in self.shares]
+        of_levels = sum((e[v] for e, v in zip(self.effects, levels, strict=True)), np.zeros(n))
+        return X, levels, z @ self.beta + of_levels + self.facts.get("shift", 0.0)
+
+    def _targets(self, u: FloatArray, rng: Generator) -> FloatArray:
+        f, n = self.facts, len(u)
+        if self.task == "classification":
+            return (rng.random(n) < expit(f["signal"] * u + f["intercept"])).astype(float)
+        noise = (rng.normal(size=n), rng.standard_t(3, n) / 3**0.5, rng.exponential(size=n) - 1)
+        e = np.sqrt(1 - f["explained"]) * noise[int(f["residuals"])]
+        y = f["mean"] + f["deviation"] * (np.sqrt(f["explained"]) * u + e)
+        return np.asarray(y.clip(-1, 1))
+
+    @property
+    def domain(self) -> Domain:
+        """All that is public."""
+        columns = {f"x{j}": (-1.0, 1.0) for j in range(len(self.beta))}
+        levels = {f"c{k}": list(range(len(s))) for k, s in enumerate(self.shares)}
+        target = [0.0, 1.0] if self.task == "classification" else (-1.0, 1.0)
+        return Domain(columns | levels, target=target)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A population with test records, and what the best linear model loses on them."""
+
+    population: Population
+    seed: int
+
+    def loss(self, n: int, settings: dict[str, Any]) -> FloatArray:
+        """Return what a private model of n records loses against the best linear one."""
+        population = self.population
+        X, y = population.sample(n, np.random.default_rng([self.seed, n]))
+        kind = (
+            DPCoordinateDescentClassifier
+            if population.task == "classification"
+            else DPCoordinateDescentRegressor
+        )
+        model = kind(domain=population.domain, random_state=self.seed, **settings).fit(X, y)
+        test, target = population.sample(N_TEST, np.random.default_rng([self.seed, 1]))
+        best, null = best_scores(population.task, self.seed)
+        if population.task == "regression":
+            return np.minimum([best[0] - model.score(test, target)], MOST_LOSS)
+        u = model.decision_function(test).clip(-30, 30)
+        lost = (best[0] - likelihood(u, target)) / max(best[0] - null[0], 0.02)
+        return np.array([min(lost, MOST_LOSS), best[1] - np.mean((u > 0) == target)])
+
+
+@cache
+def problem(task: str, seed: int) -> Problem:
+    """Return a problem, made once."""
+    return Problem(Population.draw(task, seed), seed)
+
+
+@cache
+def best_scores(task: str, seed: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return what the best linear model and the mean reach on the test records."""
+    population = problem(task, seed).population
+    encode = population.domain.encode
+    X, y = population.sample(N_BEST, np.random.default_rng([seed, 0]))
+    test, target = population.sample(N_TEST, np.random.default_rng([seed, 1]))
+    if task == "regression":
+        return (LinearRegression().fit(encode(X), y).score(encode(test), target),), (0.0,)
+    model = LogisticRegression(C=1e4, max_iter=1000).fit(encode(X), y)
+    u, share = model.decision_function(encode(test)), target.mean()
+    best = likelihood(u, target), float(np.mean((u > 0) == target))
+    null = np.full(N_TEST, np.log(share / (1 - share)))
+    return best, (likelihood(null, target), max(share, 1 - share))
+
+
+def likelihood(u: FloatArray, target: FloatArray) -> float:
+    """Return the mean log-likelihood of log-odds."""
+    return float(np.mean(target * u - np.logaddexp(0, u)))
+
+
+@contextmanager
+def changed(name: str | None, factor: float) -> Iterator[None]:
+    """Multiply a constant of the rules while this lasts."""
+    places = [m for m in MODULES if name is not None and hasattr(m, name)]
+    kept = [(module, getattr(module, str(name))) for module in places]
+    for module, value in kept:
+        setattr(module, str(name), value * factor)
+    try:
+        yield
+    finally:
+        for module, value in kept:
+            setattr(module, str(name), value)
+
+
+def mean_loss(task: str, n: int, arguments: argparse.Namespace, factor: float) -> str:
+    """Return the mean losses in words."""
+    settings = {
+        "epsilon": arguments.epsilon,
+        "delta": 0.0 if arguments.pure else 1 / n**2,
+        "neighbors": arguments.neighbors,
+    }
+    with changed(arguments.constant, factor):
+        found = [problem(task, seed).loss(n, settings) for seed in range(arguments.problems)]
+    return " ".join(f"{value:.3f}" for value in np.mean(found, axis=0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", nargs="+", default=["regression", "classification"])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000, 3000, 10000, 30000])
+    parser.add_argument("--problems", type=int, default=24)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--pure", action="store_true", help="delta = 0 in place of 1/n^2")
+    parser.add_argument("--neighbors", default="replace_one")
+    parser.add_argument("--constant", help="name of a number in the modules of the rules")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for task in arguments.tasks:
+        for n in arguments.sizes:
+            for factor in FACTORS if arguments.constant else (1.0,):
+                lost = mean_loss(task, n, arguments, factor)
+                print(f"{task:15s} n = {n:6d}  x {factor:<4g} {lost}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Noisy proximal coordinate descent.
+
+Each step releases the gradient of one slot with noise and moves its coordinates; everything else
+is made of what was released. Statement and proof: ``docs/proofs/coordinate_descent.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp.linear_model._gram import GRAM_BITS
+from skdp.linear_model._lattice import as_floats, noisy_integers, on_lattice
+from skdp.linear_model._records import Predictors
+from skdp.linear_model._slots import Slots
+
+FloatArray = NDArray[np.float64]
+# Called with the number of passes made and the coordinates; whether to stop.
+Watch = Callable[[int, FloatArray], bool]
+
+# Coordinates stay in this box: coefficients are finite whatever the steps.
+FARTHEST = 2.0**20
+# How much finer than the sums the noise of a choice is.
+_MORE_BITS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """How one model is fitted; public, or released by now.
+
+    Attributes
+    ----------
+    slots : Slots
+    unit : ndarray of shape (dim,)
+        What a gradient of 1 stands for in each coordinate.
+    clips : ndarray of shape (dim,) or None
+        Bounds on what a record adds to each coordinate; None where the slope is bounded.
+    quiet : ndarray of shape (slots,)
+        Factors on the noise of each slot.
+    step : ndarray of shape (dim,)
+        Steps per unit of the summed gradient; 0 where a coordinate is not to move.
+    l1, ridge : ndarray of shape (dim,)
+        The penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss.
+    n_passes : int
+    order : {"cyclic", "random", "greedy"}
+        A greedy pass is one step: it takes all gradients.
+    average : bool
+        Whether to average over the second half of the passes.
+    choice : float or None
+        Scale of the Gumbel noise by which greedy coordinates are chosen.
+    """
+
+    slots: Slots
+    unit: FloatArray
+    clips: FloatArray | None
+    quiet: FloatArray
+    step: FloatArray
+    l1: FloatArray
+    ridge: FloatArray
+    n_passes: int
+    order: str
+    average: bool
+    choice: float | None = None
+
+    def run(
+        self,
+        predictors: Predictors,
+        start: FloatArray,
+        noise: Any,
+        rng: Generator,
+        watch: Watch,
+    ) -> FloatArray:
+        """Return the coordinates after all passes, (dim,)."""
+        theta = start.clip(-FARTHEST, FARTHEST)
+        for slot, place in enumerate(self.slots.places):
+            predictors.move(slot, theta[place])
+        tail: list[FloatArray] = []
+        for done in range(1, self.n_passes + 1):
+            self._pass(theta, predictors, noise, rng)
+            if 2 * done > self.n_passes:
+                tail.append(theta.copy())
+            if watch(done, theta.copy()):
+                break
+        return _averaged(tail) if self.average and tail else theta
+
+    def _pass(self, theta: FloatArray, predictors: Predictors, noise: Any, rng: Generator) -> None:
+        if self.order == "greedy":
+            self._greedy_step(theta, predictors, noise, rng)
+            return
+        draws = noise.rvs(rng, self.slots.dim) * np.repeat(self.quiet, self.slots.sizes)
+        grains = on_lattice(draws, rng)  # once for all: no slot comes twice
+        for slot in self._order(rng):
+            place = self.slots.places[slot]
+            gradient = as_floats(predictors.gradient(slot) + grains[place])
+            predictors.move(slot, self._move(theta, place, gradient))
+
+    def _order(self, rng: Generator) -> Iterator[int]:
+        count = len(self.slots)
+        if self.order == "random":
+            return iter(rng.permutation(count).tolist())
+        return iter(range(count))
+
+    def _greedy_step(
+        self, theta: FloatArray, predictors: Predictors, noise: Any, rng: Generator
+    ) -> None:
+        """Move the coordinate whose gradient seems steepest."""
+        exact = predictors.gradients()
+        j = self._steepest(theta, exact, rng)
+        place = slice(j, j + 1)
+        gradient = noisy_integers(exact[place], noise.rvs(rng, 1), rng)
+        slot = int(np.searchsorted([p.stop for p in self.slots.places], j, side="right"))
+        change = np.zeros(self.slots.sizes[slot])
+        change[j - self.slots.places[slot].start] = self._move(theta, place, gradient)[0]
+        predictors.move(slot, change)
+
+    def _steepest(self, theta: FloatArray, exact: NDArray[Any], rng: Generator) -> int:
+        """Draw a coordinate by the exponential mechanism; the score is the least subgradient."""
+        assert self.choice is not None
+        known = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
+        slack = np.where(theta == 0, self.l1, 0.0)
+        known, slack = known / self.unit, slack / self.unit
+        gumbel = -self.choice * np.log(rng.standard_exponential(len(theta)))
+        best, at = -math.inf, 0
+        for j in np.flatnonzero(self.slots.free).tolist():
+            # Integers: rounding would say something of the sums. The noise's own digits go on.
+            score = max(abs(int(exact[j]) + _fixed(known[j])) - _fixed(slack[j]), 0)
+            noisy = (score << _MORE_BITS) + math.floor(
+                math.ldexp(gumbel[j], GRAM_BITS + _MORE_BITS)
+            )
+            if noisy > best:
+                best, at = noisy, j
+        return at
+
+    def _move(self, theta: FloatArray, place: slice, gradient: FloatArray) -> FloatArray:
+        """Move some coordinates, and return by how much."""
+        step, old = self.step[place], theta[place].copy()
+        target = old - step * self.unit[place] * gradient
+        shrunk = np.sign(target) * np.maximum(np.abs(target) - step * self.l1[place], 0)
+        theta[place] = (shrunk / (1 + step * self.ridge[place])).clip(-FARTHEST, FARTHEST)
+        return np.asarray(theta[place] - old)
+
+
+def _fixed(value: float) -> int:
+    """Return a public number in units of 2^-40."""
+    return round(math.ldexp(value, GRAM_BITS))
+
+
+def _averaged(tail: list[FloatArray]) -> FloatArray:
+    """Return the mean; 0 where most are 0, as with an l1 penalty."""
+    stacked = np.array(tail)
+    mostly = np.mean(stacked == 0, axis=0) > 0.5
+    return np.where(mostly, 0.0, stacked.mean(axis=0))

@@ -1,0 +1,296 @@
+"""What a coordinate descent releases, and with how much noise: of public things only.
+
+None of the choices is part of the privacy proof, which holds for every plan
+(``docs/proofs/coordinate_descent.md``). Where the constants come from:
+``docs/automatic_choices.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.linear_model._first_look import REACH, FirstLook, Rows, usual_square
+from skdp.linear_model._slots import Slots
+from skdp.mechanisms.choices import calibrate_with_choices, choice_width
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.repeated import RepeatedNoise, calibrate_releases
+from skdp.noise.gaussian import Gaussian
+
+FloatArray = NDArray[np.float64]
+
+# With so much information, records per slot times epsilon, powers of it are 1.
+USUAL_INFORMATION = 66.0
+# Passes there, with the power of the information that they grow with, and their range. With
+# delta > 0 the noise of the average hardly depends on them, with delta = 0 it grows as the root.
+PASSES, PASSES_POWER, PASSES_RANGE = 15, 0.25, (6, 50)
+PURE_PASSES, PURE_POWER, PURE_RANGE = 5, 0.35, (1, 20)
+# Range of greedy steps. They end where noise hides so many deviations per record of a gradient.
+STEPS_RANGE, STEEP = (3, 50), 0.03
+# Share of the budget for the first look, and the most noise in its means.
+LOOK_SHARE, PURE_LOOK_SHARE, MOST_LOOK_NOISE = 0.2, 0.25, 0.35
+# What a row of full weight may have: of each number's usual square this share, at least, the
+# intercept with this loudness, and levels with this power of their number.
+SHARE_OF_SQUARE, INTERCEPT_LOUDNESS, LEVEL_LOUDNESS = 0.2, 1.5, 0.25
+# Where slots are paid for one by one, deviations of a number that are 1 in the frame; how they
+# grow with the information, up to where.
+BOX_REACH, REACH_POWER, MOST_REACH = 2.0, 0.25, 64.0
+# The average's noise over that of the mean of all passes.
+AVERAGED = 1.15
+
+
+@dataclass(frozen=True, eq=False)
+class DescentPlan:
+    """What is released with which noise; public things only.
+
+    Attributes
+    ----------
+    slots : Slots
+    noise : RepeatedNoise
+        Of every sum of a step; in a slot it is divided by the slot's loudness.
+    look : FirstLook or None
+    ratio : float
+        The noise of the first look over that of a step.
+    n_passes, n_models : int
+    order : str
+    n : float
+        Number of records, or a public guess of it.
+    rows : Rows
+    information : float
+        About how many records each slot has, times epsilon.
+    choice : float or None
+        Scale of the noise by which greedy coordinates are chosen.
+    """
+
+    slots: Slots
+    noise: RepeatedNoise
+    look: FirstLook | None
+    ratio: float
+    n_passes: int
+    n_models: int
+    order: str
+    n: float
+    rows: Rows
+    information: float
+    choice: float | None = None
+
+    @property
+    def losses(self) -> Any:
+        return self.noise.guarantee.losses
+
+    @property
+    def mechanism(self) -> str:
+        """What a guarantee says of it."""
+        steps = self.n_models * self.n_passes * (1 if self.choice else len(self.slots))
+        looked = f"a first look at {self.look.dim} sums, then " if self.look else ""
+        return f"{looked}{steps} noisy gradients; {self.noise.guarantee.mechanism}"
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard deviation of the noise of a gradient in each pass, (dim,)."""
+        quiet = 1 / self.rows.loudness
+        return np.asarray(np.repeat(quiet * math.sqrt(self.noise.var()), self.slots.sizes))
+
+    @property
+    def averaged(self) -> FloatArray:
+        """Standard deviation of the noise of a gradient, averaged over all passes, (dim,)."""
+        return self.deviations * AVERAGED / math.sqrt(self.n_passes)
+
+
+# Before the first look: public things
+
+
+@dataclass(frozen=True)
+class Task:
+    """The public facts that a plan is made of.
+
+    ``n`` is None where nothing is known of the number of records; ``clips`` says that shares are
+    clipped one by one, which knows no rows.
+    """
+
+    slots: Slots
+    mechanism: Any
+    share: float | None
+    n_passes: int | None
+    n_models: int
+    order: str
+    clips: bool
+    n: float | None
+    epsilon: float
+    delta: float
+    neighbors: str
+
+    @property
+    def known(self) -> float:
+        """Number of records, or a guess: as many as make the usual information."""
+        return self.n or USUAL_INFORMATION / self.strength * len(self.slots) * self.n_models
+
+    @property
+    def strength(self) -> float:
+        """The epsilon that without a delta leaves about as much noise in the average."""
+        return 4 / gaussian_scale(self.epsilon, self.delta) if self.delta > 0 else self.epsilon
+
+    @property
+    def information(self) -> float:
+        """Records per slot and model, times the strength."""
+        return self.known * self.strength / (len(self.slots) * self.n_models)
+
+    @property
+    def moved(self) -> float:
+        """By how much one record moves a sum."""
+        return 2.0 if self.neighbors == "replace_one" else 1.0
+
+    @property
+    def passes(self) -> int:
+        """How many to make."""
+        if self.n_passes is not None:
+            return self.n_passes
+        if self.order == "greedy":
+            return _greedy_steps(self)
+        if self.delta > 0:
+            return _within(PASSES_RANGE, PASSES * more(self.information, PASSES_POWER))
+        return _within(PURE_RANGE, PURE_PASSES * more(self.information, PURE_POWER))
+
+    def noise(self, law: Any, shifts: list[tuple[float, int]]) -> tuple[RepeatedNoise, Any]:
+        """Return calibrated noise, and the scale of that of greedy choices."""
+        budget = {"epsilon": self.epsilon, "delta": self.delta}
+        if self.order != "greedy":
+            return calibrate_releases(law, shifts, neighbors=self.neighbors, **budget), None
+        count = self.n_models * self.passes
+        choices = choice_width(count, **budget), count
+        noise = calibrate_with_choices(law, shifts, choices, neighbors=self.neighbors, **budget)
+        return noise, 2 * self.moved / choices[0]
+
+
+def more(information: float, power: float) -> float:
+    """Return a power of the information, over the usual one's."""
+    return float((information / USUAL_INFORMATION) ** power)
+
+
+def _within(ends: tuple[int, int], value: float) -> int:
+    return round(min(max(value, ends[0]), ends[1]))
+
+
+def _greedy_steps(task: Task) -> int:
+    """Return after how many steps noise hides a gradient of `STEEP` deviations per record."""
+    highest = math.sqrt(2 * math.log(task.slots.dim + 1))
+    told = STEEP * task.known * task.strength / (task.n_models * task.moved * highest)
+    return _within(STEPS_RANGE, told**2 / 16 if task.delta > 0 else told)
+
+
+def row_lengths(slots: Slots, looked: bool, information: float) -> Rows:
+    """Return how long rows may be, and how the noise is spread over the slots.
+
+    In units in which every number has the variance 1, or is taken to have it, all numbers are
+    equally loud, and a row of full weight is not longer than sum_g a_g^2 b_g, with b = 1 for the
+    intercept and for levels.
+    """
+    reach = _reach(REACH, information)
+    deviations = reach if looked else usual_square(slots) ** -0.5
+    loudness = np.array(slots.sizes, dtype=float) ** LEVEL_LOUDNESS
+    loudness[: slots.intercept] = INTERCEPT_LOUDNESS
+    loudness[slots.number_places] = deviations
+    # The more is known, the less is gained by weights; all numbers are at most 1 in the domain.
+    share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(information, 1.0) / 10))
+    square = loudness**2
+    square[slots.number_places] = share if looked else min(share, deviations**2)
+    return Rows(loudness, float(square.sum()), reach)
+
+
+def _reach(usual: float, information: float) -> float:
+    return min(MOST_REACH, usual * max(1.0, more(information, REACH_POWER) / 2))
+
+
+def plan_descent(slots: Slots, look: FirstLook | None, mechanism: Any, **facts: Any) -> DescentPlan:
+    """Choose what is released, and calibrate its noise; ``facts`` are those of a `Task`."""
+    task = Task(slots, mechanism, **facts)
+    if look is not None:
+        plan = _least_noise(task, look)
+        if task.share or plan.ratio * math.sqrt(plan.noise.var()) <= MOST_LOOK_NOISE * plan.n:
+            return plan
+    return _least_noise(task, None)
+
+
+def _least_noise(task: Task, look: FirstLook | None) -> DescentPlan:
+    """Return the better of rows of bounded length, with Gaussian noise, and slots one by one."""
+    slots, passes = task.slots, task.n_models * task.passes
+    plans = []
+    by_length = _may_be_gaussian(task)
+    count = passes * (1 if task.order == "greedy" else len(slots))
+    if by_length:
+        rows = row_lengths(slots, look is not None, task.information)
+        law = "gaussian" if task.mechanism == "auto" else task.mechanism
+        size = task.moved * math.sqrt(rows.bound or 0.0)
+        plans.append(_planned(task, look, rows, law, (size, passes)))
+    if not by_length or (task.mechanism == "auto" and _may_lose(task, count)):
+        rows = Rows(np.ones(len(slots)), None, _reach(BOX_REACH, task.information))
+        plans.append(_planned(task, look, rows, task.mechanism, (task.moved, count)))
+    return min(plans, key=_predicted_noise)
+
+
+def _planned(
+    task: Task,
+    look: FirstLook | None,
+    rows: Rows,
+    law: Any,
+    releases: tuple[float, int],
+) -> DescentPlan:
+    ratio, shifts = 1.0, [releases]
+    if look is not None:
+        ratio = look_ratio(look, releases, task.share, task.delta)
+        shifts += [(size / ratio, count) for size, count in look.shifts]
+    noise, choice = task.noise(law, shifts)
+    facts = (
+        task.passes,
+        task.n_models,
+        task.order,
+        task.known,
+        rows,
+        task.information,
+        choice,
+    )
+    return DescentPlan(task.slots, noise, look, ratio, *facts)
+
+
+def look_ratio(
+    look: FirstLook, releases: tuple[float, int], share: float | None, delta: float
+) -> float:
+    """Return the noise of the look over that of a step, for the look to have its share."""
+    # Squares of shifts add up for Gaussian noise, and shifts for Laplace noise.
+    power, usual = (2, LOOK_SHARE) if delta > 0 else (1, PURE_LOOK_SHARE)
+    size, count = releases
+    share = share or usual
+    spent = share / (1 - share) * count * size**power
+    return float((sum(c * s**power for s, c in look.shifts) / spent) ** (1 / power))
+
+
+def _may_be_gaussian(task: Task) -> bool:
+    """Return whether rows can be bounded in length, by Theorem 6."""
+    law = task.mechanism.law if type(task.mechanism) is Independent else task.mechanism
+    if task.clips or task.order == "greedy":  # no rows, or a slot again and again
+        return False
+    if isinstance(law, str):
+        return task.delta > 0 and law in ("auto", "gaussian")
+    return type(law) is Gaussian  # a subclass may draw anything
+
+
+def _may_lose(task: Task, count: int) -> bool:
+    """Return whether Gaussian noise may be worse than another law's in so few releases.
+
+    Laplace noise of deviation sqrt(8) count / epsilon competes with Gaussian noise of about
+    sqrt(8 count log(1 / delta)) / epsilon.
+    """
+    return count <= 8 - 2 * math.log(task.delta)
+
+
+def _predicted_noise(plan: DescentPlan) -> float:
+    """Return what the noise costs predictions, if all numbers have the variance they should."""
+    slots, number = plan.slots, plan.slots.number_places
+    cost = np.square(np.array(slots.sizes, dtype=float))
+    cost[number] = plan.rows.reach**2 if plan.look else 1 / usual_square(slots)
+    return float(plan.noise.var() * np.sum(cost / plan.rows.loudness**2))

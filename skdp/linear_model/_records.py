@@ -1,0 +1,289 @@
+"""Records in slots: gradients that are exact sums, and predictors that are kept.
+
+What a record adds to the gradient of a coordinate is a multiple of 2^-40 of size at most 1. Sums
+over 2^13 of them are exact in floats, whatever their order, and these add up as integers: no
+rounding error of one record's depends on the others. A step along a slot costs one pass over its
+column, as the predictors of all records are kept.
+
+All else is done record by record, by operations that IEEE 754 defines to the last bit: a record's
+share depends on the record and on what was released, not on its place nor on who else is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._checks import fail
+from skdp.linear_model._first_look import Frame
+from skdp.linear_model._gram import CELLS, GRAM_BITS, MOST_ROWS, NUMBER_BITS, ROUNDER, blocks_of
+from skdp.linear_model._slots import Slots
+
+FloatArray = NDArray[np.float64]
+Integers = NDArray[Any]
+# From some rows and their slopes to sums over them: one, or as many as a slot has coordinates.
+Sums = Callable[[slice, FloatArray], Any]
+
+# Slopes are made for so many rows at once: few calls, and the arrays stay in the cache.
+BLOCK = 4 * MOST_ROWS
+# Numbers in a frame stay below 2^20, where their grid of 2^-20 is fine for floats.
+_MOST_NUMBER = 2.0**NUMBER_BITS
+# Twice what a coefficient can be: predictors stay finite.
+_MOST_MOVE = 2.0**21
+# Adding and subtracting this rounds numbers in [-1, 1] to multiples of 2^-40.
+_FINE_ROUNDER = 1.5 * 2.0 ** (52 - GRAM_BITS)
+
+
+class Slope(Protocol):
+    """The derivative of a loss by its predictor, over a bound on it: between -1 and 1.
+
+    It treats each record by itself, by IEEE 754 operations.
+    """
+
+    def __call__(self, predictor: FloatArray, target: FloatArray) -> FloatArray:
+        """Return a new array of slopes; neither argument is changed."""
+
+
+class Records:
+    """All records in a frame, by columns.
+
+    Parameters
+    ----------
+    slots : Slots
+    frame : Frame
+        Public by now: it was released.
+    X : DataFrame or array-like of shape (n, n_columns)
+        Read once, block by block.
+    n : int
+
+    Attributes
+    ----------
+    numbers : ndarray of float32, shape (numbers, n)
+        Numbers in the frame: multiples of 2^-20.
+    levels : tuple of ndarray of shape (n,), of the smallest unsigned integers that fit
+        For each column of levels, which one a record has.
+    weight : ndarray of float32, shape (n,)
+        What a record counts: the greatest multiple of 2^-20 that is at most 1, with which no
+        number of the record exceeds 1 and the record is no longer than ``frame.rows`` says.
+
+    Raises
+    ------
+    ValueError
+        If the frame is so narrow that numbers in it leave the grid, or its bound is not > 0.
+    """
+
+    def __init__(self, slots: Slots, frame: Frame, X: Any, n: int) -> None:
+        _check_frame(frame)
+        self.slots = slots
+        # 24 bits hold a multiple of 2^-20 below 16, and of greater numbers round to a coarser grid.
+        self.numbers = np.empty((len(slots.numbers), n), dtype=np.float32)
+        sizes = slots.sizes[slots.first_block :]
+        self.levels = tuple(np.empty(n, dtype=np.min_scalar_type(size - 1)) for size in sizes)
+        self.weight = np.empty(n, dtype=np.float32)
+        at = 0
+        with np.errstate(all="ignore"):  # a warning would be about the data
+            # The rows come with a target: here with one that takes no memory.
+            for rows in blocks_of(slots.domain, X, np.broadcast_to(0.0, n)):
+                self._place(slice(at, at + len(rows)), rows[:, 1:-1].T, frame)
+                at += len(rows)
+
+    def _place(self, rows: slice, columns: FloatArray, frame: Frame) -> None:
+        numbers = columns[list(self.slots.numbers)]
+        numbers -= frame.centre[:, None]
+        numbers /= frame.scale[:, None]
+        numbers += ROUNDER
+        numbers -= ROUNDER
+        self.numbers[:, rows] = numbers
+        self.weight[rows] = self._weights(rows, frame)
+        for levels, block in zip(self.levels, self.slots.blocks, strict=True):
+            # At most one indicator is 1; the first level has none.
+            levels[rows] = np.arange(1, block.stop - block.start + 1) @ columns[block]
+
+    def _weights(self, rows: slice, frame: Frame) -> FloatArray:
+        greatest = np.abs(self.numbers[:, rows]).max(axis=0, initial=1.0).astype(np.float64)
+        # The quotient is 2^40 over an integer: no integer lies between it and its float.
+        weights: FloatArray = np.floor(_MOST_NUMBER / greatest)
+        if frame.rows.bound is not None:
+            # Less by more than rounding can add to sums of 2^20 squares.
+            longest = np.sqrt(frame.rows.bound / self._squares(rows, frame)) * (1 - 2.0**-30)
+            weights = np.minimum(weights, np.floor(longest * _MOST_NUMBER))
+        return weights / _MOST_NUMBER
+
+    def _squares(self, rows: slice, frame: Frame) -> FloatArray:
+        """Return sum_g (a_g z_g)^2 of some records, all added up in the same order."""
+        square, first = frame.rows.loudness**2, int(self.slots.intercept)
+        total = np.full(rows.stop - rows.start, square[:first].sum())
+        total += square[self.slots.first_block :].sum()
+        for own, numbers in zip(square[first:], self.numbers[:, rows], strict=False):
+            total += own * numbers.astype(np.float64) ** 2
+        return total
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.weight)
+
+    def sums(self, slot: int) -> Sums:
+        """Return how shares of a slot's coordinates are summed."""
+        if slot < self.slots.first_block:
+            column = self._column(slot)
+            return lambda rows, slopes: column[rows].astype(np.float64) @ slopes
+        levels, size = self._levels(slot), self.slots.sizes[slot]
+        return lambda rows, slopes: np.bincount(levels[rows], weights=slopes, minlength=size)
+
+    def clipped_sums(self, slot: int, bounds: FloatArray) -> Sums:
+        """Return how shares are summed that are clipped one by one, in units of their bounds."""
+        if slot < self.slots.first_block:
+            column, bound = self._column(slot), bounds[0]
+            # The product first: it is finite, as a quotient need not be.
+            return lambda rows, slopes: _clipped(column[rows] * slopes / bound).sum()
+        levels, size = self._levels(slot), self.slots.sizes[slot]
+
+        def sums(rows: slice, slopes: FloatArray) -> Any:
+            shares = _clipped(slopes / bounds.take(levels[rows]))
+            return np.bincount(levels[rows], weights=shares, minlength=size)
+
+        return sums
+
+    def all_sums(self, rows: slice, slopes: FloatArray) -> FloatArray:
+        """Return the sums for all coordinates, (dim,)."""
+        some = max(1, CELLS // len(slopes))
+        strips = range(0, len(self.numbers), some)
+        numbers = [self.numbers[j : j + some, rows] @ slopes for j in strips]
+        others = [*range(self.slots.intercept), *range(self.slots.first_block, len(self.slots))]
+        sums = [np.atleast_1d(self.sums(slot)(rows, slopes)) for slot in others]
+        sums[self.slots.intercept : self.slots.intercept] = numbers
+        return np.concatenate(sums)
+
+    def along(self, slot: int, rows: slice, change: FloatArray) -> FloatArray:
+        """Return what a change of a slot's coordinates adds to predictors, (rows,)."""
+        if slot >= self.slots.first_block:
+            return change.take(self._levels(slot)[rows])
+        return np.asarray(np.multiply(self._column(slot)[rows], change[0], dtype=np.float64))
+
+    def _column(self, slot: int) -> NDArray[np.float32]:
+        """Return the numbers of a slot, (n,); for the intercept ones, which take no memory."""
+        if slot < self.slots.intercept:
+            return np.broadcast_to(np.float32(1.0), self.n)
+        column: NDArray[np.float32] = self.numbers[slot - self.slots.intercept]
+        return column
+
+    def _levels(self, slot: int) -> NDArray[Any]:
+        return self.levels[slot - self.slots.first_block]
+
+
+class Predictors:
+    """The predictors of all records along a descent, and the gradients there.
+
+    Parameters
+    ----------
+    records : Records
+    target : ndarray of shape (n,)
+    slope : Slope
+        With ``clips`` it need not be bounded.
+    clips : ndarray of shape (dim,) or None
+        Bounds on what a record adds to the gradient of each coordinate, in units of the slope;
+        gradients are in units of these bounds. None where the slope itself is bounded by 1:
+        then records are weighted, which bounds their numbers too.
+
+    Notes
+    -----
+    Replacing one record moves each sum by at most 2, and the sums of a slot of levels by at most
+    1 in each of two coordinates or 2 in one; adding or removing one moves one coordinate of a
+    slot, by at most 1. Statement and proof: ``docs/proofs/coordinate_descent.md``.
+    """
+
+    def __init__(
+        self, records: Records, target: FloatArray, slope: Slope, clips: FloatArray | None = None
+    ) -> None:
+        if clips is not None and not np.all((clips > 0) & (clips < np.inf)):
+            raise fail("clips", "be finite and > 0", clips.tolist())
+        self.records, self.target, self.slope, self.clips = records, target, slope, clips
+        self.values = np.zeros(records.n)
+        self._pending: list[tuple[int, FloatArray]] = []
+        self._blocks = [(rows, _parts(rows)) for rows in _slices(0, records.n, BLOCK)]
+
+    def move(self, slot: int, change: FloatArray) -> None:
+        """Add ``change`` to the coordinates of a slot; predictors follow at the next gradient."""
+        if not np.abs(change).max() <= _MOST_MOVE:  # also catches NaN
+            raise fail("step", f"be at most {_MOST_MOVE:g}", change.tolist())
+        if change.any():
+            self._pending.append((slot, change))
+
+    def gradient(self, slot: int) -> Integers:
+        """Return the sums over all records for a slot's coordinates, in units of 2^-40."""
+        return self._summed(self._sums_of(slot))
+
+    def gradients(self) -> Integers:
+        """Return the sums for all coordinates, (dim,), in units of 2^-40, from one pass."""
+        if self.clips is None:
+            return self._summed(self.records.all_sums)
+        each = [self._sums_of(slot) for slot in range(len(self.records.slots))]
+        return self._summed(lambda rows, slopes: np.hstack([sums(rows, slopes) for sums in each]))
+
+    def _sums_of(self, slot: int) -> Sums:
+        if self.clips is None:
+            return self.records.sums(slot)
+        return self.records.clipped_sums(slot, self.clips[self.records.slots.places[slot]])
+
+    def _summed(self, sums: Sums) -> Integers:
+        """Return the sums over all records of what is exact over each slice."""
+        parts: list[Any] = []
+        with np.errstate(all="ignore"):
+            for block, slices in self._blocks:
+                slopes = self._slopes(block)
+                parts += [sums(rows, slopes[own]) for rows, own in slices]
+        self._pending.clear()
+        return _folded(parts)
+
+    def _slopes(self, rows: slice) -> FloatArray:
+        """Return slopes after the moves that the predictors have not followed yet."""
+        values = self.values[rows]
+        for slot, change in self._pending:
+            values += self.records.along(slot, rows, change)
+        slopes = self.slope(values, self.target[rows])
+        if self.clips is None:
+            slopes *= self.records.weight[rows]
+            slopes += ROUNDER
+            slopes -= ROUNDER
+        return slopes
+
+
+def _slices(start: int, stop: int, most: int) -> Iterator[slice]:
+    """Yield slices of at most ``most`` rows."""
+    return (slice(at, min(stop, at + most)) for at in range(start, stop, most))
+
+
+def _parts(block: slice) -> list[tuple[slice, slice]]:
+    """Return slices over which sums are exact, and where they are in the block."""
+    parts = _slices(block.start, block.stop, MOST_ROWS)
+    return [(rows, slice(rows.start - block.start, rows.stop - block.start)) for rows in parts]
+
+
+def _check_frame(frame: Frame) -> None:
+    """Raise unless numbers in the frame are on the grid; numbers and centres are in [-1, 1]."""
+    with np.errstate(all="ignore"):
+        reach = (1 + np.abs(frame.centre)) / frame.scale
+    if not ((frame.scale > 0) & (reach < _MOST_NUMBER)).all():
+        raise fail("frame", "have centres and scales that keep numbers below 2^20")
+    bound = frame.rows.bound
+    if bound is not None and not (bound > 0 and np.isfinite(frame.rows.loudness).all()):
+        raise fail("frame", "bound the length of rows by a number > 0", bound)
+
+
+def _clipped(shares: FloatArray) -> FloatArray:
+    """Return numbers clipped to [-1, 1] and rounded to multiples of 2^-40, in place."""
+    np.clip(shares, -1.0, 1.0, out=shares)
+    shares += _FINE_ROUNDER
+    shares -= _FINE_ROUNDER
+    return shares
+
+
+def _folded(parts: list[Any]) -> Integers:
+    """Return the sum of exact sums in units of 2^-40: beyond 2^23 records int64 is too small."""
+    whole = (np.array(parts).reshape(len(parts), -1) * 2.0**GRAM_BITS).astype(np.int64)
+    total: Integers = whole.astype(object).sum(axis=0)
+    return total

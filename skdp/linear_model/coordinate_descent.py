@@ -1,0 +1,320 @@
+"""Private linear models by coordinate descent."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+from skdp.linear_model._base import is_auto
+from skdp.linear_model._classification import PrivateClassifier
+from skdp.linear_model._coordinate_descent import CoordinateDescent
+from skdp.linear_model._descent_rules import LOGISTIC, SQUARED, residual_bound
+from skdp.linear_model._regression import PrivateRegressor
+from skdp.linear_model._slopes import ResidualSlope, logistic_slope, residual
+
+# Predictions and targets in [-1, 1] are no farther apart.
+_WHOLE_RANGE = 2.0
+
+
+class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
+    """Logistic regression by private coordinate descent.
+
+    Each step releases the gradient of one coordinate with noise and moves it. Noise of one scale
+    for all steps is calibrated by the exact composition of their privacy losses (Muthukrishnan &
+    Kalyani 2023, appendix D, after Mangold, Bellet, Salmon & Tommasi 2022, with the bounds from
+    the domain and not from the data). Statement and proof: ``docs/proofs/coordinate_descent.md``,
+    Theorems 1 to 6. Records outside the public ``domain`` are clipped to it.
+
+    Parameters
+    ----------
+    epsilon : float > 0, default=1.0
+        The privacy budget of one call of ``fit``.
+    delta : float in [0, 1), default=0.0
+        Allowed failure probability. Many noisy steps cost much less with a small one, such as
+        1e-6, than with none.
+    neighbors, n_public, domain, fit_intercept, classes, random_state, ledger
+        As in :class:`DPLogisticRegression`. With K > 2 labels K models, one against rest each,
+        share the budget.
+    mechanism : str or Law, default="auto"
+        Noise of a step: "gaussian", "laplace", "logistic", "flipped_huber", "offset_gaussian",
+        "subbotin", "truncated_laplace", or a law of :mod:`skdp.noise` or of your own, whose
+        scale is calibrated. "auto" takes the least variance. With delta = 0 only laws of
+        bounded log-density ratios will do, "laplace" and "logistic".
+    penalty : {"auto", "l1", "l2", "elasticnet", None}, default="auto"
+        Of the encoded columns (numbers scaled to [-1, 1], indicators of all levels but the
+        first), never of the intercept. "auto" shrinks each coefficient by as much as the noise
+        asks for, the intercept and all levels too.
+    alpha : float >= 0 or "auto", default="auto"
+        The penalty on the mean loss is ``alpha * (l1_ratio |w|_1 + (1 - l1_ratio) |w|_2^2 / 2)``:
+        ``C = 1 / (n alpha)`` in scikit-learn's logistic regression. "auto" weighs the noise.
+    l1_ratio : float in [0, 1], default=0.5
+        For penalty="elasticnet".
+    n_passes : int >= 1 or "auto", default="auto"
+        Passes over all coordinates; with order="greedy" steps, each of which reads all data.
+    step_size : float > 0 or "auto", default="auto"
+        Steps over the inverse curvature of their coordinate, which the domain bounds, or the
+        first look estimates; "auto" is 1. From 2 on steps may diverge, to finite coefficients.
+    clip : "auto", None or float > 0, default="auto"
+        A number C clips the share of each record in the gradient of coordinate j at
+        ``C sqrt(M_j / sum M)``, M_j being its curvature, as in the source. Of the logistic loss
+        nothing need be clipped. "auto" counts less, for Gaussian noise, the few records that are
+        longer than most; None counts all alike.
+    order : {"cyclic", "random", "greedy"}, default="cyclic"
+        Greedy steps choose the steepest coordinate, privately: for many coordinates of which
+        few matter.
+    average : bool, default=True
+        Whether to return the average over the second half of the passes, or the last one.
+    start : None or pair of arrays, default=None
+        Coefficients and intercept to begin with, like ``(model.coef_, model.intercept_)`` of a
+        public model. They must not have been learnt from these records without a guarantee.
+    look : "auto" or float in [0, 1), default="auto"
+        Share of the budget for a first look at the columns' means, squares and level counts, by
+        which numbers are centred and scaled, and steps chosen. 0 takes the domain as it is.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+    callback : None or callable, default=None
+        Called after every pass with a :class:`~skdp.linear_model.Progress`; if it returns
+        True the model's descent ends there. All of the budget is spent all the same.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_encoded) or (n_classes, n_encoded)
+        Coefficients of the bounded numbers in the user's units and of the indicators of all
+        levels but the first.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    history_ : list of Progress
+        The models after each pass, all released.
+    n_iter_ : int
+        Passes made.
+    converged_ : bool
+        Whether all planned passes were made: False only where ``callback`` ended one early.
+    classes_, n_features_in_, feature_names_in_, guarantee_
+        As in :class:`DPLogisticRegression`.
+    noise_ : RepeatedNoise
+        The law of the noise of a step, on the sum over the records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPCoordinateDescentClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, size=(5000, 2))
+    >>> y = np.where(X[:, 0] > X[:, 1], "yes", "no")
+    >>> domain = Domain.box([0, 0], [10, 10], target=["no", "yes"])
+    >>> model = DPCoordinateDescentClassifier(
+    ...     epsilon=1.0, delta=1e-6, domain=domain, random_state=0
+    ... ).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    >>> model.guarantee_.delta
+    1e-06
+    """
+
+    _kind = LOGISTIC
+    _looks_at_target = False
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=0.0,
+        neighbors="replace_one",
+        n_public=None,
+        domain=None,
+        mechanism="auto",
+        fit_intercept=True,
+        classes=None,
+        random_state=None,
+        ledger=None,
+        penalty="auto",
+        alpha="auto",
+        l1_ratio=0.5,
+        n_passes="auto",
+        step_size="auto",
+        clip="auto",
+        order="cyclic",
+        average=True,
+        start=None,
+        look="auto",
+        verbose=0,
+        callback=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbors = neighbors
+        self.n_public = n_public
+        self.domain = domain
+        self.mechanism = mechanism
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.random_state = random_state
+        self.ledger = ledger
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.n_passes = n_passes
+        self.step_size = step_size
+        self.clip = clip
+        self.order = order
+        self.average = average
+        self.start = start
+        self.look = look
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X, y, **unsupported):
+        """Fit the model, once, for ``epsilon`` and ``delta``.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+        y : array-like of shape (n,)
+            Labels; undeclared ones raise.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If the ledger has less than epsilon left; nothing was drawn or spent.
+        ValueError
+            If parameters, columns or labels break a rule. The note of every error says whether
+            the budget was spent.
+        """
+        return self._fit(X, y, unsupported)
+
+    def _slope(self, plan, frame):
+        return (float(self.clip) if isinstance(self.clip, Real) else 1.0), logistic_slope
+
+    def _decoded(self, domain, coef, intercept):
+        return domain.decode_coef(coef, intercept)
+
+
+class DPCoordinateDescentRegressor(PrivateRegressor, CoordinateDescent):
+    """Least squares, Lasso, ridge and elastic net by private coordinate descent.
+
+    Each step releases the gradient of one coordinate with noise and moves it; see
+    :class:`DPCoordinateDescentClassifier`. Residuals are clipped, which bounds what one record
+    can change; predictions are clipped to the target's bounds. Statement and proof:
+    ``docs/proofs/coordinate_descent.md``, Theorems 1 to 6.
+
+    Parameters
+    ----------
+    epsilon, delta, neighbors, n_public, domain, mechanism, fit_intercept, random_state, ledger
+        As in :class:`DPCoordinateDescentClassifier`. The domain declares the target's bounds,
+        ``target=(lower, upper)``; without a domain features and target are clipped to [-1, 1].
+    penalty, alpha, l1_ratio, n_passes, step_size, order, average, start, look, verbose, callback
+        As in :class:`DPCoordinateDescentClassifier`. With a number for ``alpha`` the objective is
+        that of scikit-learn's ElasticNet, with the encoded columns and the target scaled to
+        [-1, 1].
+    clip : "auto", None or float > 0, default="auto", units of the target
+        "auto" clips residuals by a rule, at fewer deviations of the target the more noise there
+        is: Huber's loss. None clips them at the whole range of the target. A number C clips the
+        share of each record in the gradient of coordinate j at ``C sqrt(M_j / sum M)``, M_j
+        being its curvature, as in the source.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
+    intercept_ : float, units of the target
+    history_, n_iter_, converged_, noise_, n_features_in_, feature_names_in_, guarantee_
+        As in :class:`DPCoordinateDescentClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPCoordinateDescentRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, size=(5000, 2))
+    >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=5000)
+    >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
+    >>> model = DPCoordinateDescentRegressor(
+    ...     epsilon=1.0, delta=1e-6, domain=domain, random_state=0
+    ... ).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _kind = SQUARED
+    _looks_at_target = True
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=0.0,
+        neighbors="replace_one",
+        n_public=None,
+        domain=None,
+        mechanism="auto",
+        fit_intercept=True,
+        random_state=None,
+        ledger=None,
+        penalty="auto",
+        alpha="auto",
+        l1_ratio=0.5,
+        n_passes="auto",
+        step_size="auto",
+        clip="auto",
+        order="cyclic",
+        average=True,
+        start=None,
+        look="auto",
+        verbose=0,
+        callback=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbors = neighbors
+        self.n_public = n_public
+        self.domain = domain
+        self.mechanism = mechanism
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.ledger = ledger
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.n_passes = n_passes
+        self.step_size = step_size
+        self.clip = clip
+        self.order = order
+        self.average = average
+        self.start = start
+        self.look = look
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X, y, **unsupported):
+        """Fit the model, once, for ``epsilon`` and ``delta``.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+        y : array-like of shape (n,), units of the target
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If the ledger has less than epsilon left; nothing was drawn or spent.
+        ValueError
+            If parameters, columns or the target break a rule. The note of every error says
+            whether the budget was spent.
+        """
+        return self._fit(X, y, unsupported)
+
+    def _slope(self, plan, frame):
+        if isinstance(self.clip, Real):
+            # Clips are in the target's units, gradients in those of targets in [-1, 1].
+            ends = plan.slots.domain.decode_target([-1.0, 1.0])
+            return float(self.clip) * 2 / float(ends[1] - ends[0]), residual
+        bound = residual_bound(plan, frame) if is_auto(self.clip) else _WHOLE_RANGE
+        return bound, ResidualSlope(bound)
+
+    def _decoded(self, domain, coef, intercept):
+        return domain.decode_coef(coef, intercept, regression=True)

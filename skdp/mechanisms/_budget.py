@@ -1,0 +1,109 @@
+"""What scale a law needs for an (epsilon, delta), and which law of a family needs the least."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.mechanisms._composed import Composed, Root
+from skdp.mechanisms._scale import excess_of, least_scale, pure_scale
+from skdp.mechanisms._shapes import Family, best_law, corner_of
+from skdp.mechanisms._worst_shift import WorstShift
+from skdp.noise.gaussian import Gaussian
+
+# Of more sizes than this the best shape is sought for one of the same length.
+_MOST_SIZES = 3
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The (epsilon, delta) to be met by independent noise of one law."""
+
+    epsilon: float
+    delta: float
+
+    def scale(self, law: Any, worst: WorstShift, near: Root | None = None) -> float:
+        """Return the scale that hides all differences, about ``near`` if that is given."""
+        if self.is_closed(law, worst):
+            return self._closed(law, worst, 1e-14, near)
+        scale = 0.0
+        for vertex in self._composed(law, worst):
+            if scale == 0 or vertex.excess(1 / scale) > 0:
+                scale = vertex.least_scale(near)
+        return min(scale, self._pure(law, worst))
+
+    def sketched(
+        self, law: Any, worst: WorstShift, tolerance: float, near: Root | None = None
+    ) -> Root:
+        """Return about the scale that hides all differences, where there are several.
+
+        One coordinate is calibrated to the tolerance.
+        """
+        if self.is_closed(law, worst):
+            return Root(self._closed(law, worst, tolerance, near), math.nan)
+        found = max(c.sketched(near, tolerance) for c in self._composed(law, worst))
+        return Root(min(found.scale, self._pure(law, worst)), found.slope)
+
+    def best_law(self, family: Family, worst: WorstShift) -> tuple[Any, Root]:
+        """Return the law of least variance of a family, and about the scale that it needs."""
+        # Many sizes take their time to compose; equal ones have about the same best shape.
+        alike = worst if len(worst.above) <= _MOST_SIZES else worst.rounded()
+        known: list[tuple[float, Root]] = []
+
+        def log_variance(law: Any, tolerance: float) -> float:
+            spread = math.sqrt(law.var())
+            near = _of_variance(*known[-1], spread) if known else None
+            root = self.sketched(law, alike, tolerance, near)
+            known.append((2 * math.log(spread * root.scale), root))
+            return known[-1][0]
+
+        sharp = 1e-5 if worst.is_single else 1e-4
+        law, least = best_law(family, log_variance, self._corner(family, alike), known=sharp)
+        return law, _of_variance(least, known[-1][1], math.sqrt(law.var()))
+
+    def surely_too_small(self, law: Any, worst: WorstShift, scale: float) -> bool:
+        """Return whether it is certain that noise of a scale does not hide the one vertex."""
+        (composed,) = self._composed(law, worst)
+        return composed.surely_shown(1 / scale)
+
+    def is_closed(self, law: Any, worst: WorstShift) -> bool:
+        """Return whether nothing has to be composed."""
+        return self.delta == 0 or worst.is_single or type(law) is Gaussian
+
+    def _closed(self, law: Any, worst: WorstShift, tolerance: float, near: Root | None) -> float:
+        shift = worst.length if type(law) is Gaussian else worst.total
+        if self.delta == 0 and not worst.is_single and type(law) is not Gaussian:
+            return self._pure(law, worst)
+        return least_scale(
+            law,
+            shift,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            tolerance=tolerance,
+            near=near.scale if near else None,
+        )
+
+    def _pure(self, law: Any, worst: WorstShift) -> float:
+        return pure_scale(law, worst.total, self.epsilon, required=self.delta == 0)
+
+    def _composed(self, law: Any, worst: WorstShift) -> list[Composed]:
+        return [Composed(law, vertex, self.epsilon, self.delta) for vertex in worst.vertices]
+
+    def _corner(self, family: Family, worst: WorstShift) -> tuple[float, float] | None:
+        """Return where the variance may have a corner, and its log there."""
+        if self.delta == 0 or len(worst.vertices) > 1:
+            return None
+
+        def excess(law: Any, x: float) -> float:
+            if worst.is_single:
+                return excess_of(law, worst.total * x, self.epsilon, self.delta)
+            (composed,) = self._composed(law, worst)
+            return composed.sketched_excess(x)
+
+        return corner_of(family, excess, worst.total, self.epsilon)
+
+
+def _of_variance(log_variance: float, root: Root, spread: float) -> Root:
+    """Return the scale at which a law of this standard deviation has a variance."""
+    return Root(math.exp(log_variance / 2) / spread, root.slope)

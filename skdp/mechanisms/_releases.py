@@ -1,0 +1,143 @@
+"""The law and the scale for several scalar releases: one that is named, or the best of several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skdp.geometry.ball import FloatArray
+from skdp.mechanisms._budget import Budget
+from skdp.mechanisms._composed import Losses, Root, losses_of
+from skdp.mechanisms._shapes import FAMILIES, PLAIN
+from skdp.mechanisms._worst_shift import Shift, WorstShift
+from skdp.mechanisms.auto import TIE, first_of_least
+
+# The preferred first; at delta = 0 those whose loss is bounded. docs/automatic_choices.md says
+# why truncated Laplace and Subbotin noise are only taken where they are named.
+CANDIDATES = ("laplace", "gaussian", "logistic", "flipped_huber", "offset_gaussian")
+PURE_CANDIDATES = ("laplace", "logistic")
+# Sizes that are composed one by one; of more a few are taken that are together worse.
+MOST_SIZES = 16
+
+
+class Found(NamedTuple):
+    """A law of any scale, the scale that it needs, and what is told of the choice."""
+
+    law: Any
+    scale: float
+    told: str
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise of one release."""
+        return float(self.law.var()) * self.scale**2
+
+
+def calibrated(mechanism: Any, shifts: Shift, budget: Budget) -> tuple[Any, Losses, str]:
+    """Return the noise of one release, its losses, and a sentence.
+
+    Parameters
+    ----------
+    mechanism : law, or name of one, or "auto"
+    shifts : tuple of (float, int)
+        Sizes in falling order, with counts.
+    budget : Budget
+    """
+    worst = worst_of(shifts, budget.delta)
+    found = _best(worst, budget) if mechanism == "auto" else _named(mechanism, worst, budget)
+    law = found.law.scaled(found.scale)
+    losses = losses_of(found.law, worst.above, worst.length, found.scale)
+    count = sum(n for _, n in shifts)
+    told = f"{law!r} noise in each of {count} releases with shifts {_shortened(shifts)}"
+    return law, losses, f"{told}{found.told}"
+
+
+def worst_of(shifts: Shift, delta: float) -> WorstShift:
+    """Return the shift of all releases, with a few sizes that are worse if there are many."""
+    length = math.sqrt(math.fsum(count * size**2 for size, count in shifts))
+    few = shifts if delta == 0 or len(shifts) <= MOST_SIZES else fewer(shifts, MOST_SIZES)
+    return WorstShift((few,), few, length)
+
+
+def fewer(shifts: Shift, most: int) -> Shift:
+    """Return at most so many sizes whose k greatest have no lesser sum, for every k.
+
+    The sums of the k greatest sizes are a concave function of k. A few of its tangents lie above
+    it, and so does the polygon that leaves each of them at a whole k, at or after the next.
+    """
+    sizes, counts = (np.array(column, dtype=float) for column in zip(*shifts, strict=True))
+    ends = np.cumsum(counts)
+    at = np.searchsorted(ends, np.linspace(0, ends[-1], most))
+    touched = np.unique(np.minimum(at, len(sizes) - 1))
+    slopes, heights = sizes[touched], (np.cumsum(sizes * counts) - sizes * ends)[touched]
+    crossed = np.floor(np.diff(heights) / -np.diff(slopes)) + 1
+    places = np.maximum.accumulate(np.minimum(np.append(crossed, ends[-1]), ends[-1]))
+    steps = np.diff(places, prepend=0.0)
+    return tuple((float(s), int(n)) for s, n in zip(slopes, steps, strict=True) if n > 0)
+
+
+def _named(mechanism: Any, worst: WorstShift, budget: Budget) -> Found:
+    """Return one law, its shape chosen if the name is that of a family."""
+    law, near = _shaped(mechanism, worst, budget)
+    return Found(law, budget.scale(law, worst, near), "")
+
+
+def _shaped(mechanism: Any, worst: WorstShift, budget: Budget) -> tuple[Any, Root | None]:
+    if mechanism in FAMILIES:
+        return budget.best_law(FAMILIES[mechanism], worst)
+    return (PLAIN[mechanism] if isinstance(mechanism, str) else mechanism), None
+
+
+def _best(worst: WorstShift, budget: Budget) -> Found:
+    """Return the candidate of least variance, the first of those that are as good.
+
+    Sketches say which it is likely to be. It is calibrated, and so is every other one unless it
+    is certain that it would not be chosen.
+    """
+    names = CANDIDATES if budget.delta > 0 else PURE_CANDIDATES
+    shaped = [_shaped(name, worst, budget) for name in names]
+    roots = [near or budget.sketched(law, worst, 1e-5) for law, near in shaped]
+    found = [Found(law, root.scale, "") for (law, _), root in zip(shaped, roots, strict=True)]
+    known = np.full(len(names), math.inf)
+    # What has a closed form is calibrated at once, and what is likely to be the least before
+    # others.
+    order = sorted(range(len(names)), key=lambda k: found[k].variance)
+    order.sort(key=lambda k: not budget.is_closed(found[k].law, worst))
+    for k in order:
+        if not _is_out(k, found[k].law, known, worst, budget):
+            scale = budget.scale(found[k].law, worst, roots[k])
+            found[k] = found[k]._replace(scale=scale)
+            known[k] = found[k].variance
+    chosen = int(first_of_least(known))
+    return found[chosen]._replace(told=_reason(names, found, chosen, known))
+
+
+def _is_out(k: int, law: Any, known: FloatArray, worst: WorstShift, budget: Budget) -> bool:
+    """Return whether it is certain that the first of the least is not candidate k."""
+    if budget.is_closed(law, worst) or math.isinf(known.min()):
+        return False
+    # One that is preferred is out if it is worse by `TIE`, others unless they are better by it.
+    preferred = k < int(np.argmin(known))
+    needed = known.min() * (1 + TIE) ** (1 if preferred else -1)
+    return budget.surely_too_small(law, worst, math.sqrt(needed / law.var()))
+
+
+def _reason(names: Sequence[str], found: list[Found], chosen: int, known: FloatArray) -> str:
+    """Return in words why a candidate was chosen."""
+    best = found[chosen].variance
+    kept = "its least variance" if best == known.min() else "a variance within 0.1 % of the least"
+    said = f", chosen of {len(names)} laws for {kept}, {best:.4g}"
+    behind = [k for k in range(len(names)) if found[k].variance > best * (1 + TIE)]
+    if behind:
+        following = min(behind, key=lambda k: found[k].variance)
+        said += f"; next {names[following]}, {found[following].variance:.4g}"
+    return said
+
+
+def _shortened(shifts: Shift) -> str:
+    """Return the shifts in words, the middle of many left out."""
+    told = [f"{count} x {size:.6g}" for size, count in shifts]
+    return ", ".join(told if len(told) <= 4 else [*told[:2], "...", told[-1]])

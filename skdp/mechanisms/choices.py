@@ -1,0 +1,116 @@
+"""Noise for scalar releases that share their budget with private choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from skdp._checks import check_count, check_positive
+from skdp.mechanisms._composed import losses_of
+from skdp.mechanisms._scale import last_passing
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.repeated import RepeatedNoise, calibrate_releases
+from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.loss import Composition
+from skdp.privacy.selection import SelectionLoss
+
+# Choices get so much of the budget: of epsilon, or of the variance of the privacy loss.
+SHARE = 0.5
+# The loss of a choice of width w, uniform on [-w, w] for small w, has the variance w^2 / 3.
+_VARIANCE = 3.0
+# Certified bounds are about as sharp as this.
+_TOLERANCE = 1e-5
+
+
+def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
+    """Return the width of the losses of ``count`` choices that get `SHARE` of a budget.
+
+    Parameters
+    ----------
+    count : int >= 1
+    epsilon : float in (0, inf)
+    delta : float in [0, 1)
+
+    Returns
+    -------
+    float
+        For `SelectionLoss`; the greatest of scores with Gumbel noise of scale 2 D / width has it,
+        D being how far one record moves a score.
+    """
+    count, epsilon = check_count("count", count), check_positive("epsilon", epsilon)
+    if delta == 0:
+        return SHARE * epsilon / count
+    return math.sqrt(SHARE * _VARIANCE / count) / gaussian_scale(epsilon, delta)
+
+
+def calibrate_with_choices(
+    mechanism: Any,
+    shifts: Sequence[tuple[float, int]],
+    choices: tuple[float, int],
+    *,
+    neighbors: str,
+    epsilon: float,
+    delta: float = 0.0,
+) -> RepeatedNoise:
+    """Return the noise of scalar releases that are private together with some choices.
+
+    Parameters
+    ----------
+    mechanism, shifts, neighbors, epsilon, delta
+        As for `calibrate_releases`.
+    choices : (float, int)
+        Width and count of choices, such as `choice_width` gives.
+
+    Returns
+    -------
+    RepeatedNoise
+        Its guarantee covers the choices too.
+
+    Examples
+    --------
+    >>> budget = {"epsilon": 1.0, "delta": 1e-6, "neighbors": "replace_one"}
+    >>> choices = (choice_width(20, epsilon=1.0, delta=1e-6), 20)
+    >>> noise = calibrate_with_choices("gaussian", [(2.0, 20)], choices, **budget)
+    >>> round(noise.law.std() / 2.0, 1)
+    26.2
+    """
+    width, count = choices
+    fixed = (SelectionLoss(width), count)
+    if delta == 0:
+        rest = (epsilon - count * width) * (1 - 1e-12)
+        alone = calibrate_releases(mechanism, shifts, neighbors=neighbors, epsilon=rest)
+        scale = 1.0
+    else:
+        alone = calibrate_releases(
+            mechanism, shifts, neighbors=neighbors, epsilon=epsilon, delta=delta
+        )
+        scale = _scale_beside(alone, fixed, epsilon, delta)
+    length = math.sqrt(math.fsum(n * size**2 for size, n in alone.shifts))
+    losses = (*losses_of(alone.law, alone.shifts, length, scale), fixed)
+    law = alone.law.scaled(scale)
+    releases = sum(n for _, n in alone.shifts)
+    guarantee = Guarantee(
+        epsilon,
+        delta,
+        neighbors=neighbors,
+        mechanism=f"{law!r} noise in each of {releases} releases, and {count} private choices",
+        losses=losses,
+    )
+    return replace(alone, law=law, guarantee=guarantee, losses=losses)
+
+
+def _scale_beside(
+    noise: RepeatedNoise, fixed: tuple[SelectionLoss, int], epsilon: float, delta: float
+) -> float:
+    """Return by how much the noise must grow for the choices to fit in, rounded up."""
+    length = math.sqrt(math.fsum(n * size**2 for size, n in noise.shifts))
+
+    def excess(x: float) -> float:
+        parts = [*losses_of(noise.law, noise.shifts, length, 1 / x), fixed]
+        upper = Composition(parts).delta_at(epsilon).upper
+        return math.expm1(min(math.log(upper / delta), 500.0) / 10) if upper > 0 else -1.0
+
+    # losses_of rounds up what it is given, and is given the same again.
+    return 1 / last_passing(excess, math.sqrt(1 - SHARE), tolerance=_TOLERANCE)

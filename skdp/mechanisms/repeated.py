@@ -1,0 +1,203 @@
+"""One law and one scale for many scalar releases.
+
+An iterative method releases numbers one after the other, each with fresh noise of one law and
+one scale. One record moves each number by at most a size that is known beforehand, so the
+privacy losses are known beforehand too, and add up (``docs/proofs/repeated_releases.md``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp.geometry import NormBall
+from skdp.geometry.ball import FloatArray
+from skdp.mechanisms._budget import Budget
+from skdp.mechanisms._releases import calibrated
+from skdp.mechanisms._worst_shift import Shift
+from skdp.mechanisms.independent import NAMES, Independent, check_law
+from skdp.noise.law import Size
+from skdp.privacy.guarantee import NEIGHBORS, Guarantee
+from skdp.privacy.losses import PrivacyLoss
+
+MECHANISMS = ("auto", *NAMES)
+
+
+@dataclass(frozen=True)
+class Releases:
+    """What is to be released: numbers, and how far one record moves each of them.
+
+    Parameters
+    ----------
+    shifts : sequence of (size, count)
+        ``count`` releases, an int >= 1, that one record moves by at most ``size``, a float in
+        (0, inf) in units of the released value. Kept in falling order, equal sizes together.
+    neighbors : {"replace_one", "add_remove"}
+        For which the sizes hold.
+
+    Raises
+    ------
+    ValueError
+        If there is no pair, or one is out of range.
+
+    Examples
+    --------
+    >>> Releases([(0.5, 10), (2.0, 3), (0.5, 2)], "replace_one").shifts
+    ((2.0, 3), (0.5, 12))
+    """
+
+    shifts: Shift
+    neighbors: str
+
+    def __init__(self, shifts: Sequence[tuple[float, int]], neighbors: str) -> None:
+        object.__setattr__(self, "shifts", _checked(shifts))
+        object.__setattr__(self, "neighbors", check_choice("neighbors", neighbors, NEIGHBORS))
+
+    @property
+    def count(self) -> int:
+        """Number of releases."""
+        return sum(count for _, count in self.shifts)
+
+
+@dataclass(frozen=True)
+class RepeatedNoise:
+    """Noise for every one of several scalar releases, ready to draw.
+
+    Attributes
+    ----------
+    law : Law
+        The law of the noise of one release, in units of the released value.
+    guarantee : Guarantee
+        What all releases together give, each with a draw of its own.
+    losses : tuple of (PrivacyLoss, int)
+        Dominates the privacy loss of all releases, the later ones chosen in view of the
+        earlier: a loss and how many releases have it. Those of Gaussian noise are one.
+    shifts : tuple of (float, int)
+        The releases that it was calibrated for, as in `Releases`.
+    """
+
+    law: Any
+    guarantee: Guarantee
+    losses: tuple[tuple[PrivacyLoss, int], ...]
+    shifts: Shift
+    dim: ClassVar[int] = 1
+    log_concave: ClassVar[bool] = True
+
+    def rvs(self, rng: Generator, size: Size = None) -> FloatArray:
+        """Return independent draws of shape ``size``, one for each release; (1,) if None."""
+        return np.asarray(self.law.rvs(1 if size is None else size, rng))
+
+    def var(self) -> float:
+        """Return the variance of the noise of one release."""
+        return float(self.law.var())
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of one draw, (1, 1)."""
+        return np.array([[self.var()]])
+
+    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
+        """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
+        x = self.law.rvs((draws, 1), np.random.default_rng(0))
+        return float(np.mean(ball.gauge(x)))
+
+
+def calibrate_releases(
+    mechanism: Any,
+    shifts: Sequence[tuple[float, int]],
+    *,
+    neighbors: str,
+    epsilon: float,
+    delta: float = 0.0,
+) -> RepeatedNoise:
+    """Return the noise of least variance with which all releases together are private.
+
+    Parameters
+    ----------
+    mechanism : str, Law or Independent
+        A law, or `Independent` of one: its shape is kept and its scale calibrated. Or "laplace",
+        "gaussian", "logistic", and with a shape chosen for the least variance "flipped_huber",
+        "subbotin", "offset_gaussian" and "truncated_laplace". "auto" takes the least variance of
+        "laplace" and "logistic", and with delta > 0 of these, "gaussian", "flipped_huber" and
+        "offset_gaussian"; the first of them that is within a thousandth of the least.
+    shifts : sequence of (size, count)
+        ``count`` releases, an int >= 1, that one record moves by at most ``size``, a float in
+        (0, inf) in units of the released value. They must be public, and known beforehand.
+    neighbors : {"replace_one", "add_remove"}
+        For which the sizes hold.
+    epsilon : float in (0, inf)
+    delta : float in [0, 1)
+        0 only for a law with a bounded privacy loss: "laplace", "logistic", `Subbotin(1)`, and
+        any law with ``greatest_slope()``.
+
+    Returns
+    -------
+    RepeatedNoise
+        What is released may be chosen in view of everything released before, each number with a
+        fresh draw, and so may the order of the sizes and when to stop. How many there are at
+        most, and their sizes, may not (docs/proofs/repeated_releases.md, Theorem 1).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the mechanism is no law's.
+
+    Examples
+    --------
+    >>> noise = calibrate_releases(
+    ...     "auto", [(0.1, 10_000)], neighbors="replace_one", epsilon=1.0, delta=1e-6
+    ... )
+    >>> type(noise.law).__name__, round(noise.law.std(), 2)
+    ('Gaussian', 42.25)
+    """
+    releases = Releases(shifts, neighbors)
+    budget = Budget(
+        check_positive("epsilon", epsilon),
+        check_interval("delta", delta, 0.0, 1.0, closed="left"),
+    )
+    return _calibrated(_law_or_name(mechanism), releases, budget)
+
+
+@lru_cache(maxsize=256)
+def _calibrated(mechanism: Any, releases: Releases, budget: Budget) -> RepeatedNoise:
+    law, losses, told = calibrated(mechanism, releases.shifts, budget)
+    guarantee = Guarantee(
+        budget.epsilon,
+        budget.delta,
+        neighbors=releases.neighbors,
+        mechanism=told,
+        losses=losses if budget.delta > 0 else (),
+    )
+    return RepeatedNoise(law, guarantee, losses, releases.shifts)
+
+
+def _law_or_name(mechanism: Any) -> Any:
+    """Return a law that looks like one, or the name of some."""
+    if isinstance(mechanism, Independent):
+        if mechanism.proportions is not None:
+            raise fail("mechanism", "have no proportions: there is one scale for all releases")
+        return mechanism.law
+    if isinstance(mechanism, str):
+        return check_choice("mechanism", mechanism, MECHANISMS, "Or give a law, as Laplace().")
+    check_law(mechanism, "mechanism")
+    return mechanism
+
+
+def _checked(shifts: Any) -> Shift:
+    """Return the shifts in falling order, equal sizes counted together."""
+    remedy = "Write shifts=[(2.0, 100)], say: 100 numbers that one record moves by at most 2."
+    pairs = isinstance(shifts, tuple | list) and all(
+        isinstance(pair, tuple | list) and len(pair) == 2 for pair in shifts
+    )
+    if not pairs or not shifts:
+        raise fail("shifts", "be one or more pairs of a size and a count", remedy=remedy)
+    counts: Counter[float] = Counter()
+    for size, count in shifts:
+        counts[check_positive("size in shifts", size)] += check_count("count in shifts", count)
+    return tuple(sorted(counts.items(), reverse=True))

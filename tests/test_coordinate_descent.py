@@ -1,0 +1,289 @@
+"""Private coordinate descent as an estimator: poor data, starts, callbacks, noise, labels."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    Ledger,
+)
+from skdp.linear_model import Progress
+
+RELATIONS = ["replace_one", "add_remove"]
+# Quickly calibrated, for whatever number of releases.
+NORMAL = {"delta": 1e-6, "mechanism": "gaussian"}
+QUIET = {"epsilon": 1e9, "random_state": 0}
+
+
+@pytest.fixture(params=["classifier", "regressor"])
+def case(request, people, domain, answers, pay_domain, pay):
+    """An estimator class, its domain, a table and a target."""
+    if request.param == "classifier":
+        return DPCoordinateDescentClassifier, domain, people, answers
+    return DPCoordinateDescentRegressor, pay_domain, people, pay
+
+
+def both(domain, **parameters):
+    """A classifier and a regressor on the same columns, with their targets' ends."""
+    bounded = Domain._build(
+        domain._columns, domain._names, Domain.unit_box(1, (-5.0, 5.0))._target, domain.radius
+    )
+    return [
+        (
+            DPCoordinateDescentClassifier(classes=["no", "yes"], domain=domain, **parameters),
+            ["no", "yes"],
+        ),
+        (DPCoordinateDescentRegressor(domain=bounded, **parameters), [-5.0, 5.0]),
+    ]
+
+
+def fit_quietly(model, X, y):
+    """Fit with every warning an error; what is found is finite."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y)
+    for found in [
+        (model.coef_, model.intercept_),
+        *((p.coef, p.intercept) for p in model.history_),
+    ]:
+        assert all(np.isfinite(part).all() for part in found)
+    return model
+
+
+TABLES = {
+    "one record": (Domain.unit_box(3), [[0.1, 0.2, 0.3]]),
+    "constant columns": (Domain.unit_box(3), [[0.5, -1.0, 0.0]] * 20),
+    "all outside the domain": (Domain.unit_box(2), [[1e300, -1e300]] * 5),
+    "wide": (Domain.unit_box(300), np.linspace(-1, 1, 1500).reshape(5, 300).tolist()),
+    "a ball": (Domain.l2_ball(3, 2.5), [[9.0, 0.0, 0.0], [0.1, 0.1, -0.1]] * 4),
+    "one level": (Domain({"a": ["x"], "b": (0, 2), "c": ["u", "v"]}), [["x", 1.0, "v"]] * 6),
+    "levels only": (Domain({"a": list("xyz"), "c": ["u", "v"]}), [["z", "v"], ["x", "u"]] * 3),
+    "a tiny range": (Domain.box([1e-300, 1e20], [3e-300, 2e20]), [[2e-300, 1.5e20]] * 4),
+}
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("name", TABLES)
+def test_poor_data_are_fitted(name, neighbors):
+    """However poor: with an intercept and without, with a look and without, pure and with delta."""
+    domain, rows = TABLES[name]
+    X = np.array(rows, dtype=object)
+    settings = [
+        {},
+        NORMAL | {"look": 0.2, "fit_intercept": False},
+        {"look": 0, "clip": 0.3, "penalty": "l1", "alpha": 0.1},
+        {"order": "greedy", "penalty": "elasticnet", "alpha": 0.1, "epsilon": 0.1},
+        NORMAL | {"order": "random", "penalty": None, "clip": None, "epsilon": 1e3},
+    ]
+    for parameters in settings:
+        parameters = {"n_passes": 3, "neighbors": neighbors, "random_state": 0} | parameters
+        for model, ends in both(domain, **parameters):
+            fit_quietly(model, X, np.resize(ends, len(X)))
+            assert set(model.predict(X)) <= set(ends) or model.predict(X).dtype == float
+
+
+@pytest.mark.parametrize("order", ["cyclic", "random", "greedy"])
+@pytest.mark.parametrize("parameters", [{}, {"clip": 0.5}, {"clip": None, "look": 0}], ids=str)
+def test_huge_steps_end_in_finite_models(parameters, order):
+    """On separable data, too, and with a penalty or none; no warning comes."""
+    X = np.linspace(-1, 1, 200)[:, None] * [1.0, 0.5, 0.0]
+    for step_size in (2.5, 1e6, 1e300):
+        settings = parameters | {"step_size": step_size, "order": order, "penalty": None}
+        for budget in (NORMAL, {"epsilon": 1e6}):
+            for model, ends in both(Domain.unit_box(3), random_state=0, **budget, **settings):
+                fit_quietly(model, X, np.where(X[:, 0] > 0, *ends[::-1]))
+
+
+@pytest.mark.parametrize("label", ["no", "yes"])
+def test_one_label_in_the_data_is_fitted_when_two_are_declared(label):
+    X = np.linspace(-1, 1, 2000)[:, None]
+    model = DPCoordinateDescentClassifier(classes=["no", "yes"], **NORMAL, random_state=0)
+    fit_quietly(model, X, np.full(len(X), label))
+    assert set(model.predict(X)) == {label}
+
+
+def test_separable_data_are_separated():
+    X = np.linspace(-1, 1, 4000)[:, None]
+    model = DPCoordinateDescentClassifier(classes=[0, 1], **NORMAL, random_state=0)
+    assert fit_quietly(model, X, (X[:, 0] > 0).astype(int)).score(X, X[:, 0] > 0) > 0.95
+
+
+def test_a_target_at_its_bounds_is_predicted_within_them():
+    X = np.linspace(-1, 1, 2000)[:, None]
+    for low, high in ((0.1, 0.7), (-1e-3, 1e9), (-3.0, -2.9)):
+        domain = Domain.box([-1.0], [1.0], target=(low, high))
+        model = DPCoordinateDescentRegressor(domain=domain, **NORMAL, random_state=0)
+        found = fit_quietly(model, X, np.where(X[:, 0] > 0, high, low)).predict(100 * X)
+        assert low <= found.min() < found.max() <= high
+
+
+def test_without_an_intercept_zero_predicts_zero(case):
+    """Numbers in the middle of their bounds and first levels have a predictor of 0."""
+    estimator, domain, X, y = case
+    model = estimator(domain=domain, fit_intercept=False, random_state=0, **NORMAL).fit(X, y)
+    middle = X.head(1).assign(age=53.5, hours=40.0, sex="f", job="none")
+    assert (model._predictor(middle) == 0.0).all()
+
+
+# Starts
+
+
+def test_a_model_may_begin_where_another_ended(case):
+    """Units and levels there and back: with tiny steps it stays, with a look and without."""
+    estimator, domain, X, y = case
+    first = estimator(domain=domain, epsilon=20.0, **NORMAL, random_state=1).fit(X, y)
+    for settings in ({"look": 0}, {"look": 0.5}, {"look": 0.5, "penalty": "l2", "alpha": 0}):
+        still = {"start": (first.coef_, first.intercept_), "step_size": 1e-14, "n_passes": 2}
+        again = estimator(domain=domain, **QUIET, **(still | settings)).fit(X, y)
+        np.testing.assert_allclose(again._encoded_coef, first._encoded_coef, atol=1e-9)
+        np.testing.assert_allclose(again._encoded_intercept, first._encoded_intercept, atol=1e-9)
+        np.testing.assert_allclose(again.coef_, first.coef_, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(again._predictor(X), first._predictor(X), atol=1e-8)
+    cold = estimator(domain=domain, **QUIET, step_size=1e-14, n_passes=2, look=0).fit(X, y)
+    assert np.abs(cold._encoded_coef - first._encoded_coef).max() > 0.01  # the twin
+
+
+def test_starts_are_given_for_each_of_several_models(people, domain):
+    """One row per label, and no label gets another's."""
+    y = np.arange(len(people)) % 3
+    start = (np.arange(15.0).reshape(3, 5) / 100, np.array([1.0, 2.0, 3.0]))
+    model = DPCoordinateDescentClassifier(
+        domain=domain, classes=[0, 1, 2], start=start, step_size=1e-14, n_passes=1, **QUIET
+    ).fit(people, y)
+    np.testing.assert_allclose(model.coef_, start[0], atol=1e-9)
+    np.testing.assert_allclose(model.intercept_, start[1], atol=1e-9)
+
+
+def test_a_start_beyond_the_box_of_a_frame_is_moved_into_it(case):
+    """Numbers of 2^20 in the domain's units may be more in the frame's: no step overflows."""
+    estimator, domain, X, y = case
+    regression = estimator is DPCoordinateDescentRegressor
+    start = domain.decode_coef(np.full(5, 0.99 * 2.0**20), 0.0, regression=regression)
+    still = {"step_size": 1e-14, "n_passes": 1}
+    model = estimator(domain=domain, start=start, look=0.5, **QUIET, **still)
+    found = fit_quietly(model, X, y)._encoded_coef
+    assert 0 < found[0, 0] < 0.9 * 2.0**20  # age, in units of its deviations, was more
+    np.testing.assert_allclose(found[0, 1:4], 0.99 * 2.0**20)  # levels have no other units
+
+
+# History and callbacks
+
+
+@pytest.mark.parametrize("settings", [{}, {"look": 0, "penalty": "l1", "alpha": 0.02}], ids=str)
+def test_the_history_holds_the_models_of_all_passes(case, settings):
+    """The last one is the model, or the mean of the second half; nothing else is in it."""
+    estimator, domain, X, y = case
+    common = {"domain": domain, "n_passes": 7, "random_state": 3} | NORMAL | settings
+    last = estimator(average=False, **common).fit(X, y)
+    mean = estimator(average=True, **common).fit(X, y)
+    assert [vars(p).keys() for p in last.history_] == [Progress.__annotations__.keys()] * 7
+    for a, b in zip(last.history_, mean.history_, strict=True):
+        np.testing.assert_array_equal(a.coef, b.coef)
+        assert (a.model, a.n_models, a.n_passes) == (0, 1, 7)
+    assert [p.n_pass for p in last.history_] == [1, 2, 3, 4, 5, 6, 7]
+    np.testing.assert_array_equal(last.history_[-1].coef, last.coef_.ravel())
+    assert last.history_[-1].intercept == np.ravel(last.intercept_)[0]
+    tail = mean.history_[3:]
+    if not settings:  # an l1 penalty sets what is mostly 0 to 0
+        wanted = np.mean([p.coef for p in tail], axis=0)
+        np.testing.assert_allclose(mean.coef_.ravel(), wanted, rtol=1e-9, atol=1e-12)
+    wanted = np.mean([p.intercept for p in tail])
+    if not settings:
+        np.testing.assert_allclose(mean.intercept_, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_the_history_is_made_of_released_gradients_alone():
+    """Plain steps with the noise that the generator gives, worked out without the estimator."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (50, 1)), rng.uniform(-1, 1, 50)
+    X, y = np.round(X * 2**10) / 2**10, np.round(y * 2**10) / 2**10  # sums of floats are exact
+    model = DPCoordinateDescentRegressor(
+        look=0, clip=None, penalty=None, fit_intercept=False, n_passes=5, **NORMAL, random_state=7
+    ).fit(X, y)
+    draws, w, found = np.random.default_rng(7), 0.0, []
+    for _ in range(5):
+        gradient = 2.0 * (X[:, 0] @ ((X[:, 0] * w - y) / 2) + model.noise_.rvs(draws, 1)[0])
+        w -= gradient / 50
+        found.append(w)
+    np.testing.assert_allclose([p.coef[0] for p in model.history_], found, atol=1e-7)
+
+
+def test_a_callback_sees_every_pass_and_may_end_it(case):
+    """It is told of released models only, in the user's units; the whole budget is charged."""
+    estimator, domain, X, y = case
+    seen, ledger = [], Ledger(1.0, 1e-6)
+
+    def callback(progress):
+        seen.append(progress)
+        return progress.n_pass == 3
+
+    common = {"domain": domain, "n_passes": 10, "random_state": 0, "average": False} | NORMAL
+    model = estimator(callback=callback, ledger=ledger, **common).fit(X, y)
+    whole = estimator(**common).fit(X, y)
+    assert [p.n_pass for p in seen] == [1, 2, 3]
+    assert seen == model.history_
+    assert (model.n_iter_, model.converged_) == (3, False)
+    assert (whole.n_iter_, whole.converged_) == (10, True)
+    np.testing.assert_array_equal(model.coef_.ravel(), seen[-1].coef)
+    for a, b in zip(seen, whole.history_, strict=False):
+        np.testing.assert_array_equal(a.coef, b.coef)
+    assert (ledger.spent.epsilon, ledger.spent.delta) == (1.0, 1e-6)
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 1e-6)
+    assert model.noise_.law == whole.noise_.law
+
+
+def test_a_callback_may_end_one_model_of_several(people, domain):
+    y = np.arange(len(people)) % 3
+    model = DPCoordinateDescentClassifier(
+        domain=domain, classes=[0, 1, 2], n_passes=4, callback=lambda p: p.model == 1
+    ).fit(people, y)
+    assert [(p.model, p.n_pass) for p in model.history_] == [
+        *((0, k) for k in (1, 2, 3, 4)),
+        (1, 1),
+        *((2, k) for k in (1, 2, 3, 4)),
+    ]
+    assert (model.n_iter_, model.converged_) == (4, False)
+    assert all(p.n_models == 3 for p in model.history_)
+
+
+def test_an_error_in_a_callback_leaves_the_earlier_model(case):
+    """The budget is spent, says the note, and the model that was there is still there."""
+    estimator, domain, X, y = case
+    ledger = Ledger(2.0)
+    model = estimator(domain=domain, ledger=ledger).fit(X, y)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    before.pop("feature_names_in_")  # an equal one
+
+    def fails(progress):
+        raise RuntimeError("too dark")
+
+    with pytest.raises(RuntimeError, match="too dark") as caught:
+        model.set_params(callback=fails).fit(X, y)
+    assert "The callback had seen" in caught.value.__notes__[0]
+    assert "The budget was spent: epsilon = 1" in caught.value.__notes__[1]
+    assert ledger.spent.epsilon == 2.0
+    assert len(before) > 6
+    assert all(getattr(model, name) is value for name, value in before.items())
+
+
+def test_a_bar_is_drawn_on_standard_error(people, domain, answers, capsys):
+    """And nothing else: no number of the data's. Without verbose, nothing at all."""
+    model = DPCoordinateDescentClassifier(domain=domain, n_passes=3)
+    model.fit(people, answers)
+    assert capsys.readouterr() == ("", "")
+    model.set_params(verbose=1).fit(people, answers)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.split("\r") == [
+        "",
+        f"[{'#' * 10}{' ' * 20}] pass 1 of 3",
+        f"[{'#' * 20}{' ' * 10}] pass 2 of 3",
+        f"[{'#' * 30}] pass 3 of 3\n",
+    ]
+    three = model.set_params(classes=[0, 1, 2], n_passes=2)
+    three.fit(people, np.arange(len(people)) % 3)
+    assert capsys.readouterr().err.count("of 6") == 6

@@ -1,0 +1,281 @@
+"""Without noise the estimators by coordinate descent are scikit-learn's: the same minimisers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
+
+from skdp import Domain, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor
+
+# Noise of a standard deviation near 1e-5 on sums over 2000 records moves nothing by 1e-4.
+N, CLOSE = 2000, 1e-4
+NOISELESS = {
+    "epsilon": 1e9,
+    "random_state": 0,
+    "step_size": 1.9,  # below 2, and nearly twice as fast as 1
+    "look": 0,
+    "clip": None,
+    "average": False,
+}
+COLUMNS = {"age": (17, 90), "job": ["none", "clerk", "smith"], "hours": (0, 80), "sex": ["f", "m"]}
+BOX = Domain.unit_box(4, target=(-1.0, 1.0))
+PEOPLE = Domain(COLUMNS, target=(-10.0, 50.0))
+REGRESSIONS = {
+    "none": (None, 0.0, 0.5, lambda **k: LinearRegression(**k)),
+    "l1": ("l1", 0.02, 0.5, lambda **k: Lasso(0.02, tol=1e-12, **k)),
+    "l2": ("l2", 0.05, 0.5, lambda **k: Ridge(0.05 * N, tol=1e-12, **k)),
+    "elastic net": (
+        "elasticnet",
+        0.03,
+        0.7,
+        lambda **k: ElasticNet(0.03, l1_ratio=0.7, tol=1e-12, **k),
+    ),
+}
+
+
+def logistic(alpha, l1_ratio, **parameters):
+    """The same objective: scikit-learn's C is over the number of records."""
+    if l1_ratio:
+        parameters |= {"solver": "saga", "random_state": 0, "tol": 1e-8}
+    c = np.inf if alpha == 0 else 1 / (N * alpha)
+    common = {"tol": 1e-10, "max_iter": 20_000} | parameters
+    return LogisticRegression(C=c, l1_ratio=l1_ratio, **common)
+
+
+CLASSIFICATIONS = {
+    "none": (None, 0.0, 0.0),
+    "l2": ("l2", 0.01, 0.0),
+    "l1": ("l1", 0.01, 1.0),
+    "elastic net": ("elasticnet", 0.01, 0.3),
+}
+
+
+def box_data():
+    """Correlated numbers within their bounds, one of them of no use."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (N, 4))
+    X[:, 1] = 0.6 * X[:, 0] + 0.4 * X[:, 1]
+    return X, 0.1 + X @ [0.3, -0.2, 0.0, 0.1], rng
+
+
+def people_data():
+    """A frame with units and levels, its columns in another order than the domain's."""
+    rng = np.random.default_rng(1)
+    frame = {
+        "hours": rng.uniform(0, 80, N),
+        "sex": rng.choice(["f", "m"], N),
+        "age": rng.uniform(17, 90, N),
+        "job": rng.choice(COLUMNS["job"], N, p=[0.5, 0.3, 0.2]),
+    }
+    X = pd.DataFrame(frame)
+    mean = 5 + 0.3 * X["hours"] + 4.0 * (X["job"] == "smith") - 2.0 * (X["sex"] == "m")
+    return X, mean.to_numpy(), rng
+
+
+def regression(domain):
+    X, mean, rng = box_data() if domain is BOX else people_data()
+    low, high = domain.target_bounds
+    return X, np.clip(mean + 0.05 * (high - low) * rng.normal(size=N), low, high)
+
+
+def classification(domain, n_classes=2):
+    """Labels that logistic models fit, none of them separable."""
+    X, mean, rng = box_data() if domain is BOX else people_data()
+    centred = (mean - mean.mean()) / mean.std()
+    cuts = [0.0] if n_classes == 2 else [-0.5, 0.7]
+    return X, np.digitize(centred + rng.logistic(size=N), cuts)
+
+
+def differs(model, coef, intercept):
+    """The greatest difference of a model from coefficients and intercepts of encoded columns."""
+    return max(
+        np.abs(model._encoded_coef - coef).max(),
+        np.abs(model._encoded_intercept - intercept).max(),
+    )
+
+
+@pytest.mark.parametrize("order", ["cyclic", "random"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_least_squares_in_a_box(name, intercept, order):
+    """Lasso, ridge, elastic net and plain least squares; the order of steps changes nothing."""
+    penalty, alpha, l1_ratio, reference = REGRESSIONS[name]
+    X, y = regression(BOX)
+    model = DPCoordinateDescentRegressor(
+        penalty=penalty,
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        fit_intercept=intercept,
+        order=order,
+        n_passes=120,
+        domain=BOX,
+        **NOISELESS,
+    ).fit(X, y)
+    wanted = reference(fit_intercept=intercept).fit(X, y)
+    assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
+    # In a unit box the user's units are the encoded ones.
+    assert np.abs(model.coef_ - wanted.coef_).max() < CLOSE
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_least_squares_with_units_and_levels(name):
+    """scikit-learn sees the encoded columns; predictions are compared in the target's units."""
+    penalty, alpha, l1_ratio, reference = REGRESSIONS[name]
+    X, y = regression(PEOPLE)
+    model = DPCoordinateDescentRegressor(
+        penalty=penalty, alpha=alpha, l1_ratio=l1_ratio, n_passes=120, domain=PEOPLE, **NOISELESS
+    ).fit(X, y)
+    rows = PEOPLE.encode(X)
+    wanted = reference().fit(rows, PEOPLE.encode_target(y))
+    assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
+    decoded = PEOPLE.decode_coef(wanted.coef_, wanted.intercept_, regression=True)
+    np.testing.assert_allclose(model.coef_, decoded[0], atol=30 * CLOSE)
+    found = np.clip(PEOPLE.decode_target(wanted.predict(rows)), *PEOPLE.target_bounds)
+    np.testing.assert_allclose(model.predict(X), found, atol=60 * CLOSE)
+
+
+@pytest.mark.parametrize("order", ["cyclic", "random"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", CLASSIFICATIONS)
+def test_logistic_regression_in_a_box(name, intercept, order):
+    penalty, alpha, l1_ratio = CLASSIFICATIONS[name]
+    X, y = classification(BOX)
+    model = DPCoordinateDescentClassifier(
+        penalty=penalty,
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        fit_intercept=intercept,
+        order=order,
+        n_passes=200,
+        classes=[0, 1],
+        **NOISELESS,
+    ).fit(X, y)
+    wanted = logistic(alpha, l1_ratio, fit_intercept=intercept).fit(X, y)
+    assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
+    np.testing.assert_allclose(model.predict_proba(X), wanted.predict_proba(X), atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", ["none", "l1"])
+def test_one_against_rest_with_units_and_levels(name):
+    """Each of three models is the binary one of its label, and probabilities are theirs, shared."""
+    penalty, alpha, l1_ratio = CLASSIFICATIONS[name]
+    alpha /= 3  # of a model without any coefficient, scikit-learn's intercept is not exact
+    X, y = classification(PEOPLE, 3)
+    model = DPCoordinateDescentClassifier(
+        penalty=penalty,
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        n_passes=250,
+        classes=[0, 1, 2],
+        domain=PEOPLE,
+        **NOISELESS,
+    ).fit(X, y)
+    rows = PEOPLE.encode(X)
+    each = [logistic(alpha, l1_ratio).fit(rows, y == k) for k in range(3)]
+    coef, intercept = np.vstack([m.coef_ for m in each]), np.ravel([m.intercept_ for m in each])
+    assert differs(model, coef, intercept) < CLOSE
+    np.testing.assert_allclose(model.coef_, PEOPLE.decode_coef(coef, intercept)[0], atol=CLOSE)
+    odds = expit(rows @ coef.T + intercept)
+    shares = odds / odds.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), shares, atol=CLOSE)
+
+
+@pytest.mark.parametrize("domain", [BOX, PEOPLE], ids=["box", "people"])
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_greedy_steps_end_at_the_same_least_squares(name, domain):
+    """Four hundred steps of one coordinate each, with a private choice next to free of noise."""
+    penalty, alpha, l1_ratio, reference = REGRESSIONS[name]
+    X, y = regression(domain)
+    model = DPCoordinateDescentRegressor(
+        penalty=penalty,
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        order="greedy",
+        n_passes=400,
+        domain=domain,
+        **NOISELESS,
+    ).fit(X, y)
+    wanted = reference().fit(domain.encode(X), domain.encode_target(y))
+    assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
+
+
+def test_greedy_steps_end_at_the_same_logistic_model():
+    penalty, alpha, l1_ratio = CLASSIFICATIONS["l1"]
+    X, y = classification(BOX)
+    model = DPCoordinateDescentClassifier(
+        penalty=penalty, alpha=alpha, order="greedy", n_passes=400, classes=[0, 1], **NOISELESS
+    ).fit(X, y)
+    wanted = logistic(alpha, l1_ratio).fit(X, y)
+    assert differs(model, wanted.coef_, wanted.intercept_) < CLOSE
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_gaussian_noise_and_clip_none_count_all_records_alike(neighbors):
+    """The twin: "auto" lets long records count less, for the sake of the noise."""
+    X, y = classification(BOX)
+    wanted = logistic(0.01, 0.0).fit(X, y)
+    settings = NOISELESS | {"delta": 1e-6, "mechanism": "gaussian", "neighbors": neighbors}
+    settings |= {"penalty": "l2", "alpha": 0.01, "n_passes": 200, "n_public": N}
+    for clip, alike in ((None, True), ("auto", False)):
+        model = DPCoordinateDescentClassifier(classes=[0, 1], **(settings | {"clip": clip}))
+        found = differs(model.fit(X, y), wanted.coef_, wanted.intercept_)
+        assert (found < CLOSE) == alike
+
+
+@pytest.mark.parametrize("kind", ["regressor", "classifier"])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_a_first_look_changes_the_coordinates_and_not_the_model(kind, neighbors):
+    """Numbers in the frame, and all levels: without a penalty the minimiser is the same.
+
+    Where all records are within the frame. Of these, uniform, none is 3 deviations out.
+    """
+    settings = NOISELESS | {"look": 0.1, "penalty": None, "neighbors": neighbors, "domain": PEOPLE}
+    if kind == "regressor":
+        X, y = regression(PEOPLE)
+        model = DPCoordinateDescentRegressor(n_passes=120, **settings).fit(X, y)
+        wanted = LinearRegression().fit(PEOPLE.encode(X), PEOPLE.encode_target(y))
+    else:
+        X, y = classification(PEOPLE)
+        model = DPCoordinateDescentClassifier(n_passes=200, classes=[0, 1], **settings).fit(X, y)
+        wanted = logistic(0.0, 0.0).fit(PEOPLE.encode(X), y)
+    assert differs(model, wanted.coef_, wanted.intercept_) < 5 * CLOSE
+
+
+def test_clips_that_clip_nothing_change_nothing():
+    """A number for `clip` beyond every share: gradients are clipped one by one, and exact."""
+    X, y = regression(BOX)
+    settings = NOISELESS | {"clip": 50.0, "penalty": None, "n_passes": 120, "domain": BOX}
+    model = DPCoordinateDescentRegressor(**settings).fit(X, y)
+    wanted = LinearRegression().fit(X, y)
+    assert differs(model, wanted.coef_, wanted.intercept_) < 10 * CLOSE
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"alpha": 0.023}, {"penalty": "l2"}, {"fit_intercept": False}, {"clip": 0.5}, {"n_passes": 2}],
+    ids=str,
+)
+def test_a_wrong_setting_is_caught(changed):
+    """The twins: another alpha, penalty, clip, no intercept or too few passes differ by more."""
+    settings = NOISELESS | {"penalty": "l1", "alpha": 0.02, "n_passes": 120, "domain": BOX}
+    X, y = regression(BOX)
+    model = DPCoordinateDescentRegressor(**(settings | changed)).fit(X, y)
+    wanted = Lasso(0.02, tol=1e-12).fit(X, y)
+    assert differs(model, wanted.coef_, wanted.intercept_) > 3 * CLOSE
+
+
+def test_averages_come_closer_as_passes_go_on():
+    """Models near the minimum are averaged; after 400 passes it is the minimum, with steps of 1."""
+    X, y = regression(BOX)
+    wanted = LinearRegression().fit(X, y)
+    settings = NOISELESS | {"average": True, "step_size": 1, "penalty": None, "domain": BOX}
+    found = [
+        differs(
+            DPCoordinateDescentRegressor(n_passes=n, **settings).fit(X, y),
+            wanted.coef_,
+            wanted.intercept_,
+        )
+        for n in (4, 400)
+    ]
+    assert found[1] < CLOSE < found[0]

@@ -1,0 +1,322 @@
+"""Coordinate descent against its proof: what is released, with which noise, and what it tells.
+
+The draws of a fit are written down, so that a few lines of arithmetic can follow it; for these
+lines the least delta of whole runs is an integral.
+"""
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from descent_runs import fitted, followed, weights
+from scipy.integrate import quad
+from scipy.special import expit, ndtr, roots_legendre
+from scipy.stats import kstest
+
+from skdp.linear_model.coordinate_descent import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+)
+from skdp.noise import Gaussian, Laplace
+from skdp.privacy import Composition
+from skdp.privacy.conversions import gaussian_mu
+from skdp.privacy.losses import ShiftLoss
+
+# What is released is what the proof says
+
+TABLE = np.array([[1.0, 0.5, -0.25], [0.25, -1.0, 0.5], [0.0, 1.0, 1.0], [-0.5, 0.75, -1.0]])
+CASES = [
+    (DPCoordinateDescentClassifier, {}),
+    (DPCoordinateDescentClassifier, {"clip": 0.3}),
+    (DPCoordinateDescentRegressor, {"clip": None}),
+    (DPCoordinateDescentRegressor, {"clip": 0.3}),
+]
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize(("kind", "parameters"), CASES, ids=str)
+def test_a_fit_is_the_descent_of_the_proof(kind, parameters, mechanism):
+    """Every sum once, with noise of its own: the path follows from the draws alone."""
+    y = [0, 1, 1, 0] if kind is DPCoordinateDescentClassifier else [-1.0, 0.25, 1.0, 0.5]
+    facts = {"n_passes": 6, "step_size": 0.1, "epsilon": 30.0, "mechanism": mechanism}
+    run = fitted(kind, TABLE, y, **facts, **parameters)
+    assert len(run.draws) == 18
+    expected = followed(kind, TABLE, y, run, size=0.1, **parameters)
+    # Slopes and weights are on a grid of 2^-20, and an exponential is right to 2^-22.
+    np.testing.assert_allclose(run.path, expected, atol=1e-5)
+    assert np.abs(np.diff(expected, axis=0)).max() > 1e-2
+    np.testing.assert_array_equal(np.ravel(run.model.coef_), run.path[-1])
+
+
+def test_a_stopped_run_is_the_beginning_of_the_whole_one():
+    """A callback changes nothing before it stops, and gives nothing back."""
+    facts = {"n_passes": 9, "seed": 3}
+    whole = fitted(DPCoordinateDescentClassifier, TABLE, [0, 1, 1, 0], **facts)
+    stopped = fitted(
+        *(DPCoordinateDescentClassifier, TABLE, [0, 1, 1, 0]),
+        **{**facts, "callback": lambda progress: progress.n_pass == 4},
+    )
+    np.testing.assert_array_equal(stopped.path, whole.path[:4])
+    assert stopped.model.guarantee_ == whole.model.guarantee_
+    assert not stopped.model.converged_
+
+
+@pytest.mark.parametrize("clip", [None, "auto", 0.2])
+def test_the_noise_is_calibrated_for_all_sums_of_all_models(clip):
+    """Three labels, five passes, three slots: 45 sums that one record moves by 2 in their unit."""
+    facts = {"clip": clip, "n_passes": 5, "mechanism": "laplace"}
+    run = fitted(DPCoordinateDescentClassifier, TABLE, [0, 1, 2, 1], classes=[0, 1, 2], **facts)
+    found = Composition([(ShiftLoss(run.plan.noise.law, 2.0), 45)]).delta_at(1.0)
+    assert 0.98e-3 <= found.upper <= 1.000001e-3
+    assert len(run.draws) == 45
+    assert (run.loudness == 1).all()
+
+
+@pytest.mark.parametrize(("neighbors", "far"), [("replace_one", 2.0), ("add_remove", 1.0)])
+def test_gaussian_noise_is_calibrated_for_rows_of_bounded_length(neighbors, far):
+    """Passes times the square of what one row, or two, can move."""
+    facts = {"neighbors": neighbors, "n_passes": 5, "fit_intercept": True}
+    run = fitted(DPCoordinateDescentClassifier, TABLE, [0, 1, 0, 1], **facts)
+    mu = far * math.sqrt(5 * run.plan.rows.bound) / run.plan.noise.law.scale
+    assert mu == pytest.approx(gaussian_mu(1.0, 1e-3), rel=1e-9)
+
+
+def test_the_average_of_many_passes_has_the_noise_of_their_mean():
+    """Theorem 7 in the plain account: the minimiser, less B^-1 times the mean noise, and ends."""
+    rng, n = np.random.default_rng(0), 40
+    X = rng.uniform(-1, 1, (n, 3)) * [1.0, 0.5, 0.2] + [0.0, 0.3, 0.0]
+    y = X @ [0.3, -0.2, 0.4] + rng.uniform(-0.2, 0.2, n)
+    noise = rng.normal(scale=0.1, size=(30, 3))
+    run = fitted(DPCoordinateDescentRegressor, X, y, n_passes=1, mechanism="laplace")
+    found = followed(DPCoordinateDescentRegressor, X, y, run, draws=noise)
+    B, best = X.T @ X, np.linalg.lstsq(X, y)[0]
+    ends = (n * np.eye(3) - np.triu(B)) @ -found[-1] / len(noise)
+    # A sum of 1 stands for the bound of 2 on residuals.
+    expected = best + np.linalg.solve(B, ends - 2 * noise.mean(axis=0))
+    np.testing.assert_allclose(found.mean(axis=0), expected, atol=1e-12)
+
+
+# The noise really drawn
+
+
+def mean_size(law):
+    """E|X|, and the deviation of |X| over it."""
+    mean = 2 * quad(lambda x: math.exp(law.logsf(x)), 0, np.inf)[0]
+    return mean, math.sqrt(law.var() / mean**2 - 1)
+
+
+def too_far(noise, law):
+    """How many deviations the mean size of the noise is from the law's."""
+    mean, spread = mean_size(law)
+    return abs(np.abs(noise).mean() / mean - 1) * math.sqrt(len(noise)) / spread
+
+
+@lru_cache
+def noise_of(mechanism, passes, d, seed=0):
+    """The noise of all sums, recovered from the coefficients: with zeros for data it is alone."""
+    run = fitted(
+        *(DPCoordinateDescentClassifier, np.zeros((2, d)), [0, 1]),
+        **{"seed": seed, "n_passes": passes, "mechanism": mechanism, "step_size": 0.5},
+    )
+    steps = np.diff(run.path, axis=0, prepend=np.zeros((1, d)))
+    noise = -steps * run.loudness / (0.5 / (2 * 0.25))
+    return noise.ravel(), run.model.noise_.law
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "passes"),
+    [
+        ("gaussian", 100),
+        pytest.param("laplace", 200, marks=pytest.mark.slow),
+        pytest.param("flipped_huber", 200, marks=pytest.mark.slow),
+    ],
+)
+def test_the_noise_of_all_sums_has_the_calibrated_law(mechanism, passes):
+    """False alarms: 5.2 deviations are 2e-7; KS 1e-6. Five percent too little is seen."""
+    noise, law = noise_of(mechanism, passes, 100)
+    assert too_far(noise, law) < 5.2
+    assert too_far(0.95 * noise, law) > 5.2
+    # The law of the size from its own log of a tail.
+    assert kstest(2 * np.exp(law.logsf(np.abs(noise))), "uniform").pvalue > 1e-6
+    assert abs(np.sign(noise).mean()) * math.sqrt(len(noise)) < 5.2
+
+
+def test_noise_is_never_used_twice():
+    """Not in a pass, nor from one to the next: no two are equal or go together."""
+    noise, law = noise_of("gaussian", 100, 100)
+    assert len(np.unique(noise.round(6))) > 0.99 * len(noise)
+    for lag in (1, 99, 100, 101, 200):
+        together = (noise[lag:] * noise[:-lag]).mean() / law.var()
+        assert abs(together) * math.sqrt(len(noise) - lag) < 5.5  # 4e-8 each, by chance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_five_percent_too_little_noise_is_seen_in_its_distribution(mechanism):
+    """KS at 1e-6; the size of 0.95 times the noise is 0.018 away, or more, for chance's 0.005."""
+    noise, law = noise_of(mechanism, 400, 100, seed=1)
+    assert kstest(2 * np.exp(law.logsf(np.abs(noise))), "uniform").pvalue > 1e-6
+    assert kstest(2 * np.exp(law.logsf(np.abs(0.95 * noise))), "uniform").pvalue < 1e-6
+
+
+def test_in_random_order_every_step_has_a_draw_of_its_own():
+    """Each pass moves every coordinate once, by one of its draws, in an order that changes."""
+    run = fitted(
+        *(DPCoordinateDescentClassifier, np.zeros((2, 7)), [0, 1]),
+        **{"n_passes": 30, "order": "random"},
+    )
+    moved = np.diff(run.path, axis=0, prepend=np.zeros((1, 7))) * run.loudness
+    drawn = -2 * np.reshape(run.draws, (30, 7))
+    np.testing.assert_allclose(np.sort(moved), np.sort(drawn), rtol=1e-9)
+    in_place = np.isclose(moved, drawn, rtol=1e-9).mean()
+    assert in_place < 0.4  # 1/7 on average; 0.4 is 10 deviations away
+
+
+# What whole runs tell: exact integrals against the guarantee
+
+
+def gaussian_delta(scale, shift, epsilon):
+    mu = np.maximum(np.abs(shift) / scale, 1e-12)
+    with np.errstate(over="ignore"):
+        factor = np.exp(np.minimum(epsilon, 700.0))
+    return ndtr(mu / 2 - epsilon / mu) - factor * ndtr(-mu / 2 - epsilon / mu)
+
+
+def laplace_delta(scale, shift, epsilon):
+    v = np.abs(shift) / scale
+    between = -np.expm1((np.clip(epsilon, -v, v) - v) / 2)
+    return np.where(epsilon < -v, -np.expm1(np.minimum(epsilon, 0.0)), between)
+
+
+EXACT = {Gaussian: gaussian_delta, Laplace: laplace_delta}
+
+
+class Toy(NamedTuple):
+    """One number and one coefficient: its noise, and what is public of a step."""
+
+    law: object
+    rows: object
+    passes: int
+    step: float
+    bound: float | None
+
+    def sums(self, records, theta):
+        """The sum over records (x, y), in units of the bound; theta an array."""
+        total = np.zeros_like(theta)
+        for x, y in records:
+            slope = np.clip((theta * x - y) / self.bound, -1, 1) if self.bound else None
+            slope = expit(theta * x) - y if slope is None else slope
+            total += weights(np.array([[x]]), self.rows)[0] * x * slope
+        return total
+
+
+def run_delta(toy, records, others, epsilon):
+    """Least delta of the released path of one coefficient, between two sets of records.
+
+    The last step has a closed form; the integrals over the earlier ones are sums of Gauss's
+    over pieces that end where one of the densities has its peak.
+    """
+    law = toy.law
+    nodes, weight_of = roots_legendre(12)
+    edges = law.scale * np.array([-20, -9, -5, -3, -1.5, 0.0, 1.5, 3, 5, 9, 20])
+
+    def outer(theta, told, left):
+        here, there = toy.sums(records, theta), toy.sums(others, theta)
+        if left == 1:
+            return EXACT[type(law)](law.scale, here - there, epsilon - told)
+        low, high = np.minimum(here, there)[:, None], np.maximum(here, there)[:, None]
+        ends = np.concatenate([low + edges[:5], low, (low + high) / 2, high, high + edges[6:]], 1)
+        ends = np.sort(ends, axis=1)
+        half = np.diff(ends, axis=1)[..., None] / 2
+        at = (ends[:, :-1, None] + half * (1 + nodes)).reshape(len(theta), -1)
+        weight = (half * weight_of).reshape(len(theta), -1)
+        density = law.logpdf(at - here[:, None])
+        told_now = told[:, None] + density - law.logpdf(at - there[:, None])
+        after = (theta[:, None] - toy.step * at).ravel()
+        inner = outer(after, told_now.ravel(), left - 1).reshape(at.shape)
+        return (weight * np.exp(density) * inner).sum(axis=1)
+
+    return float(outer(np.zeros(1), np.zeros(1), toy.passes)[0])
+
+
+WORST = [(1.0, -1.0)], [(1.0, 1.0)]
+PAIRS = [
+    WORST,
+    ([(1.0, -1.0), (0.5, 0.0)], [(1.0, 1.0), (0.5, 0.0)]),
+    ([(1.0, -1.0), (-1.0, 1.0)], [(1.0, -1.0), (1.0, 1.0)]),
+    ([(0.3, 1.0), (1.0, 0.2), (-1.0, 0.9)], [(0.3, 1.0), (1.0, 0.2), (0.4, -0.7)]),
+]
+BUDGETS = [("gaussian", 1.0, 0.05), ("gaussian", 3.0, 1e-3), ("laplace", 1.0, 0.0)]
+
+
+def one_number(mechanism, epsilon, delta, passes, **facts):
+    """A fit of one number, for its noise, and the same as a toy."""
+    run = fitted(
+        *(DPCoordinateDescentRegressor, [[1.0]], [1.0]),
+        **{"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "n_passes": passes},
+    )
+    law = run.plan.noise.law.scaled(1 / run.loudness[0])
+    return run.model.guarantee_, Toy(law, run.plan.rows, passes, **facts)
+
+
+@pytest.mark.parametrize("passes", [2, 3])
+@pytest.mark.parametrize(("mechanism", "epsilon", "delta"), BUDGETS)
+def test_runs_tell_no_more_than_was_promised(mechanism, epsilon, delta, passes):
+    """Robust regression and logistic, small steps and great ones, at several epsilons."""
+    for bound, step in [(0.4, 0.2), (0.4, 1e-9), (None, 4.0)]:
+        promise, toy = one_number(mechanism, epsilon, delta, passes, bound=bound, step=step)
+        for pair in PAIRS if passes == 2 else PAIRS[:1]:
+            sides = [[(x, y if bound else float(y > 0)) for x, y in side] for side in pair]
+            for at in (0.5 * epsilon, epsilon):
+                found = run_delta(toy, *sides, at)
+                assert -1e-9 <= found <= promise.delta_at(at) * (1 + 1e-5) + 1e-9
+
+
+@pytest.mark.parametrize("passes", [2, 3])
+@pytest.mark.parametrize(("mechanism", "epsilon", "delta"), BUDGETS)
+def test_the_worst_run_tells_what_was_promised_and_a_twin_more(mechanism, epsilon, delta, passes):
+    """One record at either end of the target: the guarantee is met, not only kept.
+
+    With 5 % less noise it is broken.
+    """
+    promise, toy = one_number(mechanism, epsilon, delta, passes, bound=0.4, step=1e-9)
+    twin = toy._replace(law=toy.law.scaled(0.95))
+    at = epsilon if delta > 0 else 0.9 * epsilon
+    weight = weights(np.ones((1, 1)), toy.rows)[0]
+    promised = Composition([(ShiftLoss(toy.law, 2 * weight), passes)]).delta_at(at).upper
+    exact = run_delta(toy, *WORST, at)
+    assert exact == pytest.approx(promised, rel=3e-3)
+    assert 0.98 * delta < exact <= promise.delta_at(at) * (1 + 1e-5)
+    assert run_delta(twin, *WORST, at) > 1.02 * promised
+    if delta == 0:
+        assert run_delta(toy, *WORST, epsilon) < 1e-12
+        assert run_delta(twin, *WORST, epsilon) > 1e-4
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_every_sum_of_the_worst_pair_differs_as_much_as_it_may(mechanism):
+    """Through the estimator: the same draws, targets at either end, so that the bound is attained.
+
+    By 2 in every sum, or all sums of a pass together by twice the bound on a row's length.
+    """
+    size, runs = 1e-4, []
+    for y in (-1.0, 1.0):
+        facts = {"n_passes": 20, "step_size": size, "clip": "auto", "epsilon": 50.0}
+        run = fitted(
+            DPCoordinateDescentRegressor, np.ones((1, 3)), [y], mechanism=mechanism, **facts
+        )
+        runs.append((np.diff(run.path, axis=0, prepend=np.zeros((1, 3))), run))
+    (low, run), (high, again) = runs
+    assert run.draws == again.draws
+    # A step is size * unit * (sum + noise), and the two sums are opposite.
+    noise = np.reshape(run.draws, low.shape) / run.loudness
+    unit = -(low + high) / 2 / size / noise
+    np.testing.assert_allclose(unit, unit[0, 0], rtol=1e-6)
+    apart = (high - low) / (size * unit)
+    if run.plan.rows.bound is None:
+        np.testing.assert_allclose(np.abs(apart), 2.0, rtol=1e-6)
+    else:
+        lengths = (apart**2) @ run.loudness**2
+        np.testing.assert_allclose(lengths, 4 * run.plan.rows.bound, rtol=1e-4)

@@ -1,0 +1,318 @@
+"""Coordinate descent: how far a record moves what is released; nothing else depends on it."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from descent_runs import fitted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from skdp import Domain
+from skdp.linear_model import _coordinate_descent as shared
+from skdp.linear_model import _descent
+from skdp.linear_model._descent import Descent
+from skdp.linear_model._first_look import FirstLook, Frame, Rows
+from skdp.linear_model._gram import GRAM_BITS
+from skdp.linear_model._records import Predictors, Records
+from skdp.linear_model._slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._slots import Slots
+from skdp.linear_model.coordinate_descent import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+)
+from skdp.noise import Gaussian, Laplace
+from skdp.privacy import Composition
+from skdp.privacy.losses import ShiftLoss
+from skdp.privacy.selection import SelectionLoss
+
+UNIT = 2**GRAM_BITS
+
+# How far one record moves what is released
+
+
+COLUMNS = {"a": (0.0, 1.0), "b": (-2.0, 2.0), "c": ["x", "y", "z"], "d": ["p", "q"]}
+DOMAIN = Domain(COLUMNS, target=(-1.0, 1.0))
+CELLS = st.tuples(st.floats(-1, 2), st.floats(-3, 3), st.sampled_from("xyz"), st.sampled_from("pq"))
+RECORD = st.tuples(CELLS, st.floats(-1, 1))
+
+
+def table(records):
+    """The encoded rows, and the targets."""
+    frame = pd.DataFrame([cells for cells, _ in records], columns=list(COLUMNS))
+    return frame, np.array([target for _, target in records])
+
+
+def sums_of(records, frame, slope, clips, moves):
+    """All sums of a set of records, after some moves, in units of 2^-40."""
+    slots = Slots(DOMAIN, True, all_levels=True)
+    X, y = table(records)
+    target = (y > 0).astype(float) if slope is logistic_slope else y
+    predictors = Predictors(Records(slots, frame, X, len(y)), target, slope, clips)
+    for slot, place in enumerate(slots.places):
+        predictors.move(slot, moves[place])
+    return predictors.gradients(), slots
+
+
+def frame_at(centre, scale, rows):
+    """A frame that might have been released."""
+    return Frame(10.0, np.array(centre), np.array(scale), np.ones(8), 0.0, 1.0, True, rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    records=st.lists(RECORD, min_size=1, max_size=4),
+    new=RECORD,
+    centre=st.tuples(st.floats(-1, 1), st.floats(-1, 1)),
+    scale=st.tuples(st.floats(0.03, 3), st.floats(0.03, 3)),
+    moves=st.lists(st.floats(-1e6, 1e6), min_size=8, max_size=8),
+    near=st.booleans(),
+    kind=st.sampled_from(["logistic", "residual", "clipped", "clipped logistic"]),
+)
+def test_one_record_moves_a_slot_by_no_more_than_its_shift(
+    records, new, centre, scale, moves, near, kind
+):
+    """Replaced: 2 in one coordinate, or two levels by 1 each; added: one by 1. To the last bit."""
+    frame = frame_at(centre, scale, Rows(np.ones(5)))
+    slope = {"logistic": logistic_slope, "residual": ResidualSlope(0.3)}.get(kind, residual)
+    slope = logistic_slope if kind == "clipped logistic" else slope
+    clips = np.linspace(0.05, 0.8, 8) if kind.startswith("clipped") else None
+    facts = (frame, slope, clips, np.array(moves) / (1e6 if near else 1.0))
+    whole, slots = sums_of(records, *facts)
+    replaced, _ = sums_of([new, *records[1:]], *facts)
+    added, _ = sums_of([*records, new], *facts)
+    assert slots.dim == 8
+    for place in slots.places:
+        by = [abs(int(v)) for v in (whole - replaced)[place]]
+        assert max(by) <= 2 * UNIT
+        assert sum(by) <= 2 * UNIT
+        assert sum(v > 0 for v in by) <= 2
+        more = [abs(int(v)) for v in (added - whole)[place]]
+        assert sum(v > 0 for v in more) <= 1
+        assert max(more) <= UNIT
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    records=st.lists(RECORD, min_size=1, max_size=4),
+    centre=st.tuples(st.floats(-1, 1), st.floats(-1, 1)),
+    scale=st.tuples(st.floats(0.03, 3), st.floats(0.03, 3)),
+    loudness=st.lists(st.floats(0.1, 30), min_size=5, max_size=5),
+    bound=st.floats(0.01, 100),
+)
+def test_rows_are_no_longer_than_their_bound(records, centre, scale, loudness, bound):
+    """In fractions: w^2 sum_g (a_g z_g)^2, the intercept and each column of levels counting 1."""
+    slots, (X, y) = Slots(DOMAIN, True, all_levels=True), table(records)
+    made = Records(slots, frame_at(centre, scale, Rows(np.array(loudness), bound)), X, len(y))
+    squares = [Fraction(a) ** 2 for a in loudness]
+    for weight, numbers in zip(made.weight.tolist(), made.numbers.T.tolist(), strict=True):
+        entries = [1, *map(Fraction, numbers), 1, 1]
+        length = sum(a * z**2 for a, z in zip(squares, entries, strict=True))
+        assert Fraction(weight) ** 2 * length <= Fraction(bound)
+        assert all(abs(Fraction(weight) * z) <= 1 for z in entries)
+        most = min(1.0, 1 / max(map(abs, numbers)), math.sqrt(bound / length))
+        assert weight >= most - 2.1 * 2.0**-20
+
+
+@settings(max_examples=60, deadline=None)
+@given(records=st.lists(RECORD, min_size=1, max_size=4), new=RECORD, seen=st.booleans())
+def test_one_record_moves_the_first_look_by_no_more_than_its_shifts(records, new, seen):
+    """Sorted, the sizes of all changes are below those that the look is calibrated for."""
+    slots = Slots(DOMAIN, True)
+    for neighbors, changed, n in (
+        ("replace_one", [new, *records[1:]], 5),
+        ("add_remove", [*records, new], None),
+    ):
+        look = FirstLook(slots, seen, neighbors, n)
+        before, after = (look.sums(*table(rows)) for rows in (records, changed))
+        by = sorted((abs(int(v)) for v in after - before), reverse=True)
+        declared = sorted((s for s, count in look.shifts for _ in range(count)), reverse=True)
+        assert len(by) == look.dim
+        declared += [0.0] * (look.dim - len(declared))
+        # A replaced record's square and level move by 1 at most, and its number by 2.
+        assert all(v <= size * UNIT for v, size in zip(by, declared, strict=True))
+
+
+# Nothing else depends on the data
+
+
+def recorded(monkeypatch, kind, X, y, **parameters):
+    """Everything public of a fit: the plan, the frame, the descents, what the model says."""
+    kept = []
+
+    def keeping(make, keep):
+        def made(*args, **kwargs):
+            result = make(*args, **kwargs)
+            kept.append(keep(result, args, kwargs))
+            return result
+
+        return made
+
+    def released(result, *_):
+        return {name: np.array(value) for name, value in vars(result).items() if name != "slots"}
+
+    def asked(plan, args, kwargs):
+        return repr((plan.noise, plan.ratio, plan.n, plan.n_passes, plan.choice, kwargs))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shared, "plan_descent", keeping(shared.plan_descent, asked))
+        patch.setattr(shared, "frame_of", keeping(shared.frame_of, released))
+        patch.setattr(shared, "Descent", keeping(Descent, released))
+        for module in (shared, _descent):  # what is released is the same whatever the data
+            patch.setattr(module, "noisy_integers", the_same)
+        patch.setattr(_descent, "as_floats", lambda sums: the_same(sums, 0.0, None))
+        run = fitted(kind, X, y, **parameters)
+    model = run.model
+    said = (model.guarantee_, model.noise_, model.n_iter_, model.converged_, len(model.history_))
+    return repr(kept), repr(said), run.path, model.coef_, model.intercept_
+
+
+def the_same(exact, noise, rng):
+    """Numbers that a release might be, from its length alone."""
+    return 0.1 + np.arange(len(exact)) + np.asarray(noise, dtype=float)
+
+
+DATA_CASES = [
+    {"look": 0, "clip": "auto"},
+    {"look": "auto", "clip": "auto", "penalty": "auto", "fit_intercept": True, "average": True},
+    {"look": 0.3, "clip": 0.2, "penalty": "l1", "alpha": 0.01, "fit_intercept": True},
+    {"look": 0, "order": "random", "penalty": "auto"},
+    {"look": "auto", "neighbors": "add_remove", "penalty": "auto", "fit_intercept": True},
+    {"look": 0, "neighbors": "add_remove", "n_public": 100, "penalty": "auto"},
+]
+
+
+@pytest.mark.parametrize("parameters", DATA_CASES, ids=str)
+@pytest.mark.parametrize("kind", [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor])
+def test_only_what_is_released_depends_on_the_data(monkeypatch, kind, parameters):
+    """With the released numbers held fixed all the rest is the same, the coefficients too.
+
+    Under add_remove also for another number of records.
+    """
+    rng = np.random.default_rng(1)
+    n = 37 if parameters.get("neighbors") == "add_remove" else 60
+    data = [
+        (rng.uniform(-1, 1, (60, 3)), rng.integers(0, 2, 60)),
+        (np.full((n, 3), 0.9), np.ones(n, dtype=int)),
+    ]
+    runs = [recorded(monkeypatch, kind, X, y, n_passes=4, **parameters) for X, y in data]
+    for one, other in zip(*runs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_check_on_the_data_sees_a_scale_that_is_read_off_it(monkeypatch):
+    """The twin: steps from the columns' own mean squares, as the source has it."""
+    keep, data = shared.curvatures, {}
+
+    def leaking(slots, frame, kind):
+        return keep(slots, frame, kind) * data["square"]
+
+    monkeypatch.setattr(shared, "curvatures", leaking)
+    runs = []
+    for X in (np.full((60, 3), 0.9), np.full((60, 3), 0.3)):
+        data["square"] = float((X**2).mean())
+        runs.append(
+            recorded(monkeypatch, DPCoordinateDescentClassifier, X, [0, 1] * 30, n_passes=2)
+        )
+    assert runs[0][0] != runs[1][0]
+
+
+class Disguised(Laplace):
+    """Somebody else's law, with an attribute that says something else."""
+
+    law = Gaussian()
+
+
+class Heavier(Gaussian):
+    """A law of its own, if not of its own class."""
+
+    def logpdf(self, x):
+        """Not a normal density."""
+        return Laplace(self.scale).logpdf(x)
+
+
+@pytest.mark.parametrize("law", [Disguised(), Heavier()], ids=lambda law: type(law).__name__)
+def test_only_gaussian_noise_pays_for_the_length_of_rows(law):
+    """Theorem 6 holds for no other law, whatever it calls itself."""
+    X = np.zeros((4, 3))
+    run = fitted(DPCoordinateDescentClassifier, X, [0, 1, 0, 1], mechanism=law, n_passes=2)
+    assert run.plan.rows.bound is None
+
+
+# A greedy step
+
+
+def greedy(scores_l1, choice):
+    """A descent whose coordinates are those of a box, for its choice alone."""
+    slots = Slots(Domain.unit_box(len(scores_l1)), False)
+    ones = np.ones(slots.dim)
+    return Descent(
+        slots=slots,
+        unit=ones,
+        clips=None,
+        quiet=np.ones(len(slots)),
+        step=ones,
+        l1=np.asarray(scores_l1, dtype=float),
+        ridge=0 * ones,
+        n_passes=1,
+        order="greedy",
+        average=False,
+        choice=choice,
+    )
+
+
+def choices(sums, l1, choice, draws, seed=0):
+    """How often each coordinate is chosen."""
+    descent, rng = greedy(l1, choice), np.random.default_rng(seed)
+    exact = np.array([int(Fraction(s) * UNIT) for s in sums], dtype=object)
+    theta = np.zeros(len(sums))
+    found = [descent._steepest(theta, exact, rng) for _ in range(draws)]
+    return np.bincount(found, minlength=len(sums))
+
+
+def test_the_choice_is_the_exponential_mechanism():
+    """Odds e^(score / scale), the score what the penalty leaves of the sum's size; 1e-6 by chance.
+
+    A choice with 20 % less noise is seen.
+    """
+    sums, l1, scale, draws = [5.0, -3.0, 1.0, 0.5], [0.0, 1.0, 2.0, 0.0], 2.0, 12_000
+    left = np.array([5.0, 2.0, 0.0, 0.5])
+    odds = np.exp(left / scale)
+    expected = draws * odds / odds.sum()
+    assert chisquare(choices(sums, l1, scale, draws), expected).pvalue > 1e-6
+    assert chisquare(choices(sums, l1, 0.8 * scale, draws), expected).pvalue < 1e-6
+
+
+def noise_delta(law, shifts, epsilons):
+    """Least delta of one noisy sum, for each shift at an epsilon of its own."""
+    pairs = zip(np.abs(shifts), epsilons, strict=True)
+    return np.array([math.exp(ShiftLoss(law, max(v, 1e-9)).log_delta(e)) for v, e in pairs])
+
+
+def choice_and_sum_delta(law, sums, others, choice, epsilon):
+    """Least delta of one greedy step: a sum over the chosen, a closed form for its sum."""
+    p, q = (np.exp(np.abs(s) / choice) for s in (sums, others))
+    p, q = p / p.sum(), q / q.sum()
+    told = np.log(p) - np.log(q)
+    return float((p * noise_delta(law, sums - others, epsilon - told)).sum())
+
+
+@pytest.mark.parametrize("law", [Gaussian(3.0), Laplace(5.0)], ids=str)
+def test_greedy_steps_tell_no_more_than_their_losses(law):
+    """One step in closed form: choice and sum together, sums moved by up to 2 each."""
+    rng, choice, caught = np.random.default_rng(0), 6.0, False
+    step = (ShiftLoss(law, 2.0), 1)
+    whole = Composition([(SelectionLoss(4 / choice), 1), step])
+    twin = Composition([(SelectionLoss(0.4 / choice), 1), step])
+    bounds = [(e, whole.delta_at(e).upper, twin.delta_at(e).upper) for e in (0.1, 0.5, 0.9)]
+    for trial in range(60):
+        sums = rng.normal(scale=8, size=4)
+        others = sums + (rng.uniform(-2, 2, 4) if trial % 2 else rng.choice([-2.0, 2.0], 4))
+        for epsilon, promised, less in bounds:
+            found = choice_and_sum_delta(law, sums, others, choice, epsilon)
+            assert found <= promised * (1 + 1e-9)
+            caught |= found > less
+    assert caught

@@ -1,0 +1,321 @@
+"""Automatic choices of coordinate descent: of public things, sane at all ends, and as they say."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdp import Domain
+from skdp.linear_model import _descent_plan as rules
+from skdp.linear_model._coordinate_descent import CoordinateDescent
+from skdp.linear_model._descent_plan import Task, plan_descent, row_lengths
+from skdp.linear_model._descent_rules import (
+    LOGISTIC,
+    SQUARED,
+    curvatures,
+    frame_of,
+    penalties,
+    residual_bound,
+)
+from skdp.linear_model._first_look import FirstLook, Rows
+from skdp.linear_model._slots import Slots
+from skdp.linear_model.coordinate_descent import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+)
+from skdp.noise import Laplace
+from skdp.privacy.losses import GaussianLoss
+
+COLUMNS = {"a": (0, 1), "b": (-2, 2), "c": ["x", "y", "z"], "d": ["p", "q"]}
+MIXED = Domain(COLUMNS, target=(-1, 1))
+USUAL = {"epsilon": 1.0, "delta": 1e-6, "neighbors": "replace_one", "order": "cyclic"}
+MODELS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
+
+
+def planned(domain=MIXED, *, n=1000.0, look=True, mechanism="auto", with_target=True, **facts):
+    """A plan as an estimator asks for it."""
+    slots = Slots(domain, True, all_levels=True)
+    facts = {**USUAL, "share": None, "n_passes": None, "n_models": 1, "clips": False, **facts}
+    seen = FirstLook(slots, with_target, facts["neighbors"], None if n is None else int(n))
+    return plan_descent(slots, seen if look else None, mechanism, n=n, **facts)
+
+
+# Public things only
+
+
+def data(kind, seed, n):
+    """Records of MIXED that differ in everything."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "a": rng.uniform(0, 0.1 + 0.9 * (seed % 2), n),
+            "b": rng.normal(seed, 0.2, n),
+            "c": rng.choice(list("xyz"), n, p=[0.9, 0.1, 0.0] if seed % 2 else [0.2, 0.3, 0.5]),
+            "d": "p" if seed % 2 else "q",
+        }
+    )
+    if kind is DPCoordinateDescentClassifier:
+        return X, (rng.random(n) < 0.1 + 0.8 * (seed % 2)).astype(int)
+    return X, rng.normal(0.3, 0.05 + 0.3 * (seed % 2), n).clip(-1, 1)
+
+
+def plan_of(monkeypatch, kind, X, y, **parameters):
+    """What a fit plans, in words."""
+    plans = []
+
+    def keep(self, design, n, n_models):
+        plans.append(make(self, design, n, n_models))
+        return plans[-1]
+
+    make = CoordinateDescent._plan
+    with monkeypatch.context() as patch:
+        patch.setattr(CoordinateDescent, "_plan", keep)
+        target = [0, 1] if kind is DPCoordinateDescentClassifier else (-1, 1)
+        domain = Domain(COLUMNS, target=target)
+        kind(domain=domain, random_state=0, **parameters).fit(X, y)
+    plan = plans[0]
+    facts = (plan.noise, plan.look, plan.ratio, plan.n_passes, plan.n, plan.choice, plan.order)
+    return repr(facts) + repr((plan.rows.loudness.tolist(), plan.rows.bound, plan.rows.reach))
+
+
+PARAMETERS = [
+    {"delta": 1e-6},
+    {"delta": 0.0},
+    {"delta": 1e-6, "order": "greedy", "n_passes": 3},
+    {"delta": 1e-6, "neighbors": "add_remove"},
+    {"delta": 1e-6, "neighbors": "add_remove", "n_public": 300},
+]
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS, ids=str)
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_plan_sees_public_things_only(monkeypatch, kind, parameters):
+    """Other records, the same plan; under add_remove also with another number of them."""
+    n = 150 if parameters.get("neighbors") == "add_remove" else 100
+    one, other = (
+        plan_of(monkeypatch, kind, *data(kind, seed, size), **parameters)
+        for seed, size in ((0, 100), (1, n))
+    )
+    assert one == other
+    changed = plan_of(monkeypatch, kind, *data(kind, 0, 100), **{**parameters, "epsilon": 2.0})
+    assert changed != one
+
+
+def test_the_number_of_records_changes_a_plan_where_it_is_public(monkeypatch):
+    """The twin of the test above: it would see a plan that looks at n."""
+    kind = DPCoordinateDescentRegressor
+    one, other = (
+        plan_of(monkeypatch, kind, *data(kind, 0, n), epsilon=1.0, delta=1e-6) for n in (100, 150)
+    )
+    assert one != other
+
+
+# Every corner
+
+CORNERS = list(
+    product((1.0, 1e9), (1e-6, 1e6), (0.0, 1e-12, 0.1), (1, 1000), ("replace_one", "add_remove"))
+)
+
+
+@pytest.mark.parametrize(("n", "epsilon", "delta", "d", "neighbors"), CORNERS)
+def test_plans_and_penalties_are_finite_and_positive(n, epsilon, delta, d, neighbors):
+    """From one record to 10^9, from no information to no noise."""
+    domain = Domain.unit_box(d, target=(-1, 1))
+    law = "gaussian" if delta > 0 else "laplace"
+    facts = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "mechanism": law}
+    plan = planned(domain, n=n, **facts)
+    assert 1 <= plan.n_passes <= 50
+    assert 0 < plan.noise.var() < math.inf
+    assert plan.ratio > 0
+    assert (plan.rows.loudness > 0).all()
+    assert np.isfinite(plan.rows.loudness).all()
+    assert plan.rows.bound is None or 0 < plan.rows.bound < math.inf
+    seen = None if plan.look is None else np.full(plan.look.dim, -1e9)
+    check_choices(plan, frame_of(plan, seen))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-12, 0.1])
+def test_greedy_steps_are_few_where_little_is_known_and_never_many(delta):
+    steps = [task(epsilon=e, delta=delta, order="greedy").passes for e in np.geomspace(1e-6, 1e6)]
+    assert steps[0] == 3
+    assert steps[-1] == 50
+    assert (np.diff(steps) >= 0).all()
+
+
+def task(domain=MIXED, *, mechanism="auto", **facts):
+    """The public facts of a plan."""
+    facts = {**USUAL, "share": None, "n_passes": None, "n_models": 1, "clips": False, **facts}
+    return Task(Slots(domain, True), mechanism, **{"n": 1000.0, **facts})
+
+
+def check_choices(plan, frame):
+    """All that comes after the look is finite, and positive where it divides."""
+    for kind in (LOGISTIC, SQUARED):
+        curvature = curvatures(plan.slots, frame, kind)
+        assert ((curvature > 0) & (curvature < math.inf)).all()
+        bound = residual_bound(plan, frame)
+        assert 0 < bound <= 2
+        unit = np.full(plan.slots.dim, bound)
+        for name in ("auto", "l1", "l2", "elasticnet", "none"):
+            found = penalties(plan, frame, kind, unit, curvature, name, None, 0.5)
+            for values in found:
+                assert ((values >= 0) & (values < math.inf)).all(), name
+
+
+@settings(max_examples=25, deadline=None)
+@given(seen=st.lists(st.floats(-1e9, 1e9), min_size=12, max_size=12), known=st.booleans())
+def test_choices_are_safe_whatever_the_look_says(seen, known):
+    n, neighbors = (1000.0, "replace_one") if known else (None, "add_remove")
+    plan = planned(n=n, neighbors=neighbors)
+    assert plan.look is not None
+    check_choices(plan, frame_of(plan, np.array(seen[: plan.look.dim])))
+
+
+def test_nothing_known_of_the_number_of_records_is_the_usual_information():
+    plan = planned(n=None, neighbors="add_remove")
+    assert plan.information == pytest.approx(rules.USUAL_INFORMATION)
+    assert plan.n_passes == rules.PASSES
+
+
+# As they say
+
+
+def total(plan):
+    """All that a plan pays for: squares of sizes, or with delta = 0 sizes."""
+    power = 2 if plan.noise.guarantee.delta > 0 else 1
+    return sum(count * size**power for size, count in plan.noise.shifts)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("share", [None, 0.05, 0.6])
+def test_the_look_has_its_share_of_the_budget(delta, neighbors, share):
+    plan = planned(n=1e5, delta=delta, neighbors=neighbors, share=share)
+    power, usual = (2, rules.LOOK_SHARE) if delta > 0 else (1, rules.PURE_LOOK_SHARE)
+    spent = sum(c * (s / plan.ratio) ** power for s, c in plan.look.shifts)
+    assert spent / total(plan) == pytest.approx(share or usual)
+
+
+def test_rows_are_paid_for_by_their_length():
+    """mu of the steps is 2 sqrt(B L K) over the noise, as Theorem 6 has it."""
+    plan = planned(look=False, n_passes=7, n_models=3)
+    ((loss, count),) = plan.losses
+    assert isinstance(loss, GaussianLoss)
+    expected = 2 * math.sqrt(plan.rows.bound * 7 * 3 / plan.noise.var())
+    assert loss.mu * math.sqrt(count) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "facts", "by_length"),
+    [
+        ("auto", {}, True),
+        ("gaussian", {}, True),
+        ("laplace", {}, False),
+        (Laplace(1.0), {}, False),
+        ("auto", {"delta": 0.0}, False),
+        ("auto", {"order": "greedy"}, False),
+        ("gaussian", {"clips": True}, False),
+        ("gaussian", {"order": "random"}, True),
+    ],
+    ids=str,
+)
+def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, facts, by_length):
+    plan = planned(mechanism=mechanism, **facts)
+    assert (plan.rows.bound is not None) == by_length
+    steps = plan.n_passes * (1 if plan.order == "greedy" else len(plan.slots))
+    if not by_length:
+        assert (plan.rows.loudness == 1).all()
+        assert dict(plan.noise.shifts).get(2.0, 0) >= steps
+
+
+@pytest.mark.parametrize("d", [2, 8])
+def test_auto_looks_at_no_slot_by_itself_only_where_that_is_worse(d):
+    """A number's noise, in units of its deviation, is greater in the box that is not looked at."""
+    known = task(Domain.unit_box(d), n=1e4, n_passes=12)
+    assert not rules._may_lose(known, 12 * len(known.slots))
+    rows = row_lengths(known.slots, True, known.information)
+    by_length = rules._planned(known, None, rows, "gaussian", (2 * math.sqrt(rows.bound), 12))
+    box = Rows(np.ones(len(known.slots)), None, 2.0)
+    one_by_one = rules._planned(known, None, box, "auto", (2.0, 12 * len(known.slots)))
+    noise = [
+        p.noise.var() * (p.rows.reach / p.rows.loudness[1]) ** 2 for p in (by_length, one_by_one)
+    ]
+    assert noise[0] < noise[1]
+
+
+# Penalties
+
+
+def looked(n=2000, d=4, **facts):
+    """A plan with the frame of columns of deviation .2, of which nothing is hidden."""
+    plan = planned(Domain.unit_box(d, target=(-1, 1)), n=float(n), share=0.2, **facts)
+    k = d + 1
+    return plan, frame_of(plan, n * np.array([0.1] * k + [0.05] * k))
+
+
+def test_an_alpha_is_that_of_scikit_learn():
+    """On the encoded columns and the mean loss, none on the intercept."""
+    plan, frame = looked()
+    unit = np.ones(plan.slots.dim)
+    l1, ridge = penalties(plan, frame, SQUARED, unit, unit, "elasticnet", 0.3, 0.25)
+    theta = np.array([5.0, 1.0, -2.0, 0.5, 0.0])
+    w = theta[1:] / frame.scale
+    of_mean = 0.3 * (0.25 * np.abs(w).sum() + 0.75 * (w @ w) / 2)
+    assert l1 @ np.abs(theta) + ridge @ theta**2 / 2 == pytest.approx(2000 * of_mean)
+    for name, share in (("l1", 1.0), ("l2", 0.0)):
+        found = penalties(plan, frame, SQUARED, unit, unit, name, 0.3, 0.25)
+        again = penalties(plan, frame, SQUARED, unit, unit, "elasticnet", 0.3, share)
+        np.testing.assert_array_equal(found, again)
+
+
+def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
+    """Among factors on them, the error of a coefficient is least at 1."""
+    plan, frame = looked()
+    unit = np.full(plan.slots.dim, residual_bound(plan, frame))
+    _, ridge = penalties(plan, frame, SQUARED, unit, unit, "auto", None, 0.5)
+    curvature = curvatures(plan.slots, frame, SQUARED) / (frame.square * frame.rows.reach**2)
+    variance = frame.target_deviation**2
+    noise = (unit * plan.averaged) ** 2 + SQUARED.score * variance * curvature
+    prior = SQUARED.signal / 4 * variance * frame.rows.reach**2
+
+    def error(factor):
+        r = factor * ridge
+        return ((noise + r**2 * prior) / (curvature + r) ** 2)[1:].sum()
+
+    assert error(1.0) < min(error(0.9), error(1.1))
+
+
+def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
+    """Most passes end at 0 for noise alone: |N| < 1 deviation has the chance .68.
+
+    Of 8 of 15 passes fewer than 8 are 0 with a chance of .06; of 200 coordinates more than 40
+    are left with one below 1e-9. At half the threshold (chance .38) more than 100 are, but
+    with one below 1e-9.
+    """
+    plan, frame = looked()
+    unit = np.ones(plan.slots.dim)
+    l1, ridge = penalties(plan, frame, LOGISTIC, unit, unit, "l1", None, 0.5)
+    assert l1[0] == 0
+    assert not ridge.any()
+    assert (l1[1:] > plan.deviations[1:]).all()
+    rng = np.random.default_rng(0)
+    noise = plan.deviations[1] * rng.normal(size=(15, 200))
+    left = [(np.mean(np.abs(noise) < f * l1[1], axis=0) <= 0.5).sum() for f in (1.0, 0.5)]
+    assert left[0] <= 40
+    assert left[1] > 100
+
+
+def test_residuals_are_clipped_less_the_more_is_known():
+    bounds = []
+    for n in np.geomspace(100, 1e9, 8):
+        plan, frame = looked(n=int(n), mechanism="gaussian")
+        bounds.append(residual_bound(plan, frame) / frame.target_deviation)
+    assert (np.diff(bounds) >= 0).all()
+    assert bounds[0] < 0.6
+    assert bounds[-1] == pytest.approx(2 / 0.2)  # the whole range: least squares

@@ -28,12 +28,24 @@ ALLOWED = {
 }
 PUBLIC = {
     "skdp": [
+        "DPCoordinateDescentClassifier",
+        "DPCoordinateDescentRegressor",
         "DPHuberRegressor",
         "DPLinearRegression",
         "DPLogisticRegression",
         "Domain",
         "Guarantee",
         "Ledger",
+    ],
+    "skdp.datasets": [
+        "DataNotFound",
+        "Dataset",
+        "domain_of",
+        "fetch",
+        "fetch_adult",
+        "load_breast_cancer",
+        "load_diabetes",
+        "names",
     ],
     "skdp.geometry": ["EncodedRowsBall", "Hull", "LpBall", "MomentBall", "NormBall", "compare"],
     "skdp.inspection": ["LawMapDisplay", "NormBallDisplay", "PrivacyProfileDisplay"],
@@ -48,6 +60,7 @@ PUBLIC = {
         "calibrate",
         "law_map",
     ],
+    "skdp.model_selection": ["EpsilonCurve", "PrivateSearchCV", "RecordScore", "epsilon_curve"],
     "skdp.noise": [
         "CanonicalNoise",
         "FlippedHuber",
@@ -69,6 +82,13 @@ PUBLIC = {
         "compose",
         "conversions",
         "tradeoff",
+    ],
+    "skdp.testing": [
+        "check_ball",
+        "check_law",
+        "check_mechanism",
+        "check_private_estimator",
+        "epsilon_lower_bound",
     ],
     "skdp.domain": ["Domain"],
     "skdp.randomness": ["Lattice", "as_generator"],

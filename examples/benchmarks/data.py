@@ -1,13 +1,11 @@
-"""Real data with its public domain, read from the folder that SKDP_DATA names.
+"""Real data with its public domain, as the benchmarks read it: from the folder SKDP_DATA.
 
-The folder holds the CSV files, ``domains.json`` (per set: file, task, target, and for every
-column its bounds or its categories) and ``SHA256SUMS``, against which what is read is checked.
+A thin layer over ``skdp.datasets``: categories are strings here whatever the set codes them by,
+and sets that scikit-learn brings along go by their names of old.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,18 +17,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skdp import Domain
+from skdp import Domain, datasets
+from skdp.datasets._declared import Declaration, declaration
 
-REMEDY = "Set SKDP_DATA to the folder that holds the CSV files, domains.json and SHA256SUMS."
+BUNDLED = {
+    "breast_cancer_wdbc": datasets.load_breast_cancer,
+    "diabetes": datasets.load_diabetes,
+}
+# These stand for other sets, in examples and tests: no figure is published on them.
+UNUSED = {"breast_cancer", "digits", "iris", "wine"}
 
 
 @dataclass(frozen=True, eq=False)  # tables have no single truth value to compare by
 class DataSet:
-    """A table, its target, and what is publicly known about both.
-
-    ``X`` holds numbers as floats and categories as strings, whatever the file codes them by;
-    ``y`` holds floats (regression) or strings (classification), and ``domain`` the target too.
-    """
+    """A table, its target, and what is publicly known about both."""
 
     name: str
     task: str
@@ -47,23 +47,20 @@ class DataSet:
 @cache
 def read(name: str, numeric_only: bool = False) -> DataSet:
     """Return a data set by name; ``numeric_only`` leaves its categorical columns out."""
-    facts = _facts_of(name)
-    columns, target = dict(facts["columns"]), facts["target"]
-    label = columns.pop(target)
+    data = BUNDLED[name]() if name in BUNDLED else _fetched(name)
+    X, domain = data.X, data.domain
     if numeric_only:
-        columns = {k: v for k, v in columns.items() if v["type"] == "numeric"}
-    table = _table(facts["file"], columns | {target: label})
-    domain = Domain({k: _declared(v) for k, v in columns.items()}, target=_declared(label))
-    y = table[target].to_numpy(dtype=float if label["type"] == "numeric" else str)
-    return DataSet(name, facts["task"], table[list(columns)], y, domain)
+        declared = _declared(name)
+        levels = tuple(column.name for column in declared.columns if not column.is_number)
+        X, domain = X.drop(columns=list(levels)), declared.without(levels).domain
+    return DataSet(name, data.task, X, data.y, domain)
 
 
 def names_of(task: str, most_rows: float = np.inf) -> list[str]:
     """Return the names of the sets of a task, smallest first."""
-    sets = _domains()
-    of_task = [name for name in sets if sets[name]["task"] == task]
-    few = [name for name in of_task if sets[name]["n_rows"] <= most_rows]
-    return sorted(few, key=lambda name: sets[name]["n_rows"])
+    every = {name: _declared(name) for name in sorted({*datasets.names(), *BUNDLED} - UNUSED)}
+    fit = [name for name, facts in every.items() if facts.task == task and facts.rows <= most_rows]
+    return sorted(fit, key=lambda name: every[name].rows)
 
 
 def check_names(names: Iterable[str], task: str) -> list[str]:
@@ -75,56 +72,18 @@ def check_names(names: Iterable[str], task: str) -> list[str]:
     return names
 
 
-def _facts_of(name: str) -> dict[str, Any]:
-    if name not in _domains():
-        raise SystemExit(f"The data set must be one of {sorted(_domains())}, got {name!r}.")
-    facts: dict[str, Any] = _domains()[name]
-    return facts
+def _fetched(name: str) -> datasets.Dataset:
+    """Return a set from the folder alone: figures from other copies cannot be compared."""
+    folder = Path(os.environ.get("SKDP_DATA", ""))
+    try:
+        file = _declared(name).file
+        if file is None or not (folder / file).is_file():
+            remedy = "Set SKDP_DATA to the folder that holds the CSV files and SHA256SUMS."
+            raise SystemExit(f"{folder / (file or name)} is missing. {remedy}")
+        return datasets.fetch(name, folder=folder)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
 
 
-def _table(file: str, columns: dict[str, Any]) -> pd.DataFrame:
-    kinds = {k: float if v["type"] == "numeric" else str for k, v in columns.items()}
-    # "NA" and "None" are categories like any other: no cell of these files is empty.
-    return pd.read_csv(_checked(file), usecols=list(kinds), dtype=kinds, keep_default_na=False)
-
-
-def _declared(column: dict[str, Any]) -> tuple[float, float] | list[str]:
-    if column["type"] == "numeric":
-        return column["lower"], column["upper"]
-    return [str(level) for level in column["categories"]]
-
-
-@cache
-def _domains() -> dict[str, Any]:
-    everything = json.loads(_checked("domains.json").read_text(encoding="utf-8"))
-    return {name: facts for name, facts in everything.items() if not name.startswith("_")}
-
-
-def _folder() -> Path:
-    folder = os.environ.get("SKDP_DATA")
-    if not folder:
-        raise SystemExit(f"SKDP_DATA must name the folder of the data sets. {REMEDY}")
-    if not Path(folder).is_dir():
-        raise SystemExit(f"SKDP_DATA must name a folder that exists, got {folder!r}. {REMEDY}")
-    return Path(folder)
-
-
-@cache
-def _sums() -> dict[str, str]:
-    path = _folder() / "SHA256SUMS"
-    if not path.is_file():
-        raise SystemExit(f"{path} is missing. {REMEDY}")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return {file.lstrip("*"): digest for digest, file in (line.split(maxsplit=1) for line in lines)}
-
-
-def _checked(file: str) -> Path:
-    path = _folder() / file
-    if not path.is_file():
-        raise SystemExit(f"{path} is missing. {REMEDY}")
-    if hashlib.sha256(path.read_bytes()).hexdigest() != _sums().get(file):
-        raise SystemExit(
-            f"{path} must have the checksum that SHA256SUMS lists. "
-            "Copy the file anew: figures from other data cannot be compared."
-        )
-    return path
+def _declared(name: str) -> Declaration:
+    return declaration("breast_cancer" if name == "breast_cancer_wdbc" else name)

@@ -1,0 +1,39 @@
+"""Everything that an object says about itself, as nested tuples that can be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+
+def public_picture(model: Any, released: Collection[str]) -> dict[str, Any]:
+    """Return the public fitted attributes of a model, but for what was released."""
+    names = [k for k in vars(model) if k.endswith("_") and not k.startswith("_")]
+    return {name: picture(getattr(model, name)) for name in sorted(names) if name not in released}
+
+
+def picture(value: Any) -> Any:
+    """Return an object's content: arrays with shape and type, objects with their fields."""
+    if isinstance(value, np.ndarray):
+        return ("array", value.shape, str(value.dtype), value.tolist())
+    if isinstance(value, dict):
+        return tuple((repr(k), picture(value[k])) for k in sorted(value, key=repr))
+    if isinstance(value, list | tuple):
+        return tuple(picture(item) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        # Fields alone: what else is there is a cache, which may be filled or not.
+        inside = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return (type(value).__name__, picture(inside))
+    if callable(value) or not hasattr(value, "__dict__"):
+        return value if _compares(value) else repr(value)
+    return (type(value).__name__, picture(vars(value)))
+
+
+def _compares(value: Any) -> bool:
+    try:
+        return bool(value == value)
+    except Exception:
+        return False

@@ -1,0 +1,174 @@
+"""What can be concluded about epsilon from outputs alone: a lower bound, never an upper one.
+
+A release is (epsilon, delta)-private if P(E) <= e^epsilon P'(E) + delta for every event E, with
+P and P' its laws under two neighbouring data sets. An audit takes many outputs under each and
+looks for an event that breaks the inequality. The event is chosen on the first half of the
+outputs and counted on the second, which knows nothing of the choice. There P(E) has a
+Clopper-Pearson lower limit p and P'(E) an upper limit q, each wrong with probability alarm / 2
+at most, so that with probability 1 - alarm, whatever the laws are,
+
+    epsilon >= log((p - delta) / q).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import beta, norm
+
+from skdp._checks import check_interval, fail
+
+ALARM = 1e-8
+LEAST = 40
+_THRESHOLDS = 100
+_MANY = 12
+Array = NDArray[np.float64]
+
+
+def epsilon_lower_bound(
+    first: ArrayLike, second: ArrayLike, *, delta: float = 0.0, alarm: float = ALARM
+) -> float:
+    """Return an epsilon below which outputs cannot be (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n,) or (n, n_statistics), n >= 40
+        Independent outputs under one data set, and under a neighbour of it.
+    delta : float in [0, 1)
+        The delta that is claimed.
+    alarm : float in (0, 1)
+        Probability with which the bound may be too great.
+
+    Returns
+    -------
+    float >= 0
+        0 says nothing: an audit finds faults and proves nothing. It sees no event that the
+        outputs do not show, such as one of probability delta, and no pair of data sets but the
+        one it was given. n outputs show no epsilon much above log(n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.testing import epsilon_lower_bound
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.laplace(size=5000), rng.laplace(size=5000) + 1
+    >>> round(epsilon_lower_bound(x, y), 2)  # the truth is 1
+    0.68
+    """
+    x, y = _table("first", first), _table("second", second)
+    if x.shape[1] != y.shape[1]:
+        raise fail("second", f"have {x.shape[1]} statistics like first", y.shape[1])
+    check_interval("delta", delta, 0.0, 1.0, closed="left")
+    check_interval("alarm", alarm, 0.0, 1.0, closed="neither")
+    lens, statistics = _Lens.for_outputs(np.vstack([x[::2], y[::2]])), x.shape[1]
+    x, y = lens.look(x), lens.look(y)
+    event = _best_event((x[::2], y[::2]), statistics, delta, alarm)
+    sure, unsure = (y[1::2], x[1::2]) if event.swapped else (x[1::2], y[1::2])
+    counts = np.array(event.count(sure)), np.array(event.count(unsure))
+    return max(0.0, float(_bound(counts, (len(sure), len(unsure)), delta, alarm)))
+
+
+@dataclass(frozen=True)
+class _Lens:
+    """Outputs as an audit looks at them: with functions of theirs that are not linear.
+
+    The likelihood ratio of noise that is not Gaussian is none; that of K-norm noise in a box,
+    say, is level where another coordinate is the greatest.
+    """
+
+    centre: Array
+    scale: Array
+
+    @classmethod
+    def for_outputs(cls, outputs: Array) -> _Lens:
+        """Return the lens for outputs of this place and size."""
+        centre = np.median(outputs, axis=0)
+        scale = np.abs(outputs - centre).mean(axis=0)
+        return cls(centre, np.where(scale > 0, scale, 1.0))
+
+    def look(self, outputs: Array) -> Array:
+        """Return outputs, (n, d), with more columns, if there are not too many already."""
+        z = (outputs - self.centre) / self.scale
+        if z.shape[1] > _MANY:
+            return z
+        near = np.exp(-np.abs(z))
+        crossed = (z[:, :, None] * near[:, None, :]).reshape(len(z), -1)
+        return np.hstack([z, np.abs(z), np.sign(z) * np.sqrt(np.abs(z)), crossed])
+
+
+@dataclass(frozen=True)
+class _Event:
+    """A half-space of statistics, and which data set it speaks for."""
+
+    direction: Array
+    threshold: float
+    swapped: bool
+
+    def count(self, outputs: Array) -> int:
+        """Return how many outputs lie in it."""
+        return int((outputs @ self.direction > self.threshold).sum())
+
+
+def _table(name: str, outputs: ArrayLike) -> Array:
+    table = np.asarray(outputs, dtype=float)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or len(table) < LEAST or not np.isfinite(table).all():
+        rule = f"be finite numbers of shape (n,) or (n, n_statistics), n >= {LEAST}"
+        raise fail(name, rule, table.shape)
+    return table
+
+
+def _best_event(halves: tuple[Array, Array], statistics: int, delta: float, alarm: float) -> _Event:
+    """Return the event that seems to break the inequality most on the outputs given here.
+
+    Limits of the normal law are good enough for a choice, and fast.
+    """
+    best, found = -math.inf, _Event(np.zeros(halves[0].shape[1]), 0.0, False)
+    z = float(norm.isf(alarm / 2))
+    for direction in _directions(*halves, statistics):
+        x, y = (np.sort(half @ direction) for half in halves)
+        t = np.quantile(np.concatenate([x, y]), np.linspace(0, 1, _THRESHOLDS + 1)[:-1])
+        for swapped in (False, True):
+            sure, unsure = (y, x) if swapped else (x, y)
+            low, high = _wilson(sure, t, -z) - delta, _wilson(unsure, t, z)
+            gains = np.log(np.maximum(low, 1e-300) / high)
+            at = int(np.argmax(gains))
+            if gains[at] > best:
+                best, found = float(gains[at]), _Event(direction, float(t[at]), swapped)
+    return found
+
+
+def _directions(x: Array, y: Array, statistics: int) -> list[Array]:
+    """Return both ways along what tells means apart best, and along each statistic and its size."""
+    centred = np.vstack([x - x.mean(axis=0), y - y.mean(axis=0)])
+    covariance = np.atleast_2d(np.cov(centred.T))
+    best = np.linalg.pinv(covariance) @ (x.mean(axis=0) - y.mean(axis=0))
+    plain = np.eye(x.shape[1])[: 2 * statistics]
+    return [sign * way for way in (best, *plain) for sign in (1.0, -1.0)]
+
+
+def _wilson(sorted_values: Array, thresholds: Array, z: float) -> Array:
+    """Return Wilson's limit of the probability above each threshold, upper for z > 0."""
+    n = len(sorted_values)
+    share = _beyond(sorted_values, thresholds) / n
+    root = np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return np.asarray((share + z * z / (2 * n) + z * root) / (1 + z * z / n))
+
+
+def _beyond(sorted_values: Array, thresholds: Array) -> Array:
+    """Return how many values lie above each threshold."""
+    return np.asarray(len(sorted_values) - np.searchsorted(sorted_values, thresholds, "right"))
+
+
+def _bound(
+    counts: tuple[Array, Array], sizes: tuple[int, int], delta: float, alarm: float
+) -> Array:
+    """Return log((p - delta) / q) from hits under either data set; -inf where p <= delta."""
+    (hits, others), (n, m) = counts, sizes
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(hits > 0, beta.ppf(alarm / 2, hits, n - hits + 1), 0.0)
+        q = np.where(others < m, beta.ppf(1 - alarm / 2, others + 1, m - others), 1.0)
+        return np.asarray(np.where(p > delta, np.log(np.maximum(p - delta, 1e-300) / q), -np.inf))

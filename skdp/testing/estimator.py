@@ -1,0 +1,283 @@
+"""Whether a private estimator keeps its promise, as far as can be seen from outside.
+
+That is not far. An audit sees one pair of data sets, one function of the output, and events as
+likely as some in n_fits: no delta of 1e-6, no noise that is 10 % short, nothing that other data
+would bring to light, and not time or memory. It raises a false alarm with probability 1e-8 at
+most. Of noise on a sum, 500 fits catch a tenth of what it should be at epsilon = 1 or 2, and 3000
+fits one half. Coefficients of a perturbed objective tell less: in 3000 fits at epsilon = 2
+`DPLogisticRegression` shows 0.56, and 1.54 with half of its noise, which is not caught.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+
+from skdp._checks import check_count
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger
+from skdp.randomness import RandomStateLike, as_generator
+from skdp.testing import _toy
+from skdp.testing._picture import picture, public_picture
+from skdp.testing._require import agree, require
+from skdp.testing.audit import ALARM, epsilon_lower_bound
+
+RELEASED = ("coef_", "intercept_")
+Outputs = Callable[[Any], Any]
+
+
+def check_private_estimator(
+    estimator: BaseEstimator,
+    *,
+    n_fits: int = 500,
+    released: Collection[str] = RELEASED,
+    outputs: Outputs | None = None,
+    neighbours: tuple[_toy.Data, _toy.Data] | None = None,
+    random_state: RandomStateLike = None,
+) -> None:
+    """Raise AssertionError where an estimator is seen to break the promise of its guarantee.
+
+    Clones and pickles must be the same model; the guarantee what was asked for, and void under
+    a seed; nothing public but the release may depend on the data, and no error tell a value of
+    it; the ledger is charged once, before noise is drawn, and refuses in time; and an audit of
+    many fits to two neighbouring data sets must show no more epsilon than was promised.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        With parameters ``epsilon`` and ``random_state``, and ``guarantee_`` after `fit`. Where
+        it has ``domain`` and ``ledger`` they are set for the toy data: two numbers in [-1, 1].
+    n_fits : int >= 40, default=500
+        Fits to each of the two data sets.
+    released : collection of str
+        Attributes that the guarantee is about, or that follow from them.
+    outputs : callable or None
+        From a fitted model to the numbers that are audited; None takes ``coef_`` and
+        ``intercept_``.
+    neighbours : pair of (X, y), or None
+        Data sets to audit, in the toy data's domain, that differ in one record; None takes one
+        record that sticks out.
+    random_state : None, int or Generator, default=None
+        None audits fits as users make them. Others can be repeated.
+
+    Raises
+    ------
+    AssertionError
+        With a sentence that says what broke which rule.
+
+    Notes
+    -----
+    No test from outside shows that an estimator is private. This module's own text says what an
+    audit sees and what it does not.
+
+    Examples
+    --------
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.testing import check_private_estimator
+    >>> check_private_estimator(DPLogisticRegression(epsilon=2.0), n_fits=40)
+    """
+    n_fits = check_count("n_fits", n_fits, 40)
+    check_interface(estimator)
+    check_guarantee(estimator)
+    check_independence(estimator, released)
+    check_errors(estimator)
+    if "ledger" in estimator.get_params(deep=False):
+        check_ledger(estimator)
+    pair = _toy.neighbours(estimator) if neighbours is None else neighbours
+    check_audit(estimator, pair, n_fits, outputs or coefficients, random_state)
+
+
+def check_interface(estimator: BaseEstimator) -> None:
+    """Check that `fit` writes no parameter, and that clones and pickles are the same model."""
+    name, (X, y) = type(estimator).__name__, _toy.unlike(estimator)[0]
+    model = _toy.prepared(estimator, random_state=3)
+    before = dict(model.get_params(deep=False))
+    require(_fit(model, X, y) is model, f"{name}.fit", "return the estimator")
+    changed = [k for k, v in model.get_params(deep=False).items() if v is not before[k]]
+    require(not changed, f"{name}.fit", "write no parameter", changed)
+    prediction = model.predict(X)
+    again = _fit(clone(model), X, y)
+    copies = {"a pickle": pickle.loads(pickle.dumps(model)), "a clone, fitted alike,": again}
+    for what, copy in copies.items():
+        same = np.array_equal(copy.predict(X), prediction)
+        require(same, f"{what} of {name}", "predict the same")
+        same = picture(copy.guarantee_) == picture(model.guarantee_)
+        require(same, f"{what} of {name}", "have the same guarantee_")
+    require(not hasattr(clone(model), "guarantee_"), f"a clone of {name}", "be unfitted")
+
+
+def check_guarantee(estimator: BaseEstimator) -> None:
+    """Check what the guarantee says, and that a seed makes it void."""
+    name, (X, y) = f"{type(estimator).__name__}.guarantee_", _toy.unlike(estimator)[0]
+    model = _fit(_toy.prepared(estimator, random_state=None), X, y)
+    promise, asked = model.guarantee_, model.get_params(deep=False)
+    require(isinstance(promise, Guarantee), name, "be a Guarantee", type(promise))
+    most = asked["epsilon"] * (1 + 1e-9)
+    require(promise.epsilon <= most, name, "promise the epsilon asked for", promise.epsilon)
+    most = asked.get("delta", 0.0)
+    require(promise.delta <= most, name, "promise the delta asked for", promise.delta)
+    relation = asked.get("neighbors", promise.neighbors)
+    rule = f"be under neighbors={relation!r}"
+    require(promise.neighbors == relation, name, rule, promise.neighbors)
+    require(promise.holds, name, "hold where random_state is None", promise.void_because)
+    seeded = _fit(_toy.prepared(estimator, random_state=0), X, y)
+    rule = "not hold where random_state is a seed: whoever knows it subtracts the noise"
+    require(not seeded.guarantee_.holds, name, rule)
+    other = _fit(_toy.prepared(estimator, random_state=None), X, y)
+    fresh = not np.array_equal(coefficients(other), coefficients(model))
+    require(fresh, type(estimator).__name__, "draw new noise at every fit")
+
+
+def check_independence(estimator: BaseEstimator, released: Collection[str] = RELEASED) -> None:
+    """Check that nothing but the release depends on the data; nor do repr and warnings."""
+    name = type(estimator).__name__
+    seen = []
+    for X, y in _toy.unlike(estimator):
+        model = _toy.prepared(estimator, random_state=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        told = sorted(f"{w.category.__name__}: {w.message}" for w in caught)
+        seen.append((public_picture(model, released), repr(model), told))
+    first, text, told = seen[0]
+    for other, other_text, other_told in seen[1:]:
+        moved = [k for k in first.keys() | other.keys() if first.get(k) != other.get(k)]
+        rule = "be the same for all data: what depends on data is released, with noise, or private"
+        require(not moved, f"{name}: {', '.join(sorted(moved))}", rule)
+        require(other_text == text, f"{name}.__repr__", "not depend on the data")
+        require(other_told == told, f"{name}.fit", "warn of nothing that it read off the data")
+
+
+def check_errors(estimator: BaseEstimator) -> None:
+    """Check that data that cannot be fitted is refused, and that no message tells a value."""
+    name = f"{type(estimator).__name__}.fit"
+    for X, y in _toy.spoilt(estimator):
+        model = _toy.prepared(estimator, random_state=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                model.fit(X, y)
+            except Exception as error:
+                told = "".join(_chain(error))
+            else:
+                require(False, name, "refuse missing values, words and other labels")
+        told += "".join(str(w.message) for w in caught)
+        planted = any(secret in told for secret in (str(_toy.NUMBER), _toy.WORD))
+        require(not planted, name, "tell no value of the data in an error or a warning")
+
+
+def _chain(error: BaseException | None) -> Iterator[str]:
+    """Yield what an error and those behind it say, whether a traceback shows them or not."""
+    while error is not None:
+        yield from (str(error), repr(error.args), *getattr(error, "__notes__", ()))
+        error = error.__context__ or error.__cause__
+
+
+class NoDraws(np.random.Generator):
+    """A generator that gives nothing: whoever asks it raises `Drawn`."""
+
+
+class Drawn(Exception):
+    """Noise was drawn."""
+
+
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    raise Drawn
+
+
+for _name in dir(np.random.Generator):
+    if not _name.startswith("_") and _name not in ("bit_generator", "spawn"):
+        setattr(NoDraws, _name, _refuse)
+
+
+def check_ledger(estimator: BaseEstimator) -> None:
+    """Check that a ledger is charged once, before noise is drawn, and refuses in time."""
+    name, (X, y) = f"{type(estimator).__name__}.fit", _toy.unlike(estimator)[0]
+    epsilon, delta = _asked(estimator)
+    ledger = Ledger(1.5 * epsilon, min(1.0, 1.5 * delta))
+    model = _fit(_toy.prepared(estimator, ledger=ledger, random_state=0), X, y)
+    _check_charge(name, ledger, model.guarantee_)
+    rng = NoDraws(np.random.PCG64(0))
+    broke = _toy.prepared(estimator, ledger=ledger, random_state=rng)
+    with _refused(name):
+        _fit(broke, X, y)
+    require(len(ledger.entries) == 1, name, "charge nothing for a fit that was refused")
+    twin = clone(model)
+    require(twin.ledger == ledger, f"a clone of {name}", "charge the same ledger")
+    roomy = Ledger(10 * epsilon, min(1.0, 10 * delta))
+    try:
+        _fit(_toy.prepared(estimator, ledger=roomy, random_state=rng), X, y)
+    except Drawn:
+        charged = len(roomy.entries) == 1
+        require(charged, name, "charge the ledger before the first draw", len(roomy.entries))
+    else:
+        require(False, name, "draw its noise from random_state")
+
+
+def _check_charge(name: str, ledger: Ledger, promise: Guarantee) -> None:
+    charges = [(e.epsilon, e.delta, e.neighbors) for e in ledger.entries]
+    expected = [(promise.epsilon, promise.delta, promise.neighbors)]
+    require(charges == expected, name, f"charge the ledger once, for {expected}", charges)
+
+
+@contextmanager
+def _refused(name: str) -> Iterator[None]:
+    try:
+        yield
+    except BudgetExceeded:
+        return
+    except Drawn:
+        require(False, name, "be refused by an empty ledger before noise is drawn")
+    require(False, name, "raise BudgetExceeded where the ledger has too little left")
+
+
+def _asked(estimator: BaseEstimator) -> tuple[float, float]:
+    asked = estimator.get_params(deep=False)
+    return float(asked["epsilon"]), float(asked.get("delta", 0.0))
+
+
+def check_audit(
+    estimator: BaseEstimator,
+    pair: tuple[_toy.Data, _toy.Data],
+    n_fits: int,
+    outputs: Outputs | None = None,
+    random_state: RandomStateLike = None,
+    alarm: float = ALARM,
+) -> float:
+    """Check that many fits to two neighbours show no more epsilon than was promised.
+
+    Returns
+    -------
+    float
+        The epsilon that they show.
+    """
+    rng = None if random_state is None else as_generator(random_state)
+    model = _toy.prepared(estimator, random_state=rng)
+    look = outputs or coefficients
+    tables = [np.array([look(_fit(model, X, y)) for _ in range(n_fits)]) for X, y in pair]
+    promise = model.guarantee_
+    first, second = (table.reshape(n_fits, -1) for table in tables)
+    agree(first.shape, second.shape, 0.0, "outputs", "have one shape")
+    found = epsilon_lower_bound(first, second, delta=promise.delta, alarm=alarm)
+    name = type(estimator).__name__
+    rule = f"be ({promise.epsilon:g}, {promise.delta:g})-private: an audit must not show more"
+    require(found <= promise.epsilon, name, rule, f"epsilon >= {found:.3g}")
+    return found
+
+
+def coefficients(model: Any) -> NDArray[np.float64]:
+    """Return coefficients and intercept in one row."""
+    parts = [np.ravel(model.coef_), np.ravel(getattr(model, "intercept_", []))]
+    return np.concatenate(parts).astype(float)
+
+
+def _fit(model: Any, X: Any, y: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X, y)

@@ -1,0 +1,184 @@
+"""The public check of mechanisms, and audits: each has a twin that it catches."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from skdp.mechanisms import KNorm, Sensitivity
+from skdp.privacy import Guarantee
+from skdp.testing import check_mechanism, epsilon_lower_bound
+from skdp.testing.audit import _best_event, _bound, _Lens
+from skdp.testing.examples import BoxNoise, Cylinder, LaplaceInTheBox
+
+# Mechanisms
+
+
+@pytest.mark.parametrize("mechanism", [LaplaceInTheBox(), KNorm("l2"), "hull"], ids=repr)
+def test_a_mechanism_of_somebody_elses_passes(mechanism):
+    """False alarms: 14 means at 8 standard errors and an audit at 1e-8, below 1e-7 for all."""
+    check_mechanism(mechanism, draws=2000)
+    check_mechanism(mechanism, Sensitivity(Cylinder(), 0.5, "add_remove"), draws=1000)
+
+
+@dataclass(frozen=True)
+class Bad(LaplaceInTheBox):
+    """Somebody's mechanism; each twin below breaks one rule."""
+
+    change: str = ""
+
+    def calibrate(self, sensitivity, *, epsilon, delta=0.0):
+        noise = super().calibrate(sensitivity, epsilon=epsilon, delta=delta)
+        promise, scales = noise.guarantee, np.array(noise.scales)
+        if self.change == "half the noise":
+            return replace(noise, scales=tuple(scales / 2))
+        if self.change == "one coordinate bare":
+            return replace(noise, scales=(scales[0] / 8, *scales[1:]))
+        if self.change == "noise for epsilon alone":
+            return replace(noise, scales=tuple(scales * epsilon**2))
+        if self.change == "noise for any sensitivity":
+            return replace(noise, scales=tuple(scales / sensitivity.radius))
+        promises = {
+            "more epsilon": {"epsilon": 1.1 * epsilon},
+            "a delta": {"delta": 1e-3},
+            "another relation": {"neighbors": "add_remove"},
+            "void": {"void_because": ("seeded",)},
+        }
+        if self.change in promises:
+            return replace(noise, guarantee=replace(promise, **promises[self.change]))
+        return TWINS[self.change](noise.scales, promise)
+
+
+@dataclass(frozen=True)
+class OffCentre(BoxNoise):
+    def rvs(self, rng):
+        return super().rvs(rng) + 0.3 * np.array(self.scales)
+
+
+@dataclass(frozen=True)
+class WrongSpread(BoxNoise):
+    def covariance(self):
+        return super().covariance() * 1.5
+
+
+@dataclass(frozen=True)
+class WrongNorm(BoxNoise):
+    def expected_norm(self, ball):
+        return 0.7 * super().expected_norm(ball)
+
+
+@dataclass(frozen=True)
+class OneNumber(BoxNoise):
+    def rvs(self, rng):
+        return super().rvs(rng)[:1]
+
+
+@dataclass(frozen=True)
+class Fixed(BoxNoise):
+    def rvs(self, rng):
+        return super().rvs(np.random.default_rng(3))
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    scales: tuple
+    guarantee: Guarantee
+
+
+TWINS = {
+    "off centre": OffCentre,
+    "wrong covariance": WrongSpread,
+    "wrong norm": WrongNorm,
+    "one number": OneNumber,
+    "the same draw": Fixed,
+    "members": NoNoise,
+}
+BAD_MECHANISMS = {
+    "half the noise": "audit must not show more",
+    "one coordinate bare": "audit must not show more",
+    "noise for epsilon alone": "more noise for half of epsilon",
+    "noise for any sensitivity": "twice the noise for twice the sensitivity",
+    "more epsilon": "promise epsilon <= 1",
+    "a delta": "promise delta <= 0",
+    "another relation": "be under neighbors='replace_one'",
+    "void": "hold before anything was drawn",
+    "off centre": "rvs must be centred",
+    "wrong covariance": "covariance must be that of the draws",
+    "wrong norm": "expected_norm must be the mean gauge",
+    "one number": "rvs must draw 3 numbers",
+    "the same draw": "rvs must draw from the bits of rng",
+    "members": "must have the members",
+}
+
+
+@pytest.mark.parametrize("change", BAD_MECHANISMS)
+def test_a_mechanism_that_is_none_is_caught(change):
+    with pytest.raises(AssertionError, match=BAD_MECHANISMS[change]):
+        check_mechanism(Bad(change=change))
+
+
+# Audits
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_an_audit_stays_below_the_truth(epsilon):
+    """At its alarm, 1e-8; and it shows more than half of it from 20,000 outputs each."""
+    rng = np.random.default_rng(0)
+    x, y = rng.laplace(size=(2, 20_000)) / epsilon + [[0.0], [1.0]]
+    assert 0.6 * epsilon < epsilon_lower_bound(x, y) <= epsilon
+    assert 0.6 * epsilon < epsilon_lower_bound(y, x) <= epsilon
+
+
+def test_an_audits_false_alarms_are_as_rare_as_it_says():
+    """With an alarm of 1/20 and outputs of one law; 200 audits have more than 30 of them with
+    a chance of 1e-7 if it is 1/20 each, and it is far less: both limits would have to fail.
+    """
+    rng = np.random.default_rng(1)
+    shown = [epsilon_lower_bound(*rng.normal(size=(2, 200)), alarm=0.05) for _ in range(200)]
+    assert np.count_nonzero(shown) <= 30
+
+
+def test_an_audit_that_chose_its_event_on_the_same_outputs_would_be_wrong():
+    """The twin: one event out of hundreds, counted where it was chosen, is found by chance."""
+    rng, alarms = np.random.default_rng(2), 0
+    for _ in range(50):
+        x, y = rng.normal(size=(2, 100, 4))
+        lens = _Lens.for_outputs(np.vstack([x, y]))
+        x, y = lens.look(x), lens.look(y)
+        event = _best_event((x, y), 4, 0.0, 0.05)
+        sure, unsure = (y, x) if event.swapped else (x, y)
+        counts = np.array(event.count(sure)), np.array(event.count(unsure))
+        alarms += _bound(counts, (100, 100), 0.0, 0.05) > 0
+    assert alarms > 20
+
+
+def test_an_audit_sees_what_only_a_delta_allows():
+    """One output in ten tells which data set it came from: nothing at delta = .1, much at 0."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, 4000))
+    x[rng.random(4000) < 0.1] = 50.0
+    assert epsilon_lower_bound(x, y) > 1
+    assert epsilon_lower_bound(x, y, delta=0.12) < 0.5
+
+
+def test_an_audit_needs_no_straight_line():
+    """Outputs that differ in size alone, and in a coordinate that matters when another is small."""
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(2, 4000))
+    assert epsilon_lower_bound(5 * x, y) > 1
+    u = rng.normal(size=(2, 4000, 2))
+    u[0, :, 0] += 3.0 * (np.abs(u[0, :, 1]) < 0.3)
+    assert epsilon_lower_bound(*u) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((np.zeros(39), np.zeros(50)), "first must be finite numbers"),
+        ((np.zeros(50), np.full(50, np.nan)), "second must be finite numbers"),
+        ((np.zeros((50, 2)), np.zeros((50, 3))), "second must have 2 statistics"),
+    ],
+)
+def test_outputs_that_cannot_be_audited_are_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        epsilon_lower_bound(*arguments)

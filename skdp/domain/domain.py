@@ -18,6 +18,7 @@ from skdp.domain.encoder import DomainEncoder
 from skdp.domain.layout import Layout, Piece, pieces_of
 from skdp.domain.norms import ball_norm, box_norm
 from skdp.domain.projections import Box
+from skdp.domain.sample import sample
 from skdp.domain.tables import as_table, read_target, room_for
 
 
@@ -349,6 +350,8 @@ class Domain:
     def encoder(self) -> DomainEncoder:
         """Return a scikit-learn transformer that encodes, and learns nothing from data."""
         return DomainEncoder(self)
+
+    sample = sample
 
     # Inner workings
 

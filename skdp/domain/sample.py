@@ -1,0 +1,120 @@
+"""Rows drawn from a domain alone: made-up data to try things on, which cost no privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._checks import check_count, fail
+from skdp.domain.columns import Column, FloatArray, Indicators, Levels, Number
+
+# Standard deviations of a made-up target: of what the row explains, and of the rest, in log-odds
+# and in halves of the target's range.
+_LOG_ODDS, _EXPLAINED, _REST = 2.0, 0.35, 0.15
+
+
+def sample(self: Any, n: int, random_state: Any = None, *, with_target: bool = False) -> Any:
+    """Draw rows of the domain: numbers uniform in their bounds, levels equally likely.
+
+    Nothing but the declaration goes in, so that whatever is tried on these rows costs no
+    privacy. No column depends on another, as those of real data do.
+
+    Parameters
+    ----------
+    n : int >= 1
+        Number of rows.
+    random_state : None, int or Generator
+    with_target : bool, default=False
+        Whether to draw a target too. It depends on the encoded row through a linear model that
+        is drawn at random: labels with log-odds of standard deviation 2, numbers of which the
+        row explains about five sixths of the variance.
+
+    Returns
+    -------
+    X : DataFrame or ndarray of shape (n, n_columns)
+        A DataFrame where the columns have names and pandas is installed. An array is one of
+        objects where there are levels, and of floats else.
+    y : ndarray of shape (n,)
+        Only if ``with_target``.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is out of range, or a target is asked for that is not declared.
+
+    Examples
+    --------
+    >>> from skdp.domain import Domain
+    >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+    >>> X, y = domain.sample(1000, random_state=0, with_target=True)
+    >>> bool(X["age"].between(17, 90).all()), sorted(X["sex"].unique()), sorted(set(y.tolist()))
+    (True, ['f', 'm'], ['no', 'yes'])
+    """
+    n, rng = check_count("n", n), np.random.default_rng(random_state)
+    if with_target and self.target is None:
+        remedy = "Declare target=(lower, upper) or target=[first, second, ...]."
+        raise fail("the domain's target", "be declared to be drawn", None, remedy)
+    X = _rows(self, n, rng)
+    return (X, _target(self, X, rng)) if with_target else X
+
+
+def _rows(domain: Any, n: int, rng: np.random.Generator) -> Any:
+    if domain.is_ball:
+        return _in_ball(n, domain.n_columns, domain.radius, rng)
+    columns = [values for column in domain._columns for values in _drawn(column, n, rng)]
+    if domain.names is not None and (frame := _frame(domain.names, columns)) is not None:
+        return frame
+    mixed = any(isinstance(column, Levels) for column in domain._columns)
+    X = np.empty((n, len(columns)), dtype=object if mixed else np.float64)
+    for k, values in enumerate(columns):
+        X[:, k] = values
+    return X
+
+
+def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
+    """Yield the values of each column that is read."""
+    if isinstance(column, Number):
+        share = rng.random(n)
+        yield np.clip(column.lower * (1 - share) + column.upper * share, column.lower, column.upper)
+    elif isinstance(column, Levels):
+        yield [column.levels[k] for k in rng.integers(len(column.levels), size=n)]
+    else:
+        yield from _one_or_none(column, n, rng)
+
+
+def _one_or_none(column: Indicators, n: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    which = rng.integers(column.n_in + 1, size=n)
+    return ((which == k).astype(float) for k in range(column.n_in))
+
+
+def _in_ball(n: int, d: int, radius: float, rng: np.random.Generator) -> FloatArray:
+    direction = rng.normal(size=(n, d))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    return np.asarray(direction * (radius * rng.random((n, 1)) ** (1 / d)))
+
+
+def _frame(names: tuple[str, ...], columns: list[Any]) -> Any:
+    """Return a DataFrame, or None without pandas."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return None
+    return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def _target(domain: Any, X: Any, rng: np.random.Generator) -> NDArray[Any]:
+    """Return a target that a linear model of the rows explains in part."""
+    rows, labels = domain.encode(X), domain.target_labels
+    models = 1 if labels is None else len(labels)
+    signal = (rows - rows.mean(axis=0)) @ rng.normal(size=(rows.shape[1], models))
+    signal /= np.maximum(signal.std(axis=0), np.finfo(float).tiny)
+    if labels is None:
+        rest = rng.normal(size=len(rows))
+        found = domain.decode_target(_EXPLAINED * signal[:, 0] + _REST * rest)
+        return np.asarray(np.clip(found, *domain.target_bounds))
+    # The difference of two models has twice the variance of one; Gumbel noise makes it log-odds.
+    odds = _LOG_ODDS / np.sqrt(2) * signal + rng.gumbel(size=signal.shape)
+    return np.asarray([list(labels)[k] for k in odds.argmax(axis=1)])

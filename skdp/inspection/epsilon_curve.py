@@ -1,0 +1,158 @@
+"""A picture of what privacy costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skdp.inspection._drawing import COLORS, pyplot
+from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+QUARTILES = (0.25, 0.5, 0.75)
+# More numbers would run into each other.
+_MOST_TICKS = 9
+
+
+class EpsilonCurveDisplay:
+    """Score against epsilon: median and quartiles, between trivial and without privacy.
+
+    Made by :meth:`from_estimator` and :meth:`from_curve`. A curve of private data is a release
+    that no guarantee covers: see :func:`~skdp.model_selection.epsilon_curve`.
+
+    Parameters
+    ----------
+    curve : EpsilonCurve
+    label : str or None
+        None takes the estimator's name.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        The medians.
+    band_ : matplotlib PolyCollection
+        From the lower to the upper quartile.
+    references_ : list of matplotlib Line2D
+        Without privacy, and trivial.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, curve: EpsilonCurve, *, label: str | None = None) -> None:
+        self.curve = curve
+        self.label = label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        epsilons: Any,
+        *,
+        ax: Axes | None = None,
+        label: str | None = None,
+        references: bool = True,
+        **options: Any,
+    ) -> EpsilonCurveDisplay:
+        """Compute a curve and draw it.
+
+        Parameters
+        ----------
+        estimator, X, y, epsilons
+            As in :func:`~skdp.model_selection.epsilon_curve`.
+        ax, label, references
+            As in :meth:`from_curve`.
+        **options
+            Further parameters of `epsilon_curve`: ``repeats``, ``cv``, ``scoring``, ...
+
+        Returns
+        -------
+        EpsilonCurveDisplay
+
+        Examples
+        --------
+        >>> from skdp import Domain, DPLogisticRegression
+        >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+        >>> X, y = domain.sample(500, random_state=0, with_target=True)
+        >>> shown = EpsilonCurveDisplay.from_estimator(
+        ...     DPLogisticRegression(domain=domain), X, y, [0.1, 1, 10], repeats=1, cv=2
+        ... )
+        >>> shown.ax_.get_xscale()
+        'log'
+        """
+        curve = epsilon_curve(estimator, X, y, epsilons, **options)
+        return cls.from_curve(curve, ax=ax, label=label, references=references)
+
+    @classmethod
+    def from_curve(
+        cls,
+        curve: EpsilonCurve,
+        *,
+        ax: Axes | None = None,
+        label: str | None = None,
+        references: bool = True,
+    ) -> EpsilonCurveDisplay:
+        """Draw a curve.
+
+        Parameters
+        ----------
+        curve : EpsilonCurve
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure. Curves on the same axes take colours in turn.
+        label : str or None
+            None takes the estimator's name.
+        references : bool, default=True
+            Whether to draw the two lines to compare with.
+
+        Returns
+        -------
+        EpsilonCurveDisplay
+        """
+        return cls(curve, label=label).plot(ax=ax, references=references)
+
+    def plot(self, ax: Axes | None = None, *, references: bool = True) -> EpsilonCurveDisplay:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        references : bool, default=True
+            Whether to draw the two lines to compare with.
+
+        Returns
+        -------
+        EpsilonCurveDisplay
+            This display.
+        """
+        if ax is None:
+            ax = pyplot().subplots(figsize=(6.4, 4.4), layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        curve, color = self.curve, COLORS[len(ax.collections) % len(COLORS)]
+        low, middle, high = curve.quantile(QUARTILES)
+        label = self.label or curve.estimator_name
+        drawn = ax.plot(curve.epsilons, middle, "o-", color=color, lw=2, ms=5, label=label)
+        self.line_ = drawn[0]
+        self.band_ = ax.fill_between(curve.epsilons, low, high, color=color, alpha=0.2, lw=0)
+        self.references_ = self._references(ax) if references else []
+        ax.set(xscale="log", xlabel="epsilon (log scale)", ylabel=f"test {curve.score_name}")
+        if len(curve.epsilons) <= _MOST_TICKS:
+            ax.set_xticks(curve.epsilons, [f"{value:.3g}" for value in curve.epsilons])
+            ax.minorticks_off()
+        ax.legend(frameon=False, loc="best")
+        return self
+
+    def _references(self, ax: Axes) -> list[Any]:
+        """Draw both lines at their medians."""
+        pairs = (
+            ("without privacy", self.curve.without_privacy, "--"),
+            ("trivial", self.curve.trivial, ":"),
+        )
+        return [
+            ax.axhline(float(np.median(found)), color="0.35", lw=1.5, ls=dashes, label=name)
+            for name, found, dashes in pairs
+        ]

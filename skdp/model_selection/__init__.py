@@ -1,0 +1,7 @@
+"""Choosing: what epsilon costs, and hyper-parameters chosen in private."""
+
+from skdp.model_selection._scoring import RecordScore
+from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
+from skdp.model_selection.search import PrivateSearchCV
+
+__all__ = ["EpsilonCurve", "PrivateSearchCV", "RecordScore", "epsilon_curve"]

@@ -1,0 +1,234 @@
+"""What privacy costs: the curve's scores are those of the fits, and the picture shows them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import make_scorer, mean_absolute_error
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+
+from skdp import BudgetExceeded, DPHuberRegressor, DPLogisticRegression, Ledger
+from skdp.inspection.epsilon_curve import EpsilonCurveDisplay
+from skdp.model_selection import EpsilonCurve, epsilon_curve
+
+EPSILONS = [10.0, 0.1, 1.0]
+FEW: dict[str, Any] = {"repeats": 2, "cv": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def curve(domain, people, answers):
+    return epsilon_curve(DPLogisticRegression(domain=domain), people, answers, EPSILONS, **FEW)
+
+
+def test_scores_are_those_of_fits_to_the_same_parts(domain, people, answers):
+    """By hand, with the splitter and the noise that were given; in increasing order of epsilon."""
+    model = DPLogisticRegression(domain=domain, random_state=7)
+    folds = StratifiedKFold(3, shuffle=True, random_state=1)
+    found = epsilon_curve(model, people, answers, EPSILONS, repeats=1, cv=folds)
+    np.testing.assert_array_equal(found.epsilons, [0.1, 1.0, 10.0])
+    encoded = domain.encode(people)
+    for k, (train, test) in enumerate(folds.split(people, answers)):
+        for i, epsilon in enumerate(found.epsilons):
+            model.set_params(epsilon=epsilon).fit(people.iloc[train], answers[train])
+            assert found.scores[i, k] == model.score(people.iloc[test], answers[test])
+        free = LogisticRegression(max_iter=1000).fit(encoded[train], answers[train])
+        assert found.without_privacy[k] == free.score(encoded[test], answers[test])
+        common = max(["no", "yes"], key=answers[train].tolist().count)
+        assert found.trivial[k] == np.mean(answers[test] == common)
+
+
+def test_runs_are_splits_times_repeats(curve):
+    """Every repeat has splits of its own; quantiles are over the runs."""
+    assert curve.scores.shape == (3, 6)
+    assert curve.trivial.shape == curve.without_privacy.shape == (6,)
+    assert len(set(curve.without_privacy)) > 3
+    np.testing.assert_array_equal(curve.quantile(0.5), np.median(curve.scores, axis=1))
+    assert curve.quantile([0.1, 0.9]).shape == (2, 3)
+    assert curve.quantile(0.5)[0] < curve.quantile(0.5)[-1]
+    assert repr(curve).startswith("EpsilonCurve(DPLogisticRegression, median accuracy 0.1: ")
+
+
+def test_seeds_and_workers_change_nothing(curve, domain, people, answers):
+    """The same numbers by two workers; other ones without a seed."""
+    model = DPLogisticRegression(domain=domain)
+    with parallel_config(backend="threading"):
+        twin = epsilon_curve(model, people, answers, EPSILONS, n_jobs=2, **FEW)
+    np.testing.assert_array_equal(curve.scores, twin.scores)
+    other = epsilon_curve(model, people, answers, EPSILONS, **FEW | {"random_state": None})
+    assert (curve.scores != other.scores).any()
+
+
+def test_every_run_has_noise_of_its_own(domain, people, answers, monkeypatch):
+    """All epsilons of a run share a seed, and no two runs do."""
+    seeds = []
+    fit = DPLogisticRegression.fit
+
+    def noted(self, X, y):
+        seeds.append(self.random_state)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(DPLogisticRegression, "fit", noted)
+    epsilon_curve(DPLogisticRegression(domain=domain), people, answers, [1.0, 2.0], **FEW)
+    assert seeds[::2] == seeds[1::2]
+    assert len(set(seeds)) == 6
+
+
+def test_regression_in_a_pipeline(pay_domain, people, pay, capsys):
+    """The lines to compare with see the columns that the private model sees."""
+    steps = pay_domain.encoder(), DPHuberRegressor(domain=pay_domain.encoded, random_state=0)
+    found = epsilon_curve(
+        make_pipeline(*steps), people, pay, [1.0, 100.0], repeats=1, cv=KFold(2), verbose=1
+    )
+    assert "split 2 of 2" in capsys.readouterr().err
+    train, test = next(KFold(2).split(people))
+    encoded = pay_domain.encode(people)
+    pay = np.asarray(pay)
+    free = LinearRegression().fit(encoded[train], pay[train])
+    assert found.without_privacy[0] == pytest.approx(free.score(encoded[test], pay[test]))
+    assert found.scores[1].min() > 0.9
+    assert found.score_name == "R^2"
+    alone = epsilon_curve(steps[1], encoded, pay, [100.0], repeats=1, cv=KFold(2))
+    np.testing.assert_allclose(alone.scores, found.scores[1:])
+
+
+def test_without_a_domain_columns_are_clipped_for_all(people, answers):
+    X = people[["age", "hours"]].to_numpy() / 40
+    model = DPLogisticRegression(classes=["no", "yes"])
+    found = epsilon_curve(model, X, answers, [1.0], repeats=1, cv=KFold(2))
+    train, test = next(KFold(2).split(X))
+    clipped = np.clip(X, -1, 1)
+    free = LogisticRegression(max_iter=1000).fit(clipped[train], answers[train])
+    assert found.without_privacy[0] == free.score(clipped[test], answers[test])
+
+
+@pytest.mark.parametrize(
+    ("scoring", "name"),
+    [
+        ("neg_log_loss", "neg_log_loss"),
+        (make_scorer(mean_absolute_error), "score"),
+        (lambda model, X, y: 0.5, "<lambda>"),
+    ],
+)
+def test_other_scores(scoring, name, domain, people, answers):
+    codes = (np.asarray(answers) == "yes").astype(int)
+    model = DPLogisticRegression(classes=[0, 1], domain=domain.encoded)
+    found = epsilon_curve(
+        model, domain.encode(people), codes, [1.0], repeats=1, cv=2, scoring=scoring
+    )
+    assert found.score_name == name
+
+
+def test_every_fit_is_charged(domain, people, answers):
+    ledger = Ledger(100.0)
+    model = DPLogisticRegression(domain=domain, ledger=ledger)
+    epsilon_curve(model, people, answers, [0.5, 1.0], repeats=2, cv=2)
+    spent = [entry.epsilon for entry in ledger.entries]
+    assert sorted(spent) == [0.5] * 4 + [1.0] * 4
+
+
+def test_a_curve_that_does_not_fit_charges_nothing(domain, people, answers):
+    """Six needed: 5.9 are refused before the first fit, and 6 are enough."""
+    for ceiling, entries in ((5.9, 0), (6.0, 8)):
+        ledger = Ledger(ceiling)
+        model = DPLogisticRegression(domain=domain, ledger=ledger)
+        if entries:
+            epsilon_curve(model, people, answers, [0.5, 1.0], repeats=2, cv=2)
+        else:
+            with pytest.raises(BudgetExceeded, match=r"ask for epsilon=6 together; left epsilon=5"):
+                epsilon_curve(model, people, answers, [0.5, 1.0], repeats=2, cv=2)
+        assert len(ledger.entries) == entries
+
+
+def test_with_a_delta_in_the_ceiling_the_ledger_refuses_when_it_must(domain, people, answers):
+    ledger = Ledger(1.2, 1e-6)
+    model = DPLogisticRegression(domain=domain, ledger=ledger, mechanism="l2")
+    with pytest.raises(BudgetExceeded, match="does not fit in the ledger"):
+        epsilon_curve(model, people, answers, [0.5], repeats=2, cv=2)
+    assert len(ledger.entries) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilons": []}, "epsilons must hold"),
+        ({"epsilons": [0.0]}, "epsilons must be a finite number > 0"),
+        ({"repeats": 0}, "repeats must be"),
+        ({"estimator": LogisticRegression()}, "estimator must have a parameter epsilon"),
+    ],
+    ids=str,
+)
+def test_errors_name_the_rule(change, message, domain, people, answers):
+    given = {"estimator": DPLogisticRegression(domain=domain), "epsilons": [1.0]} | change
+    with pytest.raises(ValueError, match=message):
+        epsilon_curve(X=people, y=answers, **given)
+
+
+# The picture
+
+
+@pytest.fixture
+def plt():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def a_curve(n_epsilons=3):
+    rng = np.random.default_rng(1)
+    epsilons = np.geomspace(0.01, 10, n_epsilons)
+    scores = np.sort(rng.uniform(0.6, 0.8, (n_epsilons, 9)), axis=0)
+    ends = rng.uniform(0.4, 0.5, 9), rng.uniform(0.85, 0.9, 9)
+    return EpsilonCurve(epsilons, scores, *ends, "Model", "accuracy")
+
+
+def test_the_picture_shows_medians_quartiles_and_both_lines(plt):
+    found = a_curve()
+    shown = EpsilonCurveDisplay.from_curve(found)
+    x, y = shown.line_.get_data()
+    np.testing.assert_array_equal(x, found.epsilons)
+    np.testing.assert_array_equal(y, found.quantile(0.5))
+    corners = shown.band_.get_paths()[0].vertices
+    for q in (0.25, 0.75):
+        for point in zip(found.epsilons, found.quantile(q), strict=True):
+            assert (corners == point).all(axis=1).any()
+    heights = [line.get_ydata()[0] for line in shown.references_]
+    assert heights == [np.median(found.without_privacy), np.median(found.trivial)]
+    assert shown.ax_.get_xscale() == "log"
+    assert shown.ax_.get_ylabel() == "test accuracy"
+    texts = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
+    assert texts == ["Model", "without privacy", "trivial"]
+
+
+def test_curves_side_by_side_have_colours_of_their_own(plt):
+    _, ax = plt.subplots()
+    one = EpsilonCurveDisplay.from_curve(a_curve(), ax=ax, label="one")
+    two = EpsilonCurveDisplay.from_curve(a_curve(), ax=ax, label="two", references=False)
+    assert one.ax_ is two.ax_ is ax
+    assert one.line_.get_color() != two.line_.get_color()
+    assert two.references_ == []
+
+
+@pytest.mark.parametrize("n", [1, 9, 26])
+def test_numbers_on_the_axis_do_not_run_into_each_other(plt, n):
+    shown = EpsilonCurveDisplay.from_curve(a_curve(n))
+    shown.figure_.canvas.draw()
+    boxes = [text.get_window_extent() for text in shown.ax_.get_xticklabels() if text.get_text()]
+    ends = sorted((box.x0, box.x1) for box in boxes)
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(ends))
+
+
+def test_from_estimator_computes_the_curve(plt, domain, people, answers, curve):
+    shown = EpsilonCurveDisplay.from_estimator(
+        DPLogisticRegression(domain=domain), people, answers, EPSILONS, label="private", **FEW
+    )
+    np.testing.assert_array_equal(shown.curve.scores, curve.scores)
+    assert shown.line_.get_label() == "private"

@@ -34,6 +34,10 @@ from skdp.linear_model import (
 
 FloatArray = NDArray[np.float64]
 MODULES = (_descent_plan, _descent_rules, _first_look)
+KINDS = {
+    "classification": DPCoordinateDescentClassifier,
+    "regression": DPCoordinateDescentRegressor,
+}
 FACTORS = (0.3, 0.6, 1.0, 1.7, 3.0)
 N_TEST, N_BEST, MOST_LOSS = 4000, 20000, 1.5
 SKEW = 0.8
@@ -136,12 +140,9 @@ class Problem:
         """Return what a private model of n records loses against the best linear one."""
         population = self.population
         X, y = population.sample(n, np.random.default_rng([self.seed, n]))
-        kind = (
-            DPCoordinateDescentClassifier
-            if population.task == "classification"
-            else DPCoordinateDescentRegressor
-        )
-        model = kind(domain=population.domain, random_state=self.seed, **settings).fit(X, y)
+        model: Any = KINDS[population.task](
+            domain=population.domain, random_state=self.seed, **settings
+        ).fit(X, y)
         test, target = population.sample(N_TEST, np.random.default_rng([self.seed, 1]))
         best, null = best_scores(population.task, self.seed)
         if population.task == "regression":
@@ -180,16 +181,23 @@ def likelihood(u: FloatArray, target: FloatArray) -> float:
 
 @contextmanager
 def changed(name: str | None, factor: float) -> Iterator[None]:
-    """Multiply a constant of the rules while this lasts."""
-    places = [m for m in MODULES if name is not None and hasattr(m, name)]
-    kept = [(module, getattr(module, str(name))) for module in places]
-    for module, value in kept:
-        setattr(module, str(name), value * factor)
+    """Multiply a constant of the rules, or what they take for granted, while this lasts."""
+    places: list[tuple[Any, str, Any]] = []
+    for place in MODULES if name else ():
+        if hasattr(place, str(name)):
+            places.append((place, str(name), getattr(place, str(name)) * factor))
+    for kind in KINDS.values():
+        known = kind._kind
+        if name and hasattr(known, name):
+            places.append((kind, "_kind", replace(known, **{name: getattr(known, name) * factor})))
+    kept = [(place, key, getattr(place, key)) for place, key, _ in places]
+    for place, key, value in places:
+        setattr(place, key, value)
     try:
         yield
     finally:
-        for module, value in kept:
-            setattr(module, str(name), value)
+        for place, key, value in kept:
+            setattr(place, key, value)
 
 
 def mean_loss(task: str, n: int, arguments: argparse.Namespace, factor: float) -> str:
@@ -212,7 +220,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--pure", action="store_true", help="delta = 0 in place of 1/n^2")
     parser.add_argument("--neighbors", default="replace_one")
-    parser.add_argument("--constant", help="name of a number in the modules of the rules")
+    parser.add_argument("--constant", help="name of a number of the rules, or of a Kind")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     for task in arguments.tasks:

@@ -171,7 +171,7 @@ class CoordinateDescent(PrivateLinearModel):
         coef[columns] *= row_unit(slots.domain)
         intercept += float(coef[columns] @ frame.centre)
         coef[columns] *= frame.scale
-        return slots.of_model(coef, intercept).clip(-FARTHEST, FARTHEST)
+        return slots.of_model(coef, intercept)
 
     def _encoded(self, domain, coef, intercept):
         """Return a model in the user's units as one of encoded columns: decoding is affine."""

@@ -61,8 +61,8 @@ def weights(X, rows):
     """What records count, where their lengths are bounded."""
     if rows.bound is None:
         return np.ones(len(X))
-    lengths = np.sqrt((X**2) @ rows.loudness**2)
-    return np.minimum(1.0, math.sqrt(rows.bound) / np.maximum(lengths, 1e-300))
+    powers = np.abs(X) ** rows.power @ rows.loudness**rows.power
+    return np.minimum(1.0, (rows.bound / np.maximum(powers, 1e-300)) ** (1 / rows.power))
 
 
 def followed(kind, X, y, run, *, size=1.0, clip=None, bound=2.0, draws=None):

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdp import Domain, DPLogisticRegression
+from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model._families import GaussianFamily
 from skdp.linear_model._rules import Task
@@ -308,6 +308,28 @@ def test_the_guarantee_of_independent_noise_carries_every_coordinate():
     assert loss.shift == pytest.approx(1 / noise.scale[0], rel=1e-9)
     assert noise.guarantee.losses == noise.losses
     assert 0.99e-3 < Composition(noise.losses).delta_at(1.0).upper <= 1e-3 * (1 + 1e-9)
+
+
+def gumbel(model):
+    """The scale of the noise of greedy choices."""
+    return model._plan(model._design, 300, 3).choice
+
+
+@pytest.mark.parametrize("order", ["cyclic", "greedy"])
+def test_the_guarantee_of_a_descent_carries_every_step_of_every_model(order):
+    """Three models, four passes, three slots, each as far apart as can be; or steps and choices."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (300, 2)), np.arange(300) % 3
+    model = DPCoordinateDescentClassifier(
+        delta=1e-6, mechanism="laplace", classes=[0, 1, 2], n_passes=4, order=order, look=0
+    ).fit(X, y)
+    counts = [count for _, count in model.guarantee_.losses]
+    assert counts == ([3 * 4 * 3] if order == "cyclic" else [3 * 4, 3 * 4])
+    step, choices = model.guarantee_.losses[0][0], model.guarantee_.losses[1:]
+    assert step.shift / step.law.scale == pytest.approx(2 / model.noise_.law.scale, rel=1e-9)
+    # A record moves scores by 2 either way; the scale of their noise is the plan's.
+    assert [4 / loss.width for loss, _ in choices] == [gumbel(model)] * len(choices)
+    assert 0.98e-6 < Composition(model.guarantee_.losses).delta_at(1.0).upper <= 1e-6 * (1 + 1e-9)
 
 
 def test_each_model_asks_somebody_elses_noise_for_its_share_of_delta():

@@ -58,7 +58,7 @@ TABLES = {
     "one record": (Domain.unit_box(3), [[0.1, 0.2, 0.3]]),
     "constant columns": (Domain.unit_box(3), [[0.5, -1.0, 0.0]] * 20),
     "all outside the domain": (Domain.unit_box(2), [[1e300, -1e300]] * 5),
-    "wide": (Domain.unit_box(300), np.linspace(-1, 1, 1500).reshape(5, 300).tolist()),
+    "wide": (Domain.unit_box(300), np.linspace(-1, 1, 900).reshape(3, 300).tolist()),
     "a ball": (Domain.l2_ball(3, 2.5), [[9.0, 0.0, 0.0], [0.1, 0.1, -0.1]] * 4),
     "one level": (Domain({"a": ["x"], "b": (0, 2), "c": ["u", "v"]}), [["x", 1.0, "v"]] * 6),
     "levels only": (Domain({"a": list("xyz"), "c": ["u", "v"]}), [["z", "v"], ["x", "u"]] * 3),
@@ -80,7 +80,7 @@ def test_poor_data_are_fitted(name, neighbors):
         NORMAL | {"order": "random", "penalty": None, "clip": None, "epsilon": 1e3},
     ]
     for parameters in settings:
-        parameters = {"n_passes": 3, "neighbors": neighbors, "random_state": 0} | parameters
+        parameters = {"n_passes": 2, "neighbors": neighbors, "random_state": 0} | parameters
         for model, ends in both(domain, **parameters):
             fit_quietly(model, X, np.resize(ends, len(X)))
             assert set(model.predict(X)) <= set(ends) or model.predict(X).dtype == float
@@ -91,11 +91,33 @@ def test_poor_data_are_fitted(name, neighbors):
 def test_huge_steps_end_in_finite_models(parameters, order):
     """On separable data, too, and with a penalty or none; no warning comes."""
     X = np.linspace(-1, 1, 200)[:, None] * [1.0, 0.5, 0.0]
-    for step_size in (2.5, 1e6, 1e300):
-        settings = parameters | {"step_size": step_size, "order": order, "penalty": None}
+    for step_size in (2.5, 1e30):
+        settings = parameters | {
+            "n_passes": 12,
+            "step_size": step_size,
+            "order": order,
+            "penalty": None,
+        }
         for budget in (NORMAL, {"epsilon": 1e6}):
             for model, ends in both(Domain.unit_box(3), random_state=0, **budget, **settings):
                 fit_quietly(model, X, np.where(X[:, 0] > 0, *ends[::-1]))
+
+
+@pytest.mark.parametrize("order", ["cyclic", "greedy"])
+def test_parameters_at_the_ends_of_their_ranges_are_fitted_quietly(order):
+    """Nothing overflows to what is no number, whatever is multiplied by whatever."""
+    ends = [
+        {"alpha": 1e30, "penalty": "l1", "step_size": 1e30},
+        {"alpha": 1e30, "penalty": "l2", "look": 1e-30},
+        {"clip": 1e30, "penalty": "elasticnet", "step_size": 1e30},
+        {"clip": 1e-30, "step_size": 1e-30, "epsilon": 1e-30},
+        {"epsilon": 1e-30, "step_size": 1e30, "penalty": "l1", "alpha": 1e-30},
+        {"epsilon": 1e12, "alpha": 0, "penalty": "l2", "look": 1 - 1e-12},
+    ]
+    X = np.linspace(-1, 1, 90).reshape(30, 3)
+    for parameters in ends:
+        for model, labels in both(Domain.unit_box(3), order=order, random_state=0, **parameters):
+            fit_quietly(model, X, np.resize(labels, 30))
 
 
 @pytest.mark.parametrize("label", ["no", "yes"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from skdp import Domain
 from skdp.linear_model import _descent_plan as rules
 from skdp.linear_model._coordinate_descent import CoordinateDescent
-from skdp.linear_model._descent_plan import Task, plan_descent, row_lengths
+from skdp.linear_model._descent_plan import Task, plan_descent, row_lengths, slots_alone
 from skdp.linear_model._descent_rules import (
     LOGISTIC,
     SQUARED,
@@ -23,7 +23,7 @@ from skdp.linear_model._descent_rules import (
     penalties,
     residual_bound,
 )
-from skdp.linear_model._first_look import FirstLook, Rows
+from skdp.linear_model._first_look import FirstLook
 from skdp.linear_model._slots import Slots
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
@@ -218,7 +218,10 @@ def test_rows_are_paid_for_by_their_length():
         ("gaussian", {}, True),
         ("laplace", {}, False),
         (Laplace(1.0), {}, False),
-        ("auto", {"delta": 0.0}, False),
+        ("auto", {"delta": 0.0}, True),
+        ("laplace", {"delta": 0.0}, True),
+        ("laplace", {"delta": 0.0, "clips": True}, False),
+        ("laplace", {"delta": 0.0, "order": "greedy"}, False),
         ("auto", {"order": "greedy"}, False),
         ("gaussian", {"clips": True}, False),
         ("gaussian", {"order": "random"}, True),
@@ -238,15 +241,35 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
 def test_auto_looks_at_no_slot_by_itself_only_where_that_is_worse(d):
     """A number's noise, in units of its deviation, is greater in the box that is not looked at."""
     known = task(Domain.unit_box(d), n=1e4, n_passes=12)
-    assert not rules._may_lose(known, 12 * len(known.slots))
-    rows = row_lengths(known.slots, True, known.information)
-    by_length = rules._planned(known, None, rows, "gaussian", (2 * math.sqrt(rows.bound), 12))
-    box = Rows(np.ones(len(known.slots)), None, 2.0)
-    one_by_one = rules._planned(known, None, box, "auto", (2.0, 12 * len(known.slots)))
+    assert not rules._may_lose(known)
+    rows, box = row_lengths(known, True), slots_alone(known)
+    assert (box.loudness == 1).all()
+    size = 2 * math.sqrt(rows.bound)
+    by_length = rules._planned(known, None, rows, "gaussian", [(size, 12)])
+    one_by_one = rules._planned(known, None, box, "auto", [(2.0, 12 * len(known.slots))])
     noise = [
         p.noise.var() * (p.rows.reach / p.rows.loudness[1]) ** 2 for p in (by_length, one_by_one)
     ]
     assert noise[0] < noise[1]
+
+
+def test_a_louder_slot_is_paid_for():
+    """Where little can be learnt but the intercept: noise over a is noise for a shift of 2 a."""
+    plan = planned(mechanism="laplace", n=20.0, n_passes=3, look=False)
+    loudest = plan.rows.loudness[0]
+    assert loudest > 1
+    assert (plan.rows.loudness[1:] == 1).all()
+    assert plan.noise.shifts == ((2 * loudest, 3), (2.0, 3 * (len(plan.slots) - 1)))
+    greedy = planned(mechanism="laplace", n=20.0, n_passes=3, look=False, order="greedy")
+    assert (greedy.rows.loudness == 1).all()
+
+
+def test_without_a_delta_rows_are_paid_for_by_the_sum_of_their_sizes():
+    """The whole epsilon is L K 2 B over the scale, and rows are bounded in the same power."""
+    plan = planned(look=False, delta=0.0, n_passes=3, n_models=2)
+    assert plan.rows.power == 1
+    scale = math.sqrt(plan.noise.var() / 2)
+    assert 3 * 2 * 2 * plan.rows.bound / scale == pytest.approx(1.0, rel=1e-9)
 
 
 # Penalties

@@ -28,7 +28,9 @@ ESTIMATORS = [
     DPLinearRegression(mechanism="l1", fit_intercept=False, postprocess="pinv"),
     DPCoordinateDescentClassifier(),
     DPCoordinateDescentClassifier(delta=1e-6, neighbors="add_remove"),
-    DPCoordinateDescentClassifier(penalty="l1", order="random", fit_intercept=False, n_passes=2),
+    DPCoordinateDescentClassifier(
+        epsilon=8.0, penalty="l1", alpha=0.01, order="random", fit_intercept=False, look=0
+    ),
     DPCoordinateDescentRegressor(),
     DPCoordinateDescentRegressor(neighbors="add_remove", n_public=1000, look=0, clip=0.5),
     DPCoordinateDescentRegressor(delta=1e-6, mechanism="gaussian", order="greedy", n_passes=5),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 
 import numpy as np
 
-from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp.linear_model._base import PrivateLinearModel, is_auto
 from skdp.linear_model._descent import FARTHEST, Descent
 from skdp.linear_model._descent_rules import curvatures, frame_of, penalties, plan_descent
@@ -21,6 +20,8 @@ from skdp.linear_model._slots import Slots
 PENALTIES = ("auto", "l1", "l2", "elasticnet", "none")
 ORDERS = ("cyclic", "random", "greedy")
 _AUTO = 'Or give "auto".'
+# Products of greater or lesser parameters may leave the range of floats.
+_MOST, _LEAST = 1e30, 1e-30
 
 
 class CoordinateDescent(PrivateLinearModel):
@@ -34,15 +35,19 @@ class CoordinateDescent(PrivateLinearModel):
         super()._check_parameters()
         if self.penalty is not None:
             check_choice("penalty", self.penalty, PENALTIES, "None stands for no penalty.")
-        _check_unless_auto(self.alpha, check_interval, "alpha", 0.0, math.inf, "left", _AUTO)
+        _check_unless_auto(self.alpha, check_interval, "alpha", 0.0, _MOST, "both", _AUTO)
         check_interval("l1_ratio", self.l1_ratio, 0.0, 1.0)
         _check_unless_auto(self.n_passes, check_count, "n_passes", 1, _AUTO)
-        _check_unless_auto(self.step_size, check_positive, "step_size", _AUTO)
+        _check_unless_auto(
+            self.step_size, check_interval, "step_size", _LEAST, _MOST, "both", _AUTO
+        )
         if self.clip is not None:
-            _check_unless_auto(self.clip, check_positive, "clip", "None clips least. " + _AUTO)
+            least = "None clips least. " + _AUTO
+            _check_unless_auto(self.clip, check_interval, "clip", _LEAST, _MOST, "both", least)
         check_choice("order", self.order, ORDERS)
         share = "It is the first look's share of the budget; 0 looks at nothing. " + _AUTO
-        _check_unless_auto(self.look, check_interval, "look", 0.0, 1.0, "left", share)
+        if self.look != 0:
+            _check_unless_auto(self.look, check_interval, "look", _LEAST, 1.0, "left", share)
         if not isinstance(self.average, bool | np.bool_):
             raise fail("average", "be True or False", self.average)
         if not isinstance(self.verbose, bool):
@@ -124,6 +129,7 @@ class CoordinateDescent(PrivateLinearModel):
             found.append(descent.run(predictors, start, plan.noise, rng, watch))
         return [_columns(plan.slots, frame, theta) for theta in found], history
 
+    @np.errstate(all="ignore")  # a penalty or step beyond floats is the greatest there is
     def _descent(self, plan, frame):
         """Return how to descend, and the slope of the loss, in its unit."""
         slots, kind = plan.slots, self._kind

@@ -137,6 +137,7 @@ class Descent:
                 best, at = noisy, j
         return at
 
+    @np.errstate(all="ignore")  # what overflows ends at the box
     def _move(self, theta: FloatArray, place: slice, gradient: FloatArray) -> FloatArray:
         """Move some coordinates, and return by how much."""
         step, old = self.step[place], theta[place].copy()

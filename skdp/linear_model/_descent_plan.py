@@ -29,7 +29,7 @@ USUAL_INFORMATION = 66.0
 # Passes there, with the power of the information that they grow with, and their range. With
 # delta > 0 the noise of the average hardly depends on them, with delta = 0 it grows as the root.
 PASSES, PASSES_POWER, PASSES_RANGE = 15, 0.25, (6, 50)
-PURE_PASSES, PURE_POWER, PURE_RANGE = 5, 0.35, (1, 20)
+PURE_PASSES, PURE_POWER, PURE_RANGE = 1.5, 0.7, (1, 20)
 # Range of greedy steps. They end where noise hides so many deviations per record of a gradient.
 STEPS_RANGE, STEEP = (3, 50), 0.03
 # Share of the budget for the first look, and the most noise in its means.
@@ -40,6 +40,9 @@ SHARE_OF_SQUARE, INTERCEPT_LOUDNESS, LEVEL_LOUDNESS = 0.2, 1.5, 0.25
 # Where slots are paid for one by one, deviations of a number that are 1 in the frame; how they
 # grow with the information, up to where.
 BOX_REACH, REACH_POWER, MOST_REACH = 2.0, 0.25, 64.0
+# Below this information the intercept is the louder, up to so many times: hardly more than it
+# can be learnt.
+SCARCE, LOUDEST = 20.0, 15.0
 # The average's noise over that of the mean of all passes.
 AVERAGED = 1.15
 
@@ -183,23 +186,34 @@ def _greedy_steps(task: Task) -> int:
     return _within(STEPS_RANGE, told**2 / 16 if task.delta > 0 else told)
 
 
-def row_lengths(slots: Slots, looked: bool, information: float) -> Rows:
+def row_lengths(task: Task, looked: bool, power: int = 2) -> Rows:
     """Return how long rows may be, and how the noise is spread over the slots.
 
     In units in which every number has the variance 1, or is taken to have it, all numbers are
-    equally loud, and a row of full weight is not longer than sum_g a_g^2 b_g, with b = 1 for the
-    intercept and for levels.
+    equally loud, and a row of full weight is not longer than sum_g a_g^power b_g, with b = 1 for
+    the intercept and for levels.
     """
-    reach = _reach(REACH, information)
+    slots = task.slots
+    reach = _reach(REACH, task.information)
     deviations = reach if looked else usual_square(slots) ** -0.5
     loudness = np.array(slots.sizes, dtype=float) ** LEVEL_LOUDNESS
-    loudness[: slots.intercept] = INTERCEPT_LOUDNESS
+    loudness[: slots.intercept] = INTERCEPT_LOUDNESS * _louder(task)
     loudness[slots.number_places] = deviations
     # The more is known, the less is gained by weights; all numbers are at most 1 in the domain.
-    share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(information, 1.0) / 10))
-    square = loudness**2
-    square[slots.number_places] = share if looked else min(share, deviations**2)
-    return Rows(loudness, float(square.sum()), reach)
+    share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(task.information, 1.0) / 10))
+    parts = loudness**power
+    parts[slots.number_places] = share if looked else min(share, deviations**power)
+    return Rows(loudness, float(parts.sum()), reach, power)
+
+
+def slots_alone(task: Task) -> Rows:
+    """Return the frame where slots are paid for one by one, all with the same noise."""
+    return Rows(np.ones(len(task.slots)), None, _reach(BOX_REACH, task.information))
+
+
+def _louder(task: Task) -> float:
+    """Return how much louder the intercept is than with the usual information."""
+    return min(max(1.0, SCARCE / task.information), LOUDEST)
 
 
 def _reach(usual: float, information: float) -> float:
@@ -217,18 +231,19 @@ def plan_descent(slots: Slots, look: FirstLook | None, mechanism: Any, **facts: 
 
 
 def _least_noise(task: Task, look: FirstLook | None) -> DescentPlan:
-    """Return the better of rows of bounded length, with Gaussian noise, and slots one by one."""
-    slots, passes = task.slots, task.n_models * task.passes
+    """Return the better of rows of bounded length and slots that are paid for one by one."""
+    passes = task.n_models * task.passes
+    power = _row_power(task)
     plans = []
-    by_length = _may_be_gaussian(task)
-    count = passes * (1 if task.order == "greedy" else len(slots))
-    if by_length:
-        rows = row_lengths(slots, look is not None, task.information)
-        law = "gaussian" if task.mechanism == "auto" else task.mechanism
-        size = task.moved * math.sqrt(rows.bound or 0.0)
+    if power:
+        rows = row_lengths(task, look is not None, power)
+        gaussian = task.mechanism == "auto" and power == 2
+        size = task.moved * float(rows.bound or 0.0) ** (1 / power)
+        law = "gaussian" if gaussian else task.mechanism
         plans.append(_planned(task, look, rows, law, (size, passes)))
-    if not by_length or (task.mechanism == "auto" and _may_lose(task, count)):
-        rows = Rows(np.ones(len(slots)), None, _reach(BOX_REACH, task.information))
+    if not power or (task.mechanism == "auto" and power == 2 and _may_lose(task)):
+        rows = slots_alone(task)
+        count = passes * (1 if task.order == "greedy" else len(task.slots))
         plans.append(_planned(task, look, rows, task.mechanism, (task.moved, count)))
     return min(plans, key=_predicted_noise)
 
@@ -263,28 +278,30 @@ def look_ratio(
     """Return the noise of the look over that of a step, for the look to have its share."""
     # Squares of shifts add up for Gaussian noise, and shifts for Laplace noise.
     power, usual = (2, LOOK_SHARE) if delta > 0 else (1, PURE_LOOK_SHARE)
-    size, count = releases
-    share = share or usual
+    share, (size, count) = share or usual, releases
     spent = share / (1 - share) * count * size**power
     return float((sum(c * s**power for s, c in look.shifts) / spent) ** (1 / power))
 
 
-def _may_be_gaussian(task: Task) -> bool:
-    """Return whether rows can be bounded in length, by Theorem 6."""
-    law = task.mechanism.law if type(task.mechanism) is Independent else task.mechanism
+def _row_power(task: Task) -> int:
+    """Return in which power rows are bounded, by Theorem 6: 0 where they are not."""
     if task.clips or task.order == "greedy":  # no rows, or a slot again and again
-        return False
-    if isinstance(law, str):
-        return task.delta > 0 and law in ("auto", "gaussian")
-    return type(law) is Gaussian  # a subclass may draw anything
+        return 0
+    if task.delta == 0:
+        return 1
+    law = task.mechanism.law if type(task.mechanism) is Independent else task.mechanism
+    # A subclass of Gaussian may draw anything.
+    gaussian = law in ("auto", "gaussian") if isinstance(law, str) else type(law) is Gaussian
+    return 2 if gaussian else 0
 
 
-def _may_lose(task: Task, count: int) -> bool:
+def _may_lose(task: Task) -> bool:
     """Return whether Gaussian noise may be worse than another law's in so few releases.
 
     Laplace noise of deviation sqrt(8) count / epsilon competes with Gaussian noise of about
     sqrt(8 count log(1 / delta)) / epsilon.
     """
+    count = task.n_models * task.passes * len(task.slots)
     return count <= 8 - 2 * math.log(task.delta)
 
 

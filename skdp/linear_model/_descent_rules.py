@@ -30,8 +30,9 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-# Residuals are clipped at so many deviations of the target, or more with more information.
-CLIP, CLIP_POWER, WHOLE_RANGE = 0.45, 0.33, 2.0
+# Residuals are clipped at so many deviations of the target, or more with more information. Where
+# nothing was looked at, all passes together can go this way from the middle of the domain.
+CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,13 @@ def curvatures(slots: Slots, frame: Frame, kind: Kind) -> FloatArray:
 
 def _mean_weight(slots: Slots, rows: Rows) -> float:
     """Return about how much a record counts whose numbers all have the variance 1."""
-    numbers = len(slots.numbers)
+    numbers = max(len(slots.numbers), 1)
     if rows.bound is None:
         return min(1.0, rows.reach / math.sqrt(2 * math.log(2 * numbers + 1)))
-    square = rows.loudness**2
-    square[slots.number_places] /= rows.reach**2
-    return min(1.0, math.sqrt(rows.bound / square.sum()))
+    parts = rows.loudness**rows.power
+    # The mean of |x| is about .8 deviations.
+    parts[slots.number_places] *= (1 if rows.power == 2 else 0.8) / rows.reach**rows.power
+    return min(1.0, float((rows.bound / parts.sum()) ** (1 / rows.power)))
 
 
 def shrinkage(plan: DescentPlan, frame: Frame, kind: Kind, unit: FloatArray) -> FloatArray:
@@ -167,4 +169,5 @@ def penalties(
 def residual_bound(plan: DescentPlan, frame: Frame) -> float:
     """Return where residuals are clipped, of targets in [-1, 1]."""
     deviations = CLIP * max(0.5, more(plan.information, CLIP_POWER))
-    return min(WHOLE_RANGE, deviations * frame.target_deviation)
+    least = 0.0 if frame.looked else FARTHEST_MEAN / plan.n_passes
+    return min(WHOLE_RANGE, max(least, deviations * frame.target_deviation))

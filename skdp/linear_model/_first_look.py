@@ -41,15 +41,18 @@ class Rows:
     loudness : ndarray of shape (slots,)
         a: the noise of a slot is divided by it.
     bound : float or None
-        Records are weighted down to sum_g (a_g z_g)^2 <= bound, z of a frame; None where each slot
-        is paid for by itself.
+        Records are weighted down to sum_g |a_g z_g|^power <= bound, z of a frame; None where each
+        slot is paid for by itself.
     reach : float
         Deviations of a number that are 1 in the frame of a first look.
+    power : {1, 2}
+        2 for Gaussian noise, whose squared shifts add up; 1 where delta is 0 and shifts do.
     """
 
     loudness: FloatArray
     bound: float | None = None
     reach: float = REACH
+    power: int = 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,17 +108,20 @@ class Records:
         weights: FloatArray = np.floor(_MOST_NUMBER / greatest)
         if frame.rows.bound is not None:
             # Less by more than rounding can add to sums of 2^20 squares.
-            longest = np.sqrt(frame.rows.bound / self._squares(rows, frame)) * (1 - 2.0**-30)
+            longest = frame.rows.bound / self._powers(rows, frame)
+            longest = (np.sqrt(longest) if frame.rows.power == 2 else longest) * (1 - 2.0**-30)
             weights = np.minimum(weights, np.floor(longest * _MOST_NUMBER))
         return weights / _MOST_NUMBER
 
-    def _squares(self, rows: slice, frame: Frame) -> FloatArray:
-        """Return sum_g (a_g z_g)^2 of some records, all added up in the same order."""
-        square, first = frame.rows.loudness**2, int(self.slots.intercept)
-        total = np.full(rows.stop - rows.start, square[:first].sum())
-        total += square[self.slots.first_block :].sum()
-        for own, numbers in zip(square[first:], self.numbers[:, rows], strict=False):
-            total += own * numbers.astype(np.float64) ** 2
+    def _powers(self, rows: slice, frame: Frame) -> FloatArray:
+        """Return sum_g |a_g z_g|^power of some records, all added up in the same order."""
+        power, first = frame.rows.power, int(self.slots.intercept)
+        unit = frame.rows.loudness**power
+        total = np.full(rows.stop - rows.start, unit[:first].sum())
+        total += unit[self.slots.first_block :].sum()
+        for own, numbers in zip(unit[first:], self.numbers[:, rows], strict=False):
+            sizes = np.abs(numbers.astype(np.float64))
+            total += own * (sizes * sizes if power == 2 else sizes)
         return total
 
     @property

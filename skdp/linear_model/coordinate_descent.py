@@ -184,6 +184,13 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
         """
         return self._fit(X, y, unsupported)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # scikit-learn's own test wants .83 on 300 records of three classes at epsilon = 1: half of
+        # all seeds are above .88, and some below.
+        tags.classifier_tags.poor_score = True
+        return tags
+
     def _slope(self, plan, frame):
         return (float(self.clip) if isinstance(self.clip, Real) else 1.0), logistic_slope
 

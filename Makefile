@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint types check benchmark clean
+.PHONY: demo test test-slow lint types check benchmark docs clean
 
 # A stamp per extra: installing happens once, and again when pyproject.toml changes.
 $(VENV)/.created:
@@ -26,6 +26,20 @@ $(VENV)/.dev: $(VENV)/.test pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test,dev]'
 	@touch $@
 
+$(VENV)/.bench: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+# diffprivlib 0.6 does not run under the scikit-learn that skdp needs: it has its own environment.
+$(VENV)/diffprivlib/.created: | $(VENV)/.created
+	$(PYTHON) -m venv $(VENV)/diffprivlib
+	$(VENV)/diffprivlib/bin/python -m pip install --quiet 'diffprivlib==0.6.*' 'scikit-learn<1.8' pandas
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.test pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test,docs]'
+	@touch $@
+
 demo: $(VENV)/.demo
 	$(BIN)/python -m skdp
 
@@ -34,6 +48,15 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+# Goes on where it was stopped. Needs SKDP_DATA; e.g. BENCHMARK="--repeats 5 --sets adult".
+benchmark: $(VENV)/.bench $(VENV)/diffprivlib/.created
+	$(BIN)/python examples/benchmarks/everything.py --diffprivlib $(VENV)/diffprivlib/bin/python $(BENCHMARK)
+
+# The site, and a look at all its pages with Debian's chromium and chromium-driver where they are.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -q -E -a -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/test_docs_site.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -45,4 +68,4 @@ types: $(VENV)/.dev
 check: lint types test test-slow
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-SCRIPTS = ["what_the_papers_got_wrong", "which_noise_when"]
+SCRIPTS = [
+    "01_first_model",
+    "02_cost_classification",
+    "03_cost_regression",
+    "04_which_noise_when",
+    "05_norm_balls",
+    "06_coordinate_descent",
+    "07_your_own_parts",
+    "08_what_the_papers_got_wrong",
+]
 
 
 def cells_of(source: str) -> list[tuple[str, str]]:
@@ -53,9 +62,10 @@ def run(path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=SCRIPTS, metavar="name", help="default: all")
     parser.add_argument("--run", action="store_true", help="run the cells and keep their results")
     arguments = parser.parse_args()
-    for name in SCRIPTS:
+    for name in arguments.names:
         path = HERE / f"{name}.ipynb"
         notebook = notebook_of((HERE / f"{name}.py").read_text(encoding="utf-8"))
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

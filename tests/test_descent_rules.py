@@ -243,25 +243,21 @@ def test_auto_looks_at_no_slot_by_itself_only_where_that_is_worse(d):
     known = task(Domain.unit_box(d), n=1e4, n_passes=12)
     assert not rules._may_lose(known)
     rows, box = row_lengths(known, True), slots_alone(known)
-    assert (box.loudness == 1).all()
     size = 2 * math.sqrt(rows.bound)
-    by_length = rules._planned(known, None, rows, "gaussian", [(size, 12)])
-    one_by_one = rules._planned(known, None, box, "auto", [(2.0, 12 * len(known.slots))])
+    by_length = rules._planned(known, None, rows, "gaussian", (size, 12))
+    one_by_one = rules._planned(known, None, box, "auto", (2.0, 12 * len(known.slots)))
     noise = [
         p.noise.var() * (p.rows.reach / p.rows.loudness[1]) ** 2 for p in (by_length, one_by_one)
     ]
     assert noise[0] < noise[1]
 
 
-def test_a_louder_slot_is_paid_for():
-    """Where little can be learnt but the intercept: noise over a is noise for a shift of 2 a."""
-    plan = planned(mechanism="laplace", n=20.0, n_passes=3, look=False)
-    loudest = plan.rows.loudness[0]
-    assert loudest > 1
-    assert (plan.rows.loudness[1:] == 1).all()
-    assert plan.noise.shifts == ((2 * loudest, 3), (2.0, 3 * (len(plan.slots) - 1)))
-    greedy = planned(mechanism="laplace", n=20.0, n_passes=3, look=False, order="greedy")
-    assert (greedy.rows.loudness == 1).all()
+def test_the_intercept_is_the_louder_where_hardly_more_can_be_learnt():
+    """Never quieter than with much information, and as much louder as is allowed with none."""
+    louder = [row_lengths(task(n=n), True).loudness[0] for n in np.geomspace(1, 1e6, 13)]
+    assert (np.diff(louder) <= 0).all()
+    assert louder[0] == rules.INTERCEPT_LOUDNESS * rules.LOUDEST
+    assert louder[-1] == rules.INTERCEPT_LOUDNESS
 
 
 def test_without_a_delta_rows_are_paid_for_by_the_sum_of_their_sizes():

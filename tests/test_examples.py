@@ -78,9 +78,98 @@ def table(text, title):
     return [[float(cell) for cell in row.split()] for row in rows]
 
 
+def words_after(text, title):
+    """Return the rows under a title that begin with words, as floats by these words."""
+    block = text.split(title)[1].split("\n\n")[0]
+    # Names have single spaces, columns are two or more apart.
+    rows = re.findall(r"^ +(\S.*?)((?:  +-?\d[\d.]*)+)$", block, re.M)
+    return {name: [float(cell) for cell in cells.split()] for name, cells in rows}
+
+
+def test_first_model(tmp_path):
+    """A card that holds, a budget that goes down, and a fit that is refused."""
+    text = run("01_first_model.py", tmp_path)
+    assert "Differential privacy guarantee" in text
+    assert "DOES NOT HOLD" not in text
+    assert "left of the budget: epsilon=1.0, delta=0.0" in text
+    assert "refused: The release does not fit" in text
+    private = float(re.search(r"^private: ([\d.]+)", text, re.M)[1])
+    free = float(re.search(r"^without privacy: ([\d.]+)", text, re.M)[1])
+    assert 0 <= private <= 1  # the noise is fresh
+    assert free > 0.9
+    names = re.findall(r"^  (\S+) +-?\d+\.\d{3}$", text, re.M)
+    assert names == ["age", "hours", "job_trade", "job_care"]
+
+
+def test_cost_of_classification(tmp_path):
+    """More epsilon, more accuracy; between trivial and free; the wrong shape costs."""
+    text = run("02_cost_classification.py", tmp_path)
+    found = words_after(text, "median test accuracy")
+    low, middle, high, trivial, free = found["objective, delta = 0"]
+    assert trivial < low < middle < high < free
+    without, small = found["descent, delta = 0"], found["descent, delta = 1/n²"]
+    assert without[1] < small[1]
+    assert without[2] < small[2]
+    assert small[2] > 0.9
+    shapes = words_after(text, "objective perturbation, delta = 0")
+    assert shapes["l1"][0] < min(shapes[name][0] for name in ("auto", "hull", "linf"))
+    laws = words_after(text, "coordinate descent, delta = 1/n²")
+    assert laws["laplace"][0] < laws["auto"][0]
+
+
+def test_cost_of_regression(tmp_path):
+    """Ahead of AdaSSP wherever there is budget for moments; noise of coefficients is told."""
+    text = run("03_cost_regression.py", tmp_path)
+    found = words_after(text, "median test R^2")
+    for name in ("robust, delta = 0", "descent, delta = 1/n²"):
+        ahead = zip(found[name][:3], found["AdaSSP, delta = 1/n²"][:3], strict=True)
+        assert all(own > other for own, other in ahead)
+    assert found["moments, delta = 1/n²"][1] > found["AdaSSP, delta = 1/n²"][1]
+    assert len(words_after(text, "epsilon = 10\n")) == 10
+
+
+def test_norm_balls(tmp_path):
+    """Polytopes come down to the hull's error; draws have it; and the hull loses to a diamond."""
+    text = run("05_norm_balls.py", tmp_path)
+    exact = float(re.search(r"the hull itself: ([\d.]+)", text)[1])
+    steps = [float(cell) for cell in re.findall(r"directions: ([\d.]+)", text)]
+    assert exact < steps[-1] < 1.001 * exact
+    assert steps == sorted(steps, reverse=True)
+    drawn, law = re.search(r"error of the draws: ([\d.]+), by the law: ([\d.]+)", text).groups()
+    assert float(drawn) == pytest.approx(float(law), rel=0.05)
+    means = re.findall(r"greatest entry ([\d.]+), of the length ([\d.]+)", text)
+    (rectangle, _), (diamond, _) = [[float(cell) for cell in row] for row in means]
+    assert rectangle == pytest.approx(150, rel=0.02)
+    assert diamond == pytest.approx(111, rel=0.02)
+
+
+def test_coordinate_descent(tmp_path):
+    """Passes are worth their noise with a delta, and not without one."""
+    text = run("06_coordinate_descent.py", tmp_path)
+    passes = words_after(text, "after so many passes")
+    assert passes["delta = 1e-05"][2] > passes["delta = 1e-05"][0]
+    assert max(passes["delta = 0"]) < min(passes["delta = 1e-05"])
+    last = table(text, "Accuracy at (1, 1e-5)")[0]
+    assert last[2] == max(last)
+
+
+def test_your_own_parts(tmp_path):
+    """Sound parts pass, each fault is told, and own parts work in the estimators."""
+    text = run("07_your_own_parts.py", tmp_path)
+    for name in ("Secant", "Cylinder", "LaplaceInTheBox"):
+        assert f"{name}: passed" in text
+    assert "OffCentre: OffCentre.logpdf must be even" in text
+    assert "Crowded: Crowded.sample must draw from the whole ball" in text
+    assert "Halved: BoxNoise.rvs must be (1, 0)-private" in text
+    assert "spent epsilon=5.0, delta=1e-05" in text
+    assert "left of the budget: epsilon=1.0, delta=0.0" in text
+    errors = [float(cell) for cell in re.findall(r"root mean squared error ([\d.]+)", text)]
+    assert errors == sorted(errors)
+
+
 def test_what_the_papers_got_wrong(tmp_path):
     """Every false figure is shown beside what holds, and valid noise is never below its rivals."""
-    text = run("what_the_papers_got_wrong.py", tmp_path)
+    text = run("08_what_the_papers_got_wrong.py", tmp_path)
     true = {int(m): low for _, m, _, _, low, _ in table(text, "noise published for delta")}
     assert true[10] == pytest.approx(1e-4, rel=1e-3)
     assert true[500] == pytest.approx(0.125, abs=0.001)
@@ -100,7 +189,7 @@ def test_what_the_papers_got_wrong(tmp_path):
 
 def test_which_noise_when(tmp_path):
     """Where flipped Huber helps and where it does not, and that noise gives away what it may."""
-    text = run("which_noise_when.py", tmp_path)
+    text = run("04_which_noise_when.py", tmp_path)
     ratios = {(e, d): ratio for e, d, *_, ratio in table(text, "One number: variance of each")}
     assert ratios[0.3, 0.01] == pytest.approx(0.7186, abs=5e-4)
     assert ratios[1.0, 0.05] == pytest.approx(0.7633, abs=5e-4)
@@ -114,3 +203,54 @@ def test_which_noise_when(tmp_path):
     assert float(last["truncated laplace"]) == 0.01
     assert float(last["laplace"]) == 0
     assert float(last["flipped huber"]) < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "pictures"),
+    [
+        ("01_first_model", {"first_model"}),
+        ("02_cost_classification", {"breast_cancer"}),
+        ("03_cost_regression", {"diabetes", "coefficients"}),
+        ("05_norm_balls", {"balls", "paradox", "noise"}),
+        ("06_coordinate_descent", {"passes"}),
+        ("07_your_own_parts", {"own_law"}),
+    ],
+)
+def test_pictures_are_drawn(tmp_path, name, pictures):
+    """Where a folder is named, and there only."""
+    pytest.importorskip("matplotlib")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), "--pictures", "new"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    assert {path.stem for path in (tmp_path / "new").iterdir()} == pictures
+
+
+def test_adult_curve(monkeypatch, tmp_path):
+    """The README's picture is small, and its script draws both models and both references.
+
+    The bundled data stand for Adult, which is not here.
+    """
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    sys.path.insert(0, str(EXAMPLES))
+    import adult_curve
+
+    from skdp.datasets import load_breast_cancer
+
+    kept = ROOT / "docs" / "adult_curve.png"
+    assert kept.stat().st_size < 100_000
+    assert "(docs/adult_curve.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    monkeypatch.setattr(adult_curve, "fetch_adult", load_breast_cancer)
+    monkeypatch.setattr(adult_curve, "EPSILONS", (1.0, 10.0))
+    out = tmp_path / "new" / "curve.png"
+    monkeypatch.setattr(sys, "argv", ["adult_curve.py", "--splits", "2", "--out", str(out)])
+    adult_curve.main()
+    assert out.stat().st_size > 0
+    (axes,) = matplotlib.pyplot.gcf().axes
+    shown = [text.get_text() for text in axes.get_legend().get_texts()]
+    names = ["many steps, delta = 1/n²", "one release, delta = 0"]
+    assert shown == [*names, "without privacy", "trivial"]
+    matplotlib.pyplot.close("all")

@@ -48,7 +48,13 @@ PUBLIC = {
         "names",
     ],
     "skdp.geometry": ["EncodedRowsBall", "Hull", "LpBall", "MomentBall", "NormBall", "compare"],
-    "skdp.inspection": ["LawMapDisplay", "NormBallDisplay", "PrivacyProfileDisplay"],
+    "skdp.inspection": [
+        "CoefficientDisplay",
+        "EpsilonCurveDisplay",
+        "LawMapDisplay",
+        "NormBallDisplay",
+        "PrivacyProfileDisplay",
+    ],
     "skdp.mechanisms": [
         "Auto",
         "EllipticGaussian",

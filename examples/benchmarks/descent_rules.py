@@ -34,7 +34,7 @@ from skdp.linear_model import (
 
 FloatArray = NDArray[np.float64]
 MODULES = (_descent_plan, _descent_rules, _first_look)
-KINDS = {
+KINDS: dict[str, Any] = {
     "classification": DPCoordinateDescentClassifier,
     "regression": DPCoordinateDescentRegressor,
 }
@@ -167,7 +167,7 @@ def best_scores(task: str, seed: int) -> tuple[tuple[float, ...], tuple[float, .
     test, target = population.sample(N_TEST, np.random.default_rng([seed, 1]))
     if task == "regression":
         return (LinearRegression().fit(encode(X), y).score(encode(test), target),), (0.0,)
-    model = LogisticRegression(C=1e4, max_iter=1000).fit(encode(X), y)
+    model: Any = LogisticRegression(C=1e4, max_iter=1000).fit(encode(X), y)
     u, share = model.decision_function(encode(test)), target.mean()
     best = likelihood(u, target), float(np.mean((u > 0) == target))
     null = np.full(N_TEST, np.log(share / (1 - share)))

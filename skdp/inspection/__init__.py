@@ -1,8 +1,17 @@
 """Displays: pictures of the parts of a private release. They need matplotlib."""
 
 from skdp.inspection._drawing import COLORS
+from skdp.inspection.coefficients import CoefficientDisplay
+from skdp.inspection.epsilon_curve import EpsilonCurveDisplay
 from skdp.inspection.law_map import LawMapDisplay
 from skdp.inspection.norm_balls import NormBallDisplay
 from skdp.inspection.privacy_profile import PrivacyProfileDisplay
 
-__all__ = ["COLORS", "LawMapDisplay", "NormBallDisplay", "PrivacyProfileDisplay"]
+__all__ = [
+    "COLORS",
+    "CoefficientDisplay",
+    "EpsilonCurveDisplay",
+    "LawMapDisplay",
+    "NormBallDisplay",
+    "PrivacyProfileDisplay",
+]

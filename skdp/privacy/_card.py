@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import html
 import math
 import textwrap
 from collections.abc import Iterable
@@ -16,14 +17,45 @@ _ODDS = {
     "replace_one": "between any two values of this record",
     "add_remove": "on this record being in the data",
 }
+_TITLE = "Differential privacy guarantee"
+_VOID = "VOID"
 _WIDTH, _INDENT = 78, 12
 _DELTAS = (1e-3, 1e-6, 1e-9)
+_EDGE, _EDGE_VOID = "#2f7d4f", "#c62828"
+_FRAME = (
+    "border-radius:4px;max-width:46em;margin:0.5em 0;padding:0.6em 1em;display:grid;"
+    "grid-template-columns:6.5em 1fr;gap:0.15em 0.8em;text-align:left;line-height:1.4"
+)
+_WHOLE = "grid-column:1 / -1;font-weight:bold;margin-bottom:0.2em"
+_HEAD, _BODY, _LOUD = "opacity:0.75", "margin:0", "font-weight:bold"
 
 
 def card(guarantee: Any) -> str:
     """Return the guarantee in words, at most 78 columns wide."""
-    loud = [("VOID", f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
-    rows = [
+    return "\n".join([_TITLE, "-" * len(_TITLE), *_table(_rows(guarantee))])
+
+
+def card_html(guarantee: Any) -> str:
+    """Return the same words as HTML.
+
+    All styles are inline: a style sheet would reach what stands beside it, such as a diagram of
+    a pipeline. Text has the page's own colour, so that it can be read on a dark page too.
+    """
+    lines, last = [], ""
+    for label, text in _rows(guarantee):
+        body = _LOUD if label == _VOID else _BODY
+        lines += [_html_cell(_HEAD, "" if label == last else label), _html_cell(body, text)]
+        last = label
+    edge = _EDGE if guarantee.holds else _EDGE_VOID
+    style = f"border:1px solid {edge};border-left:5px solid {edge};{_FRAME}"
+    title = f'<div style="{_WHOLE}">{_TITLE}</div>'
+    return f'<div class="skdp-guarantee" style="{style}">{title}{"".join(lines)}</div>'
+
+
+def _rows(guarantee: Any) -> list[tuple[str, str]]:
+    """Return labels and sentences; a label may come several times."""
+    loud = [(_VOID, f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
+    return [
         *loud,
         ("epsilon", repr(guarantee.epsilon)),
         ("delta", repr(guarantee.delta)),
@@ -34,8 +66,6 @@ def card(guarantee: Any) -> str:
         *(("means", sentence) for sentence in _meaning(guarantee) if guarantee.holds),
         *(("also", sentence) for sentence in _equivalents(guarantee) if guarantee.holds),
     ]
-    title = "Differential privacy guarantee"
-    return "\n".join([title, "-" * len(title), *_table(rows)])
 
 
 def _profile(guarantee: Any) -> Iterable[str]:
@@ -95,6 +125,10 @@ def _near(value: float) -> str:
 def _digits(value: float, rounding: str) -> str:
     context = decimal.Context(prec=3, rounding=rounding)
     return f"{float(context.create_decimal_from_float(value)):g}"
+
+
+def _html_cell(style: str, text: str) -> str:
+    return f'<div style="{style}">{html.escape(text)}</div>'
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> list[str]:

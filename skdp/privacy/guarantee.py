@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp.privacy import _profile
-from skdp.privacy._card import NEIGHBORS, card
+from skdp.privacy._card import NEIGHBORS, card, card_html
 from skdp.privacy._decimal import add, as_decimal, float_above
 from skdp.privacy._profile import Losses
 from skdp.privacy.conversions import gaussian_epsilon, zcdp_epsilon
@@ -211,6 +211,9 @@ class Guarantee:
 
     def __str__(self) -> str:
         return card(self)
+
+    def _repr_html_(self) -> str:
+        return card_html(self)
 
     @property
     def _equivalents(self) -> _profile.Equivalents:

@@ -8,7 +8,7 @@ a privacy profile does.
 
 What it does not show: data, or what noise does to a model. Everything here is public.
 
-    python which_noise_when.py --full --pictures folder
+    python 04_which_noise_when.py --full --pictures folder
 """
 
 # %% [markdown]

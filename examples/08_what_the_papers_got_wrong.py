@@ -9,7 +9,7 @@ rightly: K-norm noise that fits the differences.
 What it does not show: how far the figures without noise are off; they were not computed here.
 The tables, and what they say: docs/papers_tables.md.
 
-    python what_the_papers_got_wrong.py --full --pictures folder
+    python 08_what_the_papers_got_wrong.py --full --pictures folder
 """
 
 # %% [markdown]

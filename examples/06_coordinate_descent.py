@@ -8,7 +8,7 @@ What it does not show: that this is always the best model. With delta = 0 the pa
 `DPLogisticRegression` needs none. The data are scikit-learn's own, and public: curves like these,
 drawn on private data, would be releases of their own.
 
-    python coordinate_descent.py --full --pictures folder
+    python 06_coordinate_descent.py --full --pictures folder
 """
 
 # %% [markdown]
@@ -20,6 +20,7 @@ drawn on private data, would be releases of their own.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -167,3 +168,5 @@ if SETTINGS.pictures:
     SETTINGS.pictures.mkdir(parents=True, exist_ok=True)
     for name, figure in draw().items():
         figure.savefig(SETTINGS.pictures / f"{name}.png", dpi=120)
+elif "ipykernel" in sys.modules:  # a notebook shows them
+    draw()

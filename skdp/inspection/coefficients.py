@@ -1,0 +1,215 @@
+"""A picture of coefficients, and of what the noise does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp.inspection._drawing import COLORS, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FloatArray = NDArray[np.float64]
+
+UNITS = ("column", "range")
+
+
+class CoefficientDisplay:
+    """Coefficients as points, with a band for what the noise alone does to each.
+
+    The band is there where the model has ``coef_std_``. It holds the value that the same fit would
+    have without noise, to first order and for one coefficient at a time; it says nothing of how
+    far another sample of people would move it. Drawing costs no privacy: all of it was released.
+    Made by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n,)
+    names : sequence of str
+        One for each coefficient.
+    deviations : ndarray of shape (n,) or None, default=None
+        Standard deviations of the noise in the coefficients.
+    level : float in (0, 1), default=0.95
+        Probability with which a band holds the value without noise.
+    unit : str, default=""
+        Written below the axis.
+
+    Attributes
+    ----------
+    points_ : matplotlib Line2D
+    bands_ : matplotlib LineCollection or None
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(
+        self,
+        coef: FloatArray,
+        names: Sequence[str],
+        *,
+        deviations: FloatArray | None = None,
+        level: float = 0.95,
+        unit: str = "",
+    ) -> None:
+        self.coef = coef
+        self.names = names
+        self.deviations = deviations
+        self.level = level
+        self.unit = unit
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        names: Sequence[str] | None = None,
+        label: Any = None,
+        unit: str = "column",
+        level: float = 0.95,
+        most: int | None = None,
+        ax: Axes | None = None,
+    ) -> CoefficientDisplay:
+        """Draw the coefficients of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted private estimator, or a Pipeline that ends in one
+        names : sequence of str or None
+            One for each coefficient; None asks the model's domain, or counts.
+        label : object or None
+            Which label's coefficients of a classifier with more than two.
+        unit : {"column", "range"}, default="column"
+            "column" draws what one unit of a column does, as ``coef_`` has it; "range" what the
+            whole declared range of it does, so that columns can be compared.
+        level : float in (0, 1), default=0.95
+            Probability with which a band holds the value without noise.
+        most : int >= 1 or None
+            How many to draw, the greatest by absolute value; None draws all.
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        CoefficientDisplay
+
+        Examples
+        --------
+        >>> from skdp import Domain, DPLinearRegression
+        >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=(0, 100))
+        >>> X, y = domain.sample(500, random_state=0, with_target=True)
+        >>> model = DPLinearRegression(domain=domain).fit(X, y)
+        >>> shown = CoefficientDisplay.from_estimator(model)
+        >>> list(shown.names)
+        ['age', 'sex_m']
+        """
+        check_choice("unit", unit, UNITS)
+        level = check_interval("level", level, 0, 1, closed="neither")
+        model = _last_step(estimator)
+        coef, deviations = _coefficients(model, label), getattr(model, "coef_std_", None)
+        found = _names(model, names, len(coef))
+        factor = np.ones(len(coef)) if unit == "column" else _ranges(model, len(coef))
+        kept = _greatest(coef * factor, most)
+        return cls(
+            (coef * factor)[kept],
+            [found[i] for i in kept],
+            deviations=None if deviations is None else (deviations * factor)[kept],
+            level=level,
+            unit=f"coefficient, for {'one unit' if unit == 'column' else 'the declared range'}",
+        ).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> CoefficientDisplay:
+        """Draw the coefficients, the first on top.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure as high as it needs.
+
+        Returns
+        -------
+        CoefficientDisplay
+            This display.
+        """
+        places = np.arange(len(self.coef))
+        if ax is None:
+            size = (6.4, 1.2 + 0.3 * len(places))
+            ax = pyplot().subplots(figsize=size, layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        ax.axvline(0, color="0.6", lw=1, zorder=1)
+        self.bands_ = self._bands(ax, places)
+        self.points_ = ax.plot(self.coef, places, "o", color=COLORS[0], ms=6, zorder=3)[0]
+        ax.set_yticks(places, self.names)
+        ax.set(xlabel=self._words(), ylim=(len(places) - 0.4, -0.6))
+        return self
+
+    def _words(self) -> str:
+        """Say what is drawn."""
+        if self.deviations is None:
+            return self.unit
+        band = f"band: what the noise alone does, {100 * self.level:.4g} % of the time"
+        return f"{self.unit}\n({band})" if self.unit else band
+
+    def _bands(self, ax: Axes, places: NDArray[np.intp]) -> Any:
+        """Draw the bands; None where nothing is known of the noise."""
+        if self.deviations is None:
+            return None
+        reach = -ndtri((1 - self.level) / 2) * self.deviations
+        low, high = self.coef - reach, self.coef + reach
+        return ax.hlines(places, low, high, color=COLORS[0], alpha=0.35, lw=7, zorder=2)
+
+
+def _last_step(estimator: Any) -> Any:
+    """Return the model itself, fitted."""
+    steps = getattr(estimator, "steps", None)
+    model = steps[-1][1] if steps else estimator
+    if getattr(model, "coef_", None) is None:
+        raise fail("estimator", "have coef_", type(model), "Fit it first.")
+    return model
+
+
+def _coefficients(model: Any, label: Any) -> FloatArray:
+    """Return the coefficients of one label, or the only ones."""
+    rows = np.atleast_2d(model.coef_)
+    if len(rows) == 1:
+        return np.asarray(rows[0], dtype=float)
+    labels = np.asarray(model.classes_).tolist()
+    if label not in labels:
+        raise fail("label", f"be one of {labels}", label)
+    return np.asarray(rows[labels.index(label)], dtype=float)
+
+
+def _names(model: Any, names: Sequence[str] | None, count: int) -> list[str]:
+    """Return a name for each coefficient."""
+    if names is None:
+        domain = getattr(model, "domain", None)
+        columns = getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)])
+        names = columns if domain is None else domain.encoded_names()
+    if len(names) != count:
+        raise fail("names", f"have {count} entries, one for each coefficient", len(names))
+    return [str(name) for name in names]
+
+
+def _ranges(model: Any, count: int) -> FloatArray:
+    """Return how far each column can go: 1 for an indicator."""
+    domain = getattr(model, "domain", None)
+    if domain is None:
+        return np.full(count, 2.0)  # without a domain columns are clipped to [-1, 1]
+    if domain.is_ball:
+        return np.full(count, 2.0 * domain.radius)
+    ranges = np.ones(count)
+    # A slope of 1 over the encoded column is 1 / half the range in the user's own units.
+    slopes, _ = domain.decode_coef(np.ones(count))
+    ranges[domain.number_index] = 2 / slopes[domain.number_index]
+    return ranges
+
+
+def _greatest(values: FloatArray, most: int | None) -> NDArray[np.intp]:
+    """Return the positions of the greatest values by size, in the order of the columns."""
+    kept = len(values) if most is None else check_count("most", most, 1)
+    return np.sort(np.argsort(-np.abs(values), kind="stable")[:kept])

@@ -1,0 +1,164 @@
+"""Pictures of coefficients: the points are the model's, the bands those of its noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.pipeline import make_pipeline
+
+from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.inspection import CoefficientDisplay
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+show = CoefficientDisplay.from_estimator
+
+
+@pytest.fixture(autouse=True)
+def _close() -> Any:
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def model(pay_domain, people):
+    rng = np.random.default_rng(3)
+    pay = 0.3 * people.age + rng.normal(size=len(people))
+    return DPLinearRegression(epsilon=10.0, domain=pay_domain, random_state=0).fit(people, pay)
+
+
+def words(shown: CoefficientDisplay) -> list[str]:
+    labels: Any = shown.ax_.get_yticklabels()
+    return [label.get_text() for label in labels]
+
+
+def ends(shown: CoefficientDisplay) -> Any:
+    """Left and right end of each band, (n, 2)."""
+    return np.array(shown.bands_.get_segments())[:, :, 0]
+
+
+def test_points_are_the_coefficients_by_name(model, pay_domain):
+    """From the top down, in the order of the encoded columns."""
+    shown = show(model)
+    np.testing.assert_array_equal(shown.points_.get_xdata(), model.coef_)
+    np.testing.assert_array_equal(shown.points_.get_ydata(), range(5))
+    assert words(shown) == list(pay_domain.encoded_names())
+    bottom, top = shown.ax_.get_ylim()
+    assert bottom > top
+    assert "one unit" in shown.ax_.get_xlabel()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_bands_are_those_of_a_normal_law(model, level):
+    """To first order the noise in a coefficient is normal: its quantiles, times coef_std_."""
+    low, high = ends(show(model, level=level)).T
+    reach = norm.ppf(0.5 + level / 2) * model.coef_std_
+    np.testing.assert_allclose(low, model.coef_ - reach)
+    np.testing.assert_allclose(high, model.coef_ + reach)
+    assert f"{100 * level:g} % of the time" in show(model, level=level).ax_.get_xlabel()
+
+
+def test_a_band_holds_the_value_without_noise(pay_domain, people):
+    """95 % bands of 40 fits, each coefficient against the same fit with hardly any noise.
+
+    Misses of a coefficient are binomial, n = 40, p = 0.05: 13 or more have probability below
+    C(40, 13) 0.05^13 = 1.5e-7, for any of five below 8e-7. The twin, bands a quarter as wide,
+    misses 25 of 40, and is caught in every coefficient.
+    """
+    rng = np.random.default_rng(4)
+    pay = 0.3 * people.age + rng.normal(size=len(people))
+    model = DPLinearRegression(domain=pay_domain, mechanism="matrix", postprocess="pinv")
+    exact = model.set_params(epsilon=1e7, random_state=0).fit(people, pay).coef_.copy()
+    misses = {0.95: np.zeros(5), 0.376: np.zeros(5)}
+    _, ax = plt.subplots()
+    for seed in range(40):
+        found = model.set_params(epsilon=2000.0, random_state=seed).fit(people, pay)
+        for level in misses:
+            low, high = ends(show(found, level=level, ax=ax)).T
+            misses[level] += (exact < low) | (high < exact)
+            ax.clear()
+    assert misses[0.95].max() < 13
+    assert misses[0.376].min() >= 13
+
+
+def test_declared_ranges_make_columns_comparable(model, pay_domain):
+    """A number's coefficient is multiplied by its range, an indicator's by 1; bands too."""
+    factor = np.ones(5)
+    for j, name in enumerate(pay_domain.encoded_names()):
+        factor[j] = {"age": 73, "hours": 80}.get(name, 1)
+    shown = show(model, unit="range")
+    np.testing.assert_allclose(shown.points_.get_xdata(), model.coef_ * factor)
+    np.testing.assert_allclose(
+        np.diff(ends(shown))[:, 0], np.diff(ends(show(model)))[:, 0] * factor
+    )
+    assert "declared range" in shown.ax_.get_xlabel()
+
+
+@pytest.mark.parametrize(
+    ("domain", "factor"), [(None, 2.0), (Domain.l2_ball(2, 3.0, target=(-1, 1)), 6.0)]
+)
+def test_ranges_of_a_box_and_of_a_ball(domain, factor):
+    """Without a domain columns are clipped to [-1, 1]; in a ball each goes from -R to R."""
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    fitted = DPHuberRegressor(domain=domain, random_state=0).fit(X, X[:, 0])
+    shown = show(fitted, unit="range")
+    np.testing.assert_allclose(shown.points_.get_xdata(), factor * fitted.coef_)
+    assert words(shown) == ["x0", "x1"]
+
+
+def test_the_greatest_are_kept_in_order(model, pay_domain):
+    kept = np.sort(np.argsort(-np.abs(model.coef_))[:2])
+    shown = show(model, most=2)
+    np.testing.assert_array_equal(shown.points_.get_xdata(), model.coef_[kept])
+    assert words(shown) == [pay_domain.encoded_names()[j] for j in kept]
+    assert len(ends(shown)) == 2
+
+
+def test_no_bands_where_the_noise_is_not_known(domain, people, answers):
+    """Nor words about them; in a pipeline the last step is what is drawn."""
+    step = DPLogisticRegression(domain=domain.encoded, random_state=0)
+    fitted = make_pipeline(domain.encoder(), step).fit(people, answers)
+    shown = show(fitted, names=list("abcde"))
+    assert shown.bands_ is None
+    assert words(shown) == list("abcde")
+    assert "band" not in shown.ax_.get_xlabel()
+    np.testing.assert_array_equal(shown.points_.get_xdata(), fitted[-1].coef_[0])
+
+
+def test_one_label_of_several():
+    """By its name; without one the error says which there are."""
+    domain = Domain.box([0, 0], [1, 1], target=[10, 20, 30])
+    X, y = domain.sample(300, random_state=0, with_target=True)
+    fitted = DPLogisticRegression(domain=domain, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(show(fitted, label=20).points_.get_xdata(), fitted.coef_[1])
+    with pytest.raises(ValueError, match=r"label must be one of \[10, 20, 30\]"):
+        show(fitted)
+
+
+def test_given_axes_are_used(model):
+    _, ax = plt.subplots()
+    assert show(model, ax=ax).ax_ is ax
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"unit": "inch"}, "unit must be one of"),
+        ({"level": 1.0}, "level must be a number in"),
+        ({"most": 0}, "most must be a whole number"),
+        ({"names": ["a"]}, "names must have 5 entries"),
+    ],
+)
+def test_wrong_parameters_are_named(model, options, rule):
+    with pytest.raises(ValueError, match=rule):
+        show(model, **options)
+
+
+def test_a_model_must_be_fitted():
+    with pytest.raises(ValueError, match="Fit it first"):
+        show(DPLogisticRegression())

@@ -39,23 +39,27 @@ def test_numbers_are_on_the_grid_and_weights_the_greatest_there(scale):
     assert all(m > 1 or w == 1 for m, w in zip(more, weight, strict=True))
 
 
+@pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("bound", [1e-3, 0.5, 3.0, 100.0])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_no_row_is_longer_than_its_bound_and_none_is_shortened_without_need(bound, intercept):
-    """sum_g (a_g w z_g)^2 <= bound, in fractions: a column of levels counts as one 1."""
+def test_no_row_is_longer_than_its_bound_and_none_is_shortened_without_need(
+    bound, intercept, power
+):
+    """sum_g |a_g w z_g|^power <= bound, in fractions: a column of levels counts as one 1."""
     slots = Slots(MIXED, intercept=intercept)
     X, _ = table(300)
     loudness = np.random.default_rng(15).uniform(0.1, 2, len(slots))
-    frame = replace(framed(slots, 0.1, 0.4), rows=Rows(loudness, bound))
+    frame = replace(framed(slots, 0.1, 0.4), rows=Rows(loudness, bound, power=power))
     found = Records(slots, frame, X, 300)
     ones = np.ones((1, 300))
     columns = np.vstack([ones[: int(intercept)], found.numbers, ones]).T.tolist()
     for row, w in zip(columns, found.weight.tolist(), strict=True):
-        square = sum((Fraction(a) * Fraction(z)) ** 2 for a, z in zip(loudness, row, strict=True))
+        sizes = (abs(Fraction(a) * Fraction(z)) for a, z in zip(loudness, row, strict=True))
+        total = sum(size**power for size in sizes)
         greatest = max(map(abs, row))
-        assert Fraction(w) ** 2 * square <= bound
+        assert Fraction(w) ** power * total <= bound
         more = Fraction(w + 2 * STEP)
-        assert w == 1 or more**2 * square > bound or more * Fraction(greatest) > 1
+        assert w == 1 or more**power * total > bound or more * Fraction(greatest) > 1
 
 
 @pytest.mark.parametrize("bound", [0.0, -1.0, np.nan])

@@ -77,7 +77,6 @@ def private(
     own = dict(settings)
     bound, share, step = BOUND[features], own.pop("share"), own.pop("step")
     model: Any = REGRESSOR(
-        epsilon=10.0,
         delta=1 / N**2,
         domain=Domain.box(-np.full(P, bound), np.full(P, bound), target=(-TARGET, TARGET)),
         fit_intercept=False,
@@ -128,6 +127,7 @@ def settings_of(features: str, alpha: float, arguments: argparse.Namespace) -> l
     pairs = [(order, n) for order in arguments.orders for n in PASSES[order][middle]]
     fits = [
         {
+            "epsilon": arguments.epsilon,
             "order": order,
             "n_passes": n,
             "average": order != "greedy",
@@ -173,6 +173,7 @@ def main() -> None:
     parser = report.parser_for(__doc__, repeats=20)
     parser.add_argument("--features", nargs="+", choices=FEATURES, default=FEATURES)
     parser.add_argument("--alphas", nargs="+", type=float, choices=ALPHAS, default=ALPHAS)
+    parser.add_argument("--epsilon", type=float, default=10.0, help="1e6: hardly any noise")
     parser.add_argument("--orders", nargs="+", choices=ORDERS, default=ORDERS)
     parser.add_argument("--sweep", action="store_true", help="clips and steps on other draws")
     parser.add_argument("--shares", nargs="+", type=float, default=SHARES, help="for --sweep")
@@ -180,7 +181,8 @@ def main() -> None:
     arguments = parser.parse_args()
     cases = product(arguments.features, arguments.alphas)
     rows = [row for case in cases for row in rows_of(*case, arguments)]
-    report.publish("descent_lasso" + ("_sweep" if arguments.sweep else ""), rows, arguments)
+    kind = "_sweep" if arguments.sweep else ""
+    report.publish(f"descent_lasso{kind}_{arguments.epsilon:g}", rows, arguments)
 
 
 if __name__ == "__main__":

@@ -163,7 +163,7 @@ def check_choices(plan, frame):
         assert 0 < bound <= 2
         unit = np.full(plan.slots.dim, bound)
         for name in ("auto", "l1", "l2", "elasticnet", "none"):
-            found = penalties(plan, frame, kind, unit, curvature, name, None, 0.5)
+            found = penalties(plan, frame, kind, unit, name, None, 0.5)
             for values in found:
                 assert ((values >= 0) & (values < math.inf)).all(), name
 
@@ -282,14 +282,14 @@ def test_an_alpha_is_that_of_scikit_learn():
     """On the encoded columns and the mean loss, none on the intercept."""
     plan, frame = looked()
     unit = np.ones(plan.slots.dim)
-    l1, ridge = penalties(plan, frame, SQUARED, unit, unit, "elasticnet", 0.3, 0.25)
+    l1, ridge = penalties(plan, frame, SQUARED, unit, "elasticnet", 0.3, 0.25)
     theta = np.array([5.0, 1.0, -2.0, 0.5, 0.0])
     w = theta[1:] / frame.scale
     of_mean = 0.3 * (0.25 * np.abs(w).sum() + 0.75 * (w @ w) / 2)
     assert l1 @ np.abs(theta) + ridge @ theta**2 / 2 == pytest.approx(2000 * of_mean)
     for name, share in (("l1", 1.0), ("l2", 0.0)):
-        found = penalties(plan, frame, SQUARED, unit, unit, name, 0.3, 0.25)
-        again = penalties(plan, frame, SQUARED, unit, unit, "elasticnet", 0.3, share)
+        found = penalties(plan, frame, SQUARED, unit, name, 0.3, 0.25)
+        again = penalties(plan, frame, SQUARED, unit, "elasticnet", 0.3, share)
         np.testing.assert_array_equal(found, again)
 
 
@@ -297,7 +297,7 @@ def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
     """Among factors on them, the error of a coefficient is least at 1."""
     plan, frame = looked()
     unit = np.full(plan.slots.dim, residual_bound(plan, frame))
-    _, ridge = penalties(plan, frame, SQUARED, unit, unit, "auto", None, 0.5)
+    _, ridge = penalties(plan, frame, SQUARED, unit, "auto", None, 0.5)
     curvature = curvatures(plan.slots, frame, SQUARED) / (frame.square * frame.rows.reach**2)
     variance = frame.target_deviation**2
     noise = (unit * plan.averaged) ** 2 + SQUARED.score * variance * curvature
@@ -319,7 +319,7 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
     """
     plan, frame = looked()
     unit = np.ones(plan.slots.dim)
-    l1, ridge = penalties(plan, frame, LOGISTIC, unit, unit, "l1", None, 0.5)
+    l1, ridge = penalties(plan, frame, LOGISTIC, unit, "l1", None, 0.5)
     assert l1[0] == 0
     assert not ridge.any()
     assert (l1[1:] > plan.deviations[1:]).all()

@@ -64,7 +64,8 @@ class CoordinateDescent(PrivateLinearModel):
         free = is_auto(self.penalty) and design.intercept
         slots = Slots(design.domain, design.intercept, all_levels=free)
         look = FirstLook(slots, self._looks_at_target, self.neighbors, n if public else None)
-        self._check_start(slots, n_models)
+        if self.start is not None:
+            self._starts(slots, n_models)  # refused before anything is spent
         return plan_descent(
             slots,
             None if self.look == 0 else look,
@@ -80,9 +81,8 @@ class CoordinateDescent(PrivateLinearModel):
             neighbors=self.neighbors,
         )
 
-    def _check_start(self, slots, n_models):
-        if self.start is None:
-            return
+    def _starts(self, slots, n_models):
+        """Return coefficients and intercept of the encoded columns that each model starts from."""
         rule = (
             "be None or a pair of coefficients and intercept of coef_'s shape, at most 2^20 in"
             " the units of numbers and targets scaled to [-1, 1]"
@@ -99,6 +99,7 @@ class CoordinateDescent(PrivateLinearModel):
         # NaN is not within the box either.
         if not all(np.abs(np.append(*model)).max() <= FARTHEST for model in models):
             raise fail("start", rule, None, remedy)
+        return models
 
     def _delta_of(self, plan):
         return plan.noise.guarantee.delta
@@ -125,7 +126,7 @@ class CoordinateDescent(PrivateLinearModel):
         for model, target in enumerate(targets):
             watch = self._watch(plan, frame, model, history)
             predictors = Predictors(records, target, slope, descent.clips)
-            start = self._start(plan.slots, frame, model)
+            start = self._start(plan, frame, model)
             found.append(descent.run(predictors, start, plan.noise, rng, watch))
         return [_columns(plan.slots, frame, theta) for theta in found], history
 
@@ -141,10 +142,9 @@ class CoordinateDescent(PrivateLinearModel):
             unit = bound * np.sqrt(curvature / curvature[slots.free].sum())
         else:
             unit = np.full(slots.dim, bound)
-        ridge_or_none = None if is_auto(self.alpha) else float(self.alpha)
-        l1, ridge = penalties(
-            plan, frame, kind, unit, curvature, self.penalty or "none", ridge_or_none, self.l1_ratio
-        )
+        alpha = None if is_auto(self.alpha) else float(self.alpha)
+        penalty = self.penalty or "none"
+        l1, ridge = penalties(plan, frame, kind, unit, penalty, alpha, self.l1_ratio)
         size = 1.0 if is_auto(self.step_size) else float(self.step_size)
         step = np.where(slots.free, size / curvature, 0.0)
         descent = Descent(
@@ -162,17 +162,14 @@ class CoordinateDescent(PrivateLinearModel):
         )
         return descent, slope
 
-    def _start(self, slots, frame, model):
+    def _start(self, plan, frame, model):
         """Return the coordinates to begin with, (dim,)."""
+        slots = plan.slots
         if self.start is None:
             theta = np.zeros(slots.dim)
             theta[: slots.intercept] = frame.target_centre
             return theta
-        coef, intercept = (np.asarray(part, dtype=float) for part in self.start)
-        q = slots.domain.n_encoded
-        coef, intercept = self._encoded(
-            slots.domain, coef.reshape(-1, q)[model], intercept.reshape(-1)[model]
-        )
+        coef, intercept = self._starts(slots, plan.n_models)[model]
         columns = list(slots.numbers)
         coef[columns] *= row_unit(slots.domain)
         intercept += float(coef[columns] @ frame.centre)

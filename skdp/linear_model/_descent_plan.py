@@ -43,7 +43,8 @@ BOX_REACH, REACH_POWER, MOST_REACH = 2.0, 0.25, 64.0
 # Below this information the intercept is the louder, up to so many times: hardly more than it
 # can be learnt.
 SCARCE, LOUDEST = 20.0, 15.0
-# The average's noise over that of the mean of all passes.
+# What the rules take for the average's noise over that of the mean of all passes. The second half
+# has up to 1.41: ridges are a little smaller than noise alone would have them.
 AVERAGED = 1.15
 
 

@@ -144,7 +144,6 @@ def penalties(
     frame: Frame,
     kind: Kind,
     unit: FloatArray,
-    curvature: FloatArray,
     penalty: str,
     alpha: float | None,
     l1_ratio: float,

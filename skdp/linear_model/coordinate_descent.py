@@ -43,14 +43,14 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
         Of the encoded columns (numbers scaled to [-1, 1], indicators of all levels but the
         first), never of the intercept. "auto" shrinks each coefficient by as much as the noise
         asks for, the intercept and all levels too.
-    alpha : float >= 0 or "auto", default="auto"
+    alpha : float in [0, 1e30] or "auto", default="auto"
         The penalty on the mean loss is ``alpha * (l1_ratio |w|_1 + (1 - l1_ratio) |w|_2^2 / 2)``:
         ``C = 1 / (n alpha)`` in scikit-learn's logistic regression. "auto" weighs the noise.
     l1_ratio : float in [0, 1], default=0.5
         For penalty="elasticnet".
     n_passes : int >= 1 or "auto", default="auto"
         Passes over all coordinates; with order="greedy" steps, each of which reads all data.
-    step_size : float > 0 or "auto", default="auto"
+    step_size : float in [1e-30, 1e30] or "auto", default="auto"
         Steps over the inverse curvature of their coordinate, which the domain bounds, or the
         first look estimates; "auto" is 1. From 2 on steps may diverge, to finite coefficients.
     clip : "auto", None or float > 0, default="auto"

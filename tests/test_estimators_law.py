@@ -93,7 +93,7 @@ def hidden(model, law):
     """p: the noise that hides the solver's error, as it shows in the tilt, over the tilt."""
     plan = model._plan(model._design, len(law.y), 1)
     slope = law.gradient(law_median(law))[1]
-    return slope * plan.output_noise()[1].scale / law.scale
+    return slope * plan.objective.output_noise()[1].scale / law.scale
 
 
 def law_median(law):
@@ -172,7 +172,7 @@ def test_an_audit_of_an_added_record_finds_no_more_than_epsilon(monkeypatch):
     parameters = {"mechanism": "linf", "regularization": 0.0, "fit_intercept": False}
     parameters |= {"classes": [0, 1], "loss": "logistic", "q": 0.99, "epsilon": 1.0}
     model = DPLogisticRegression(neighbors="add_remove", **parameters)
-    ridge = model.fit([[1.0]], [0])._plan(model._design, 1, 1).ridge[0]
+    ridge = model.fit([[1.0]], [0])._plan(model._design, 1, 1).objective.ridge[0]
     k = round(4 * ridge / expit(-4))
     X, y = np.ones((k + 1, 1)), np.append(np.ones(k), 0)
     data = [(X[:-1], y[:-1]), (X, y)]
@@ -193,7 +193,7 @@ def test_an_audit_of_a_replaced_record_finds_no_more_than_epsilon(monkeypatch):
     parameters = {"mechanism": "linf", "regularization": 0.0, "fit_intercept": False}
     parameters |= {"classes": [0, 1], "loss": "logistic", "q": 0.99, "epsilon": 1.0}
     model = DPLogisticRegression(**parameters)
-    ridge = model.fit([[1.0, 1.0]], [0])._plan(model._design, 1, 1).ridge[0]
+    ridge = model.fit([[1.0, 1.0]], [0])._plan(model._design, 1, 1).objective.ridge[0]
     k = round(10 * ridge / (0.1 * expit(-1)))
     others = np.tile([0.0, 0.1], (k, 1))
     data = [

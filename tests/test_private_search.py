@@ -30,6 +30,7 @@ from skdp.privacy.ledger import Budget
 BOTH = ("disjoint", "random_stopping")
 # A ridge that leaves nothing of the coefficients, and none.
 RIDGES = {"regularization": [1e9, 0.0]}
+INTERCEPTS = {"fit_intercept": [False, True]}
 QUICK = {"mean_runs": 3.0}
 
 
@@ -63,19 +64,30 @@ def plain():
     return domain, X, np.where(X[:, 0] > X[:, 1], "yes", "no")
 
 
+@pytest.fixture(scope="module")
+def shifted(plain):
+    """Numbers of the upper half of their range and their sum as the label.
+
+    A model without an intercept gives nearly all records one label.
+    """
+    domain, X, _ = plain
+    X = 5 + X / 2
+    return domain, X, np.where(X.sum(axis=1) > 15, "yes", "no")
+
+
 @pytest.mark.parametrize("strategy", BOTH)
-def test_the_better_candidate_is_found(strategy, plain):
+def test_the_better_candidate_is_found(strategy, shifted):
     """Always, if it is tried; and the model predicts as the chosen candidate does."""
-    domain, X, y = plain
-    many = {"strategy": strategy, "mean_runs": 10.0, "epsilon": 4.0}
+    domain, X, y = shifted
+    many = {"strategy": strategy, "mean_runs": 10.0, "epsilon": 4.0, "grid": INTERCEPTS}
     found = [search(domain, random_state=seed, **many).fit(X, y) for seed in range(4)]
-    # About half of 400 labels are right by the bad candidate, at least 350 by the good one: the
-    # bad one has a chance of e^-75. Random stopping tries no good one with a chance of 1/11 each.
-    right = sum(one.best_params_ == {"regularization": 0.0} for one in found)
+    # About half of 400 labels are right by the bad candidate, at least 300 by the good one: the
+    # bad one has a chance of e^-50. Random stopping tries no good one with a chance of 1/11 each.
+    right = sum(one.best_params_ == {"fit_intercept": True} for one in found)
     assert right == 4 if strategy == "disjoint" else right >= 2
     assert np.median([one.score(X, y) for one in found]) > 0.9
     one = found[0]
-    assert one.best_estimator_.regularization == one.best_params_["regularization"]
+    assert one.best_estimator_.fit_intercept == one.best_params_["fit_intercept"]
     np.testing.assert_array_equal(one.predict(X), one.best_estimator_.predict(X))
     np.testing.assert_array_equal(one.classes_, ["no", "yes"])
     assert one.predict_proba(X).shape == one.predict_log_proba(X).shape == (2000, 2)
@@ -375,19 +387,19 @@ def test_too_few_records_for_the_parts(people, domain, answers):
 # Among scikit-learn's own
 
 
-def test_pipelines_clones_pickles_and_workers(plain):
+def test_pipelines_clones_pickles_and_workers(shifted):
     """A pipeline that encodes gives what the estimator gives alone."""
-    domain, X, y = plain
+    domain, X, y = shifted
     pipeline = make_pipeline(domain.encoder(), DPLogisticRegression(domain=domain.encoded))
-    grid = {"dplogisticregression__regularization": [1e9, 0.0]}
+    grid = {"dplogisticregression__fit_intercept": [False, True]}
     found = PrivateSearchCV(pipeline, grid, epsilon=8.0, strategy="disjoint", random_state=0)
     with parallel_config(backend="threading"):
         found = clone(found).set_params(n_jobs=2).fit(X, y)
-    assert found.best_params_ == {"dplogisticregression__regularization": 0.0}
+    assert found.best_params_ == {"dplogisticregression__fit_intercept": True}
     assert found.best_estimator_[-1].guarantee_ == found.guarantee_
     assert any("steps before the model" in s for s in found.guarantee_.assumptions)
     again = pickle.loads(pickle.dumps(found))
-    direct = search(domain, strategy="disjoint").fit(X, y)
+    direct = search(domain, INTERCEPTS, strategy="disjoint").fit(X, y)
     for one in (found, direct):
         np.testing.assert_array_equal(again.predict(X), one.predict(X))
 

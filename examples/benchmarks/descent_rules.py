@@ -1,10 +1,11 @@
-"""How the constants of private coordinate descent's automatic choices do on simulated populations.
+"""How the constants of the automatic choices do on simulated populations.
 
 Each population draws how many numbers and columns of levels there are, where they lie in their
 domain, how they spread, skew and correlate, the coefficients, and how much they explain. What is
 measured is the loss against the best linear model, at most 1.5, averaged over populations: of
 R^2, or of the likelihood ("0" that of the best model, "1" that of the class shares), and of
-accuracy. ``--constant`` names one of the constants and compares multiples of it.
+accuracy. ``--constant`` names one of the constants and compares multiples of it. The models are
+those by coordinate descent; with ``--objective`` logistic regression by objective perturbation.
 """
 
 from __future__ import annotations
@@ -27,13 +28,17 @@ from skdp import Domain
 from skdp.linear_model import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
+    DPLogisticRegression,
     _descent_plan,
     _descent_rules,
     _first_look,
+    _narrowing,
+    _rules,
+    _task,
 )
 
 FloatArray = NDArray[np.float64]
-MODULES = (_descent_plan, _descent_rules, _first_look)
+MODULES = (_descent_plan, _descent_rules, _first_look, _narrowing, _rules, _task)
 KINDS: dict[str, Any] = {
     "classification": DPCoordinateDescentClassifier,
     "regression": DPCoordinateDescentRegressor,
@@ -187,9 +192,10 @@ def changed(name: str | None, factor: float) -> Iterator[None]:
         if hasattr(place, str(name)):
             places.append((place, str(name), getattr(place, str(name)) * factor))
     for kind in KINDS.values():
-        known = kind._kind
+        key = "_kind" if hasattr(kind, "_kind") else "_reference"
+        known = getattr(kind, key)
         if name and hasattr(known, name):
-            places.append((kind, "_kind", replace(known, **{name: getattr(known, name) * factor})))
+            places.append((kind, key, replace(known, **{name: getattr(known, name) * factor})))
     kept = [(place, key, getattr(place, key)) for place, key, _ in places]
     for place, key, value in places:
         setattr(place, key, value)
@@ -220,8 +226,11 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--pure", action="store_true", help="delta = 0 in place of 1/n^2")
     parser.add_argument("--neighbors", default="replace_one")
-    parser.add_argument("--constant", help="name of a number of the rules, or of a Kind")
+    parser.add_argument("--constant", help="name of a number of the rules, a Kind or a Reference")
+    parser.add_argument("--objective", action="store_true", help="DPLogisticRegression alone")
     arguments = parser.parse_args()
+    if arguments.objective:
+        arguments.tasks, KINDS["classification"] = ["classification"], DPLogisticRegression
     warnings.simplefilter("ignore")
     for task in arguments.tasks:
         for n in arguments.sizes:

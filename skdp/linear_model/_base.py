@@ -104,9 +104,13 @@ class PrivateLinearModel(BaseEstimator):
         """Return the linear predictor of the encoded and clipped rows, (n, models)."""
         check_is_fitted(self, "coef_")  # a fit that failed leaves other attributes
         n = check_table(self, X, self._design.domain, reset=False)
-        encoded = self._design.domain.encode(X)
+        encoded = self._encode(X)
         assert len(encoded) == n
         return encoded @ self._encoded_coef.T + self._encoded_intercept
+
+    def _encode(self, X):
+        """Return the rows that coefficients are for, (n, n_encoded)."""
+        return self._design.domain.encode(X)
 
     def _decode(self, theta):
         """Keep the coefficients of the encoded columns; return them for further decoding."""

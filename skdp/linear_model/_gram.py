@@ -10,7 +10,7 @@ error that would depend on other records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -67,14 +67,27 @@ def exact_sums(
     domain: Domain, X: Any, target: FloatArray
 ) -> tuple[NDArray[Any], NDArray[Any], int]:
     """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n."""
-    sums: NDArray[Any] = np.zeros(domain.n_encoded + 1, dtype=object)
+    rows = (rows[:, 1:] for rows in blocks_of(domain, X, target))
+    return *sums_of(rows, domain.n_encoded + 1), len(target)
+
+
+def sums_of(blocks: Iterable[FloatArray], width: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the sums of columns and of their squares, in units of 2^-40: Python integers.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray of shape (up to 2^13, width), entries in [-1, 1]
+        Entries are rounded to the grid first, each by itself.
+    width : int
+    """
+    sums: NDArray[Any] = np.zeros(width, dtype=object)
     squares = sums.copy()
-    for rows in blocks_of(domain, X, target):
-        seen = rows[:, 1:]
+    for rows in blocks:
+        seen = (rows + ROUNDER) - ROUNDER
         sums += np.asarray(np.ldexp(seen.sum(axis=0), GRAM_BITS), dtype=np.int64)
         own = np.einsum("ij,ij->j", seen, seen)
         squares += np.asarray(np.ldexp(own, GRAM_BITS), dtype=np.int64)
-    return sums, squares, len(target)
+    return sums, squares
 
 
 def row_unit(domain: Domain) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from skdp._checks import check_choice, check_interval, fail
 from skdp.geometry import NormBall
 from skdp.linear_model._base import PrivateLinearModel, is_auto
 from skdp.linear_model._families import GaussianFamily, KNormFamily
+from skdp.linear_model._narrowing import Narrowing, Window
 from skdp.linear_model._rules import choose, guessed_size
 from skdp.linear_model._task import Choice, Reference, Task
 from skdp.linear_model.gaussian_objective import corners
@@ -28,6 +31,33 @@ APART_Q = 0.8
 _NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
 # Laws of bounded log-density ratios can do without.
 _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A perturbed objective, and the look at the numbers before it, if any."""
+
+    objective: Perturbation
+    look: Narrowing | None = None
+
+    @property
+    def noise(self) -> Any:
+        """The law of the perturbation."""
+        return self.objective.noise
+
+    @property
+    def mechanism(self) -> str:
+        """What a guarantee says of it."""
+        looked = f"{self.look.mechanism}, then " if self.look else ""
+        return looked + self.objective.mechanism
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """What is known of the privacy of all of it beyond epsilon; may be empty."""
+        known = self.objective.losses
+        if self.look and known:
+            return self.look.noise.losses and (*self.look.noise.losses, *known)
+        return known
 
 
 class ObjectivePerturbation(PrivateLinearModel):
@@ -86,8 +116,17 @@ class ObjectivePerturbation(PrivateLinearModel):
 
     def _plan(self, design, n, n_models):
         """Choose and calibrate, from public things only."""
+        look = self._look_at(design, n)
+        rest = self.epsilon - (look.epsilon if look else 0.0)
+        return Plan(self._objective(design, n, n_models, rest, look is not None), look)
+
+    def _look_at(self, design, n):
+        """Return the plan of a first look, or None."""
+        return None
+
+    def _objective(self, design, n, n_models, epsilon, is_part):
         # Composed over the models; a hair less each, so that the sum cannot round up.
-        epsilon = self.epsilon / n_models * (1 - 1e-15 * (n_models > 1))
+        epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
         hidden = OUTPUT_SHARE * epsilon
         # Hiding the solver's inexactness costs epsilon, and delta a factor (Theorem 4).
         delta = float(self.delta) * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
@@ -160,16 +199,33 @@ class ObjectivePerturbation(PrivateLinearModel):
         return float(self.delta) if plan.noise.guarantee.delta > 0 else 0.0
 
     def _prepare(self, plan, design, X, targets, n):
-        return design.matrix(X, n), targets
+        matrix = design.matrix(X, n)
+        return matrix, plan.look.sums(matrix) if plan.look else None, targets
 
     def _release(self, plan, data, rng):
-        matrix, targets = data
-        return [plan.release(matrix, target, rng) for target in targets]
+        matrix, sums, targets = data
+        window = None
+        if plan.look:
+            window = plan.look.window(sums, rng)
+            window.place(plan.look.design, matrix)
+        return window, [plan.objective.release(matrix, target, rng) for target in targets]
 
     def _keep(self, plan, released):
-        for name, value in self._public_of(plan, self._design.domain).items():
+        window, found = released
+        self._window = window or Window.whole(self._design)
+        for name, value in self._public_of(plan.objective, self._design.domain).items():
             setattr(self, name, value)
-        self._set_coefficients(plan.inflation * np.array([f.theta for f in released]))
+        self._set_coefficients(plan.objective.inflation * np.array([f.theta for f in found]))
+
+    def _decode(self, theta):
+        placed = super()._decode(theta)
+        self._encoded_coef, self._encoded_intercept = self._window.encoded(*placed)
+        return self._encoded_coef, self._encoded_intercept
+
+    def _encode(self, X):
+        encoded = super()._encode(X)
+        self._window.clip(encoded)
+        return encoded
 
     def _public_of(self, plan, domain):
         """Return further public attributes by their names."""

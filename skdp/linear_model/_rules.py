@@ -37,6 +37,8 @@ FloatArray = NDArray[np.float64]
 
 # Below this many records per dimension and unit of epsilon, data are scarce.
 SCARCE = 36.0
+# The intercept is held down at least so much as the least held of the others.
+HELD = 1.0
 
 
 def choose(
@@ -71,7 +73,7 @@ def _best_of_family(
     q: float | None,
 ) -> Choice:
     grid = np.asarray(family.grid) if q is None else np.array([q])
-    importance = 1 / task.reference.tables(task.design).moment
+    importance = 1 / task.people.moment
     choice = None
     for _ in range(2 if family.is_shaped else 1):
         shape, unit_noise = family.shaped(task.design, importance)
@@ -91,7 +93,7 @@ def _best(
     shape: Any,
     unit_noise: FloatArray,
 ) -> Choice:
-    people = task.reference.tables(task.design)
+    people = task.people
     pairs = [(loss, float(q)) for loss in losses for q in grid]
     # One row for each pair from here on; the columns are groups.
     mean = np.repeat([moments(loss) for loss in losses], len(grid), axis=0)
@@ -123,14 +125,14 @@ def _ridges(
 
 
 def _held_intercept(design: Design, wanted: FloatArray) -> FloatArray:
-    """Raise the intercept's ridge to half the least of the others.
+    """Raise the intercept's ridge to the least of the others.
 
     Where slopes are held down and the intercept is not, every record gets the same label.
     """
     if len(design.groups) == 1 or design.groups[0].kind != "intercept":
         return wanted
     held = wanted.copy()
-    held[..., 0] = np.maximum(wanted[..., 0], 0.5 * wanted[..., 1:].min(axis=-1))
+    held[..., 0] = np.maximum(wanted[..., 0], HELD * wanted[..., 1:].min(axis=-1))
     return held
 
 
@@ -157,7 +159,7 @@ def _spread(design: Design, per_group: FloatArray) -> FloatArray:
 def _importance(
     task: Task, choice: Choice, moments: Callable[[Loss], tuple[float, float]]
 ) -> FloatArray:
-    people = task.reference.tables(task.design)
+    people = task.people
     h = task.n * moments(choice.loss)[0] * people.moment
     ridge = np.array([choice.ridge[g.index[0]] for g in task.design.groups])
     return np.asarray(people.moment / (h + ridge) ** 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -20,6 +21,8 @@ SPREAD = 0.1
 # Weights cut the leverage of rows whose squared numbers sum to more than this share of what
 # they may.
 FILLED = 0.46
+# With more records per dimension and unit of 1 / epsilon than this, less is taken for granted.
+PLENTY = 300.0
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,23 @@ class Reference:
     least_ridge : bool
         Whether the ridge leaves the noise alone: it is the least that privacy and sampling
         errors ask for.
+    most_signal : float
+        What all numbers together add at most over the root of how many there are, where no more
+        than `PLENTY` is known; with more, times the root of how much.
     """
 
     signal: float
     level_signal: float
     intercept: float
     least_ridge: bool = False
+    most_signal: float = math.inf
 
-    def tables(self, design: Design) -> Population:
+    def tables(self, design: Design, weight: float) -> Population:
         """Return second moments and prior variances of the design's groups."""
-        rows = np.array([self._row(group) for group in design.groups])
+        rows = np.array([self._row(group, weight) for group in design.groups])
         return Population(*rows.T)
 
-    def _row(self, group: Group) -> tuple[float, float, float, float]:
+    def _row(self, group: Group, weight: float) -> tuple[float, float, float, float]:
         """Return moment, prior, size and square of one group."""
         if group.kind == "intercept":
             return 1.0, self.intercept, 1.0, 1.0
@@ -55,7 +62,9 @@ class Reference:
             return 1 / (group.size + 1), self.level_signal, group.size, group.square
         # A vector of norm R has the spread of numbers whose squares sum to R^2.
         moment = SPREAD * group.square / group.size
-        return moment, self.signal / SPREAD, group.size, FILLED * group.square
+        most = self.most_signal * math.sqrt(max(1.0, weight / PLENTY))
+        signal = min(self.signal, most / math.sqrt(group.size))
+        return moment, signal / SPREAD, group.size, FILLED * group.square
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,11 @@ class Task:
     def weight(self) -> float:
         """Records per dimension, times epsilon: how much the data can say."""
         return self.n * self.epsilon / self.design.dim
+
+    @cached_property
+    def people(self) -> Population:
+        """The reference population."""
+        return self.reference.tables(self.design, self.weight)
 
     @property
     def shift(self) -> float:

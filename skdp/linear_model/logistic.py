@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from skdp._checks import fail
+from skdp.linear_model._base import is_auto
 from skdp.linear_model._classification import PrivateClassifier
+from skdp.linear_model._narrowing import Narrowing, bounds_of, check_look
 from skdp.linear_model._perturbed import ObjectivePerturbation
 from skdp.linear_model._rules import logistic_moments
 from skdp.linear_model._task import Reference
@@ -21,7 +23,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
 
     Objective perturbation with K-norm noise (Awan & Slavkovic 2020, section 4) or, where delta is
     allowed, Gaussian noise, calibrated for gradient and curvature jointly; the statements and
-    their proofs are in ``docs/proofs/objective_perturbation.md``, Theorems 1 to 4, and
+    their proofs are in ``docs/proofs/objective_perturbation.md``, Theorems 1 to 5, and
     ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4. All bounds come from the public
     ``domain``: records outside it are clipped to it, in ``fit`` and in ``predict``.
 
@@ -70,6 +72,12 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         "logistic" is the negative log-likelihood. "sharp" has the same minimiser in expectation
         and more curvature for the same noise, which pays when the noise is large
         (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses.
+    look : "auto" or float in [0, 1), default="auto"
+        Share of epsilon for a first look at where the numbers are. They are then clipped, in
+        ``fit`` and in ``predict``, to windows inside their bounds that hold most records, and
+        the same noise hides less. 0 takes the domain as it is. "auto" spends a twentieth to a
+        fifth, and nothing where the look would see little: on few records, in a domain that
+        bounds the length of rows, or where a ``mechanism`` is named.
 
     Attributes
     ----------
@@ -77,6 +85,9 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         Coefficients of the bounded numbers in the user's units and of the indicators of all
         levels but the first.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    bounds_ : ndarray of shape (n_numbers, 2)
+        To what the numbers are clipped, in the user's units: windows that a first look found,
+        or the domain's own bounds. Released, like the coefficients.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -104,8 +115,9 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
     1.0
     """
 
-    # Numbers add .5 each to the predictor's variance, columns of levels .15.
-    _reference = Reference(signal=0.5, level_signal=0.15, intercept=60.0)
+    # Numbers add .5 each to the predictor's variance, p of them .4 sqrt(p) where little can be
+    # learnt, and columns of levels .15.
+    _reference = Reference(signal=0.5, level_signal=0.15, intercept=60.0, most_signal=0.4)
     _moments = staticmethod(logistic_moments)
 
     def __init__(
@@ -124,6 +136,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         q="auto",
         regularization="auto",
         loss="auto",
+        look="auto",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -138,6 +151,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         self.q = q
         self.regularization = regularization
         self.loss = loss
+        self.look = look
 
     def fit(self, X, y, **unsupported):
         """Fit the model, once, for ``epsilon``.
@@ -161,6 +175,21 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
             the budget was spent.
         """
         return self._fit(X, y, unsupported)
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_look(self.look)
+
+    def _look_at(self, design, n):
+        if self.look == 0 or (is_auto(self.look) and not is_auto(self.mechanism)):
+            return None
+        public = n if self.neighbors == "replace_one" else None
+        known = self._task(design, n, {"epsilon": float(self.epsilon)}).n
+        share = None if is_auto(self.look) else float(self.look)
+        return Narrowing.plan(design, public, known, float(self.epsilon), share)
+
+    def _public_of(self, plan, domain):
+        return {"bounds_": bounds_of(self._window, domain)}
 
     def _losses(self, task):
         if isinstance(self.loss, str):

@@ -55,7 +55,8 @@ class EpsilonCurve:
     --------
     >>> from skdp import Domain, DPLogisticRegression
     >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
-    >>> X, y = domain.sample(2000, random_state=0, with_target=True)
+    >>> X = domain.sample(2000, random_state=0)
+    >>> y = ["yes" if age > 40 else "no" for age in X["age"]]
     >>> model = DPLogisticRegression(domain=domain)
     >>> curve = epsilon_curve(model, X, y, [0.01, 10.0], repeats=1, random_state=0)
     >>> curve.scores.shape

@@ -1,0 +1,221 @@
+"""Where the numbers are: a first look at them, and the window that they are clipped to.
+
+Bounds that hold for everybody are wide, and most records lie close together. A share of epsilon
+goes to the sums of the numbers and of their squares; what is made of them, a window for each
+number inside its bounds, is public by then. Statement and proof:
+``docs/proofs/objective_perturbation.md``, Theorem 5; where the constants come from:
+``docs/automatic_choices.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp._checks import check_interval
+from skdp.domain import Domain
+from skdp.geometry import LpBall
+from skdp.linear_model._design import Design
+from skdp.linear_model._gram import GRAM_BITS, MOST_ROWS, sums_of
+from skdp.linear_model._lattice import noisy_integers
+from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
+
+FloatArray = NDArray[np.float64]
+
+# Share of epsilon for the look: what gives its means noise of GOOD_NOISE, within these. Where it
+# is above MOST_NOISE nothing is looked at.
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE, MOST_NOISE = 0.05, 0.2, 0.01, 0.3
+# A window reaches so many deviations to both sides, and farther beyond so many records per
+# dimension and unit of 1 / epsilon: the less noise, the less it is worth to clip anything.
+REACH, FARTHER_FROM, FARTHER = 1.3, 100.0, 0.2
+# A number's variance where noise hides it, and the least that one is taken to have.
+USUAL_SQUARE, LEAST_SQUARE = 0.04, 1e-4
+REMEDY = 'It is the first look\'s share of the budget; 0 looks at nothing. Or give "auto".'
+# Prior variance of a mean: one that is mostly noise is drawn towards the middle of its bounds.
+CENTRE = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Bounds within [-1, 1] to which encoded numbers are clipped.
+
+    Attributes
+    ----------
+    columns : ndarray of int, shape (numbers,)
+        The encoded columns that hold numbers.
+    lower, upper : ndarray of shape (numbers,)
+    """
+
+    columns: NDArray[np.intp]
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def whole(cls, design: Design) -> Window:
+        """Return the one that clips nothing."""
+        columns = np.asarray(design.domain.number_index, dtype=np.intp)
+        return cls(columns, np.full(len(columns), -1.0), np.ones(len(columns)))
+
+    @property
+    def centre(self) -> FloatArray:
+        return (self.lower + self.upper) / 2
+
+    @property
+    def half(self) -> FloatArray:
+        return (self.upper - self.lower) / 2
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is clipped."""
+        return bool((self.lower == -1).all() and (self.upper == 1).all())
+
+    def clip(self, encoded: FloatArray) -> None:
+        """Clip encoded rows, (n, n_encoded), in place."""
+        if not self.is_whole:
+            for rows in _blocks(encoded):
+                rows[:, self.columns] = rows[:, self.columns].clip(self.lower, self.upper)
+
+    def place(self, design: Design, matrix: FloatArray) -> None:
+        """Clip the numbers of a design matrix and scale them back to [-1, 1], in place."""
+        if self.is_whole:
+            return
+        columns, centre, half = self.columns + int(design.intercept), self.centre, self.half
+        for rows in _blocks(matrix):
+            rows[:, columns] = ((rows[:, columns] - centre) / half).clip(-1.0, 1.0)
+
+    def encoded(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return models of the placed columns as models of the encoded ones, (models, ...)."""
+        if self.is_whole:
+            return coef, intercept
+        coef = coef.copy()
+        coef[:, self.columns] /= self.half
+        return coef, intercept - coef[:, self.columns] @ self.centre
+
+
+@dataclass(frozen=True, eq=False)
+class Narrowing:
+    """A first look at the numbers: what is released, with which noise; public things only.
+
+    Attributes
+    ----------
+    design : Design
+    noise : KNormNoise
+    epsilon : float
+        What the look spends.
+    n : int or None
+        The number of records; None where it is private, and counted too.
+    reach : float
+        Deviations to both sides that a window leaves.
+    """
+
+    design: Design
+    noise: KNormNoise
+    epsilon: float
+    n: int | None
+    reach: float
+
+    @classmethod
+    def plan(
+        cls, design: Design, n: int | None, known: float, epsilon: float, share: float | None
+    ) -> Narrowing | None:
+        """Calibrate a look; None where it would see too little.
+
+        Parameters
+        ----------
+        design : Design
+        n : int or None
+            The number of records where it is public.
+        known : float
+            Their number, or a public guess of it.
+        epsilon : float
+            Of the whole fit.
+        share : float or None
+            The share of it for the look; None leaves it to the rules.
+        """
+        numbers = design.domain.n_numbers
+        if design.domain.is_ball or not numbers:
+            return None
+        counted = n is None
+        dim, moved = 2 * numbers + counted, 1.0 if counted else 2.0
+        # The standard deviation of a coordinate of K-norm noise on a box.
+        whole = moved * math.sqrt((dim + 1) * (dim + 2) / 3) / (epsilon * known)
+        if share is None:
+            share = min(max(whole / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
+            if whole > MOST_NOISE * share:
+                return None
+        box = LpBall(dim, p=math.inf, radius=moved)
+        neighbors = "add_remove" if counted else "replace_one"
+        spent = share * epsilon
+        noise = KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=spent)
+        weight = known * (epsilon - spent) / design.dim
+        return cls(design, noise, spent, n, REACH * max(1.0, weight / FARTHER_FROM) ** FARTHER)
+
+    @property
+    def mechanism(self) -> str:
+        """What a guarantee says of it."""
+        return f"a first look at {self.noise.dim} sums ({type(self.noise).__name__})"
+
+    def sums(self, matrix: FloatArray) -> NDArray[Any]:
+        """Return what is released, before its noise: integers in units of 2^-40, (dim,).
+
+        Sums of x and of 2 x^2, by each of which a replaced record moves by at most 2; or, where
+        records are counted, the count with sums of x and of 2 x^2 - 1.
+        """
+        unit, numbers = 2**GRAM_BITS, self.design.domain.number_index
+        columns = np.asarray(numbers, dtype=np.intp) + int(self.design.intercept)
+        sums, squares = sums_of((rows[:, columns] for rows in _blocks(matrix)), len(columns))
+        if self.n is not None:
+            return np.concatenate([sums, 2 * squares])
+        count = len(matrix) * unit
+        return np.concatenate([np.array([count], dtype=object), sums, 2 * squares - count])
+
+    def window(self, sums: NDArray[Any], rng: Generator) -> Window:
+        """Release the sums, and make a window of what is seen."""
+        seen, n = noisy_integers(sums, self.noise.rvs(rng), rng), float(self.n or 0)
+        if self.n is None:
+            n = max(1.0, float(seen[0]))
+            seen = seen[1:]
+            seen[len(seen) // 2 :] += n
+        mean, square = np.split(seen / n, 2)
+        deviation = float(np.sqrt(self.noise.covariance()[0, 0])) / n
+        return self._around(mean.clip(-1, 1), (square / 2).clip(0, 1), deviation)
+
+    def _around(self, mean: FloatArray, square: FloatArray, deviation: float) -> Window:
+        if not self.design.intercept:  # a model through 0 cannot be moved
+            mean = np.zeros_like(mean)
+        least = min(USUAL_SQUARE, max(LEAST_SQUARE, deviation / 2))
+        half = self.reach * np.sqrt((square - mean**2).clip(least, 1.0))
+        # James & Stein: what is mostly noise is no better a centre than the middle.
+        centre = mean * (CENTRE / (CENTRE + deviation**2))
+        columns = Window.whole(self.design).columns
+        return Window(columns, np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0))
+
+
+def check_look(look: Any) -> None:
+    """Raise unless ``look`` is "auto", 0 or a share of the budget."""
+    is_auto = isinstance(look, str) and look == "auto"
+    if not is_auto and (isinstance(look, str) or look != 0):
+        check_interval("look", look, 1e-6, 1.0, "left", REMEDY)
+
+
+def bounds_of(window: Window, domain: Domain) -> FloatArray:
+    """Return a window's bounds in the user's units, (numbers, 2); a ball's are its box's."""
+    bounds = np.column_stack([window.lower, window.upper])
+    if domain.is_ball:
+        return np.asarray(bounds * float(domain.radius or 0.0))
+    q, columns = domain.n_encoded, window.columns
+    # An encoded column is slope x + shift.
+    slopes, shifts = domain.decode_coef(np.eye(q), np.zeros(q))
+    slope, shift = np.diag(slopes)[columns], shifts[columns]
+    return np.asarray((bounds - shift[:, None]) / slope[:, None])
+
+
+def _blocks(rows: FloatArray) -> Iterator[FloatArray]:
+    for start in range(0, len(rows), MOST_ROWS):
+        yield rows[start : start + MOST_ROWS]

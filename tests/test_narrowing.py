@@ -1,0 +1,245 @@
+"""The first look of logistic regression: what a record changes, the window, what it costs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from skdp import Domain, DPLogisticRegression, Ledger
+from skdp.linear_model import _narrowing
+from skdp.linear_model._design import Design
+from skdp.linear_model._narrowing import Narrowing, Window
+from skdp.privacy import compose
+
+RELATIONS = ["replace_one", "add_remove"]
+LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
+DESIGNS = {
+    f"{name} {'with' if intercept else 'without'} intercept": Design(domain, intercept)
+    for name, domain in {
+        "numbers": Domain.unit_box(3),
+        "one number": Domain.unit_box(1),
+        "levels": Domain(LEVELS),
+    }.items()
+    for intercept in (True, False)
+}
+WIDE = Domain({"a": (0.0, 1000.0), "b": (-50.0, 50.0), "c": ["x", "y"]}, target=[0, 1])
+
+
+def look_at(design, neighbors, n=50, epsilon=1.0, share=0.2):
+    return Narrowing.plan(design, n if neighbors == "replace_one" else None, n, epsilon, share)
+
+
+def rows_of(design, n, rng):
+    """Rows of a design matrix: mostly corners, one level or none of each column."""
+    rows = rng.choice([-1.0, 1.0, 0.0, rng.uniform(-1, 1)], (n, design.dim))
+    if design.intercept:
+        rows[:, 0] = 1.0
+    return rows
+
+
+def crowd(n, seed=0):
+    """Records that use a small part of wide bounds."""
+    rng = np.random.default_rng(seed)
+    a, b, c = rng.normal(300, 20, n), rng.normal(5, 1, n), rng.choice(["x", "y"], n)
+    u = (a - 300) / 10 - 2 * (b - 5) + (c == "y")
+    return pd.DataFrame({"a": a, "b": b, "c": c}), (rng.random(n) < expit(u)).astype(int)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+def test_the_box_holds_every_change_and_costs_its_share(design, neighbors):
+    """Over random corners: never outside, the surface is reached; the cost is exact, in fractions.
+
+    The twin, a box of 5 % less, would not hold all changes.
+    """
+    rng, greatest = np.random.default_rng(0), 0.0
+    look = look_at(design, neighbors)
+    for _ in range(200):
+        seen = [look.sums(row[None]).astype(float) / 2**40 for row in rows_of(design, 2, rng)]
+        change = seen[0] if neighbors == "add_remove" else seen[0] - seen[1]
+        greatest = max(greatest, float(look.noise.ball.gauge(change)))
+    assert greatest == 1.0
+    assert 1 / Fraction(look.noise.scale) <= Fraction(look.epsilon)
+    assert Fraction(look.noise.guarantee.epsilon) <= Fraction(look.epsilon)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_sums_are_exact_whatever_the_order_of_rows(neighbors):
+    """Against fractions, number by number, on the grid that numbers are rounded to."""
+    design, rng = DESIGNS["levels with intercept"], np.random.default_rng(1)
+    rows = rng.uniform(-1, 1, (60, design.dim))
+    look = look_at(design, neighbors, 60)
+    found = look.sums(rows)
+    assert found.tolist() == look.sums(rows[rng.permutation(60)]).tolist()
+    numbers = [1 + int(j) for j in design.domain.number_index]
+    exact = [[Fraction(round(v * 2**20), 2**20) for v in row] for row in rows[:, numbers]]
+    sums = [sum(column) for column in zip(*exact, strict=True)]
+    squares = [sum(2 * v * v for v in column) for column in zip(*exact, strict=True)]
+    expected = [*sums, *squares]
+    if neighbors == "add_remove":
+        expected = [60, *sums, *(s - 60 for s in squares)]
+    assert [Fraction(int(v), 2**40) for v in found] == expected
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+def test_every_window_keeps_rows_within_their_bounds(design, neighbors):
+    """Whatever the noise, so that the objective's constants hold; and each row by itself."""
+    rng = np.random.default_rng(2)
+    look = look_at(design, neighbors, 3, epsilon=0.01)
+    columns = Window.whole(design).columns + design.intercept
+    others = np.setdiff1d(np.arange(design.dim), columns)
+    for _ in range(50):
+        rows = rows_of(design, 40, rng)
+        window = look.window(look.sums(rows), rng)
+        assert (window.lower >= -1).all()
+        assert (window.upper <= 1).all()
+        assert (window.half > 0).all()
+        if not design.intercept:
+            np.testing.assert_array_equal(window.centre, 0.0)
+        placed, alone = rows.copy(), rows[7:8].copy()
+        window.place(design, placed)
+        window.place(design, alone)
+        assert (np.abs(placed[:, columns]) <= 1).all()
+        np.testing.assert_array_equal(placed[:, others], rows[:, others])
+        np.testing.assert_array_equal(placed[7:8], alone)
+
+
+def test_a_model_of_the_window_is_one_of_the_clipped_columns():
+    """The map of coefficients undoes that of columns, for rows outside of the window too."""
+    design, rng = DESIGNS["levels with intercept"], np.random.default_rng(3)
+    columns = Window.whole(design).columns
+    window = Window(columns, np.array([-0.3, 0.2]), np.array([0.1, 0.9]))
+    theta = rng.normal(size=(2, design.dim))
+    rows = rng.uniform(-1, 1, (30, design.dim))
+    rows[:, 0] = 1.0
+    encoded = rows[:, 1:].copy()
+    window.place(design, rows)
+    window.clip(encoded)
+    coef, intercept = window.encoded(theta[:, 1:], theta[:, 0])
+    np.testing.assert_allclose(encoded @ coef.T + intercept, rows @ theta.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_look_and_the_objective_together_cost_epsilon_and_no_more(neighbors, delta, classes):
+    """What each part promises, in fractions; the ledger is charged once, for all of it."""
+    X, y = crowd(4000)
+    domain = Domain({"a": (0.0, 1000.0), "b": (-50.0, 50.0), "c": ["x", "y"]})
+    for epsilon in (1 / 3, 1.0, 7.0):
+        ledger = Ledger(100.0, delta=1e-5)
+        model = DPLogisticRegression(
+            epsilon=epsilon, delta=delta, neighbors=neighbors, domain=domain, ledger=ledger,
+            n_public=4000, classes=list(range(classes)), random_state=0,
+        )  # fmt: skip
+        model.fit(X, y)
+        models = 1 if classes == 2 else 3
+        plan = model._plan(model._design, len(X), models)
+        spent = Fraction(plan.look.epsilon) + models * Fraction(plan.objective.epsilon)
+        assert Fraction(epsilon) * (1 - Fraction(1, 10**12)) < spent <= Fraction(epsilon)
+        assert [entry.epsilon for entry in ledger.entries] == [epsilon]
+        assert "first look" in model.guarantee_.mechanism
+        if plan.losses:  # composed exactly it is no dearer than by the sum
+            assert compose(model.guarantee_, delta=delta).epsilon <= epsilon * (1 + 1e-9)
+
+
+def test_a_look_finds_what_wide_bounds_hide():
+    """Windows of half the bounds at most, around the records; more accuracy with every seed.
+
+    Noise of the means and mean squares is .01 of half the range, so that a variance is off by
+    less than .08 but for a chance of e^-20 (Gamma and uniform tails): half windows are at most
+    2.5 sqrt(.0016 + .08) = .72 of it, and .18 in the usual case, which is all that is asked of
+    these seeds.
+    """
+    X, y = crowd(20_000)
+    test, labels = crowd(4000, seed=1)
+    gains = []
+    for seed in range(5):
+        settings = {"domain": WIDE, "random_state": seed, "epsilon": 0.5}
+        looked = DPLogisticRegression(**settings).fit(X, y)
+        lower, upper = looked.bounds_.T
+        assert (upper - lower < [500, 50]).all()
+        assert (lower < [300, 5]).all()
+        assert (upper > [300, 5]).all()
+        plain = DPLogisticRegression(**settings, look=0).fit(X, y)
+        np.testing.assert_allclose(plain.bounds_, [[0, 1000], [-50, 50]])
+        gains.append(looked.score(test, labels) - plain.score(test, labels))
+    assert min(gains) > 0.02
+
+
+def test_predictions_clip_to_the_window():
+    """Beyond it nothing changes any more, and decision values are those of clipped rows."""
+    X, y = crowd(5000)
+    model = DPLogisticRegression(domain=WIDE, random_state=0).fit(X, y)
+    low, high = model.bounds_[0]
+    probe = pd.DataFrame({"a": [low, low - 50, high, high + 50], "b": 5.0, "c": "x"})
+    u = model.decision_function(probe)
+    np.testing.assert_allclose(u[[0, 2]], u[[1, 3]], rtol=1e-9, atol=1e-9)
+    inside = pd.DataFrame({"a": [(low + high) / 2], "b": [5.0], "c": ["x"]})
+    expected = model.coef_[0] @ [inside["a"][0], 5.0, 0.0] + model.intercept_[0]
+    assert model.decision_function(inside)[0] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_whether_there_is_a_look_depends_on_public_things_alone():
+    """Not where its means would be noise, nor where a mechanism was named, nor in a ball."""
+
+    def looks(n, domain=WIDE, **settings):
+        X, y = crowd(n)
+        model = DPLogisticRegression(domain=domain, random_state=0, **settings)
+        return "first look" in model.fit(X, y).guarantee_.mechanism
+
+    assert looks(2000)
+    assert not looks(20)
+    assert looks(20, look=0.5)
+    assert not looks(2000, look=0)
+    assert not looks(2000, mechanism="l2")
+    assert looks(2000, mechanism="l2", look=0.1)
+    # The number of records is private: the answer must be that of the public guess.
+    assert looks(20, neighbors="add_remove") == looks(2000, neighbors="add_remove")
+    assert not looks(2000, neighbors="add_remove", n_public=20)
+    ball = DPLogisticRegression(domain=Domain.l2_ball(2, 3.0, target=[0, 1]), random_state=0)
+    rows = np.zeros((2000, 2))
+    ball.fit(rows, [0, 1] * 1000)
+    assert "first look" not in ball.guarantee_.mechanism
+    np.testing.assert_array_equal(ball.bounds_, [[-3, 3], [-3, 3]])
+
+
+@pytest.mark.parametrize("look", [-0.1, 1.0, 1.5, "some", np.nan, None, 1e-9])
+def test_shares_that_are_none_are_refused(look):
+    X, y = crowd(50)
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match="look must"):
+        DPLogisticRegression(domain=WIDE, look=look, ledger=ledger).fit(X, y)
+    assert not ledger.entries
+
+
+class Recorder:
+    """Noise of a look that draws nothing."""
+
+    def __init__(self, noise):
+        self.noise = noise
+
+    def rvs(self, rng):
+        return np.zeros(self.noise.dim)
+
+    def covariance(self):
+        return self.noise.covariance()
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_without_noise_windows_are_means_and_deviations(neighbors, monkeypatch):
+    """Up to the pull towards the middle, which the noise's declared size alone decides."""
+    monkeypatch.setattr(_narrowing, "CENTRE", 1e9)
+    design, rng = DESIGNS["numbers with intercept"], np.random.default_rng(5)
+    rows = rows_of(design, 500, rng)
+    rows[:, 1:] = rng.normal([0.1, -0.2, 0.0], 0.2, (500, 3)).clip(-1, 1)
+    look = look_at(design, neighbors, 500, epsilon=20.0)
+    quiet = Narrowing(design, Recorder(look.noise), look.epsilon, look.n, 1.5)
+    window = quiet.window(quiet.sums(rows), rng)
+    np.testing.assert_allclose(window.centre, rows[:, 1:].mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(window.half, 1.5 * rows[:, 1:].std(axis=0), atol=1e-5)

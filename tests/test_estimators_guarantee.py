@@ -10,7 +10,8 @@ from skdp import Domain, DPHuberRegressor, DPLogisticRegression, PrivacyLeakWarn
 from skdp.geometry import NormBall
 
 # The release itself, in the user's units and in those of the encoded columns.
-RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept", "bounds_", "_window"}
+RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept", "_window"}
+RELEASED |= {"bounds_", "target_bounds_", "threshold_"}
 COLUMNS = {"age": (17, 90), "job": ["none", "clerk", "smith"], "hours": (0, 80)}
 
 

@@ -5,7 +5,7 @@ domain, how they spread, skew and correlate, the coefficients, and how much they
 measured is the loss against the best linear model, at most 1.5, averaged over populations: of
 R^2, or of the likelihood ("0" that of the best model, "1" that of the class shares), and of
 accuracy. ``--constant`` names one of the constants and compares multiples of it. The models are
-those by coordinate descent; with ``--objective`` logistic regression by objective perturbation.
+those by coordinate descent; with ``--objective`` those by objective perturbation.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from skdp import Domain
 from skdp.linear_model import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
+    DPHuberRegressor,
     DPLogisticRegression,
     _descent_plan,
     _descent_rules,
@@ -227,10 +228,10 @@ def main() -> None:
     parser.add_argument("--pure", action="store_true", help="delta = 0 in place of 1/n^2")
     parser.add_argument("--neighbors", default="replace_one")
     parser.add_argument("--constant", help="name of a number of the rules, a Kind or a Reference")
-    parser.add_argument("--objective", action="store_true", help="DPLogisticRegression alone")
+    parser.add_argument("--objective", action="store_true", help="objective perturbation")
     arguments = parser.parse_args()
     if arguments.objective:
-        arguments.tasks, KINDS["classification"] = ["classification"], DPLogisticRegression
+        KINDS.update(classification=DPLogisticRegression, regression=DPHuberRegressor)
     warnings.simplefilter("ignore")
     for task in arguments.tasks:
         for n in arguments.sizes:

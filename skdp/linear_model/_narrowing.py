@@ -1,8 +1,8 @@
-"""Where the numbers are: a first look at them, and the window that they are clipped to.
+"""Where the numbers are: a first look at them, and the windows that they are clipped to.
 
 Bounds that hold for everybody are wide, and most records lie close together. A share of epsilon
 goes to the sums of the numbers and of their squares; what is made of them, a window for each
-number inside its bounds, is public by then. Statement and proof:
+number inside its bounds, is public by then. A regression's target is one of them. Statement and proof:
 ``docs/proofs/objective_perturbation.md``, Theorem 5; where the constants come from:
 ``docs/automatic_choices.md``.
 """
@@ -30,10 +30,10 @@ FloatArray = NDArray[np.float64]
 
 # Share of epsilon for the look: what gives its means noise of GOOD_NOISE, within these. Where it
 # is above MOST_NOISE nothing is looked at.
-LEAST_SHARE, MOST_SHARE, GOOD_NOISE, MOST_NOISE = 0.05, 0.2, 0.01, 0.3
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE, MOST_NOISE = 0.05, 0.2, 0.01, 0.5
 # A window reaches so many deviations to both sides, and farther beyond so many records per
 # dimension and unit of 1 / epsilon: the less noise, the less it is worth to clip anything.
-REACH, FARTHER_FROM, FARTHER = 1.3, 100.0, 0.2
+REACH, TARGET_REACH, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
 # A number's variance where noise hides it, and the least that one is taken to have.
 USUAL_SQUARE, LEAST_SQUARE = 0.04, 1e-4
 REMEDY = 'It is the first look\'s share of the budget; 0 looks at nothing. Or give "auto".'
@@ -50,11 +50,14 @@ class Window:
     columns : ndarray of int, shape (numbers,)
         The encoded columns that hold numbers.
     lower, upper : ndarray of shape (numbers,)
+    target : pair of floats
+        The bounds of the encoded target.
     """
 
     columns: NDArray[np.intp]
     lower: FloatArray
     upper: FloatArray
+    target: tuple[float, float] = (-1.0, 1.0)
 
     @classmethod
     def whole(cls, design: Design) -> Window:
@@ -75,6 +78,10 @@ class Window:
         """Whether nothing is clipped."""
         return bool((self.lower == -1).all() and (self.upper == 1).all())
 
+    @property
+    def target_half(self) -> float:
+        return (self.target[1] - self.target[0]) / 2
+
     def clip(self, encoded: FloatArray) -> None:
         """Clip encoded rows, (n, n_encoded), in place."""
         if not self.is_whole:
@@ -89,13 +96,22 @@ class Window:
         for rows in _blocks(matrix):
             rows[:, columns] = ((rows[:, columns] - centre) / half).clip(-1.0, 1.0)
 
+    def place_target(self, target: FloatArray) -> FloatArray:
+        """Return a target in [-1, 1], clipped and scaled back to that; labels stay labels."""
+        if self.target == (-1.0, 1.0):
+            return target
+        lower, upper = self.target
+        return ((target - (lower + upper) / 2) / self.target_half).clip(-1.0, 1.0)
+
     def encoded(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return models of the placed columns as models of the encoded ones, (models, ...)."""
-        if self.is_whole:
+        """Return models of what was placed as models of what is encoded, (models, ...)."""
+        if not self.is_whole:
+            coef = coef.copy()
+            coef[:, self.columns] /= self.half
+            intercept = intercept - coef[:, self.columns] @ self.centre
+        if self.target == (-1.0, 1.0):
             return coef, intercept
-        coef = coef.copy()
-        coef[:, self.columns] /= self.half
-        return coef, intercept - coef[:, self.columns] @ self.centre
+        return coef * self.target_half, intercept * self.target_half + sum(self.target) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +126,28 @@ class Narrowing:
         What the look spends.
     n : int or None
         The number of records; None where it is private, and counted too.
-    reach : float
-        Deviations to both sides that a window leaves.
+    farther : float
+        By how much windows reach farther than usual.
+    with_target : bool
+        Whether the target is a number to look at.
     """
 
     design: Design
     noise: KNormNoise
     epsilon: float
     n: int | None
-    reach: float
+    farther: float
+    with_target: bool
 
     @classmethod
     def plan(
-        cls, design: Design, n: int | None, known: float, epsilon: float, share: float | None
+        cls,
+        design: Design,
+        n: int | None,
+        known: float,
+        epsilon: float,
+        share: float | None,
+        with_target: bool = False,
     ) -> Narrowing | None:
         """Calibrate a look; None where it would see too little.
 
@@ -137,8 +162,9 @@ class Narrowing:
             Of the whole fit.
         share : float or None
             The share of it for the look; None leaves it to the rules.
+        with_target : bool
         """
-        numbers = design.domain.n_numbers
+        numbers = design.domain.n_numbers + with_target
         if design.domain.is_ball or not numbers:
             return None
         counted = n is None
@@ -154,26 +180,31 @@ class Narrowing:
         spent = share * epsilon
         noise = KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=spent)
         weight = known * (epsilon - spent) / design.dim
-        return cls(design, noise, spent, n, REACH * max(1.0, weight / FARTHER_FROM) ** FARTHER)
+        farther = max(1.0, weight / FARTHER_FROM) ** FARTHER
+        return cls(design, noise, spent, n, farther, with_target)
 
     @property
     def mechanism(self) -> str:
         """What a guarantee says of it."""
         return f"a first look at {self.noise.dim} sums ({type(self.noise).__name__})"
 
-    def sums(self, matrix: FloatArray) -> NDArray[Any]:
+    def sums(self, matrix: FloatArray, target: FloatArray) -> NDArray[Any]:
         """Return what is released, before its noise: integers in units of 2^-40, (dim,).
 
         Sums of x and of 2 x^2, by each of which a replaced record moves by at most 2; or, where
         records are counted, the count with sums of x and of 2 x^2 - 1.
         """
-        unit, numbers = 2**GRAM_BITS, self.design.domain.number_index
-        columns = np.asarray(numbers, dtype=np.intp) + int(self.design.intercept)
-        sums, squares = sums_of((rows[:, columns] for rows in _blocks(matrix)), len(columns))
+        numbers = list(self._numbers(matrix, target))
+        sums, squares = sums_of(numbers, numbers[0].shape[1])
         if self.n is not None:
             return np.concatenate([sums, 2 * squares])
-        count = len(matrix) * unit
+        count = len(matrix) * 2**GRAM_BITS
         return np.concatenate([np.array([count], dtype=object), sums, 2 * squares - count])
+
+    def _numbers(self, matrix: FloatArray, target: FloatArray) -> Iterator[FloatArray]:
+        columns = Window.whole(self.design).columns + int(self.design.intercept)
+        for rows, y in zip(_blocks(matrix), _blocks(target), strict=True):
+            yield np.column_stack([rows[:, columns], y]) if self.with_target else rows[:, columns]
 
     def window(self, sums: NDArray[Any], rng: Generator) -> Window:
         """Release the sums, and make a window of what is seen."""
@@ -184,17 +215,26 @@ class Narrowing:
             seen[len(seen) // 2 :] += n
         mean, square = np.split(seen / n, 2)
         deviation = float(np.sqrt(self.noise.covariance()[0, 0])) / n
-        return self._around(mean.clip(-1, 1), (square / 2).clip(0, 1), deviation)
+        lower, upper = self._around(mean.clip(-1, 1), (square / 2).clip(0, 1), deviation)
+        columns = Window.whole(self.design).columns
+        if not self.with_target:
+            return Window(columns, lower, upper)
+        return Window(columns, lower[:-1], upper[:-1], (float(lower[-1]), float(upper[-1])))
 
-    def _around(self, mean: FloatArray, square: FloatArray, deviation: float) -> Window:
+    def _around(
+        self, mean: FloatArray, square: FloatArray, deviation: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the windows, of means with noise of that standard deviation."""
         if not self.design.intercept:  # a model through 0 cannot be moved
             mean = np.zeros_like(mean)
         least = min(USUAL_SQUARE, max(LEAST_SQUARE, deviation / 2))
-        half = self.reach * np.sqrt((square - mean**2).clip(least, 1.0))
+        reach = np.full(len(mean), REACH)
+        if self.with_target:
+            reach[-1] = TARGET_REACH
+        half = self.farther * reach * np.sqrt((square - mean**2).clip(least, 1.0))
         # James & Stein: what is mostly noise is no better a centre than the middle.
         centre = mean * (CENTRE / (CENTRE + deviation**2))
-        columns = Window.whole(self.design).columns
-        return Window(columns, np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0))
+        return np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
 
 
 def check_look(look: Any) -> None:

@@ -12,7 +12,7 @@ from skdp._checks import check_choice, check_interval, fail
 from skdp.geometry import NormBall
 from skdp.linear_model._base import PrivateLinearModel, is_auto
 from skdp.linear_model._families import GaussianFamily, KNormFamily
-from skdp.linear_model._narrowing import Narrowing, Window
+from skdp.linear_model._narrowing import Narrowing, Window, bounds_of, check_look
 from skdp.linear_model._rules import choose, guessed_size
 from skdp.linear_model._task import Choice, Reference, Task
 from skdp.linear_model.gaussian_objective import corners
@@ -75,6 +75,7 @@ class ObjectivePerturbation(PrivateLinearModel):
         if not is_auto(self.regularization):
             remedy = 'Or give "auto".'
             check_interval("regularization", self.regularization, 0.0, math.inf, "left", remedy)
+        check_look(self.look)
         self._check_mechanism()
 
     def _check_mechanism(self):
@@ -122,7 +123,16 @@ class ObjectivePerturbation(PrivateLinearModel):
 
     def _look_at(self, design, n):
         """Return the plan of a first look, or None."""
-        return None
+        if self.look == 0 or (is_auto(self.look) and not is_auto(self.mechanism)):
+            return None
+        epsilon, public = float(self.epsilon), n if self.neighbors == "replace_one" else None
+        known = self._task(design, n, {"epsilon": epsilon}).n
+        share = None if is_auto(self.look) else float(self.look)
+        return Narrowing.plan(design, public, known, epsilon, share, self._looks_at_target())
+
+    def _looks_at_target(self):
+        """Return whether the target is a number to look at."""
+        return False
 
     def _objective(self, design, n, n_models, epsilon, is_part):
         # Composed over the models; a hair less each, so that the sum cannot round up.
@@ -200,7 +210,7 @@ class ObjectivePerturbation(PrivateLinearModel):
 
     def _prepare(self, plan, design, X, targets, n):
         matrix = design.matrix(X, n)
-        return matrix, plan.look.sums(matrix) if plan.look else None, targets
+        return matrix, plan.look.sums(matrix, targets[0]) if plan.look else None, targets
 
     def _release(self, plan, data, rng):
         matrix, sums, targets = data
@@ -208,11 +218,13 @@ class ObjectivePerturbation(PrivateLinearModel):
         if plan.look:
             window = plan.look.window(sums, rng)
             window.place(plan.look.design, matrix)
+            targets = [window.place_target(target) for target in targets]
         return window, [plan.objective.release(matrix, target, rng) for target in targets]
 
     def _keep(self, plan, released):
         window, found = released
         self._window = window or Window.whole(self._design)
+        self.bounds_ = bounds_of(self._window, self._design.domain)
         for name, value in self._public_of(plan.objective, self._design.domain).items():
             setattr(self, name, value)
         self._set_coefficients(plan.objective.inflation * np.array([f.theta for f in found]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from skdp._checks import check_positive, fail
 from skdp.linear_model._base import is_auto
 from skdp.linear_model._perturbed import ObjectivePerturbation
@@ -41,13 +43,20 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     threshold : float > 0 or "auto", default="auto", units of the target
         The residual at which the loss turns from quadratic to linear. "auto" takes a part of the
         target's range that grows with the number of records, epsilon, and falling dimension.
+    look : "auto" or float in [0, 1), default="auto"
+        As in :class:`DPLogisticRegression`. The target is looked at too, unless ``threshold`` or
+        ``loss`` is given, and clipped to a window inside its bounds.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
     intercept_ : float, units of the target
+    bounds_ : ndarray of shape (n_numbers, 2)
+        To what the numbers are clipped, as in :class:`DPLogisticRegression`.
+    target_bounds_ : pair of floats, units of the target
+        To what the target was clipped.
     threshold_ : float, units of the target
-        Not with a Loss of the user's own.
+        A public part of the target's bounds. Not with a Loss of the user's own.
     n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
         As in :class:`DPLogisticRegression`.
 
@@ -86,6 +95,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         regularization="auto",
         loss="pseudo_huber",
         threshold="auto",
+        look="auto",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -100,6 +110,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         self.regularization = regularization
         self.loss = loss
         self.threshold = threshold
+        self.look = look
 
     def fit(self, X, y, **unsupported):
         """Fit the model, once, for ``epsilon``.
@@ -128,6 +139,10 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         if not is_auto(self.threshold):
             check_positive("threshold", self.threshold, 'Or give "auto".')
 
+    def _looks_at_target(self):
+        # A threshold or a loss of the user's is in units of the domain.
+        return self.loss == "pseudo_huber" and is_auto(self.threshold)
+
     def _losses(self, task):
         if self.loss != "pseudo_huber":
             if isinstance(self.loss, str):
@@ -138,9 +153,11 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         return (PseudoHuber(float(self.threshold) / _half_range(task.design.domain)),)
 
     def _public_of(self, plan, domain):
+        lower, upper = map(float, domain.decode_target(np.array(self._window.target)))
         if self.loss != "pseudo_huber":
-            return {}
-        return {"threshold_": plan.loss.threshold * _half_range(domain)}
+            return {"target_bounds_": (lower, upper)}
+        threshold = plan.loss.threshold * (upper / 2 - lower / 2)
+        return {"target_bounds_": (lower, upper), "threshold_": threshold}
 
     def _inflation(self, task):
         if not is_auto(self.regularization):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from skdp._checks import fail
-from skdp.linear_model._base import is_auto
 from skdp.linear_model._classification import PrivateClassifier
-from skdp.linear_model._narrowing import Narrowing, bounds_of, check_look
 from skdp.linear_model._perturbed import ObjectivePerturbation
 from skdp.linear_model._rules import logistic_moments
 from skdp.linear_model._task import Reference
@@ -175,21 +173,6 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
             the budget was spent.
         """
         return self._fit(X, y, unsupported)
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_look(self.look)
-
-    def _look_at(self, design, n):
-        if self.look == 0 or (is_auto(self.look) and not is_auto(self.mechanism)):
-            return None
-        public = n if self.neighbors == "replace_one" else None
-        known = self._task(design, n, {"epsilon": float(self.epsilon)}).n
-        share = None if is_auto(self.look) else float(self.look)
-        return Narrowing.plan(design, public, known, float(self.epsilon), share)
-
-    def _public_of(self, plan, domain):
-        return {"bounds_": bounds_of(self._window, domain)}
 
     def _losses(self, task):
         if isinstance(self.loss, str):

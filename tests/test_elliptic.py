@@ -2,6 +2,7 @@
 
 import math
 from contextlib import suppress
+from fractions import Fraction
 
 import cvxpy as cp
 import mpmath
@@ -248,6 +249,33 @@ def test_hulls_of_rows_too_many_to_list_keep_their_shape():
     sums = np.repeat(1.0, 7), np.array(ball.block_sizes)
     assert trace(factor, weights) == pytest.approx(np.sqrt(np.concatenate(sums)).sum() ** 2)
     assert trace(factor, weights) < 15 * 101
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 4.0, math.inf])
+def test_the_cover_of_an_lp_ball_holds_it_in_exact_arithmetic(p):
+    """The greatest sum of (u_i / factor_i)^2 over the ball, in fractions, is never above 1.
+
+    It is the |.|_r norm of the squares c_i of the semi-axes' ratios: r = inf, 2, 1 for p <= 2,
+    4, inf. Rounded to nearest, some of these hundred would not be covered.
+    """
+    rng = np.random.default_rng(3)
+    for ball_weights, weights in np.exp(rng.normal(size=(100, 2, 3))):
+        ball = LpBall(3, p=p, weights=ball_weights)
+        factor = least_cover(ball, weights)
+        c = [
+            1 / (Fraction(a) * Fraction(w)) ** 2 for a, w in zip(factor, ball_weights, strict=True)
+        ]
+        greatest = max(c) if p <= 2 else sum(x**2 for x in c) if p == 4 else sum(c)
+        assert 1 - 1e-10 < greatest <= 1
+
+
+def test_a_map_that_floats_do_not_carry_is_not_used():
+    """Twice a condition of 1e7: what rounding may change is as large as the short axis."""
+    ball = MappedBall(LpBall(2, p=3.0, weights=(1.0, 1e7)), np.array([[1.0, 1.0], [0.0, 1e-7]]))
+    assert ellipsoid._cover_image(ball, np.ones(2)) is None
+    assert least_cover(ball, np.ones(2)).ndim == 1  # the box
+    fine = MappedBall(LpBall(2, p=3.0), np.array([[1.0, 1.0], [0.0, 1e-7]]))
+    assert least_cover(fine, np.ones(2)).ndim == 2
 
 
 def test_whatever_the_solver_says_the_differences_are_covered(monkeypatch):

@@ -1,5 +1,6 @@
 """Two looks: what one record can change in each, and that both together cost epsilon."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,7 +10,8 @@ from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model._gram import exact_gram
-from skdp.linear_model._two_looks import Frame, TwoLooks
+from skdp.linear_model._two_looks import Frame, TwoLooks, _gaussian_looks, _greatest_square
+from skdp.mechanisms.gaussian import gaussian_scale
 
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
@@ -92,6 +94,31 @@ def test_the_box_of_the_first_look_holds_every_change(name, neighbors):
         change = seen[0] if neighbors == "add_remove" else seen[0] - seen[1]
         greatest = max(greatest, float(plan.first.ball.gauge(change)))
     assert greatest == 1.0
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("name", DOMAINS)
+def test_gaussian_looks_hide_what_their_losses_say(name, neighbors):
+    """In fractions: deviations times the stated shifts are no less than what one record moves."""
+    layout, records = plan_of(name, neighbors).layout, 2 if neighbors == "replace_one" else 1
+    numbers = len(layout.variables)
+    for epsilon in (0.1, 1 / 3, 1.0, 7.0):
+        first, second = _gaussian_looks(layout, epsilon, 1e-6, neighbors, 50.0)
+        shifts = [Fraction(look.guarantee.losses[0][0].mu) for look in (first, second)]
+        seen = (Fraction(first.factor) * shifts[0]) ** 2
+        assert seen >= (Fraction(515, 100) * numbers if records == 2 else 2 * numbers + 1)
+        moments = (Fraction(second.deviation) * shifts[1]) ** 2
+        assert moments >= records * Fraction(_greatest_square(layout)) ** 2
+        both = math.sqrt(sum(shift**2 for shift in shifts))
+        assert 1 - 1e-11 < both * gaussian_scale(epsilon, 1e-6) < 1 + 1e-14
+
+
+def test_the_length_of_a_change_in_the_first_look():
+    """The greatest (x - x')^2 + 4 (x^2 - x'^2)^2 and x^2 + (2 x^2 - 1)^2 of numbers in [-1, 1]."""
+    x = np.linspace(-1, 1, 2001)
+    change = (x[:, None] - x) ** 2 + 4 * (x[:, None] ** 2 - x**2) ** 2
+    assert 5.14 < change.max() <= 5.15
+    assert (x**2 + (2 * x**2 - 1) ** 2).max() == 2
 
 
 @pytest.mark.parametrize("name", ["numbers", "levels", "a ball"])

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate
 from scipy.special import expit, logit
 
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, _power
 from skdp.linear_model.objective import greatest_leverage, leverage_apart, shift_share
 
 EPSILONS = [0.05, 0.25, 1.0, 4.0]
@@ -199,3 +199,20 @@ def test_losses_keep_what_they_promise(loss):
             low = np.maximum(slope - width, 0)
             high = np.minimum(slope + width, loss.slope_bound)
             assert np.all(loss.curvature(z, t) <= loss.curvature_bound(low, high) + 1e-12)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, SharpLogistic(0.5)], ids=repr)
+def test_the_curvature_bound_is_reached(loss):
+    """Between two slopes some predictor has it to four digits: no ridge is asked for in vain."""
+    z = np.linspace(-30, 30, 600_001)
+    slope, curvature = np.abs(loss.slope(z, 0 * z)), loss.curvature(z, 0 * z)
+    for low, high in ((0.0, 1.0), (0.1, 0.3), (0.4, 0.7), (0.8, 0.95)):
+        low, high = low * loss.slope_bound, high * loss.slope_bound
+        greatest = curvature[(low <= slope) & (slope <= high)].max()
+        assert loss.curvature_bound(low, high) == pytest.approx(greatest, rel=1e-3)
+
+
+@pytest.mark.parametrize("k", [0.5, 2 / 3, 0.75, 1.0, 4 / 3, 1.5, 2.0, 2.5, 8.0])
+def test_powers_by_roots_are_powers(k):
+    e = np.geomspace(1e-300, 1.0, 301)
+    np.testing.assert_allclose(_power(e, k), e**k, rtol=1e-13)

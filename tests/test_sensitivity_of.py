@@ -15,7 +15,7 @@ from skdp.geometry.hull import Hull, PolytopeHull
 from skdp.geometry.lp import sign_patterns
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms._polynomial import NotPolynomial, Polynomial
-from skdp.mechanisms._statistics import quadratic_of
+from skdp.mechanisms._statistics import Quadratic, quadratic_of
 
 MIXED = Domain({"a": (0.0, 1.0), "b": ["x", "y", "z"], "c": (-5.0, 7.0)}, target=(0.0, 3.0))
 LABELLED = Domain({"a": (0.0, 1.0)}, target=["no", "yes"])
@@ -221,6 +221,15 @@ def test_rounding_of_the_statistic_itself_is_paid_for():
     assert np.abs(computed - x / 3).max() > 5e-9
     assert ball.gauge(np.array([[np.ptp(computed)]])).max() <= 1
     assert 2 / 3 + 1e-8 < ball.bounding_box()[0] < 2 / 3 + 1e-6
+
+
+def test_room_is_left_for_a_rounding_of_every_term():
+    """Of 30 numbers a quadratic has 931 terms: no fewer roundings, each of the whole size."""
+    p = 30
+    ones = Quadratic(np.ones((1, 1)), np.ones((1, 1, p)), np.ones((1, 1, p, p)), np.zeros(1), None)
+    terms = 1 + p + p**2
+    assert ones.own_rounding[0] >= terms * 2.0**-53 * terms
+    assert ones.own_rounding[0] < 3 * terms * 2.0**-53 * terms
 
 
 BAD = {

@@ -155,6 +155,19 @@ def test_the_conjugate_lies_above_the_truth_and_close(f):
     assert found == pytest.approx(exact, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("mu", [0.01, 0.3, 1.0, 6.0])
+def test_delta_is_rounded_up_and_hardly(mu):
+    """Never below fifty digits; a delta that is only rounded to nearest often is."""
+    f, m, missed = tradeoff.gaussian(mu), mpmath.mpf(mu), 0
+    with mpmath.workdps(50):
+        for epsilon in np.linspace(0, 8 * mu, 60).tolist():
+            e = mpmath.mpf(epsilon)
+            exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+            assert exact <= f.delta_at(epsilon) <= exact * (1 + 1e-13)
+            missed += math.exp(float(f.log_delta(epsilon))) < exact
+    assert missed > 0
+
+
 def test_the_conjugate_is_the_supremum():
     """By brute force over levels, for a function that has no closed form."""
     f = tradeoff.gaussian(0.7).compose(tradeoff.laplace(0.4))
@@ -176,6 +189,18 @@ def test_there_and_back_through_the_profile(f):
     assert np.exp(back.log_delta(-0.6)) == pytest.approx(np.exp(f.log_delta(-0.6)), rel=1e-9)
 
 
+@pytest.mark.parametrize("f", [tradeoff.gaussian(1.3), tradeoff.laplace(0.8)], ids=["g", "l"])
+def test_the_slope_comes_back_from_the_profile(f):
+    """Of a profile's supremum: with the sign of its epsilon on either side of the fixed point.
+
+    The supremum is flat at its top, which leaves half the digits of where it is.
+    """
+    back = tradeoff.from_profile(f.log_delta)
+    levels = np.log([1e-8, 0.01, 0.1, 0.3, 0.97, 1 - 1e-6])
+    assert back.log_slope(levels) == pytest.approx(f.log_slope(levels), abs=1e-4)
+    assert (f.log_slope(levels[:4]) < -0.5).all()
+
+
 def test_points_of_a_profile_give_less():
     """More points, more privacy; the points themselves come back."""
     f = tradeoff.gaussian(1.0)
@@ -195,6 +220,9 @@ def test_groups_of_gaussians_and_of_laws_have_closed_forms():
     assert tradeoff.laplace(0.25).group(4) == tradeoff.laplace(1.0)
     assert tradeoff.total_variation(0.25).group(3) == tradeoff.total_variation(0.75)
     assert tradeoff.total_variation(0.25).group(9) == tradeoff.total_variation(1.0)
+    some, more = tradeoff.total_variation(0.25), tradeoff.total_variation(0.5)
+    assert some.compose(more) == tradeoff.total_variation(0.75)
+    assert some.compose(more, more) == tradeoff.total_variation(1.0)  # and never beyond
     assert tradeoff.gaussian(0.5).compose(tradeoff.gaussian(0.25)) == tradeoff.gaussian(0.75)
 
 

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -192,7 +192,7 @@ def changed(name: str | None, factor: float) -> Iterator[None]:
     for place in MODULES if name else ():
         if hasattr(place, str(name)):
             places.append((place, str(name), getattr(place, str(name)) * factor))
-    for kind in KINDS.values():
+    for kind in (getattr(kind, "func", kind) for kind in KINDS.values()):
         key = "_kind" if hasattr(kind, "_kind") else "_reference"
         known = getattr(kind, key)
         if name and hasattr(known, name):
@@ -231,7 +231,8 @@ def main() -> None:
     parser.add_argument("--objective", action="store_true", help="objective perturbation")
     arguments = parser.parse_args()
     if arguments.objective:
-        KINDS.update(classification=DPLogisticRegression, regression=DPHuberRegressor)
+        looking = partial(DPHuberRegressor, look="auto")
+        KINDS.update(classification=DPLogisticRegression, regression=looking)
     warnings.simplefilter("ignore")
     for task in arguments.tasks:
         for n in arguments.sizes:

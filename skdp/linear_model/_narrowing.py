@@ -2,8 +2,8 @@
 
 Bounds that hold for everybody are wide, and most records lie close together. A share of epsilon
 goes to the sums of the numbers and of their squares; what is made of them, a window for each
-number inside its bounds, is public by then. A regression's target is one of them. Statement and proof:
-``docs/proofs/objective_perturbation.md``, Theorem 5; where the constants come from:
+number inside its bounds, is public by then. A regression's target is one of them. Statement and
+proof: ``docs/proofs/objective_perturbation.md``, Theorem 5; where the constants come from:
 ``docs/automatic_choices.md``.
 """
 

@@ -43,9 +43,10 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     threshold : float > 0 or "auto", default="auto", units of the target
         The residual at which the loss turns from quadratic to linear. "auto" takes a part of the
         target's range that grows with the number of records, epsilon, and falling dimension.
-    look : "auto" or float in [0, 1), default="auto"
+    look : "auto" or float in [0, 1), default=0
         As in :class:`DPLogisticRegression`. The target is looked at too, unless ``threshold`` or
-        ``loss`` is given, and clipped to a window inside its bounds.
+        ``loss`` is given, and clipped to a window inside its bounds. It helps much where bounds
+        are wide, and bends what is linear far out: hence it is not the default.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         regularization="auto",
         loss="pseudo_huber",
         threshold="auto",
-        look="auto",
+        look=0,
     ):
         self.epsilon = epsilon
         self.delta = delta

@@ -1,0 +1,98 @@
+"""The first look of the robust regression: the target is one of the numbers that are looked at."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skdp import Domain, DPHuberRegressor, Ledger
+from skdp.linear_model._design import Design
+from skdp.linear_model._narrowing import Narrowing, Window
+from skdp.linear_model.losses import PseudoHuber
+
+RELATIONS = ["replace_one", "add_remove"]
+DESIGN = Design(Domain({"a": (0, 3), "job": ["x", "y"], "b": (-1, 1)}, target=(-2.0, 5.0)), True)
+WIDE = Domain.box([0.0, -100.0], [100.0, 100.0], target=(-1000.0, 1000.0))
+
+
+def look_at(neighbors, n=50):
+    public = n if neighbors == "replace_one" else None
+    return Narrowing.plan(DESIGN, public, n, 1.0, 0.2, with_target=True)
+
+
+def crowd(n, seed=0):
+    """Records that use a small part of wide bounds."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal([30.0, 5.0], [3.0, 4.0], (n, 2))
+    return X, 200 + 4 * X[:, 0] - 3 * X[:, 1] + rng.normal(0, 5, n)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_the_box_holds_every_change_of_columns_and_target(neighbors):
+    """Over random corners: never outside, and the surface is reached, by the target as well."""
+    rng, look, greatest = np.random.default_rng(0), look_at(neighbors), np.zeros(3)
+    for _ in range(200):
+        rows = rng.choice([-1.0, 1.0, 0.0], (2, DESIGN.dim))
+        target = rng.choice([-1.0, 1.0, 0.3], 2)
+        seen = [look.sums(rows[[k]], target[[k]]).astype(float) / 2**40 for k in (0, 1)]
+        change = np.abs(seen[0] if neighbors == "add_remove" else seen[0] - seen[1])
+        assert look.noise.ball.gauge(change) <= 1.0
+        greatest = np.maximum(greatest, change[-6:-3])
+    np.testing.assert_array_equal(greatest, look.noise.ball.radius)
+    assert 1 / Fraction(look.noise.scale) <= Fraction(look.epsilon)
+
+
+def test_targets_are_placed_one_by_one_and_models_come_back():
+    rng = np.random.default_rng(1)
+    window = Window(np.array([0]), np.array([-0.5]), np.array([0.5]), (0.2, 0.8))
+    target = rng.uniform(-1, 1, 50)
+    placed = window.place_target(target)
+    np.testing.assert_array_equal(placed[7:8], window.place_target(target[7:8]))
+    np.testing.assert_allclose(placed, (target.clip(0.2, 0.8) - 0.5) / 0.3, atol=1e-12)
+    assert (np.abs(placed) <= 1).all()
+    # y = .5 + .3 (intercept + coef x / .5)
+    coef, intercept = window.encoded(np.array([[2.0]]), np.array([0.1]))
+    np.testing.assert_allclose([coef[0, 0], intercept[0]], [1.2, 0.53])
+    assert Window.whole(DESIGN).place_target(target) is target
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_a_look_finds_the_target_and_charges_once(neighbors):
+    """Of targets with a deviation of 17 in bounds of 2000; the model comes back in their units.
+
+    The look's noise of .01 of half the bounds leaves a window of about half of them; without
+    it noise is that of the whole bounds, and R^2 lower, for each of these seeds.
+    """
+    X, y = crowd(20_000)
+    test, answers = crowd(4000, seed=1)
+    settings = {"domain": WIDE, "neighbors": neighbors, "n_public": 20_000, "epsilon": 0.2}
+    for seed in range(3):
+        ledger = Ledger(10.0)
+        model = DPHuberRegressor(**settings, look="auto", random_state=seed, ledger=ledger)
+        lower, upper = model.fit(X, y).target_bounds_
+        assert -1000 <= lower < 300 < upper <= 1000
+        assert upper - lower < 1200
+        assert 0 < model.threshold_ <= upper - lower
+        assert [entry.epsilon for entry in ledger.entries] == [0.2]
+        assert "first look" in model.guarantee_.mechanism
+        plain = DPHuberRegressor(**settings, random_state=seed).fit(X, y)
+        assert plain.target_bounds_ == (-1000.0, 1000.0)
+        assert "first look" not in plain.guarantee_.mechanism
+        assert model.score(test, answers) > plain.score(test, answers) + 0.02
+        inside = model.bounds_.mean(axis=1)[None]
+        expected = float(inside[0] @ model.coef_ + model.intercept_)
+        assert model.predict(inside)[0] == pytest.approx(np.clip(expected, -1000, 1000), abs=1e-6)
+
+
+def test_a_threshold_or_a_loss_keeps_the_domains_units():
+    """What was fixed in the target's units is not scaled by what the look finds."""
+    X, y = crowd(5000)
+    settings = {"domain": WIDE, "look": 0.2, "random_state": 0}
+    fixed = DPHuberRegressor(**settings, threshold=40.0).fit(X, y)
+    assert fixed.threshold_ == pytest.approx(40.0)
+    own = DPHuberRegressor(**settings, loss=PseudoHuber(0.1)).fit(X, y)
+    for model in (fixed, own):
+        assert model.target_bounds_ == (-1000.0, 1000.0)
+        assert (np.ptp(model.bounds_, axis=1) < [100, 200]).all()

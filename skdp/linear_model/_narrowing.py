@@ -22,7 +22,7 @@ from skdp._checks import check_interval
 from skdp.domain import Domain
 from skdp.geometry import LpBall
 from skdp.linear_model._design import Design
-from skdp.linear_model._gram import GRAM_BITS, MOST_ROWS, sums_of
+from skdp.linear_model._gram import CELLS, GRAM_BITS, MOST_ROWS, sums_of
 from skdp.linear_model._lattice import noisy_integers
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
 
@@ -194,8 +194,8 @@ class Narrowing:
         Sums of x and of 2 x^2, by each of which a replaced record moves by at most 2; or, where
         records are counted, the count with sums of x and of 2 x^2 - 1.
         """
-        numbers = list(self._numbers(matrix, target))
-        sums, squares = sums_of(numbers, numbers[0].shape[1])
+        width = self.design.domain.n_numbers + self.with_target
+        sums, squares = sums_of(self._numbers(matrix, target), width)
         if self.n is not None:
             return np.concatenate([sums, 2 * squares])
         count = len(matrix) * 2**GRAM_BITS
@@ -203,8 +203,11 @@ class Narrowing:
 
     def _numbers(self, matrix: FloatArray, target: FloatArray) -> Iterator[FloatArray]:
         columns = Window.whole(self.design).columns + int(self.design.intercept)
-        for rows, y in zip(_blocks(matrix), _blocks(target), strict=True):
-            yield np.column_stack([rows[:, columns], y]) if self.with_target else rows[:, columns]
+        start = 0
+        for rows in _blocks(matrix):
+            numbers, y = rows[:, columns], target[start : start + len(rows), None]
+            yield np.hstack([numbers, y]) if self.with_target else numbers
+            start += len(rows)
 
     def window(self, sums: NDArray[Any], rng: Generator) -> Window:
         """Release the sums, and make a window of what is seen."""
@@ -257,5 +260,6 @@ def bounds_of(window: Window, domain: Domain) -> FloatArray:
 
 
 def _blocks(rows: FloatArray) -> Iterator[FloatArray]:
-    for start in range(0, len(rows), MOST_ROWS):
-        yield rows[start : start + MOST_ROWS]
+    step = min(MOST_ROWS, max(256, CELLS // rows.shape[1]))
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]

@@ -16,6 +16,7 @@ from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.linear_model._cross_looks import CrossLooks
 from skdp.linear_model._gram import NUMBER_BITS, row_unit
 from skdp.linear_model._moments import MomentPlan, variances
 from skdp.linear_model._two_looks import TwoLooks
@@ -43,6 +44,10 @@ MOST_NOISE = 0.13
 # products are summed it must be worth it.
 MOST_FIRST_NOISE, LEAST_NOISE = 0.07, 1e-4
 MUCH_WORK, WORTH_WORK = 2e9, 0.002
+# Products with the target alone still tell more than its mean while the means of a first look have
+# at most this noise, and those of the products, each at most 1 in size, noise of at most this
+# length together; with more columns than this nothing was gained.
+MOST_MEAN_NOISE, MOST_CROSS_NOISE, MOST_CROSS_COLUMNS = 0.13, 0.17, 32
 # The bound on rows in the second look grows by this part with each doubling of n epsilon / q^(3/2)
 # beyond the other: the less noise, the less it is worth to shrink any row.
 WIDER, WIDER_FROM = 0.3, 600.0
@@ -75,7 +80,7 @@ def plan_moments(
     n: int | None,
     n_public: int | None,
     intercept: bool = True,
-) -> MomentPlan | TwoLooks:
+) -> MomentPlan | TwoLooks | CrossLooks:
     """Choose what is released, and calibrate its noise.
 
     ``n`` is the number of records where that is public, ``n_public`` its order of magnitude
@@ -98,6 +103,11 @@ def plan_moments(
     plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, epsilon, delta), n)
     if not free or known is None or feature_noise(plan) <= MOST_NOISE * known:
         return plan
+    if intercept and 0 < domain.n_encoded <= MOST_CROSS_COLUMNS:
+        cross = CrossLooks.plan(domain, epsilon, delta, neighbors, n)
+        seen = cross.first_deviation(known) <= MOST_MEAN_NOISE
+        if seen and cross.noise_length(known) <= MOST_CROSS_NOISE:
+            return cross
     alone = MomentBall(MomentLayout(0, (), (), neighbors=neighbors))
     noise = calibrate("hull", _sensitivity(alone), epsilon=epsilon, delta=delta)
     return MomentPlan(alone.layout, noise, n)

@@ -82,7 +82,8 @@ class Moments:
     gram : ndarray of shape (q + 2, q + 2)
         Noisy sums of products of z. The first entry is the number of records, or a noisy count.
     deviation : ndarray of shape (q + 2, q + 2)
-        Standard deviation of the noise in each entry.
+        Standard deviation of the noise in each entry; infinite, with nan in ``gram``, where
+        nothing was released.
     own_square : ndarray of bool, shape (q + 2,)
         Which columns are indicators: their own squares, so that both entries are one, noise too.
     centre, scale : ndarray of shape (q + 2,)
@@ -140,6 +141,11 @@ class Moments:
         return np.asarray(own * np.outer(self.scale[1:], self.scale[1:]))
 
     @property
+    def has_products(self) -> bool:
+        """Whether products of features were released, and not those with the target alone."""
+        return bool(np.isfinite(self.deviation[1:-1, 1:-1]).all())
+
+    @property
     def _mean(self) -> FloatArray:
         return np.asarray(self.gram[0, 1:] / self.n_records)
 
@@ -176,6 +182,8 @@ class Moments:
         matrix = self.gram / n
         matrix[0, 0] = 1.0
         x = slice(1, -1)
+        if not self.has_products:
+            return _guessed(matrix, d, intercept, shrink)
         # Deviations are sigma / (r_i r_j), with 1 for the features' own r on average.
         sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
         r = np.ones(len(d))
@@ -185,6 +193,18 @@ class Moments:
         if np.isnan(matrix[-1, -1]):
             matrix[-1, -1] = 1.0  # its greatest value: nothing possible is ruled out
         return NoisyMoments(matrix, sigma, r, intercept, shrink)
+
+
+def _guessed(
+    matrix: FloatArray, deviation: FloatArray, intercept: bool, shrink: float
+) -> NoisyMoments:
+    """Return them with the products of features that were not released guessed, in the frame."""
+    x = slice(1, -1)
+    matrix[x, x] = np.eye(len(matrix) - 2)
+    sigma = _root_mean_square(deviation[x, -1], 1e-300)
+    r = np.ones(len(matrix))
+    r[0] = sigma / max(_root_mean_square(deviation[0, x], sigma), 1e-300)
+    return NoisyMoments(matrix, sigma, r, intercept, shrink, guessed=True)
 
 
 def _deviations(plan: Plan) -> FloatArray:

@@ -24,6 +24,9 @@ FloatArray = NDArray[np.float64]
 # regressions (docs/automatic_choices.md), and flat around there. Where rows are bounded in length
 # eigenvalues are small from the outset, and more of what the noise shows is noise.
 SHRINK, SHRINK_IN_BALL = 0.5, 1.0
+# The part of the target's variance that the features are taken to explain, where their products
+# were not released.
+EXPLAINED = 0.6
 # A ridge of this many spectral norms is what postprocess="ridge" adds.
 RIDGE = 1.0
 
@@ -43,6 +46,8 @@ class NoisyMoments:
         Whether the model has one.
     shrink : float
         The part of the noise's size below which eigenvalues are shrunk.
+    guessed : bool
+        Whether the features' own products were not released: those of the unit matrix stand there.
     """
 
     matrix: FloatArray
@@ -50,6 +55,7 @@ class NoisyMoments:
     r: FloatArray
     intercept: bool
     shrink: float = SHRINK
+    guessed: bool = False
 
     @property
     def spectral(self) -> float:
@@ -70,7 +76,9 @@ class NoisyMoments:
         """
         matrix = self.matrix.copy()
         noise = (self.sigma / (self.r[0] * self.r)) ** 2
-        for part in (slice(1, -1), slice(-1, None)):
+        parts = (slice(1, -1), slice(-1, None))
+        # Without products both looks tell the target's mean, with less noise than a feature's.
+        for part in parts[:1] if self.guessed else parts:
             size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
             kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
             matrix[0, part] *= kept
@@ -125,6 +133,8 @@ class Solution:
 
 def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
     """Solve by a name of ``RECIPES``, or by a function from ``NoisyMoments`` to coefficients."""
+    if moments.guessed and isinstance(postprocess, str) and postprocess == "auto":
+        return _marginal(moments)
     recipe = RECIPES[postprocess if isinstance(postprocess, str) else "auto"]
     moments_used = moments.semidefinite() if recipe.project else moments
     if recipe.steady and len(moments.r) > 2:  # a mean alone is what was asked for
@@ -137,6 +147,20 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
     if isinstance(postprocess, str):
         return Solution(moments_used.complete(inverse @ b), inverse)
     return Solution(_own(postprocess, moments), inverse)
+
+
+def _marginal(moments: NoisyMoments) -> Solution:
+    """Solve without the features' products: every feature by itself, and all shrunk together.
+
+    James and Stein's factor for the noise. And then, as b'A^-1 b is at most the variance that is
+    explained, A is at least bb' over that: features that say the same must not say it twice.
+    """
+    used = moments.steadied()
+    b = used.normal_equations()[1]
+    size = float(b @ b)
+    signal = max(0.0, size - len(b) * (moments.sigma / moments.r[-1]) ** 2)
+    kept = signal / size / (1 + signal / EXPLAINED) if size > 0 else 0.0
+    return Solution(used.complete(kept * b), kept * np.eye(len(b)))
 
 
 def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._checks import check_choice, fail
 from skdp.domain.subset import subset
 from skdp.linear_model._coefficient_noise import coefficient_covariance
+from skdp.linear_model._cross_looks import CrossLooks
 from skdp.linear_model._design import Design
 from skdp.linear_model._gram import row_unit
 from skdp.linear_model._moment_rules import check_mechanism, plan_moments
@@ -47,7 +48,8 @@ class DPLinearRegression(PrivateRegressor):
     covariances (``moments_``). If only predictions are wanted, :class:`DPHuberRegressor` gives
     better ones for the same epsilon: its noise lives in as many dimensions as there are
     coefficients and not in their square. Statement and proof:
-    ``docs/proofs/matrix_laplace.md`` and ``docs/proofs/moment_balls.md``.
+    ``docs/proofs/moment_release.md``, ``docs/proofs/matrix_laplace.md`` and
+    ``docs/proofs/moment_balls.md``.
 
     Parameters
     ----------
@@ -65,9 +67,11 @@ class DPLinearRegression(PrivateRegressor):
         takes seconds, and have seldom less noise than the others. "auto" takes the least
         expected error. With enough records it looks twice: a part of epsilon finds where the
         columns lie and how far they spread, and the moments are then taken around there, records
-        that stick out counting less. With so few that noise would drown any regression it
-        releases the mean of the target alone, whatever ``fit_intercept`` says. Only public
-        things decide (docs/automatic_choices.md).
+        that stick out counting less. With so few that noise would drown all products of
+        features, and with an intercept, it releases means and the products with the target alone
+        (``docs/proofs/moment_release.md``, "Cross looks"): other targets are then refused by
+        :meth:`from_moments`. With fewer still it releases the mean of the target alone,
+        whatever ``fit_intercept`` says. Only public things decide (docs/automatic_choices.md).
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system; anything else voids the guarantee.
     ledger : Ledger or None, default=None
@@ -174,6 +178,10 @@ class DPLinearRegression(PrivateRegressor):
             remedy = "The noise would have drowned them: give more epsilon, or a mechanism by name."
             rule = "find moments of the features: none were released"
             raise fail("from_moments", rule, remedy=remedy)
+        if place is not None and not self.moments_.has_products:
+            remedy = "Keep the target of the fit, or give more epsilon or a mechanism by name."
+            rule = "keep the target: products of features were not released"
+            raise fail("from_moments", rule, remedy=remedy)
         last = whole.n_encoded + 1
         chosen = [p + 1 for p in places]
         model = clone(self).set_params(domain=domain, ledger=None)
@@ -221,6 +229,9 @@ class DPLinearRegression(PrivateRegressor):
         names = ("1", *design.domain.encoded_names(), "target")
         if plan.layout.n_rows == 2:
             names = ("1", "target")
+        if isinstance(plan, CrossLooks):
+            moments = plan.release(design.domain, X, target, names, seen, rng)
+            return self._solved(design, moments)
         if isinstance(plan, TwoLooks):
             frame = plan.frame(seen, rng)
             found = plan.release(design.domain, X, target, frame, rng)
@@ -237,7 +248,9 @@ class DPLinearRegression(PrivateRegressor):
         shrink = SHRINK_IN_BALL if design.domain.is_ball else SHRINK
         noisy = moments.noisy(bool(self.fit_intercept) or len(moments.names) == 2, shrink)
         found = solve(self.postprocess, noisy)
-        deviation = moments.deviation / moments.n_records
+        # What was not released is guessed, and a guess has no noise.
+        deviation = np.where(np.isfinite(moments.deviation), moments.deviation, 0.0)
+        deviation /= moments.n_records
         spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
         encoded, spread = moments.to_encoded(found.theta, spread)
         theta = np.zeros(design.domain.n_encoded + 1)

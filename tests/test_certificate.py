@@ -209,6 +209,15 @@ def test_the_attainable_tolerance_grows_with_each_public_number() -> None:
     assert attainable_tolerance(**base, tilt=1e9) > least  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("dim", [1, 1000])
+def test_the_attainable_tolerance_grows_at_least_as_fast_as_the_number_of_rows(dim: int) -> None:
+    """Each row adds its error; with many rows their sum's own rounding comes on top of that."""
+    rows = 10 ** np.arange(1, 13)
+    found = np.array([attainable_tolerance(int(n), 2.0, dim, 1.0, 0.25) for n in rows])
+    assert (np.diff(found / rows) >= -1e-12 * found[0] / rows[0]).all()
+    assert found[-1] / rows[-1] > 2 * found[0] / rows[0]
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 50), (300, 7), (6000, 3)])
 def test_the_attainable_tolerance_is_twice_the_bound_at_the_edge_of_its_reach(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
+from skdp.linear_model import gaussian_objective
 from skdp.linear_model.gaussian_objective import (
     JointProfile,
     ReleasedProfile,
@@ -21,6 +23,7 @@ from skdp.linear_model.gaussian_objective import (
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.linear_model.objective import leverage_apart
 from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.normal_profile import log_delta
 
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3)]
@@ -170,6 +173,31 @@ def test_the_greatest_shift_passes_and_a_little_more_does_not(loss):
             assert JointProfile(loss, shift, leverage, neighbors)(epsilon) <= math.log(delta)
             more = JointProfile(loss, shift * (1 + 1e-7), leverage, neighbors)
             assert more(epsilon) > math.log(delta)
+
+
+@pytest.mark.parametrize(("leverage", "delta"), [(0.5, 1e-6), (0.0, 1e-300)])
+@pytest.mark.parametrize("loss", [Logistic(), PseudoHuber(0.3)], ids=repr)
+def test_the_shift_is_rounded_down_from_one_that_passed(loss, leverage, delta, monkeypatch):
+    """By ROUND_UP, in fractions: noise is made of it in floats.
+
+    Without curvature, and so small a delta that roundings matter less, the greatest of all passes.
+    """
+    passed, composed = [], gaussian_objective._composed
+    epsilon = 0.7
+
+    def watched(profile, models, at):
+        value = composed(profile, models, at)
+        if value <= math.log(delta):
+            passed.append(Fraction(profile.shift))
+        return value
+
+    monkeypatch.setattr(gaussian_objective, "_composed", watched)
+    for neighbors in RELATIONS:
+        passed.clear()
+        shift = Fraction(greatest_shift(loss, leverage, epsilon, delta, neighbors))
+        rounded = shift * Fraction(ROUND_UP)
+        assert max(passed) * (1 - Fraction(1, 10**8)) < rounded
+        assert rounded < max(passed) * (1 + Fraction(1, 10**14))
 
 
 def test_the_envelope_is_the_greatest_of_the_lines():

@@ -1,6 +1,8 @@
 """What has a delta and no mu, beside Gaussian noise: as sums, or charged for what it leaks."""
 
 import math
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,7 +34,7 @@ from skdp import (
 )
 from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, _accounting, compose
-from skdp.privacy._accounting import Adaptive, Budget, Divided
+from skdp.privacy._accounting import Adaptive, Budget, Counted, Divided, _sums_of
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
 from skdp.privacy.losses import GaussianLoss, PairLoss, ShiftLoss
 
@@ -162,6 +164,18 @@ def test_a_spend_is_counted_piece_by_piece():
     assert pure == pytest.approx(0.3 + alone.epsilon, rel=1e-4)
     epsilons = [0.05, 0.05, 0.2, alone.epsilon]
     assert square == pytest.approx(gaussian_part + sum(mu_of_pure(e) ** 2 for e in epsilons), 1e-4)
+
+
+def test_what_is_summed_is_never_less_than_the_sum():
+    """In fractions, for one spend and for many, of like and of very unlike sizes; nor much more."""
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 3, 50):
+        for spread in (0.0, 30.0):
+            rows = np.exp(rng.normal(size=(count, 3)) * spread)
+            spends = [SimpleNamespace(counted=Counted(*row, 0.0)) for row in rows.tolist()]
+            exact = [sum(map(Fraction, column)) for column in rows.T.tolist()]
+            for found, total in zip(_sums_of(spends), exact, strict=True):
+                assert total <= Fraction(found) <= total * (1 + Fraction(1, 10**14))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -127,28 +128,50 @@ def test_a_model_of_the_window_is_one_of_the_clipped_columns():
     np.testing.assert_allclose(encoded @ coef.T + intercept, rows @ theta.T, atol=1e-12)
 
 
-@pytest.mark.parametrize("neighbors", RELATIONS)
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_the_look_and_the_objective_together_cost_epsilon_and_no_more(neighbors, delta, classes):
-    """What each part promises, in fractions; the ledger is charged once, for all of it."""
+class Watched(DPLogisticRegression):
+    """Keeps the plan of its fit."""
+
+    def _plan(self, design, n, n_models):
+        self.plan_ = super()._plan(design, n, n_models)
+        return self.plan_
+
+
+def watched(neighbors, classes, **settings):
+    """A model on wide bounds, and what its parts promise, in fractions."""
     X, y = crowd(4000)
     domain = Domain({"a": (0.0, 1000.0), "b": (-50.0, 50.0), "c": ["x", "y"]})
+    fixed = {"domain": domain, "n_public": 4000, "random_state": 0}
+    model = Watched(neighbors=neighbors, classes=list(range(classes)), **fixed, **settings)
+    plan, models = model.fit(X, y).plan_, 1 if classes == 2 else 3
+    return model, Fraction(plan.look.epsilon) + models * Fraction(plan.objective.epsilon)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_look_and_the_objective_together_cost_epsilon_and_no_more(neighbors, classes):
+    """What each part promises, in fractions; the ledger is charged once, for all of it."""
     for epsilon in (1 / 3, 1.0, 7.0):
-        ledger = Ledger(100.0, delta=1e-5)
-        model = DPLogisticRegression(
-            epsilon=epsilon, delta=delta, neighbors=neighbors, domain=domain, ledger=ledger,
-            n_public=4000, classes=list(range(classes)), random_state=0,
-        )  # fmt: skip
-        model.fit(X, y)
-        models = 1 if classes == 2 else 3
-        plan = model._plan(model._design, len(X), models)
-        spent = Fraction(plan.look.epsilon) + models * Fraction(plan.objective.epsilon)
+        ledger = Ledger(100.0)
+        model, spent = watched(neighbors, classes, epsilon=epsilon, ledger=ledger)
         assert Fraction(epsilon) * (1 - Fraction(1, 10**12)) < spent <= Fraction(epsilon)
         assert [entry.epsilon for entry in ledger.entries] == [epsilon]
         assert "first look" in model.guarantee_.mechanism
-        if plan.losses:  # composed exactly it is no dearer than by the sum
-            assert compose(model.guarantee_, delta=delta).epsilon <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, classes):
+    """Hardly less than by the sum: a fifth of epsilon is the look's; and much less without it."""
+    epsilon, delta, ledger = 1 / 3, 1e-6, Ledger(1.0, delta=1e-5)
+    asked = {"epsilon": epsilon, "delta": delta, "mechanism": "gaussian", "q": 0.8, "look": 0.2}
+    model, spent = watched(neighbors, classes, ledger=ledger, **asked)
+    assert Fraction(epsilon) * (1 - Fraction(1, 10**12)) < spent <= Fraction(epsilon)
+    assert [(entry.epsilon, entry.delta) for entry in ledger.entries] == [(epsilon, delta)]
+    assert model.plan_.look.epsilon == pytest.approx(epsilon / 5)
+    both = compose(model.guarantee_, delta=delta).epsilon
+    assert 0.95 * epsilon < both <= epsilon * (1 + 1e-9)
+    alone = replace(model.guarantee_, losses=model.plan_.objective.losses)
+    assert compose(alone, delta=delta).epsilon < 0.85 * epsilon
 
 
 def test_a_look_finds_what_wide_bounds_hide():
@@ -235,14 +258,69 @@ class Recorder:
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_without_noise_windows_are_means_and_deviations(neighbors, monkeypatch):
+@pytest.mark.parametrize("with_target", [False, True])
+def test_without_noise_windows_are_means_and_deviations(neighbors, with_target, monkeypatch):
     """Up to the pull towards the middle, which the noise's declared size alone decides."""
     monkeypatch.setattr(_narrowing, "CENTRE", 1e9)
     design, rng = DESIGNS["numbers with intercept"], np.random.default_rng(5)
     rows = rows_of(design, 500, rng)
     rows[:, 1:] = rng.normal([0.1, -0.2, 0.0], 0.2, (500, 3)).clip(-1, 1)
-    look = look_at(design, neighbors, 500, epsilon=20.0)
-    quiet = Narrowing(design, Recorder(look.noise), look.epsilon, look.n, 1.5, False)
-    window = quiet.window(quiet.sums(rows, rows[:, 0]), rng)
+    target = rng.normal(0.3, 0.15, 500).clip(-1, 1)
+    n = 500 if neighbors == "replace_one" else None
+    look = Narrowing.plan(design, n, 500, 20.0, 0.2, with_target)
+    quiet = Narrowing(design, Recorder(look.noise), look.epsilon, n, 1.5, with_target)
+    window = quiet.window(quiet.sums(rows, target), rng)
     np.testing.assert_allclose(window.centre, rows[:, 1:].mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(window.half, 1.5 * 1.3 * rows[:, 1:].std(axis=0), atol=1e-5)
+    spread = 1.5 * 2.0 * target.std()
+    ends = (target.mean() - spread, target.mean() + spread) if with_target else (-1.0, 1.0)
+    np.testing.assert_allclose(window.target, ends, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, 0.5, -3])
+def test_a_count_that_noise_made_nothing_of_is_taken_as_one(count):
+    """Windows are then what sums that are next to 0 say of one record: never turned around."""
+    design = DESIGNS["numbers with intercept"]
+    look = look_at(design, "add_remove")
+    quiet = Narrowing(design, Recorder(look.noise), look.epsilon, None, 1.0, False)
+    found, one = (
+        quiet.window(np.array([int(k * 2**40), *[0] * 6], dtype=object), np.random.default_rng(0))
+        for k in (count, 1)
+    )
+    for name in ("lower", "upper"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(one, name))
+    assert (found.lower < found.upper).all()
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neighbors):
+    """A fifth of epsilon where that is not enough, a twentieth where it is more than that.
+
+    And nothing where means would be off by more than half of their bounds' half.
+    """
+    design = DESIGNS["numbers with intercept"]
+
+    def planned(n, share=None):
+        public = n if neighbors == "replace_one" else None
+        return Narrowing.plan(design, public, n, 1.0, share)
+
+    def noise(look, n):
+        return float(np.sqrt(look.noise.covariance()[0, 0])) / n
+
+    # One with all of epsilon tells what the shares are.
+    whole = noise(planned(1000, 1 - 1e-9), 1000) * 1000
+    n = round(whole / 0.01 / 0.1)
+    assert noise(planned(n), n) == pytest.approx(0.01, rel=1e-6)
+    assert planned(n).epsilon == pytest.approx(0.1, rel=1e-3)
+    assert planned(10 * n).epsilon == pytest.approx(0.05)
+    assert planned(n // 10).epsilon == pytest.approx(0.2)
+    assert planned(int(whole / 0.5 / 0.2) + 1).epsilon == pytest.approx(0.2)
+    assert planned(int(whole / 0.5 / 0.2) - 1) is None
+
+
+def test_windows_reach_farther_the_less_noise_there_is():
+    """As the fifth root of records per dimension and unit of the rest's 1 / epsilon."""
+    design = DESIGNS["numbers with intercept"]
+    for n, expected in [(100, 1.0), (500, 1.0), (100_000, 200**0.2)]:
+        look = Narrowing.plan(design, n, n, 1.0, 0.2)
+        assert look.farther == pytest.approx(expected)

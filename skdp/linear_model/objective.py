@@ -176,7 +176,8 @@ class Perturbation:
         out = np.empty(len(design))
         for start in range(0, len(design), block):
             rows = design[start : start + block]
-            out[start : start + block] = np.square(rows) @ (1 / self.ridge)
+            # Not a product of matrices, whose last bits depend on a row's place.
+            out[start : start + block] = (np.square(rows) / self.ridge).sum(axis=1)
         # Rounded down by more than the error of the sum, so that w l <= leverage holds.
         np.maximum(out, self.leverage, out=out)
         return np.divide(self.leverage * (1 - 1e-9), out, out=out)

@@ -22,7 +22,8 @@ Choosing by looking at scores on private data is itself a release: the choice of
 epsilon, and every score above, depends on the private labels and has no noise of
 its own. The ledger counts the fits and not the choice. These people are made up,
 so nobody is harmed. With real ones, choose epsilon by what may be promised, before
-the data is looked at, and try the rest on public or made-up data like these."""
+the data is looked at; try the rest on public or made-up data like these, or have
+skdp.model_selection.PrivateSearchCV choose it within one budget."""
 
 
 def make_search(ledger: Ledger) -> GridSearchCV:

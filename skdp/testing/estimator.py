@@ -80,7 +80,8 @@ def check_private_estimator(
     --------
     >>> from skdp import DPLogisticRegression
     >>> from skdp.testing import check_private_estimator
-    >>> check_private_estimator(DPLogisticRegression(epsilon=2.0), n_fits=40)
+    >>> released = ("coef_", "intercept_", "bounds_")  # what its noise is for
+    >>> check_private_estimator(DPLogisticRegression(epsilon=2.0), n_fits=40, released=released)
     """
     n_fits = check_count("n_fits", n_fits, 40)
     check_interface(estimator)

@@ -191,7 +191,7 @@ def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage):
     plan = perturbation(ridge, leverage)
     rows = np.random.default_rng(0).uniform(-1, 1, (300, 4))
     rows[:40], rows[40:80, 0] = rows[:40].round(), 0.0
-    found, parts = plan.weights(rows, block=128), [Fraction(r) for r in ridge]
+    found, parts = plan.weights(rows, cells=1), [Fraction(r) for r in ridge]
     for weight, row in zip(found.tolist(), rows.tolist(), strict=True):
         square = sum(Fraction(x) ** 2 / r for x, r in zip(row, parts, strict=True))
         assert Fraction(weight) * square <= Fraction(leverage)
@@ -199,6 +199,19 @@ def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage):
     assert found.max() <= 1
     assert (found < 0.999).any()
     assert (found > 0.999).any()
+
+
+@pytest.mark.parametrize("dim", [1, 4, 9, 50])
+def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim):
+    """Wherever the row stands, next to others or alone; a product of matrices is none."""
+    rng = np.random.default_rng(1)
+    plan = perturbation(rng.uniform(0.1, 5, dim), 0.5)
+    rows = rng.uniform(-1, 1, (700, dim))
+    found = plan.weights(rows, cells=1)
+    np.testing.assert_array_equal(found, plan.weights(rows))
+    np.testing.assert_array_equal(found[1:], plan.weights(rows[1:].copy()))
+    np.testing.assert_array_equal(found[::-1], plan.weights(rows[::-1].copy()))
+    np.testing.assert_array_equal(found[13:14], plan.weights(rows[13:14].copy()))
 
 
 def test_no_row_is_weighted_where_the_ridge_covers_the_longest():

@@ -83,10 +83,11 @@ def sums_of(blocks: Iterable[FloatArray], width: int) -> tuple[NDArray[Any], NDA
     sums: NDArray[Any] = np.zeros(width, dtype=object)
     squares = sums.copy()
     for rows in blocks:
-        seen = (rows + ROUNDER) - ROUNDER
-        sums += np.asarray(np.ldexp(seen.sum(axis=0), GRAM_BITS), dtype=np.int64)
-        own = np.einsum("ij,ij->j", seen, seen)
-        squares += np.asarray(np.ldexp(own, GRAM_BITS), dtype=np.int64)
+        seen, ones = rows + ROUNDER, np.ones(len(rows))
+        seen -= ROUNDER
+        sums += np.asarray(np.ldexp(ones @ seen, GRAM_BITS), dtype=np.int64)
+        np.square(seen, out=seen)
+        squares += np.asarray(np.ldexp(ones @ seen, GRAM_BITS), dtype=np.int64)
     return sums, squares
 
 

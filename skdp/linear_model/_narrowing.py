@@ -94,7 +94,9 @@ class Window:
             return
         columns, centre, half = self.columns + int(design.intercept), self.centre, self.half
         for rows in _blocks(matrix):
-            rows[:, columns] = ((rows[:, columns] - centre) / half).clip(-1.0, 1.0)
+            numbers = rows[:, as_slice(columns)] - centre
+            numbers /= half
+            rows[:, as_slice(columns)] = np.clip(numbers, -1.0, 1.0, out=numbers)
 
     def place_target(self, target: FloatArray) -> FloatArray:
         """Return a target in [-1, 1], clipped and scaled back to that; labels stay labels."""
@@ -202,7 +204,7 @@ class Narrowing:
         return np.concatenate([np.array([count], dtype=object), sums, 2 * squares - count])
 
     def _numbers(self, matrix: FloatArray, target: FloatArray) -> Iterator[FloatArray]:
-        columns = Window.whole(self.design).columns + int(self.design.intercept)
+        columns = as_slice(Window.whole(self.design).columns + int(self.design.intercept))
         start = 0
         for rows in _blocks(matrix):
             numbers, y = rows[:, columns], target[start : start + len(rows), None]
@@ -238,6 +240,13 @@ class Narrowing:
         # James & Stein: what is mostly noise is no better a centre than the middle.
         centre = mean * (CENTRE / (CENTRE + deviation**2))
         return np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
+
+
+def as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Return neighbouring columns as a slice, of which numpy makes no copy."""
+    if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+        return slice(int(columns[0]), int(columns[-1]) + 1)
+    return columns
 
 
 def check_look(look: Any) -> None:

@@ -169,15 +169,17 @@ class Perturbation:
             f" {type(self.noise).__name__} in {len(self.ridge)} dimensions"
         )
 
-    def weights(self, design: FloatArray, block: int = 8192) -> FloatArray | None:
+    def weights(self, design: FloatArray, cells: int = 2**17) -> FloatArray | None:
         """Return w for every row, (n,); None where every row of the domain has weight 1."""
         if not self.row_norm**2 / np.min(self.ridge) > self.leverage:
             return None
-        out = np.empty(len(design))
+        out, block = np.empty(len(design)), max(256, cells // design.shape[1])
         for start in range(0, len(design), block):
             rows = design[start : start + block]
+            shares = np.square(rows)
+            shares /= self.ridge
             # Not a product of matrices, whose last bits depend on a row's place.
-            out[start : start + block] = (np.square(rows) / self.ridge).sum(axis=1)
+            shares.sum(axis=1, out=out[start : start + block])
         # Rounded down by more than the error of the sum, so that w l <= leverage holds.
         np.maximum(out, self.leverage, out=out)
         return np.divide(self.leverage * (1 - 1e-9), out, out=out)

@@ -205,7 +205,7 @@ def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage):
 def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim):
     """Wherever the row stands, next to others or alone; a product of matrices is none."""
     rng = np.random.default_rng(1)
-    plan = perturbation(rng.uniform(0.1, 5, dim), 0.5)
+    plan = perturbation(rng.uniform(0.1, 5, dim), 0.05)
     rows = rng.uniform(-1, 1, (700, dim))
     found = plan.weights(rows, cells=1)
     np.testing.assert_array_equal(found, plan.weights(rows))

@@ -232,6 +232,10 @@ def test_whether_there_is_a_look_depends_on_public_things_alone():
     rows = np.zeros((2000, 2))
     ball.fit(rows, [0, 1] * 1000)
     assert "first look" not in ball.guarantee_.mechanism
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match=r"look must be .* where the domain bounds the length"):
+        ball.set_params(look=0.1, ledger=ledger).fit(rows, [0, 1] * 1000)
+    assert not ledger.entries
     np.testing.assert_array_equal(ball.bounds_, [[-3, 3], [-3, 3]])
 
 

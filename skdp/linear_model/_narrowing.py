@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._checks import check_interval
+from skdp._checks import check_interval, fail
 from skdp.domain import Domain
 from skdp.geometry import LpBall
 from skdp.linear_model._design import Design
@@ -151,7 +151,7 @@ class Narrowing:
         share: float | None,
         with_target: bool = False,
     ) -> Narrowing | None:
-        """Calibrate a look; None where it would see too little.
+        """Calibrate a look; None where it would see too little, or there is no number.
 
         Parameters
         ----------
@@ -165,8 +165,16 @@ class Narrowing:
         share : float or None
             The share of it for the look; None leaves it to the rules.
         with_target : bool
+
+        Raises
+        ------
+        ValueError
+            If a share is asked for where the domain bounds the length of rows.
         """
         numbers = design.domain.n_numbers + with_target
+        if design.domain.is_ball and share is not None:
+            rule = 'be "auto" or 0 where the domain bounds the length of rows'
+            raise fail("look", rule, share, "Or declare a bound for each column: Domain.box.")
         if design.domain.is_ball or not numbers:
             return None
         counted = n is None

@@ -7,7 +7,8 @@ they would have on a reference population, a convention of this module:
 - a number of [-1, 1] has the variance ``SPREAD`` (1/3 would be uniform on the whole range; real
   columns use less of theirs);
 - coefficients are independent, with variances such that every number adds ``signal`` to the
-  variance of the linear predictor, and the levels of a column ``level_signal``;
+  variance of the linear predictor, all of them no more than ``most_signal`` says, and the levels
+  of a column ``level_signal``;
 - all levels of a column are equally frequent.
 
 With H the curvature of the loss summed over the records, J the variance of its gradient, C the

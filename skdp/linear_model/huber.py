@@ -28,8 +28,9 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     The pseudo-Huber loss has a bounded slope, so that one record moves the objective's gradient
     by a bounded amount and the noise lives in as many dimensions as the model has
     coefficients. Statements and proofs: ``docs/proofs/objective_perturbation.md`` and, for
-    delta > 0, ``docs/proofs/gaussian_objective.md``. All bounds come from the public ``domain``;
-    predictions are clipped to the target's.
+    delta > 0, ``docs/proofs/gaussian_objective.md``. All bounds come from the public ``domain``,
+    and with ``look`` windows inside them from noisy sums; predictions are clipped to the target's
+    bounds.
 
     Parameters
     ----------

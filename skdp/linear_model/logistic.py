@@ -23,7 +23,8 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
     allowed, Gaussian noise, calibrated for gradient and curvature jointly; the statements and
     their proofs are in ``docs/proofs/objective_perturbation.md``, Theorems 1 to 5, and
     ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4. All bounds come from the public
-    ``domain``: records outside it are clipped to it, in ``fit`` and in ``predict``.
+    ``domain``, and windows inside them from a first look's noisy sums: records outside are
+    clipped, in ``fit`` and in ``predict``.
 
     Parameters
     ----------

@@ -57,6 +57,9 @@ class Twin:
     def covariance(self) -> Any:
         return self._call("covariance")
 
+    def variance(self) -> Any:
+        return self._call("variance")
+
     def extreme_points(self) -> Any:
         return self._call("extreme_points")
 
@@ -138,6 +141,10 @@ CASES: dict[str, tuple[Check, Twin]] = {
     "covariance 5 % off in one entry": (
         check_covariance,
         Twin(CUBE, {"covariance": one_entry_off}),
+    ),
+    "variance a billionth off": (
+        check_covariance,
+        Twin(CUBE, {"variance": lambda ball: (1 + 1e-8) * ball.variance()}),
     ),
     "support 5 % small": (
         check_support,

@@ -27,6 +27,8 @@ FloatArray = NDArray[np.float64]
 MOST_POINTS = 2**16
 # Beyond this a linear map's inverse keeps fewer than four digits.
 WORST_CONDITION = 1e12
+# Variances are estimated from arrays of at most so many entries, and from at least so many draws.
+_MOST_ENTRIES, _FEWEST_DRAWS = 2**23, 64
 
 
 @runtime_checkable
@@ -35,8 +37,9 @@ class NormBall(Protocol):
 
     A ball may further have, where they are known: ``log_volume()``; ``support(w)``, the
     greatest <w, u> over u in K, for w of shape (..., dim); ``bounding_box()``, half-widths
-    of shape (dim,); ``covariance()``, of the uniform law, (dim, dim); ``extreme_points()``,
-    of shape (count, dim). Balls built out of balls have what all their parts have.
+    of shape (dim,); ``covariance()``, of the uniform law, (dim, dim); ``variance()``, its
+    diagonal, (dim,); ``extreme_points()``, of shape (count, dim). Balls built out of balls have
+    what all their parts have.
     """
 
     @property
@@ -80,6 +83,29 @@ def uniform_covariance(ball: NormBall, *, draws: int = 4096) -> tuple[FloatArray
         return np.asarray(ask(ball, "estimate_covariance", draws // 16, rng)), True
     points = ball.sample(draws, rng)
     return np.asarray(points.T @ points / draws), True
+
+
+def exact_variance(ball: NormBall) -> FloatArray:
+    """Return ``variance()``, (dim,), or the diagonal of ``covariance()``; else AttributeError."""
+    if hasattr(ball, "variance"):
+        with suppress(AttributeError):  # a ball of balls has it if its parts have
+            return np.asarray(ask(ball, "variance"))
+    return np.diagonal(ask(ball, "covariance")).copy()
+
+
+def uniform_variance(ball: NormBall, *, draws: int = 4096) -> FloatArray:
+    """Return the variance of each coordinate of the uniform law, (dim,).
+
+    It is exact where the ball has ``variance()`` or ``covariance()``. Otherwise it is an estimate
+    from fixed draws: the ball's own ``mean_squares()``, or the mean over at most ``draws`` samples.
+    """
+    with suppress(AttributeError):
+        return exact_variance(ball)
+    with suppress(AttributeError):
+        return np.asarray(ask(ball, "mean_squares"))
+    few = max(_FEWEST_DRAWS, _MOST_ENTRIES // ball.dim)
+    points = ball.sample(min(draws, few), np.random.default_rng(0))
+    return np.asarray(np.mean(points**2, axis=0))
 
 
 def listable(count: int) -> int:
@@ -147,6 +173,10 @@ class ScaledBall:
         """Return the covariance of the uniform law, (dim, dim)."""
         return np.asarray(self.factor**2 * ask(self.ball, "covariance"))
 
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return np.asarray(self.factor**2 * exact_variance(self.ball))
+
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim)."""
         return np.asarray(self.factor * ask(self.ball, "extreme_points"))
@@ -194,13 +224,8 @@ class MappedBall:
         return self.ball.exact
 
     @cached_property
-    def _full(self) -> FloatArray:
-        matrix = np.asarray(self.matrix, dtype=float)
-        return np.diag(matrix) if matrix.ndim == 1 else matrix
-
-    @cached_property
     def _factors(self) -> Any:
-        return lu_factor(self._full)
+        return lu_factor(np.asarray(self.matrix))
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
@@ -218,11 +243,15 @@ class MappedBall:
 
     def log_volume(self) -> float:
         """Return the natural logarithm of the volume."""
-        return float(ask(self.ball, "log_volume") + np.linalg.slogdet(self._full)[1])
+        matrix = np.asarray(self.matrix)
+        diagonal = matrix.ndim == 1
+        log_det = np.log(np.abs(matrix)).sum() if diagonal else np.linalg.slogdet(matrix)[1]
+        return float(ask(self.ball, "log_volume") + log_det)
 
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        return np.asarray(ask(self.ball, "support", as_points(w, self.dim, "w") @ self._full))
+        w, matrix = as_points(w, self.dim, "w"), np.asarray(self.matrix)
+        return np.asarray(ask(self.ball, "support", w * matrix if matrix.ndim == 1 else w @ matrix))
 
     def bounding_box(self) -> FloatArray:
         """Return the half-widths of the least box around the ball, (dim,)."""
@@ -233,7 +262,17 @@ class MappedBall:
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
-        return np.asarray(self._full @ ask(self.ball, "covariance") @ self._full.T)
+        covariance, matrix = ask(self.ball, "covariance"), np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return np.asarray(matrix[:, None] * covariance * matrix)
+        return np.asarray(matrix @ covariance @ matrix.T)
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        matrix = np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return np.asarray(matrix**2 * exact_variance(self.ball))
+        return np.asarray(((matrix @ ask(self.ball, "covariance")) * matrix).sum(axis=1))
 
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim)."""

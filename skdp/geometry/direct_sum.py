@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from skdp._checks import check_positive, fail
-from skdp.geometry.ball import FloatArray, NormBall, as_points, ask, listable
+from skdp.geometry.ball import FloatArray, NormBall, as_points, ask, exact_variance, listable
 
 Index = tuple[tuple[int, ...], ...]
 
@@ -120,6 +120,10 @@ class ProductBall:
         """Return the covariance of the uniform law, (dim, dim)."""
         return self._layout.block_diagonal([ask(ball, "covariance") for ball in self.balls])
 
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return self._layout.join([exact_variance(ball) for ball in self.balls])
+
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim): one of each part, in every combination."""
         points = [ask(ball, "extreme_points") for ball in self.balls]
@@ -219,13 +223,15 @@ class SumBall:
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
-        # A K-norm law has (d + 1)(d + 2) times the covariance of the uniform one, here and
-        # in every part.
-        parts = [
-            (ball.dim + 1) * (ball.dim + 2) / weight**2 * ask(ball, "covariance")
-            for ball, weight in zip(self.balls, self.weights, strict=True)
-        ]
-        return self._layout.block_diagonal(parts) / ((self.dim + 1) * (self.dim + 2))
+        return self._layout.block_diagonal(
+            self._second_moments([ask(ball, "covariance") for ball in self.balls])
+        )
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return self._layout.join(
+            self._second_moments([exact_variance(ball) for ball in self.balls])
+        )
 
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim): those of one part, the others at 0."""
@@ -236,6 +242,15 @@ class SumBall:
             out[first : first + len(part), place] = part
             first += len(part)
         return out
+
+    def _second_moments(self, of_parts: list[FloatArray]) -> list[FloatArray]:
+        # A K-norm law has (d + 1)(d + 2) times the covariance of the uniform one, here and
+        # in every part.
+        own = (self.dim + 1) * (self.dim + 2)
+        return [
+            (ball.dim + 1) * (ball.dim + 2) / (weight**2 * own) * of_part
+            for ball, weight, of_part in zip(self.balls, self.weights, of_parts, strict=True)
+        ]
 
     def _each(self, member: str) -> list[FloatArray]:
         pairs = zip(self.balls, self.weights, strict=True)

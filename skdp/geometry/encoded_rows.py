@@ -19,7 +19,8 @@ uniform, so a new G, Beta(M, 1), makes the draw uniform.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -33,6 +34,10 @@ from skdp._checks import check_count, fail
 from skdp.geometry.ball import FloatArray, NormBall, as_points, listable
 from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall, sign_patterns
+
+# Up to so many nodes integrals over the intercept's coordinate are exact, and with so many where
+# the density is at least a share of its greatest they are as exact as floats can tell.
+_MOST_NODES, _NEGLIGIBLE = 256, 1e-35
 
 
 class EncodedDomain(Protocol):
@@ -179,11 +184,25 @@ class EncodedRowsBall:
         rest = np.r_[0 : int(self.intercept), self.dim - self._n_levels : self.dim]
         inner = self._covariance_with_intercept()
         if not self.intercept:
-            # E G^2 of Beta(M, 1) over that of Beta(M, 2).
-            inner = inner[1:, 1:] * (self._n_levels + 3) / (self._n_levels + 1)
+            inner = inner[1:, 1:] * self._without_intercept
         out[np.ix_(rest, rest)] = inner
         places = np.argsort(self._places)
         return out[np.ix_(places, places)]
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        out = np.full(self.dim, 1 / 3)
+        if not self.block_sizes:
+            return out
+        a, b, weights = self._nodes()
+        inner = [weights @ (a - b) ** 2] * int(self.intercept)
+        squares = {m: weights @ _block_moments(m, a, b)[1] for m in set(self.block_sizes)}
+        blocks = np.repeat([squares[m] for m in self.block_sizes], self.block_sizes)
+        if not self.intercept:
+            blocks = blocks * self._without_intercept
+        parts = (np.array(inner), np.full(self.n_numbers, 1 / 3), blocks)
+        out[self._places] = np.concatenate(parts)
+        return out
 
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim): c x over c = 1, -1 and the rows at corners."""
@@ -251,18 +270,41 @@ class EncodedRowsBall:
         a, b = np.maximum(rng.standard_gamma(shapes), np.finfo(float).tiny)
         return a / (a + b), b / (a + b)
 
+    @property
+    def _without_intercept(self) -> float:
+        """What the blocks' second moments are multiplied by where there is no intercept."""
+        # E G^2 of Beta(M, 1) over that of Beta(M, 2).
+        return (self._n_levels + 3) / (self._n_levels + 1)
+
+    def _nodes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return values of a = (1 + u_0) / 2, b = 1 - a and their weights in a mean over u_0."""
+        # The blocks' moments times the density of a are polynomials of degree M + 2, which this
+        # many nodes integrate exactly. The density is symmetric and log-concave: beyond
+        # ``width`` it is negligible, and within a fixed number of nodes resolves it.
+        few = self._n_levels <= 2 * _MOST_NODES - 4
+        width = 1.0 if few else _negligible_from(lambda x: self._log_density(x)[0])
+        nodes, lengths = roots_legendre(self._n_levels // 2 + 2 if few else _MOST_NODES)
+        a, b = (1 + width * nodes) / 2, (1 - width * nodes) / 2
+        return a, b, softmax(self._log_density(width * nodes) + np.log(lengths))
+
+    def _log_density(self, u: ArrayLike) -> FloatArray:
+        """Return the log density of u_0, (n,), up to a constant, when there is an intercept."""
+        u = np.atleast_1d(u)
+        log_a, log_b = np.log1p(u), np.log1p(-u)
+        out = np.zeros(len(u))
+        for m, count in Counter(self.block_sizes).items():
+            k = np.arange(m + 1)
+            terms = 2 * _log_binomials(m) - gammaln(m + 1) + np.outer(log_a, k)
+            out += count * logsumexp(terms + np.outer(log_b, m - k), axis=1)
+        return out
+
     def _covariance_with_intercept(self) -> FloatArray:
         """Return the covariance of (u_0, blocks), (1 + M, 1 + M), when there is an intercept."""
-        # Given a = (1 + u_0) / 2 the blocks are independent. Their moments times the density
-        # of a are polynomials of degree M + 2, which this many nodes integrate exactly.
-        nodes, lengths = roots_legendre(self._n_levels // 2 + 2)
-        a, b = (1 + nodes) / 2, (1 - nodes) / 2
-        k = np.arange(self._n_levels + 1)
-        powers = k * np.log(a / b)[:, None] + self._n_levels * np.log(b)[:, None]
-        weights = softmax(logsumexp(self._log_coefficients + powers, axis=1) + np.log(lengths))
+        # Given a = (1 + u_0) / 2 the blocks are independent.
+        a, b, weights = self._nodes()
         moments = [(m, *_block_moments(m, a, b)) for m in self.block_sizes]
         means = [np.repeat(mean[:, None], m, axis=1) for m, mean, _, _ in moments]
-        centre = np.concatenate([nodes[:, None], *means], axis=1)
+        centre = np.concatenate([(a - b)[:, None], *means], axis=1)
         out = np.asarray(centre.T @ (weights[:, None] * centre))
         first = 1
         for m, _, square, cross in moments:
@@ -294,6 +336,15 @@ def rows_ball(domain: EncodedDomain, intercept: bool = True) -> NormBall:
         return ProductBall((LpBall(1), rows)) if intercept else rows
     hull = EncodedRowsBall.of(domain, intercept)
     return hull if hull.block_sizes else LpBall(hull.dim, p=math.inf)
+
+
+def _negligible_from(log_density: Callable[[float], float]) -> float:
+    """Return where in (0, 1) a symmetric log-concave density is negligible."""
+    least, low, high = log_density(0.0) + math.log(_NEGLIGIBLE), 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_density(middle) > least else (low, middle)
+    return high
 
 
 def _chosen(columns: NDArray[np.intp], where: Any) -> NDArray[np.intp]:

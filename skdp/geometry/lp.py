@@ -97,11 +97,15 @@ class LpBall:
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
+        return np.diag(self.variance())
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
         # U = g / T^(1/p) has T ~ Gamma(1 + d/p) free of U, so E U^2 = E g^2 / E T^(2/p).
         d, inverse = self.dim, 1 / self.p
         log_g = gammaln(1 + 3 * inverse) - gammaln(1 + inverse) - math.log(3)
         log_t = gammaln(1 + (d + 2) * inverse) - gammaln(1 + d * inverse)
-        return np.diag(math.exp(log_g - log_t) * self._reach**2)
+        return np.asarray(math.exp(log_g - log_t) * self._reach**2)
 
     def extreme_points(self) -> FloatArray:
         """Return the corners, (2 * dim, dim) for p = 1 and (2**dim, dim) for p = inf."""

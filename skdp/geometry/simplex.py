@@ -110,8 +110,16 @@ class SimplexBall:
         # have mean square 2 / ((m + 1)(m + 2)), mean product half of it, and signs of sum 0 or
         # -1, which leaves (A - B)(m + 1)^2 (m + 2) = 2 m + 1, less 1 / m for odd m.
         m = self.dim
-        scale = (2 * m + 1 - m % 2 / m) / ((m + 1) ** 2 * (m + 2))
-        return np.asarray(scale * (np.eye(m) - 1 / (m + 1)))
+        return np.asarray(self._second_moment * (np.eye(m) - 1 / (m + 1)))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return np.full(self.dim, self._second_moment * self.dim / (self.dim + 1))
+
+    @property
+    def _second_moment(self) -> float:
+        m = self.dim
+        return (2 * m + 1 - m % 2 / m) / ((m + 1) ** 2 * (m + 2))
 
     def extreme_points(self) -> FloatArray:
         """Return the rows and their negatives, (2 * dim + 2, dim), for dim 1 only (2, 1)."""

@@ -61,6 +61,9 @@ def check_covariance(ball: Any, rng: Generator) -> None:
     covariance, u = ball.covariance(), ball.sample(n, rng)
     name = f"{type(ball).__name__}.covariance"
     agree(covariance, covariance.T, 1e-7, name, "be symmetric", 1e-14)
+    if hasattr(ball, "variance"):
+        rule = "be the diagonal of the covariance"
+        agree(ball.variance(), np.diag(covariance), 1e-9, f"{type(ball).__name__}.variance", rule)
     near(u.T @ u / n, (u**2).T @ u**2 / n, covariance, n, name)
     length = (u * np.linalg.solve(covariance, u.T).T).sum(axis=1)
     near(length.mean(), (length**2).mean(), ball.dim, n, name)

@@ -26,7 +26,7 @@ from skdp.geometry.moments.triangle_law import MOST_VARIABLES
 
 LEVELS = (0, 1, 2, "exact")
 # Members that a ball has only if all its parts have them.
-OPTIONAL = ("log_volume", "support", "covariance", "extreme_points")
+OPTIONAL = ("log_volume", "support", "covariance", "variance", "extreme_points")
 # What mean squares are estimated from: enough for a percent or two.
 MEAN_ENTRIES = 20_000
 Part = tuple[Any, list[int]]

@@ -229,13 +229,24 @@ class DifferenceBall:
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
+        m = self.dim
+        square, cross = self._mean_products
+        return np.asarray((square - cross) * np.eye(m) + cross)
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return np.full(self.dim, self._mean_products[0])
+
+    @cached_property
+    def _mean_products(self) -> tuple[float, float]:
+        """Means of u_j^2 and of u_i u_j."""
         m, k = self.dim, np.arange(self.dim + 1)
         law, j = hypergeom(2 * m, m, m).pmf(k), m - k
         # Of k positive coordinates one has mean square 2 / ((k + 1)(k + 2)), two half of that.
         square = law @ (k / ((k + 1) * (k + 2)) + j / ((j + 1) * (j + 2))) * 2 / m
         same = k * (k - 1) / ((k + 1) * (k + 2)) + j * (j - 1) / ((j + 1) * (j + 2))
         cross = law @ (same - 2 * k * j / ((k + 1) * (j + 1))) / max(m * (m - 1), 1)
-        return np.asarray((square - cross) * np.eye(m) + cross)
+        return float(square), float(cross)
 
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim): the differences but 0, the short ones too."""

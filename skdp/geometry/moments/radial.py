@@ -79,6 +79,10 @@ class RadialMomentBall:
         """Return the covariance of the uniform law, (dim, dim)."""
         return self._ellipsoid.covariance()
 
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return self._ellipsoid.variance()
+
     def orbits(self) -> IntArray:
         """Return labels of entries that a symmetry swaps, (dim,)."""
         return self.layout.orbits

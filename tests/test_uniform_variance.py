@@ -1,0 +1,120 @@
+"""Variances of the uniform law of a ball, without its covariance."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from skdp.geometry import (
+    EncodedRowsBall,
+    LpBall,
+    MappedBall,
+    ProductBall,
+    ScaledBall,
+    SimplexBall,
+    SumBall,
+)
+from skdp.geometry.ball import uniform_covariance, uniform_variance
+from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.geometry.moments.bodies import DifferenceBall
+from skdp.geometry.moments.radial import RadialMomentBall
+
+FULL = np.random.default_rng(0).normal(size=(4, 4))
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A ball of somebody else's: with its covariance, or with nothing but what it must have."""
+
+    ball: Any
+    exact: ClassVar[bool] = True
+
+    @property
+    def dim(self) -> int:
+        return int(self.ball.dim)
+
+    def gauge(self, v: Any) -> Any:
+        return self.ball.gauge(v)
+
+    def sample(self, n: int, rng: Generator) -> Any:
+        return self.ball.sample(n, rng)
+
+
+class WithCovariance(Foreign):
+    def covariance(self) -> Any:
+        return self.ball.covariance()
+
+
+BALLS = [
+    LpBall(4, p=3, radius=2.0, weights=(1.0, 2.0, 3.0, 4.0)),
+    SimplexBall(3),
+    SimplexBall(4),
+    DifferenceBall(4),
+    EncodedRowsBall(2, (3, 4, 1)),
+    EncodedRowsBall(2, (3, 4, 1), intercept=False),
+    EncodedRowsBall(2, (), intercept=False),
+    EncodedRowsBall(1, (3,), True, (3, 0, 1, 2, 4)),
+    EncodedRowsBall(0, (600,)),
+    ScaledBall(SimplexBall(3), 3.0),
+    MappedBall(EncodedRowsBall(1, (2,)), FULL),
+    MappedBall(EncodedRowsBall(1, (2,)), np.diag(FULL)),
+    ProductBall((WithCovariance(LpBall(2)), LpBall(1)), ((2, 0), (1,))),
+    SumBall((WithCovariance(LpBall(2)), SimplexBall(3)), (1.0, 3.0), ((2, 0), (1, 3, 4))),
+    RadialMomentBall(MomentLayout(3, range(3)), radius=2.0),
+    MomentBall(MomentLayout(2, (0, 1)), level=0),
+    WithCovariance(SimplexBall(3)),
+]
+
+
+@pytest.mark.parametrize("ball", BALLS, ids=lambda ball: type(ball).__name__)
+def test_variances_are_the_diagonal_of_the_covariance(ball: Any) -> None:
+    np.testing.assert_allclose(uniform_variance(ball), np.diag(ball.covariance()), rtol=1e-12)
+
+
+def test_variances_over_many_levels_are_integrated_as_well_as_over_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """256 nodes where the density is not negligible, against as many as are exact."""
+    for sizes in ((600,), (300, 200, 30)):
+        ball = EncodedRowsBall(1, sizes)
+        found = ball.variance()
+        with monkeypatch.context() as patch:
+            patch.setattr("skdp.geometry.encoded_rows._MOST_NODES", 1000)
+            np.testing.assert_allclose(found, ball.variance(), rtol=1e-11)
+
+
+def test_a_ball_without_variances_is_drawn_from() -> None:
+    """The same draws as for the covariance; 4,096 of them are within a tenth."""
+    ball = Foreign(LpBall(3))
+    estimate = uniform_variance(ball)
+    np.testing.assert_allclose(estimate, np.diag(uniform_covariance(ball)[0]), rtol=1e-12)
+    np.testing.assert_allclose(estimate, LpBall(3).variance(), rtol=0.1)
+    moments = MomentBall(MomentLayout(2, (0, 1)), level=1)
+    np.testing.assert_array_equal(uniform_variance(moments), moments.mean_squares())
+
+
+@pytest.mark.parametrize(
+    "ball",
+    [
+        MappedBall(LpBall(20_000), np.ones(20_000)),
+        EncodedRowsBall(3, (9_999,)),
+        EncodedRowsBall(0, tuple(range(1, 101)), intercept=False),
+        RadialMomentBall(MomentLayout(150, range(150)), radius=1.0),
+        Foreign(LpBall(40_000)),
+    ],
+    ids=lambda ball: type(ball).__name__,
+)
+def test_variances_take_no_room_for_a_matrix(ball: Any) -> None:
+    """Dense matrices would take 0.2 to 13 GB: 300 MB is the most that draws take."""
+    _ = getattr(ball, "layout", MomentLayout(1, (0,))).place
+    tracemalloc.start()
+    found = uniform_variance(ball)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.shape == (ball.dim,)
+    assert peak < 3e8

@@ -43,7 +43,8 @@ class Ledger:
 
     Copying a ledger (also by scikit-learn's ``clone``) or pickling it to another process of
     this machine gives the same ledger, never a second budget. Any number of threads and
-    processes may spend at once. Compare ledgers by ``==``: equal means the same ledger.
+    processes may spend at once. Compare ledgers by ``==``: equal means the same ledger. A copy
+    of the file at ``path`` is a second budget: nothing in it tells it from the original.
 
     What a spend asks for may be chosen in view of everything that was released before. How
     spends add up is fixed when the ledger is made, since a rule that is chosen in view of an

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._checks import fail
+from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import uniform_covariance
 from skdp.linear_model._design import Design
 from skdp.linear_model._task import Calibrated, Choice, Task
 from skdp.linear_model.gaussian_objective import JointProfile, ReleasedProfile, greatest_shift
 from skdp.linear_model.losses import Loss
-from skdp.linear_model.objective import greatest_leverage, is_frozen, leverage_apart, shift_share
+from skdp.linear_model.objective import greatest_leverage, leverage_apart, shift_share
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
@@ -151,11 +151,7 @@ class GaussianFamily:
 
     def _shift(self, task: Task, loss: Loss, leverage: float, models: int) -> float:
         asked = self._epsilon(task), task.delta, task.neighbors, models
-        find = _remembered_shift if is_frozen(loss) else greatest_shift
-        return find(loss, leverage, *asked)
-
-
-_remembered_shift = lru_cache(maxsize=4096)(greatest_shift)
+        return float(greatest_shift(loss, leverage, *asked))
 
 
 def _noise_of(design: Design, ball: NormBall) -> FloatArray:
@@ -214,7 +210,7 @@ def rough_leverage(loss: Loss, q: FloatArray, epsilon: float, neighbors: str) ->
     return np.asarray(1 / np.max(needed, axis=1))
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _profile(loss: Loss) -> tuple[FloatArray, FloatArray]:
     """Return slopes, as shares of their bound and denser near it, and the curvature there."""
     slope = 1 - np.geomspace(1.0, 1e-6, 200)

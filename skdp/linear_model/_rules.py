@@ -23,13 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from skdp._identity import remembered
 from skdp.linear_model._design import Design
 from skdp.linear_model._task import Choice, Family, Population, Task
 from skdp.linear_model.losses import Loss
@@ -166,7 +166,7 @@ def _importance(
     return np.asarray(people.moment / (h + ridge) ** 2)
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def logistic_moments(loss: Loss, spread: float = 1.5) -> tuple[float, float]:
     """Return mean curvature and squared slope for predictors of standard deviation ``spread``."""
     z = np.linspace(-6, 6, 241) * spread
@@ -178,7 +178,7 @@ def logistic_moments(loss: Loss, spread: float = 1.5) -> tuple[float, float]:
     return float(np.average(curvature, weights=weight)), float(np.average(score, weights=weight))
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def residual_moments(loss: Loss, spread: float = 0.2) -> tuple[float, float]:
     """Return mean curvature and squared slope for residuals of standard deviation ``spread``."""
     r = np.linspace(-6, 6, 481) * spread

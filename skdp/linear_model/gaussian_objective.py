@@ -17,14 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._checks import check_choice, fail
+from skdp._identity import remembered
 from skdp.linear_model.losses import Loss
-from skdp.linear_model.objective import is_frozen
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import NEIGHBORS
@@ -80,9 +79,8 @@ class JointProfile:
         return self._replaced(eps, np.interp(eps, knots, self._split(knots)))
 
     def _removed(self, epsilon: FloatArray) -> FloatArray:
-        pieces = _remembered if is_frozen(self.loss) else _pieces
         with np.errstate(divide="ignore"):
-            return np.log(pieces(self.loss, self.shift, self.leverage).delta(epsilon))
+            return np.log(_pieces(self.loss, self.shift, self.leverage).delta(epsilon))
 
     def _replaced(self, epsilon: FloatArray, split: FloatArray) -> FloatArray:
         """Return delta_2(a) + e^a delta_1(epsilon - a) in logs: any a in [0, epsilon] holds.
@@ -161,6 +159,7 @@ class _Pieces:
         return np.asarray(np.where(z < _LOWEST, 1.0, np.minimum(out, 1.0)))
 
 
+@remembered(maxsize=256)
 def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
     slope, height = _envelope(*_lines(loss, shift, leverage))
     start = np.concatenate([[-np.inf], (height[:-1] - height[1:]) / np.diff(slope)])
@@ -175,9 +174,6 @@ def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
         falls = np.log(_density(z) * fall_of_mills_ratio(z + slope[:-1], np.diff(slope))) - at
     log_rest = np.append(np.logaddexp.accumulate(falls[::-1])[::-1], -np.inf)
     return _Pieces(slope, height, np.maximum(start, _LOWEST), log_rest, sides)
-
-
-_remembered = lru_cache(maxsize=256)(_pieces)
 
 
 def _lines(loss: Loss, shift: float, leverage: float) -> tuple[FloatArray, FloatArray]:
@@ -230,6 +226,7 @@ def corners(loss: Loss, neighbors: str) -> int:
     return 3 if one_sided else 4
 
 
+@remembered(maxsize=4096)
 def greatest_shift(
     loss: Loss, leverage: float, epsilon: float, delta: float, neighbors: str, models: int = 1
 ) -> float:
@@ -275,8 +272,7 @@ def _composed(profile: JointProfile, models: int, epsilon: float) -> float:
     """Return the log of delta(epsilon) of so many releases."""
     if models == 1:
         return float(profile(epsilon))
-    # By its method the profile equals no other one: a loss that changes is composed anew.
-    delta = Composition(((ProfileLoss(profile.__call__), models),)).delta_at(epsilon).upper
+    delta = Composition(((ProfileLoss(profile), models),)).delta_at(epsilon).upper
     return math.log(delta) if delta > 0 else -math.inf
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._checks import fail
+from skdp._identity import remembered
 from skdp.geometry import LpBall
 from skdp.linear_model._solve import Objective, Solution, attainable_tolerance, minimise
 from skdp.linear_model.losses import Loss
@@ -49,6 +50,7 @@ def shift_share(s: FloatArray, neighbors: str) -> FloatArray:
     return (1 + s) / 2 if neighbors == "replace_one" else s
 
 
+@remembered(maxsize=1024)
 def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> float:
     """Return a leverage for which the privacy condition holds, within 1e-6 of the greatest.
 
@@ -69,25 +71,6 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
     float > 0
         Greatest allowed w(x) sum_j x_j^2 / ridge_j; infinite for a loss without curvature.
     """
-    if is_frozen(loss):
-        return _remembered(loss, q, epsilon, neighbors)
-    return _search_leverage(loss, q, epsilon, neighbors)
-
-
-def leverage_apart(loss: Loss, q: float, epsilon: float) -> float:
-    """Return the greatest leverage that leaves q epsilon to any additive noise (Theorem 2)."""
-    bend = float(loss.curvature_bound(0.0, loss.slope_bound))
-    room = math.expm1(min(epsilon * (1 - q), 700.0))
-    return room / bend * (1 - 1e-9) if bend > 0 else math.inf
-
-
-def is_frozen(loss: Loss) -> bool:
-    """Whether a loss cannot change after its leverage has been remembered."""
-    parameters = getattr(type(loss), "__dataclass_params__", None)
-    return parameters is not None and bool(parameters.frozen)
-
-
-def _search_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> float:
     c = loss.slope_bound
     # Cells shrink geometrically towards full slope, where the room left is least.
     low = 1 - np.geomspace(1.0, (1 - q) * 1e-3, 400)
@@ -106,7 +89,11 @@ def _search_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> fl
     return math.inf if reached == 0 else (1 - 1e-9) / (reached * factor)
 
 
-_remembered = lru_cache(maxsize=1024)(_search_leverage)
+def leverage_apart(loss: Loss, q: float, epsilon: float) -> float:
+    """Return the greatest leverage that leaves q epsilon to any additive noise (Theorem 2)."""
+    bend = float(loss.curvature_bound(0.0, loss.slope_bound))
+    room = math.expm1(min(epsilon * (1 - q), 700.0))
+    return room / bend * (1 - 1e-9) if bend > 0 else math.inf
 
 
 def _room(s: FloatArray, q: float, epsilon: float, neighbors: str) -> FloatArray:

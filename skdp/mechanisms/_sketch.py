@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, roots_legendre
 
+from skdp._identity import remembered
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._worst_shift import Shift
 from skdp.privacy._plan import Reach
@@ -244,7 +245,7 @@ class Sketch:
         return float(law @ (np.exp(-self.theta * x) * -np.expm1(-x)))
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _ends(law: Any, log_least: float) -> tuple[float, float]:
     """Return the quantile at e^log_least, and the end of the law."""
     far, end = (float(law.isf(q)) for q in (math.exp(max(log_least, -690.0)), 0.0))

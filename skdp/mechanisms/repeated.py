@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
 from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._budget import Budget
@@ -164,7 +164,7 @@ def calibrate_releases(
     return _calibrated(_law_or_name(mechanism), releases, budget)
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _calibrated(mechanism: Any, releases: Releases, budget: Budget) -> RepeatedNoise:
     law, losses, told = calibrated(mechanism, releases.shifts, budget)
     guarantee = Guarantee(

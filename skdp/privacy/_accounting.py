@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
+from skdp._identity import remembered
 from skdp.privacy._decimal import add, as_decimal, float_above, float_below, subtract
 from skdp.privacy._profile import Losses, composition, equivalents, merged, worst
 from skdp.privacy.conversions import (
@@ -328,7 +329,7 @@ def _that_fits(rule: Rule, spends: Sequence[Entry], room: Budget) -> Budget:
     return Budget(0.0, 0.0)
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def _counted(epsilon: float, delta: float, losses: Losses) -> Counted:
     """Return one way to split off a leak; the same one for all rules."""
     equal = equivalents(epsilon, delta, losses)
@@ -346,7 +347,7 @@ def _by_pieces(delta: float, losses: Losses, share: float) -> Counted:
     """Return the sums over the pieces; those of no known mu leak ``share`` of what is left."""
     leak = sum((n * as_decimal(_leak(loss)) for loss, n in losses), Decimal(0))
     pieces = [
-        (PairLoss(loss.epsilon) if isinstance(loss, PairLoss) else loss, n) for loss, n in losses
+        (PairLoss(loss.epsilon) if type(loss) is PairLoss else loss, n) for loss, n in losses
     ]
     # At delta = 1 nothing is said but by the losses.
     rows = [(piece, equivalents(0.0, 1.0, (piece,))) for piece in pieces]
@@ -370,7 +371,7 @@ def _square(epsilon: float) -> float:
 
 
 def _leak(loss: Profile) -> float:
-    return loss.delta if isinstance(loss, PairLoss) else 0.0
+    return loss.delta if type(loss) is PairLoss else 0.0
 
 
 def _joint(spends: Sequence[Entry]) -> Losses | None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._identity import remembered
 from skdp.privacy.losses import PrivacyLoss, Profile
 
 FloatArray = NDArray[np.float64]
@@ -82,7 +82,7 @@ class Masses:
         return self.first + int(np.flatnonzero(self.masses)[-1])
 
 
-@lru_cache(maxsize=16)
+@remembered(maxsize=16)
 def upper(loss: Profile, step: float, first: int, last: int) -> Masses:
     """Return a law that dominates: chords of H between the points first..last of the grid."""
     below = multiples(step, 1, -first)
@@ -94,7 +94,7 @@ def upper(loss: Profile, step: float, first: int, last: int) -> Masses:
     return _polygon(step, first, excess, _margin(first, last), nudge)
 
 
-@lru_cache(maxsize=16)
+@remembered(maxsize=16)
 def lower(loss: Profile, step: float, first: int, last: int) -> Masses | None:
     """Return a law that is dominated, or None where only an upper bound is known."""
     if not hasattr(loss, "log_tails"):
@@ -193,7 +193,7 @@ def _slope_changes(losses: FloatArray, excess: FloatArray) -> FloatArray:
     return np.asarray(before - after)
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def reach(loss: Profile, log_target: float, log_share: float) -> tuple[float, float, bool]:
     """Return how far a grid must go: below 0, above 0, and whether there is an atom.
 

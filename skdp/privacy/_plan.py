@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
+from skdp._identity import remembered
 from skdp.privacy._fold import SPARE_STEPS, Spread, tilt
 from skdp.privacy._grid import Masses, reach, upper
 from skdp.privacy.losses import FiniteLoss, Profile
@@ -134,7 +134,7 @@ def _log_share(parts: Parts) -> float:
     return -_SPARE - math.log(sum(count for _, count in parts))
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _rough(loss: Profile, log_share: float) -> Masses:
     below, above, ends = reach(loss, _FAR, log_share)
     step = (below + above) / _ROUGH_CELLS

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from skdp._identity import counted, remembered, same
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
 from skdp.privacy.loss import Composition
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, Profile, ShiftLoss
@@ -45,13 +44,10 @@ class Equivalents(NamedTuple):
 
 def merged(parts: Iterable[tuple[Profile, int]]) -> Losses:
     """Return the losses with equal ones counted together."""
-    counts: Counter[Profile] = Counter()
-    for loss, count in parts:
-        counts[loss] += count
-    return tuple(counts.items())
+    return counted(parts)
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def equivalents(epsilon: float, delta: float, losses: Losses) -> Equivalents:
     """Return the equivalents of a release with this guarantee."""
     parts = losses or worst(epsilon, delta)
@@ -83,16 +79,16 @@ def _nearly_gaussian(loss: Profile) -> bool:
 
 
 def _square(loss: Profile) -> float:
-    if isinstance(loss, GaussianLoss):
+    if type(loss) is GaussianLoss:
         return loss.mu**2
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
-    if not isinstance(loss, RadialLoss) or loss.dim == 1 or bound > _GREATEST:
+    if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
         return by_bound**2
     return _dominating_mu(loss, by_bound) ** 2
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _dominating_mu(loss: RadialLoss, greatest: float) -> float:
     """Return a mu, at most the greatest, whose profile lies above that of a bounded loss.
 
@@ -124,15 +120,15 @@ def _known(convert: Callable[[float], float], amount: float) -> float:
 
 def _bound(loss: Profile) -> float:
     """Return a value that the loss never exceeds, inf if none is known."""
-    if isinstance(loss, PairLoss):
+    if type(loss) is PairLoss:
         return loss.epsilon if loss.delta == 0 else math.inf
-    if isinstance(loss, RadialLoss):
+    if type(loss) is RadialLoss:
         return loss.shift
-    if isinstance(loss, FiniteLoss):
+    if type(loss) is FiniteLoss:
         alone = max(loss.log_p_alone, loss.log_q_alone)
         values = loss.losses or (0.0,)
         return math.inf if alone > -math.inf else max(abs(values[0]), abs(values[-1]))
-    if isinstance(loss, ShiftLoss) and hasattr(loss.law, "log_ratio"):
+    if type(loss) is ShiftLoss and hasattr(loss.law, "log_ratio"):
         near, far = log_ratio(loss.law, _FAR, loss.shift).tolist()
         return far * _ROUND_UP if near == far < _GREATEST else math.inf
     return math.inf
@@ -166,23 +162,23 @@ class Whole:
         return self.rest.epsilon_at(max(left, 0.0)).upper if self.rest else 0.0
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def composition(losses: Losses) -> Whole:
     """Return the composition of the losses."""
-    leaks = [(-math.log1p(-loss.delta), n) for loss, n in losses if isinstance(loss, PairLoss)]
+    leaks = [(-math.log1p(-loss.delta), n) for loss, n in losses if type(loss) is PairLoss]
     leak = -math.expm1(-_total(leaks)) * _ROUND_UP
     rest = merged((_unleaking(loss), n) for loss, n in losses)
-    rest = tuple((loss, n) for loss, n in rest if loss != PairLoss(0.0))
+    rest = tuple((loss, n) for loss, n in rest if not same(loss, PairLoss(0.0)))
     return Whole(min(leak, 1.0), Composition(rest) if rest else None)
 
 
 def _unleaking(loss: Profile) -> Profile:
-    return PairLoss(loss.epsilon) if isinstance(loss, PairLoss) else loss
+    return PairLoss(loss.epsilon) if type(loss) is PairLoss else loss
 
 
 def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
     """Return type II errors that no test at level alpha goes below."""
-    if all(isinstance(loss, GaussianLoss) for loss, _ in losses):
+    if all(type(loss) is GaussianLoss for loss, _ in losses):
         mu = math.sqrt(_total((_square(loss), count) for loss, count in losses))
         return np.asarray(ndtr(-ndtri(alpha) - mu))
     least = np.zeros(alpha.shape)
@@ -193,7 +189,7 @@ def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
     return least
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _corners(losses: Losses) -> tuple[tuple[float, float], ...]:
     """Return points of the profile; any are valid, and these are where it bends."""
     whole = composition(losses)

@@ -10,7 +10,6 @@ depends on earlier outputs is not covered (docs/proofs/loss_distributions.md, Th
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,6 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._checks import check_count, check_interval, fail
+from skdp._identity import counted
 from skdp.privacy._fold import fold
 from skdp.privacy._grid import ACCURACY, Masses, log_alone, lower, reach, upper
 from skdp.privacy._plan import Parts, Plan, plan
@@ -107,23 +107,21 @@ class Composition:
 
 
 def _merged(parts: Sequence[tuple[Profile, int]]) -> Parts:
-    counts: Counter[Profile] = Counter()
     for part in parts:
         if not (
             isinstance(part, tuple | list) and len(part) == 2 and hasattr(part[0], "log_delta")
         ):
             raise fail("parts", "hold pairs of a privacy loss and a count", part)
-        counts[part[0]] += check_count("count", part[1])
-    return tuple(counts.items())
+    return counted((loss, check_count("count", n)) for loss, n in parts)
 
 
 def _gaussians_merged(parts: Parts) -> Parts:
     """Return the parts with all Gaussian ones as one: their product is Gaussian."""
-    gaussian = [(loss.mu, n) for loss, n in parts if isinstance(loss, GaussianLoss)]
+    gaussian = [(loss.mu, n) for loss, n in parts if type(loss) is GaussianLoss]
     if sum(n for _, n in gaussian) < 2:
         return parts
     mu = math.sqrt(math.fsum(n * mu * mu for mu, n in gaussian))
-    rest = tuple((loss, n) for loss, n in parts if not isinstance(loss, GaussianLoss))
+    rest = tuple((loss, n) for loss, n in parts if type(loss) is not GaussianLoss)
     return ((GaussianLoss(mu), 1), *rest)
 
 

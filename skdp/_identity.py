@@ -1,0 +1,130 @@
+"""Whether two parts are the same, and results that are remembered for equal parts only.
+
+A part is a loss, a law, a ball or a privacy loss; it may be anybody's. Its own ``==`` and ``hash``
+are not relied on: a subclass inherits them without its own attributes, a field may be left out of
+them, and an object that changes keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import fields
+from functools import cached_property, lru_cache, wraps
+from types import FunctionType, MethodType
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
+
+import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+T = TypeVar("T")
+
+
+class Remembered(Protocol[P, R]):
+    """A function that remembers, with the two members that functools gives one."""
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R: ...
+    def cache_clear(self) -> None: ...
+    def cache_info(self) -> Any: ...
+
+
+_PLAIN = (bool, int, str, bytes, type(None))
+
+
+def fingerprint(part: object) -> Hashable | None:
+    """Return what two parts share if and only if they are the same; None if that is not known.
+
+    It is known of numbers, strings, tuples, functions without a closure, and instances of a class
+    that is itself a frozen dataclass, of such fields and without further attributes. An inherited
+    mark does not count: a plain subclass may hold and do anything.
+    """
+    kind = type(part)
+    if kind in _PLAIN:
+        return kind, part
+    if kind is float:
+        return kind, part.hex()  # type: ignore[attr-defined]  # 0.0 == -0.0
+    if kind is tuple:
+        return _all(kind, part)  # type: ignore[arg-type]
+    if isinstance(part, np.number | np.bool_):
+        return kind, part.tobytes()
+    if isinstance(part, FunctionType):
+        return part if part.__closure__ is None else None
+    if isinstance(part, MethodType):
+        owner = fingerprint(part.__self__)
+        return None if owner is None else (part.__func__, owner)
+    names = _fields(part)
+    return None if names is None else _all(kind, [getattr(part, name) for name in names])
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two parts are one object, or are known to be equal in everything they hold."""
+    if one is other:
+        return True
+    mark = fingerprint(one)
+    return mark is not None and mark == fingerprint(other)
+
+
+def counted(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, int], ...]:
+    """Return the parts in their order, those that are the same counted together."""
+    kept: dict[Hashable, T] = {}
+    counts: dict[Hashable, int] = {}
+    for part, count in parts:
+        mark = fingerprint(part)
+        mark = ("one object", id(part)) if mark is None else mark
+        kept.setdefault(mark, part)
+        counts[mark] = counts.get(mark, 0) + count
+    return tuple((kept[mark], count) for mark, count in counts.items())
+
+
+def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
+    """Return a decorator that remembers results for arguments whose fingerprint is known.
+
+    With others, that could change or be something else, the function is called anew.
+    """
+
+    def decorated(function: Callable[P, R]) -> Remembered[P, R]:
+        kept = lru_cache(maxsize)(lambda call: function(*call.arguments, **call.named))
+
+        @wraps(function)
+        def asked(*arguments: P.args, **named: P.kwargs) -> R:
+            mark = fingerprint((arguments, tuple(sorted(named.items()))))
+            if mark is None:
+                return function(*arguments, **named)
+            return kept(_Call(mark, arguments, named))
+
+        asked.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
+        asked.cache_info = kept.cache_info  # type: ignore[attr-defined]
+        return cast(Remembered[P, R], asked)
+
+    return decorated
+
+
+class _Call:
+    """Arguments, equal to others by their fingerprint."""
+
+    def __init__(self, mark: Hashable, arguments: Any, named: Any) -> None:
+        self.mark, self.arguments, self.named = mark, arguments, named
+
+    def __hash__(self) -> int:
+        return hash(self.mark)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Call) and self.mark == other.mark
+
+
+def _all(kind: type, parts: Iterable[object]) -> Hashable | None:
+    marks = tuple(map(fingerprint, parts))
+    return None if None in marks else (kind, marks)
+
+
+def _fields(part: Any) -> list[str] | None:
+    """Return the names of all that an instance holds, None where it could hold or be more."""
+    kind = type(part)
+    parameters = vars(kind).get("__dataclass_params__")
+    if parameters is None or not parameters.frozen:
+        return None
+    names = [field.name for field in fields(part)]
+    slots = [slot for base in kind.__mro__ for slot in vars(base).get("__slots__", ())]
+    further = {*vars(part), *slots}.difference(names) if hasattr(part, "__dict__") else {*slots}
+    further -= {name for name in further if isinstance(getattr(kind, name, None), cached_property)}
+    return None if further - {*names, "__dict__", "__weakref__"} else names

@@ -9,6 +9,9 @@ and proof: ``docs/proofs/matrix_laplace.md``, Theorem 1.
 One row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry grows like p^(3/2)
 and not like p^2, as that of a box around the moments does: what a record moves is a matrix of
 rank two, and the spectrum knows.
+
+One Wishart matrix alone (Jiang, Xie & Zhang 2016) is not private: its support moves with the
+data. The K-norm mechanism on the trace-norm ball (d'Orsi & Novikov 2025) hides the same changes.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from skdp._checks import check_interval, check_positive, fail
+from skdp._draws import normals
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms.matrix_noise import MatrixNoise
@@ -30,6 +34,9 @@ from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 
 FloatArray = NDArray[np.float64]
+
+# Adding and subtracting this rounds to a multiple of 2^-18.
+_SPLIT = 1.5 * 2.0 ** (52 - 18)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -54,10 +61,10 @@ class MatrixLaplaceNoise(MatrixNoise):
         """Return one draw, (dim,)."""
         rows = self.layout.n_rows
         # Rows with covariance S^-1 / 2 make the density exp(-tr S W).
-        plus, minus = (
-            rng.standard_normal((2, rows, rows + 1)) * np.sqrt(0.5 / self.precision)[:, None]
-        )
-        return self.layout.statistic(plus @ plus.T - minus @ minus.T)
+        plus, minus = normals((2, rows, rows + 1), rng)
+        root = np.sqrt(0.5 / self.precision)
+        difference = _wishart(plus) - _wishart(minus)
+        return self.layout.statistic(difference * np.outer(root, root))
 
     @property
     def matrix_variance(self) -> FloatArray:
@@ -150,6 +157,19 @@ class MatrixLaplace:
         demand[0, 0] += 2 * float(weights @ layout.shift**2)
         # Hardly anything at the least: the optimum must exist where nothing is asked of a row.
         return np.asarray((demand + demand.T) / 2 + 1e-9 * np.max(demand) * np.ones_like(demand))
+
+
+def _wishart(rows: FloatArray) -> FloatArray:
+    """Return ``rows @ rows.T`` with errors of some 2^-52 of its entries, however long rows are.
+
+    A product of matrices rounds once for each of its terms. What is left here after multiples of
+    2^-18, whose products add up exactly, is 2^-18 of the whole, and so are its roundings.
+    """
+    coarse = rows + _SPLIT
+    coarse -= _SPLIT
+    rest = rows - coarse
+    cross = rest @ (rows + coarse).T  # its symmetric part is what rest and coarse give together
+    return np.asarray(coarse @ coarse.T + (cross + cross.T) / 2)
 
 
 def _row_square(ball: NormBall, weights: FloatArray) -> float:

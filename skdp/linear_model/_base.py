@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp.domain import Domain
 from skdp.linear_model._design import Design
+from skdp.linear_model._predict import row_products
 from skdp.linear_model._validate import check_table
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
@@ -101,12 +102,15 @@ class PrivateLinearModel(BaseEstimator):
         )
 
     def _predictor(self, X):
-        """Return the linear predictor of the encoded and clipped rows, (n, models)."""
+        """Return the linear predictor of the encoded and clipped rows, (n, models).
+
+        That of a row does not depend on the other rows, not in its last bit.
+        """
         check_is_fitted(self, "coef_")  # a fit that failed leaves other attributes
         n = check_table(self, X, self._design.domain, reset=False)
         encoded = self._encode(X)
         assert len(encoded) == n
-        return encoded @ self._encoded_coef.T + self._encoded_intercept
+        return row_products(encoded, self._encoded_coef) + self._encoded_intercept
 
     def _encode(self, X):
         """Return the rows that coefficients are for, (n, n_encoded)."""

@@ -302,9 +302,10 @@ class Echo:
 def test_scores_count_whole_units_in_range():
     """What is out of range, or no number, is brought into it; one record counts for UNITS."""
     score = RecordScore(lambda model, X, y: y, lower=-1.0, upper=3.0)
-    assert score.total(None, None, np.array([-1.0, 3.0, 1.0])) == 1.5 * UNITS
-    assert score.total(None, None, np.array([-9.0, np.nan, -np.inf])) == 0
-    assert score.total(None, None, np.array([np.inf, 9.0])) == 2 * UNITS
+    X = np.zeros((3, 1))
+    assert score.total(None, X, np.array([-1.0, 3.0, 1.0])) == 1.5 * UNITS
+    assert score.total(None, X, np.array([-9.0, np.nan, -np.inf])) == 0
+    assert score.total(None, X[:2], np.array([np.inf, 9.0])) == 2 * UNITS
     assert score.mean(3 * UNITS, 4) == 2.0
 
 
@@ -326,7 +327,10 @@ def test_named_scores():
         (lambda: RecordScore(len, 0.0, math.inf), "upper must be a number"),
         (lambda: as_record_score("r2", False, None), "scoring must be one of"),
         (lambda: as_record_score("accuracy", False, None), "scoring must be one of"),
-        (lambda: RecordScore(lambda *a: 1.0).total(None, None, [1, 2]), "one number per record"),
+        (
+            lambda: RecordScore(lambda *a: 1.0).total(None, np.eye(2), [1, 2]),
+            "one number per record",
+        ),
         (lambda: StoppingLaw(1.0), "gamma must be"),
         (lambda: StoppingLaw(0.5, 0), "shape must be"),
         (lambda: StoppingLaw.of_mean(1.0), "mean must be"),

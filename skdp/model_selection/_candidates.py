@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
-from sklearn.pipeline import Pipeline
 
 from skdp._checks import fail
-from skdp.privacy import BudgetExceeded, Ledger
+from skdp.model_selection._ownership import (
+    OWNED,
+    check_built,
+    check_private,
+    check_same,
+    prefix_of,
+    private_step,
+)
 from skdp.privacy.ledger import Budget
-
-# The search sets these itself, or the proof needs them to be the same for all candidates.
-OWNED = ("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "classes", "domain")
-# A ceiling below every budget.
-_NOTHING = 5e-324
 
 
 @dataclass(frozen=True)
@@ -82,29 +81,40 @@ class Candidates:
         """Return a parameter of the private model."""
         return getattr(self.private, name, otherwise)
 
+    def built(self, which: int) -> Any:
+        """Return a candidate with what the grid sets; neither the estimator nor the grid is kept.
+
+        Raises
+        ------
+        ValueError
+            If the grid gives it a private model with a budget, ledger, neighbouring relation and
+            the like of its own.
+        """
+        model = clone(self.estimator)
+        step = private_step(model)
+        model.set_params(**clone_values(self.settings[which]))
+        if private_step(model) is not step:
+            check_same(private_step(model), self.private)
+        return model
+
     def model(self, which: int, budget: Budget, share: float, seed: int | None) -> Any:
         """Return a candidate, not fitted, that is about to see a share of the records."""
+        model = self.built(which)
         settings = {"epsilon": budget.epsilon, "delta": budget.delta, "random_state": seed}
         settings["ledger"] = None
         if self.labels is not None:
             settings["classes"] = self.labels
         if (n := self.public("n_public")) is not None:
             settings["n_public"] = max(1, round(share * n))
-        known = self.private.get_params(deep=False)
-        owned = {self.prefix + name: value for name, value in settings.items() if name in known}
-        model = clone(self.estimator).set_params(**clone_values(self.settings[which]))
+        known, prefix = private_step(model).get_params(deep=False), prefix_of(model)
+        owned = {prefix + name: value for name, value in settings.items() if name in known}
         return model.set_params(**owned)
 
 
 def candidates_of(estimator: Any, grid: Any) -> Candidates:
     """Check an estimator and a grid, and return the candidates."""
     prefix = prefix_of(estimator)
-    private = private_step(estimator)
-    known = private.get_params(deep=False) if hasattr(private, "get_params") else {}
-    missing = [name for name in ("epsilon", "delta", "random_state") if name not in known]
-    if missing:
-        rule = f"be a private estimator with parameters {missing}"
-        raise fail("estimator", rule, type(private), "Take one of skdp.linear_model.")
+    check_private(private_step(estimator))
     settings = tuple(dict(one) for one in ParameterGrid(grid))
     if not settings:
         raise fail("param_grid", "hold at least one candidate")
@@ -113,51 +123,10 @@ def candidates_of(estimator: Any, grid: Any) -> Candidates:
         remedy = "Whatever is fixed for all candidates is set on the estimator or on the search."
         raise fail("param_grid", f"leave out {list(OWNED)}", refused, remedy)
     for which in range(len(found)):
-        found.model(which, Budget(1.0, 0.0), 1.0, None)  # an unknown name raises here
+        check_built(found.built(which), found.neighbors)  # an unknown name raises here
     return found
-
-
-def prefix_of(estimator: Any) -> str:
-    """Return what leads to the private model's parameters."""
-    if not isinstance(estimator, Pipeline):
-        return ""
-    name, last = estimator.steps[-1]
-    return f"{name}__{prefix_of(last)}"
-
-
-def private_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    return private_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
 def clone_values(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of which each estimator is a copy of its own."""
     return {name: clone(value, safe=False) for name, value in settings.items()}
-
-
-class Rehearsal:
-    """Raise what fits would raise before they charge their budget, and charge none.
-
-    A ledger with nothing in it stops each fit after all that it checks and before any noise.
-    """
-
-    def __enter__(self) -> Rehearsal:
-        self._folder = tempfile.TemporaryDirectory(prefix="skdp-rehearsal-")
-        self._closed = Ledger(_NOTHING, path=f"{self._folder.name}/ledger.sqlite3")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._folder.cleanup()
-
-    def __call__(self, model: Any, X: Any, y: Any) -> None:
-        """Rehearse one fit; a model without a ledger is not rehearsed."""
-        name = prefix_of(model) + "ledger"
-        if name not in model.get_params():
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                model.set_params(**{name: self._closed}).fit(X, y)
-            except BudgetExceeded:
-                return
-        raise fail("estimator", "charge its ledger before it draws noise", type(model))

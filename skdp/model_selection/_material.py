@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from joblib import Parallel, delayed
 from skdp.model_selection._candidates import Candidates
 from skdp.model_selection._rows import Rows, take
 from skdp.model_selection._scoring import RecordScore
+from skdp.model_selection._silence import silence
 from skdp.privacy.ledger import Budget
 
 
@@ -77,18 +79,27 @@ class Material:
         """Return the model that a fit is about to fit."""
         return self.candidates.model(fit.which, fit.budget, fit.share, self.seed())
 
-    def fitted(self, fits: Sequence[Fit]) -> Iterator[tuple[Any, int]]:
-        """Make fits; yield each model with its whole score on the records kept aside."""
+    def fitted(self, fits: Sequence[Fit], silent: bool) -> Iterator[tuple[Any, int]]:
+        """Make fits; yield each model with its whole score on the records kept aside.
+
+        Where they are silent nothing is shown of a fit, nor of how many there are.
+        """
         held = self.records(self.held)
         # Before the first of them runs: workers are served in an order that nobody knows.
         models = [self.model(fit) for fit in fits]
         calls = (
-            delayed(_fitted)(model, self.records(fit.rows), self.score, held)
+            delayed(_fitted)(model, self.records(fit.rows), self.score, held, silent)
             for model, fit in zip(models, fits, strict=True)
         )
-        yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
+        # A verbose that is configured for all of joblib would count the fits.
+        yield from Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(calls)
 
 
-def _fitted(model: Any, data: tuple[Any, Any], score: RecordScore, held: Any) -> tuple[Any, int]:
-    model.fit(*data)
-    return model, score.total(model, *held)
+def _fitted(
+    model: Any, data: tuple[Any, Any], score: RecordScore, held: Any, silent: bool
+) -> tuple[Any, int]:
+    # Silence is of a process, and this may run in one of its own.
+    with silence() if silent else nullcontext():
+        model.fit(*data)
+    with silence():  # how often a score is computed tells how many records there are
+        return model, score.total(model, *held)

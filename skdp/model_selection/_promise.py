@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from skdp.model_selection._candidates import Candidates
 from skdp.model_selection._material import Found
+from skdp.model_selection._ownership import private_step
+from skdp.model_selection._strategies import Strategy
 from skdp.privacy import Guarantee
 from skdp.privacy.ledger import Budget
 
 _PUBLIC = (
     "the domain, the labels, the candidates and all parameters were chosen without the data",
     "one record is one row of X with its target",
-    "the score of a record depends on this record and the model alone",
+    "scores, steps and the like from elsewhere treat each record by itself and keep nothing",
     "running time, memory and errors are not observed",
 )
 _STEPS = "the steps before the model learn nothing from the data"
@@ -23,20 +28,71 @@ _LABELS = "which labels occur in y is public: it was read off y, as none were de
 _SEEDED = "the noise came from random_state and not from the operating system"
 
 
-def guarantee_of(candidates: Candidates, how: str, whole: Budget, secret: bool) -> Guarantee:
-    """Return the guarantee of a whole search; ``how`` ends the mechanism's sentence."""
+def guarantee_of(
+    candidates: Candidates, strategy: Strategy, whole: Budget, secret: bool
+) -> Guarantee:
+    """Return the guarantee of a whole search."""
     told = [*_PUBLIC]
     told += [_STEPS] if candidates.prefix else []
     told += [_LABELS] if candidates.labels is not None else []
-    name = type(candidates.private).__name__
+    tried = [private_step(candidates.built(k)) for k in range(len(candidates))]
+    name = " or ".join(sorted({type(one).__name__ for one in tried}))
     return Guarantee(
         whole.epsilon,
         whole.delta,
         neighbors=candidates.neighbors,
-        mechanism=f"private search over {len(candidates)} candidates of {name}: {how}",
+        mechanism=f"private search over {len(candidates)} candidates of {name}: {strategy.how}",
         assumptions=tuple(told),
         void_because=() if secret else (_SEEDED,),
     )
+
+
+def restate(model: BaseEstimator, whole: Guarantee) -> None:
+    """Let all that a chosen model says of its privacy be what the search says, in place.
+
+    A fitted attribute, such as the noise, has a guarantee of its own, of one fit: less than what
+    it cost to find the model. Parameters are left as they are, but not the models in them.
+    """
+    parameters = model.get_params(deep=False)
+    for name, value in list(vars(model).items()):
+        if name not in parameters:
+            setattr(model, name, _restated(value, whole))
+    for value in model.get_params(deep=True).values():
+        if isinstance(value, BaseEstimator):
+            restate(value, whole)
+
+
+def _restated(value: Any, whole: Guarantee) -> Any:
+    """Return a value in which every guarantee is that of the whole; None if it has to tell less."""
+    if isinstance(value, Guarantee):
+        return whole
+    if isinstance(value, BaseEstimator):
+        restate(value, whole)
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(_restated(part, whole) for part in value)
+    if type(value) is dict:
+        return {name: _restated(part, whole) for name, part in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        value = _restated_fields(value, whole)
+    if getattr(value, "guarantee", whole) == whole:
+        return value
+    value = copy.copy(value)
+    try:
+        value.guarantee = whole
+    except AttributeError:  # it is computed, or cannot be changed
+        return None
+    return value
+
+
+def _restated_fields(value: Any, whole: Guarantee) -> Any:
+    """Return a dataclass with the guarantees in its fields restated."""
+    parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    found = {name: _restated(part, whole) for name, part in parts.items()}
+    if isinstance(parts.get("guarantee"), Guarantee) and "losses" in parts:
+        found["losses"] = whole.losses  # of one fit, like the guarantee beside it
+    changed = {name: part for name, part in found.items() if part is not parts[name]}
+    return replace(value, **changed) if changed else value
 
 
 def results_of(candidates: Candidates, found: Found) -> dict[str, Any]:

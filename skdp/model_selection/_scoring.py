@@ -1,4 +1,8 @@
-"""Scores of single records in a bounded range, added up in whole units."""
+"""Scores of single records in a bounded range, added up in whole units.
+
+A record's score is a function of the record and of the released model, to the last bit: see
+``docs/proofs/private_selection.md``, Theorem 6.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_interval, fail
+from skdp.model_selection._alone import is_rowwise, one_by_one
 
 FloatArray = NDArray[np.float64]
 Function = Callable[[Any, Any, Any], ArrayLike]
@@ -26,8 +31,9 @@ class RecordScore:
     Parameters
     ----------
     function : callable
-        ``function(estimator, X, y)`` returns one number per record, greater for better. The
-        number of a record must depend on this record and the fitted estimator alone.
+        ``function(estimator, X, y)`` returns one number per record, greater for better. It is
+        called for one record at a time, so that a record's number cannot depend on the others.
+        It must compute the same for the same record and estimator, and keep or show nothing.
     lower, upper : float, lower < upper
         Public bounds; what is outside is clipped, and NaN counts as ``lower``.
 
@@ -62,26 +68,39 @@ class RecordScore:
 
         One record changes it by a whole number from 0 to UNITS, whatever it is.
         """
-        found = np.asarray(self.function(estimator, X, y), dtype=float)
-        if found.shape != np.shape(y)[:1]:
-            raise fail("scoring", "return one number per record")
+        found = self._of_records(estimator, X, np.asarray(y))
         share = (found - self.lower) / (self.upper - self.lower)
         share = np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
         return int(np.rint(share * UNITS).astype(np.int64).sum())
+
+    def _of_records(self, estimator: Any, X: Any, y: NDArray[Any]) -> FloatArray:
+        if is_rowwise(estimator) and type(self.function) in (Accuracy, NegativeError):
+            return np.asarray(self.function(estimator, X, y))
+        numbers = np.empty(len(y))
+        for k, (asked, row) in enumerate(one_by_one(estimator, X)):
+            found = np.asarray(self.function(asked, row, y[k : k + 1]), dtype=float)
+            if found.shape != (1,):
+                raise fail("scoring", "return one number per record")
+            numbers[k] = found[0]
+        return numbers
 
     def mean(self, total: int, n: int) -> float:
         """Return the mean score of ``n`` records whose sum is ``total`` units."""
         return self.lower + (self.upper - self.lower) * total / (UNITS * n)
 
 
-def is_right(estimator: Any, X: Any, y: Any) -> FloatArray:
-    """Return 1 where the label is predicted, else 0."""
-    return np.asarray(estimator.predict(X) == np.asarray(y), dtype=float)
+@dataclass(frozen=True)
+class Accuracy:
+    """1 where the label is predicted, else 0."""
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
+        """Return one number per record."""
+        return np.asarray(estimator.predict(X) == np.asarray(y), dtype=float)
 
 
 @dataclass(frozen=True)
 class NegativeError:
-    """Minus the error's size to a power, of a target that is clipped to its bounds."""
+    """Minus the error's size to the power 1 or 2, of a target that is clipped to its bounds."""
 
     lower: float
     upper: float
@@ -91,7 +110,9 @@ class NegativeError:
         """Return one number per record, in [-(upper - lower)^power, 0]."""
         target = np.clip(np.asarray(y, dtype=float), self.lower, self.upper)
         found = np.clip(np.asarray(estimator.predict(X), dtype=float), self.lower, self.upper)
-        return np.asarray(-(np.abs(found - target) ** self.power))
+        error = np.abs(found - target)
+        # Not a power of the library's, which may treat the rest of a block in another way.
+        return np.asarray(-(error * error if self.power == 2 else error))
 
 
 _POWERS = {"neg_mean_squared_error": 2, "neg_mean_absolute_error": 1}
@@ -118,7 +139,7 @@ def as_record_score(
     names = ["accuracy"] if classifier else list(_POWERS)
     check_choice("scoring", scoring, names, remedy)
     if scoring == "accuracy":
-        return RecordScore(is_right)
+        return RecordScore(Accuracy())
     lower, upper = bounds or (-1.0, 1.0)
     power = _POWERS[scoring]
     return RecordScore(NegativeError(lower, upper, power), -((upper - lower) ** power), 0.0)

@@ -14,6 +14,7 @@ from skdp.model_selection._choice import discrete_laplace, permute_and_flip
 from skdp.model_selection._material import Found, Material
 from skdp.model_selection._progress import Bar
 from skdp.model_selection._scoring import UNITS
+from skdp.model_selection._silence import silence
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.privacy._decimal import as_decimal, float_below
 from skdp.privacy.ledger import Budget
@@ -25,11 +26,13 @@ _ROUNDING = 1e-12
 class Strategy(Protocol):
     """A way to search.
 
-    ``how`` ends the sentence that names the mechanism, and ``refit_share`` is the share of the
-    budget for a last fit where none is asked for.
+    ``how`` ends the sentence that names the mechanism, ``hides_runs`` says whether more is fitted
+    than the guarantee counts, and ``refit_share`` is the share of the budget for a last fit where
+    none is asked for.
     """
 
     how: ClassVar[str]
+    hides_runs: ClassVar[bool]
     refit_share: ClassVar[float]
 
     def n_parts(self, m: int) -> int:
@@ -47,6 +50,7 @@ class Disjoint:
     """Each candidate has records of its own."""
 
     how: ClassVar[str] = "fits to disjoint parts of the records, permute-and-flip"
+    hides_runs: ClassVar[bool] = False
     refit_share: ClassVar[float] = 0.75
 
     def n_parts(self, m: int) -> int:
@@ -68,6 +72,7 @@ class RandomStopping:
 
     law: StoppingLaw
     how: ClassVar[str] = "the best of a random number of fits"
+    hides_runs: ClassVar[bool] = True
     refit_share: ClassVar[float] = 0.0
 
     def n_parts(self, m: int) -> int:
@@ -80,15 +85,16 @@ class RandomStopping:
         return Budget(self.law.base_of(trial.epsilon), delta)
 
     def search(self, material: Material, trial: Budget, verbose: int) -> Found:
-        """Run; nothing is shown of how many runs there are."""
-        return best_of_runs(material, self.law)
+        """Run; nothing is shown of how many runs there are, nor of any of them."""
+        with silence():
+            return best_of_runs(material, self.law)
 
 
 def choose(material: Material, epsilon: float, verbose: int) -> Found:
     """Make all fits and choose one by permute-and-flip (Theorem 1)."""
     models, totals = [], []
     with Bar(len(material.fits), "candidate", verbose) as bar:
-        for model, total in material.fitted(material.fits):
+        for model, total in material.fitted(material.fits, silent=False):
             models.append(model)
             totals.append(total)
             bar.step()
@@ -103,7 +109,7 @@ def best_of_runs(material: Material, law: StoppingLaw) -> Found:
     count, m = law.rvs(material.rng), len(material.fits)
     drawn = [material.fits[k] for k in material.rng.integers(m, size=count)]
     best, greatest = Found(-1, None), None
-    for fit, (model, total) in zip(drawn, material.fitted(drawn), strict=True):
+    for fit, (model, total) in zip(drawn, material.fitted(drawn, silent=True), strict=True):
         rate = exactly(fit.budget.epsilon) / UNITS
         noisy = total + discrete_laplace(rate, material.rng)
         # The first of equals: runs come in an order that means nothing.

@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 
 from skdp._checks import check_count, check_positive, fail
 from skdp.domain import Domain
-from skdp.model_selection._candidates import prefix_of, private_step
+from skdp.model_selection._ownership import prefix_of, private_step
 from skdp.model_selection._progress import Bar
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy._decimal import add, as_decimal

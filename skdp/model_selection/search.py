@@ -19,14 +19,11 @@ from skdp._checks import check_choice, check_count, check_interval, check_positi
 from skdp.domain.tables import as_cells
 from skdp.linear_model._base import _spent_note, is_auto
 from skdp.linear_model._validate import check_labels, check_table, check_target
-from skdp.model_selection._candidates import (
-    Candidates,
-    Rehearsal,
-    candidates_of,
-    private_step,
-)
+from skdp.model_selection._candidates import Candidates, candidates_of
 from skdp.model_selection._material import Fit, Found, Material
-from skdp.model_selection._promise import guarantee_of, results_of
+from skdp.model_selection._ownership import check_unwatched, private_step
+from skdp.model_selection._promise import guarantee_of, restate, results_of
+from skdp.model_selection._rehearsal import Rehearsal
 from skdp.model_selection._rows import parts
 from skdp.model_selection._scoring import as_record_score
 from skdp.model_selection._stopping import StoppingLaw
@@ -77,9 +74,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Allowed failure probability, for those candidates that make use of one.
     strategy : {"auto", "disjoint", "random_stopping"}, default="auto"
         "disjoint" fits each candidate to a part of the records of its own, and chooses by
-        permute-and-flip (after Chaudhuri, Monteleoni & Sarwate 2011). "shared" fits all to the
-        same records with an even share of the budget. Both then fit the chosen candidate to all
-        records, and try candidates with far fewer records, or less budget, than that fit has.
+        permute-and-flip (after Chaudhuri, Monteleoni & Sarwate 2011). It then fits the chosen
+        candidate to all records. Candidates are tried with fewer records, and less budget, than
+        that fit has.
         "random_stopping" makes a random number of fits of random candidates and returns the best
         (Liu & Talwar 2019; Papernot & Steinke 2022), under the circumstances of the model that
         is returned. "auto" takes "disjoint", which is faster and whose running time tells nothing,
@@ -203,10 +200,12 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             candidates, X, y = self._candidates(X, y)
             strategy, name = self._strategy(candidates, len(y))
             trial, last = self._shares(strategy, whole)
+            if strategy.hides_runs:
+                for which in range(len(candidates)):
+                    check_unwatched(candidates.built(which))
             material = self._material(strategy, trial, candidates, X, y)
             self._rehearse(material, last or trial)
-            secret = is_cryptographic(self.random_state)
-            guarantee = guarantee_of(candidates, strategy.how, whole, secret)
+            guarantee = guarantee_of(candidates, strategy, whole, self._secret)
             self._charge(candidates, guarantee)
             spent.append(guarantee)
             found = strategy.search(material, trial, self.verbose)
@@ -273,7 +272,6 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         share, rng = (1 - held) / n_parts, as_generator(self.random_state)
         *rows, kept = parts(len(y), [share] * n_parts + [held], candidates.neighbors, rng)
         budget = strategy.of_each(trial)
-        secret = is_cryptographic(self.random_state)
         return Material(
             X,
             y,
@@ -283,17 +281,21 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             kept,
             candidates.neighbors,
             rng,
-            (lambda: None) if secret else (lambda: int(rng.integers(2**31))),
+            (lambda: None) if self._secret else (lambda: int(rng.integers(2**31))),
             self.n_jobs,
         )
 
     def _rehearse(self, material: Material, last: Budget) -> None:
         """Raise now what fits would raise; together they look at all the data."""
         whole = np.arange(len(material.y))
-        with Rehearsal() as rehearse:
+        with Rehearsal(material.neighbors, self._secret) as rehearse:
             for fit in material.fits:
                 for one in (fit, Fit(fit.which, last, whole, 1.0)):
-                    rehearse(material.model(one), *material.records(one.rows))
+                    rehearse(material.model(one), *material.records(one.rows), one.budget)
+
+    @property
+    def _secret(self) -> bool:
+        return is_cryptographic(self.random_state)
 
     def _charge(self, candidates: Candidates, guarantee: Guarantee) -> None:
         own, other = self.ledger, candidates.public("ledger")
@@ -309,6 +311,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _keep(self, candidates: Candidates, found: Found) -> None:
         # Whoever takes the model alone takes what it cost to find it.
         private_step(found.model).guarantee_ = self.guarantee_
+        restate(found.model, self.guarantee_)
         self.best_estimator_, self.best_index_ = found.model, found.which
         self.best_params_ = dict(candidates.settings[found.which])
         self.cv_results_ = results_of(candidates, found)
@@ -366,5 +369,6 @@ def _without_notes() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        error.__notes__ = []
+        notes = getattr(error, "__notes__", [])
+        error.__notes__ = [note for note in notes if "budget was spent" not in note]
         raise

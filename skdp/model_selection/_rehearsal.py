@@ -1,0 +1,83 @@
+"""A rehearsal of every fit: errors and promises are known before anything is spent."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+from skdp._checks import fail
+from skdp.model_selection._ownership import prefix_of
+from skdp.model_selection._silence import silence
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger
+from skdp.privacy.ledger import Budget
+
+# A ceiling below every budget.
+_NOTHING = 5e-324
+
+
+class _Asked(BudgetExceeded):
+    """What a ledger raises that only listens to what it is asked for."""
+
+    def __init__(self, guarantee: Guarantee) -> None:
+        super().__init__("This is a rehearsal.")
+        self.guarantee = guarantee
+
+
+class _Listener(Ledger):
+    """A ledger with nothing in it, which stops each fit before any noise."""
+
+    __slots__ = ()
+
+    def spend(self, guarantee: Guarantee, note: str = "") -> None:
+        raise _Asked(guarantee)
+
+
+class Rehearsal:
+    """Raise what fits would raise before they charge their budget, and charge none.
+
+    A fit is stopped when it asks its ledger, after all that it checks and before any noise. What
+    it asks for has to be what the search gives it, under the search's neighbouring relation.
+
+    Parameters
+    ----------
+    neighbors : {"replace_one", "add_remove"}
+    secret : bool
+        Whether the search's noise cannot be predicted.
+    """
+
+    def __init__(self, neighbors: str, secret: bool) -> None:
+        self.neighbors, self.secret = neighbors, secret
+
+    def __enter__(self) -> Rehearsal:
+        self._folder = tempfile.TemporaryDirectory(prefix="skdp-rehearsal-")
+        self._closed = _Listener(_NOTHING, path=f"{self._folder.name}/ledger.sqlite3")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._folder.cleanup()
+
+    def __call__(self, model: Any, X: Any, y: Any, budget: Budget) -> None:
+        """Rehearse one fit; a model without a ledger is not rehearsed."""
+        name = prefix_of(model) + "ledger"
+        if name not in model.get_params():
+            return
+        asked = None
+        with silence():
+            try:
+                model.set_params(**{name: self._closed}).fit(X, y)
+            except _Asked as stop:
+                asked = stop.guarantee
+        if asked is None:
+            raise fail("estimator", "charge its ledger before it draws noise", type(model))
+        self._check(asked, budget)
+
+    def _check(self, asked: Guarantee, budget: Budget) -> None:
+        if asked.neighbors != self.neighbors:
+            rule = f"promise what it does under neighbors={self.neighbors!r}"
+            raise fail("every candidate", rule, asked.neighbors)
+        if asked.epsilon > budget.epsilon or asked.delta > budget.delta:
+            rule = f"charge at most the {budget} that it is given"
+            raise fail("every candidate", rule, str(Budget(asked.epsilon, asked.delta)))
+        if self.secret and not asked.holds:
+            rule = "promise what holds where the search has no random_state"
+            raise fail("every candidate", rule, asked.void_because)

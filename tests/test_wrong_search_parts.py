@@ -1,0 +1,579 @@
+"""Parts of a private search that break a rule: refused before anything is spent, or harmless."""
+
+import logging
+import pickle
+import sys
+import warnings
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Ledger,
+)
+from skdp.geometry import LpBall
+from skdp.linear_model._predict import row_products
+from skdp.mechanisms import KNorm, Sensitivity
+from skdp.model_selection import PrivateSearchCV, RecordScore
+from skdp.model_selection._scoring import UNITS, as_record_score
+from skdp.privacy import Guarantee
+
+BOX = Domain.box([0, 0], [10, 10], target=["no", "yes"])
+NUMBERS = Domain.box([0, 0], [10, 10], target=(-10.0, 10.0))
+STOPPING = {"strategy": "random_stopping", "mean_runs": 6.0}
+OTHER = Ledger(100.0)
+
+
+@pytest.fixture(scope="module")
+def table():
+    X = np.random.default_rng(3).uniform(0, 10, (300, 2))
+    return X, np.where(X[:, 0] > X[:, 1], "yes", "no")
+
+
+def logistic(**options):
+    return DPLogisticRegression(**{"domain": BOX, "look": 0, **options})
+
+
+def descent(**options):
+    return DPCoordinateDescentClassifier(**{"domain": BOX, "n_passes": 2, **options})
+
+
+def pipeline(*before, model=None, **options):
+    steps = [(f"step{k}", step) for k, step in enumerate(before)]
+    return Pipeline([*steps, ("model", model or logistic())], **options)
+
+
+def stateless():
+    return FunctionTransformer(np.tanh)
+
+
+# Estimators that do what no estimator may
+
+
+class Nested(DPLogisticRegression):
+    """A private model with a model inside."""
+
+    def __init__(
+        self, *, inner=None, q=0.8, epsilon=1.0, delta=0.0, random_state=None, ledger=None
+    ):
+        super().__init__(q=q, epsilon=epsilon, delta=delta, domain=BOX)
+        self.inner, self.random_state, self.ledger = inner, random_state, ledger
+
+
+class OtherRelation(DPLogisticRegression):
+    def _guarantee(self, plan):
+        return Guarantee(float(self.epsilon), neighbors="add_remove")
+
+
+class Spendthrift(DPLogisticRegression):
+    def _guarantee(self, plan):
+        return Guarantee(1.01 * float(self.epsilon))
+
+
+class Predictable(DPLogisticRegression):
+    def _guarantee(self, plan):
+        return Guarantee(float(self.epsilon), void_because=("it draws from a seed of its own",))
+
+
+def watch(progress):
+    """Look at a descent."""
+
+
+ANY = {"model__fit_intercept": [True, False]}
+# Estimator, grid, options, what the error says.
+REFUSED = {
+    "callback": (descent(callback=watch), {"n_passes": [1, 2]}, STOPPING, "callback must be None"),
+    "callback in the grid": (descent(), {"callback": [None, watch]}, STOPPING, "callback must"),
+    "callback of a step": (
+        pipeline(model=descent(callback=watch)),
+        ANY,
+        STOPPING,
+        "model__callback must be None",
+    ),
+    "callback of a step in the grid": (
+        pipeline(model=descent()),
+        {"model": [descent(), descent(callback=watch)]},
+        STOPPING,
+        "model__callback must be None",
+    ),
+    "callback where few records make it random stopping": (
+        descent(callback=watch),
+        {"n_passes": [1, 2]},
+        {"strategy": "auto", "epsilon": 0.1},
+        "callback must be None",
+    ),
+    "step with other neighbours": (
+        pipeline(),
+        {"model": [logistic(neighbors="add_remove")]},
+        {},
+        "leave neighbors as it is",
+    ),
+    "step with a ledger": (
+        pipeline(),
+        {"model": [logistic(), logistic(ledger=OTHER)]},
+        {},
+        "leave ledger as it is",
+    ),
+    "step with a delta": (pipeline(), {"model": [logistic(delta=1e-3)]}, {}, "leave delta as"),
+    "step with an epsilon": (pipeline(), {"model": [logistic(epsilon=9.0)]}, {}, "leave epsilon"),
+    "step with a seed": (pipeline(), {"model": [logistic(random_state=0)]}, {}, "random_state as"),
+    "step with a generator": (
+        pipeline(),
+        {"model": [logistic(random_state=np.random.default_rng(0))]},
+        {},
+        "leave random_state as it is",
+    ),
+    "step with a number of records": (
+        pipeline(),
+        {"model": [logistic(n_public=300)]},
+        {},
+        "leave n_public as it is",
+    ),
+    "step with labels": (
+        pipeline(),
+        {"model": [logistic(classes=["no", "yes", "may"])]},
+        {},
+        "leave classes as it is",
+    ),
+    "step with a domain": (
+        pipeline(),
+        {"model": [logistic(domain=Domain.box([0, 0], [1, 1], target=["no", "yes"]))]},
+        {},
+        "leave domain as it is",
+    ),
+    "all steps anew": (
+        pipeline(stateless()),
+        {"steps": [[("model", logistic(neighbors="add_remove"))]]},
+        {},
+        "leave neighbors as it is",
+    ),
+    "a pipeline in place of a step": (
+        pipeline(),
+        {"model": [pipeline(stateless(), model=logistic(ledger=OTHER))]},
+        {},
+        "leave ledger as it is",
+    ),
+    "regressor among classifiers": (
+        pipeline(),
+        {"model": [DPHuberRegressor(domain=BOX)]},
+        {},
+        "classifiers only, or regressors only",
+    ),
+    "step without a budget": (
+        pipeline(),
+        {"model": [LogisticRegression()]},
+        {},
+        "be a private estimator with parameters",
+    ),
+    "owned parameter of a step": (pipeline(), {"model__delta": [0.0]}, {}, "leave out"),
+    "scaler": (pipeline(StandardScaler()), ANY, {}, "before the model must learn nothing"),
+    "scaler in the grid": (
+        pipeline(stateless()),
+        {"step0": [stateless(), StandardScaler()]},
+        {},
+        "before the model must learn nothing",
+    ),
+    "scaler of some columns": (
+        pipeline(ColumnTransformer([("a", stateless(), [0]), ("b", StandardScaler(), [1])])),
+        ANY,
+        {},
+        "before the model must learn nothing",
+    ),
+    "principal components in a union": (
+        pipeline(FeatureUnion([("a", stateless()), ("b", Pipeline([("c", PCA())]))])),
+        ANY,
+        {},
+        "before the model must learn nothing",
+    ),
+    "cache on disk": (pipeline(stateless(), memory="cache"), ANY, {}, "memory must be None"),
+    "ledger of a model inside": (
+        Nested(inner=logistic(ledger=OTHER)),
+        {"q": [0.5]},
+        {},
+        "inner__ledger must be None",
+    ),
+    "seed of a model inside": (
+        Nested(),
+        {"inner": [logistic(random_state=0)]},
+        {},
+        "inner__random_state must be None",
+    ),
+    "neighbours of a model inside": (
+        Nested(inner=logistic()),
+        {"inner__neighbors": ["replace_one", "add_remove"]},
+        {},
+        "inner__neighbors must be 'replace_one'",
+    ),
+    "promise under other neighbours": (
+        OtherRelation(domain=BOX),
+        {"q": [0.5]},
+        {},
+        "promise what it does under neighbors='replace_one'",
+    ),
+    "promise of more": (Spendthrift(domain=BOX), {"q": [0.5]}, {}, "charge at most"),
+    "promise that is void": (Predictable(domain=BOX), {"q": [0.5]}, {}, "promise what holds"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_refused_before_anything_is_spent(case, table):
+    """With nothing charged: neither the search's ledger nor anybody's."""
+    estimator, grid, options, message = REFUSED[case]
+    ledger, before = Ledger(100.0), OTHER.entries
+    search = PrivateSearchCV(estimator, grid, **{"strategy": "disjoint", **options}, ledger=ledger)
+    with pytest.raises(ValueError, match=message) as caught:
+        search.fit(*table)
+    assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]
+    assert ledger.entries == ()
+    assert OTHER.entries == before
+    assert not hasattr(search, "best_estimator_")
+
+
+def test_steps_that_agree_are_taken(table):
+    """Also other models, with the same ledger, and encoders that learn nothing or no more."""
+    ledger, scaler = Ledger(8.0), StandardScaler().fit([[0.0, 0.0], [10.0, 10.0]])
+    first = pipeline(ColumnTransformer([("all", BOX.encoder(), [0, 1])]))
+    first.set_params(model__ledger=ledger)
+    models = [logistic(ledger=ledger), descent(ledger=ledger)]
+    grid = {"model": models, "step0": [BOX.encoder(), FrozenEstimator(scaler), "passthrough"]}
+    found = PrivateSearchCV(first, grid, epsilon=8.0, strategy="disjoint").fit(*table)
+    (entry,) = ledger.entries
+    assert entry.epsilon == 8.0
+    assert "DPCoordinateDescentClassifier or DPLogisticRegression" in found.guarantee_.mechanism
+    assert all(model.ledger is ledger for model in models)
+    assert not any(hasattr(model, "coef_") for model in models)
+
+
+# What shows
+
+
+class Loud(DPLogisticRegression):
+    """An estimator that tells of every fit in all the ways there are."""
+
+    def fit(self, X, y):
+        print("a fit")
+        print("a fit", file=sys.stderr)
+        warnings.warn("a fit", stacklevel=1)
+        logging.getLogger("loud").critical("a fit")
+        return super().fit(X, y)
+
+
+def seen(search, table, capfd, caplog):
+    """Return all that can be read while a search runs."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(*table)
+    out, err = capfd.readouterr()
+    return [*out.splitlines(), *err.split("\r"), *map(str, caught), *caplog.messages]
+
+
+@pytest.mark.parametrize("workers", [None, "threading", "loky"])
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (Loud(domain=BOX), {"q": [0.5, 0.8]}),
+        (descent(verbose=1), {"n_passes": [1, 2]}),
+        (descent(), {"verbose": [1], "n_passes": [1, 2]}),
+        (pipeline(stateless(), model=logistic(domain=BOX), verbose=True), ANY),
+    ],
+    ids=["everything", "verbose", "verbose in the grid", "verbose of a pipeline"],
+)
+def test_runs_that_nobody_counts_are_silent(workers, estimator, grid, table, capfd, caplog):
+    """Whatever shows a fit shows none, nor how many there are; also what joblib would show."""
+    search = PrivateSearchCV(estimator, grid, epsilon=8.0, random_state=1, **STOPPING, verbose=1)
+    if workers == "loky" and isinstance(estimator, Loud):
+        pytest.skip("a class of a test module cannot be sent to another process")
+    with parallel_config(backend=workers or "threading", n_jobs=2 if workers else 1, verbose=50):
+        found = seen(search, table, capfd, caplog)
+    assert [line for line in found if line] == []
+    assert logging.root.manager.disable == logging.NOTSET
+    assert "ignore" not in [rule[0] for rule in warnings.filters[:1]]
+
+
+def test_fits_that_are_counted_may_be_watched(table, capfd, caplog):
+    """Fits to parts of their own are all in the guarantee; and errors keep what they say."""
+    passes = []
+    model = descent(callback=lambda progress: passes.append(progress.n_pass), verbose=1)
+    search = PrivateSearchCV(model, {"n_passes": [1, 2]}, epsilon=8.0, strategy="disjoint")
+    assert "pass 2 of 2" in "".join(seen(search, table, capfd, caplog))
+    assert sorted(passes[:3]) == [1, 1, 2]
+
+    def fail(progress):
+        raise RuntimeError("no")
+
+    model.set_params(callback=fail)
+    with pytest.raises(RuntimeError) as caught:
+        search.fit(*table)
+    assert caught.value.__notes__[0].startswith("The callback had seen the coefficients")
+    assert caught.value.__notes__[1].startswith("The budget was spent: epsilon = 8.")
+
+
+def test_scores_are_silent_whatever_is_counted(table, capfd, caplog):
+    """How often they are computed tells how many records are kept aside."""
+
+    def loud(model, X, y):
+        print("a score")
+        return model.predict(X) == y
+
+    search = PrivateSearchCV(logistic(), {"q": [0.5]}, strategy="disjoint", epsilon=8.0)
+    search.set_params(scoring=RecordScore(loud))
+    assert [line for line in seen(search, table, capfd, caplog) if line] == []
+
+
+# Scores are functions of the record
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 8, 9, 31, 100, 129, 300])
+def test_predictors_do_not_depend_on_other_rows(dim):
+    """Bit by bit, of a row alone, among few, and among more than fit in a block."""
+    rng = np.random.default_rng(dim)
+    rows, coef = rng.standard_normal((2000, dim)), rng.standard_normal((3, dim))
+    whole = row_products(rows, coef)
+    np.testing.assert_allclose(whole, rows @ coef.T, rtol=1e-9, atol=1e-12)
+    for start, stop in ((0, 1), (1, 2), (1999, 2000), (5, 12), (3, 1777)):
+        np.testing.assert_array_equal(row_products(rows[start:stop], coef), whole[start:stop])
+    np.testing.assert_array_equal(row_products(np.asfortranarray(rows), coef), whole)
+
+
+CLASSIFIERS = [logistic, descent]
+REGRESSORS = [
+    lambda: DPHuberRegressor(domain=NUMBERS),
+    lambda: DPLinearRegression(domain=NUMBERS),
+    lambda: DPCoordinateDescentRegressor(domain=NUMBERS, n_passes=2),
+]
+
+
+@pytest.mark.parametrize("make", [*CLASSIFIERS, *REGRESSORS])
+def test_predictions_do_not_depend_on_other_rows(make):
+    """Of a wide table, in a box and in a ball, bit by bit."""
+    X = np.random.default_rng(8).standard_normal((600, 60))
+    labels = make in CLASSIFIERS
+    target = ["no", "yes"] if labels else (-10.0, 10.0)
+    y = np.where(X[:, 0] > 0, "yes", "no") if labels else X[:, 0]
+    for domain in (Domain.box(-np.ones(60), np.ones(60), target), Domain.l2_ball(60, 3.0, target)):
+        model = make().set_params(domain=domain, random_state=0, epsilon=5.0).fit(X, y)
+        ask = model.decision_function if labels else model.predict
+        alone = [ask(X[k : k + 1])[0] for k in range(0, 600, 7)]
+        np.testing.assert_array_equal(ask(X)[::7], alone)
+        np.testing.assert_array_equal(ask(X[100:])[::7], ask(X)[100::7])
+
+
+class Centred(ClassifierMixin, BaseEstimator):
+    """A model whose prediction of a row depends on all rows."""
+
+    def fit(self, X, y):
+        self.is_fitted_ = True
+        return self
+
+    def predict(self, X):
+        return np.where(X[:, 0] > X[:, 0].mean(), "yes", "no")
+
+
+class Chance(ClassifierMixin, BaseEstimator):
+    """A model that says yes where a sum, computed by a product of matrices, is above a number."""
+
+    def __init__(self, slopes, threshold):
+        self.slopes, self.threshold = slopes, threshold
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.where(X @ self.slopes > self.threshold, "yes", "no")
+
+
+def close(model, X, y):
+    """A score whose number depends on all rows."""
+    return 1 - np.abs((y == "yes") - np.mean(model.predict(X) == "yes"))
+
+
+def wide(n=500, dim=40):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((n, dim))
+    return X, rng.choice(["no", "yes"], n), rng.standard_normal(dim)
+
+
+def at_thresholds(X, y, slopes):
+    """Models whose thresholds are what a row is said to sum up to, alone and among the others."""
+    for k in range(0, len(X), 50):
+        for sums in (X @ slopes, X[k : k + 1] @ slopes, X[: k + 1] @ slopes):
+            yield Chance(slopes, sums[min(k, len(sums) - 1)])
+
+
+def test_the_score_of_a_record_does_not_depend_on_the_others():
+    """Sums over parts add up to the whole's, with models and scores that look at all rows."""
+    X, y, slopes = wide()
+    accuracy, own = as_record_score("accuracy", True, None), RecordScore(close)
+    models = [Centred(), *at_thresholds(X, y, slopes)]
+    models.append(Pipeline([("a", FunctionTransformer()), ("b", Centred().fit(X, y))]))
+    for model in models:
+        for score in (accuracy, own):
+            parts = [score.total(model, X[i:j], y[i:j]) for i, j in ((0, 1), (1, 230), (230, 500))]
+            assert score.total(model, X, y) == sum(parts)
+
+
+def test_scores_of_this_package_add_up_too(people, domain, answers, pay_domain, pay):
+    """By scores of one's own, of frames and arrays, alone and behind an encoder."""
+    behind = Pipeline([("a", domain.encoder()), ("b", logistic(domain=domain.encoded))])
+
+    def likelihood(model, X, y):
+        column = model.classes_.tolist().index(y[0])
+        return model.predict_proba(X)[:, column] * (X.shape == (1, 4))
+
+    likely = RecordScore(likelihood)
+    pay = np.asarray(pay)
+    cases = [
+        (logistic(domain=domain, random_state=0), answers, likely),
+        (behind.set_params(b__random_state=0), answers, likely),
+        (behind, answers, as_record_score("accuracy", True, None)),
+        (
+            DPHuberRegressor(domain=pay_domain, random_state=0),
+            pay,
+            as_record_score(None, False, (-10.0, 50.0)),
+        ),
+    ]
+    for model, y, score in cases:
+        model.fit(people, y)
+        parts = [score.total(model, people[i:j], y[i:j]) for i, j in ((0, 1), (1, 77), (77, 400))]
+        assert score.total(model, people, y) == sum(parts)
+        assert 0 < sum(parts) < 400 * UNITS
+        if score is likely:
+            chances = model.predict_proba(people)[np.arange(400), (y == "yes").astype(int)]
+            assert sum(parts) == np.rint(chances * UNITS).sum()
+
+
+def test_models_asked_about_other_rows_answer_about_those(people, domain, answers):
+    """A score may ask a model about a changed record."""
+
+    def robust(model, X, y):
+        return model.predict(X.assign(age=17.0)) == y
+
+    changed = people.assign(age=17.0)
+    behind = Pipeline([("a", domain.encoder()), ("b", logistic(domain=domain.encoded))])
+    for model in (logistic(domain=domain), behind):
+        model.fit(people, answers)
+        right = (model.predict(changed) == answers).sum()
+        assert RecordScore(robust).total(model, people, answers) == right * UNITS
+
+
+# What the chosen model says of its privacy
+
+
+class Computed:
+    """Noise that computes its guarantee."""
+
+    def __init__(self, epsilon, law):
+        self.epsilon, self.law = epsilon, law
+        self.rvs, self.covariance = law.rvs, law.covariance
+
+    @property
+    def guarantee(self):
+        return Guarantee(self.epsilon)
+
+
+class Plugged:
+    """A mechanism from elsewhere."""
+
+    def calibrate(self, sensitivity, *, epsilon, delta=0.0):
+        law = KNorm(LpBall(sensitivity.ball.dim)).calibrate(sensitivity, epsilon=epsilon)
+        return Computed(epsilon, law)
+
+
+def guarantees(value, path=""):
+    """Yield all guarantees that can be reached from a value, with the way to them."""
+    if isinstance(value, Guarantee):
+        yield path, value
+        return
+    if isinstance(value, list | tuple):
+        parts = dict(enumerate(value))
+    elif isinstance(value, dict):
+        parts = value
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+    else:
+        parts = vars(value) if isinstance(value, BaseEstimator) else {}
+    for name, part in parts.items():
+        yield from guarantees(part, f"{path}.{name}")
+    if not isinstance(value, BaseEstimator) and isinstance(
+        getattr(value, "guarantee", None), Guarantee
+    ):
+        yield f"{path}.guarantee", value.guarantee
+
+
+class Keeps(TransformerMixin, BaseEstimator):
+    """A step that says something of privacy, and a model that it keeps."""
+
+    def fit(self, X, y=None):
+        self.noise_ = {"of": [KNorm(LpBall(2)).calibrate(Sensitivity(LpBall(2)), epsilon=0.1)]}
+        self.model_ = logistic(random_state=0).fit(X, y)
+        return self
+
+    def transform(self, X):
+        return X
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (logistic(), STOPPING),
+        (logistic(mechanism="logistic"), {}),
+        (logistic(mechanism=Plugged()), {}),
+        (descent(), STOPPING),
+        (descent(mechanism="gaussian"), {"delta": 1e-5}),
+        (DPHuberRegressor(domain=NUMBERS), {}),
+        (DPLinearRegression(domain=NUMBERS), {}),
+        (DPLinearRegression(domain=NUMBERS, mechanism="matrix"), STOPPING),
+        (DPCoordinateDescentRegressor(domain=NUMBERS), {}),
+        (pipeline(Keeps(), model=logistic()), {}),
+    ],
+)
+def test_a_chosen_model_claims_no_less_than_the_search_cost(model, options, table):
+    """Wherever it says something of privacy, in pickles too; and losses of one fit are gone."""
+    X, y = table
+    if not isinstance(model, DPLogisticRegression | DPCoordinateDescentClassifier | Pipeline):
+        y = X[:, 0] - X[:, 1]
+    prefix = "model__" if isinstance(model, Pipeline) else ""
+    options = {"strategy": "disjoint", **options}
+    grid = {f"{prefix}fit_intercept": [True]}
+    search = PrivateSearchCV(model, grid, epsilon=3.0, **options).fit(X, y)
+    copies = [search.best_estimator_]
+    if "Plugged" not in repr(model):
+        copies.append(pickle.loads(pickle.dumps(search.best_estimator_)))
+    for best in copies:
+        for promise in dict(guarantees(best)).values():
+            assert promise == search.guarantee_
+        private = best[-1] if prefix else best
+        assert private.guarantee_.epsilon == 3.0
+        assert getattr(private.noise_, "losses", ()) == ()
+        assert (private.noise_ is None) == ("Plugged" in repr(model))
+    if hasattr(private, "from_moments"):
+        assert private.from_moments().noise_.guarantee == search.guarantee_
+
+
+def test_every_fit_says_what_it_says_itself(table):
+    """Only a model from a search says what the search says; parameters keep theirs."""
+    model = logistic().fit(*table)
+    before = model.noise_.guarantee
+    search = PrivateSearchCV(pipeline(model=model), {"model__q": [0.5]}, epsilon=3.0).fit(*table)
+    assert model.noise_.guarantee is before
+    assert search.estimator["model"].noise_ is model.noise_

@@ -62,7 +62,9 @@ def test_a_classifier_and_a_regressor_take_the_mechanism():
     assert ledger.remaining.epsilon == 0
 
 
-@pytest.mark.parametrize("mechanism", [LaplaceInTheBox(0.9), LaplaceInTheBox(1.0, 1e-6)])
+@pytest.mark.parametrize(
+    "mechanism", [LaplaceInTheBox(0.9), LaplaceInTheBox(1 - 5e-10), LaplaceInTheBox(1.0, 1e-6)]
+)
 def test_a_mechanism_that_promises_too_little_is_refused(mechanism):
     """More epsilon than asked for, or a delta: refused before the ledger is charged."""
     X, y = data(50)

@@ -188,7 +188,7 @@ class ObjectivePerturbation(PrivateLinearModel):
             rule = f"calibrate noise to what objective perturbation asks of it, {asked}"
             raise fail("mechanism", rule, name, f"It said: {error}") from None
         promise = noise.guarantee
-        if promise.delta > delta or promise.epsilon > q * task.epsilon * (1 + 1e-9):
+        if promise.delta > delta or promise.epsilon > q * task.epsilon:
             rule = f"calibrate noise to what it is asked for, {asked}"
             raise fail("mechanism", rule, (promise.epsilon, promise.delta))
         if promise.delta > 0 and not getattr(noise, "log_concave", False):

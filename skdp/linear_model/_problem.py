@@ -34,7 +34,7 @@ class Objective:
     tilt : (d,) float64 array
         The noise of objective perturbation.
     row_norm : float in (0, inf)
-        Public bound on |x_i|_2. A row may exceed it by rounding, a part in 10^6, no more: the
+        Public bound on |x_i|_2. A row may exceed it by rounding, a part in 10^7, no more: the
         certificate relies on it.
     weight : (n,) float64 array with entries in [0, 1], or None for ones
         The w_i.

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from skdp._checks import check_positive, fail
+from skdp._draws import exponentials
 from skdp.geometry.ball import FloatArray, NormBall, as_points, ask, exact_variance, listable
 
 Index = tuple[tuple[int, ...], ...]
@@ -201,7 +202,7 @@ class SumBall:
             for ball, weight in zip(self.balls, self.weights, strict=True)
         ]
         x = self._layout.join(parts)
-        return x / (self.gauge(x) + rng.standard_exponential(n))[:, None]
+        return x / (self.gauge(x) + exponentials(n, rng))[:, None]
 
     def log_volume(self) -> float:
         """Return the natural logarithm of the volume."""

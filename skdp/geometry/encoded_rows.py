@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 
 from skdp._checks import check_count, fail
+from skdp._draws import exponentials
 from skdp.geometry.ball import FloatArray, NormBall, as_points, listable
 from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall, sign_patterns
@@ -389,8 +390,8 @@ def _draw_block(m: int, a: FloatArray, b: FloatArray, rng: Generator) -> FloatAr
     n_positive = (cdf[:, :-1] <= level[:, None]).sum(axis=1)
     positive = np.arange(m) < n_positive[:, None]
     # Uniform on {x >= 0, sum x <= 1}: exponentials over their sum with one more.
-    sizes = rng.standard_exponential((len(a), m))
-    spare_up, spare_down = rng.standard_exponential((2, len(a)))
+    sizes = exponentials((len(a), m), rng)
+    spare_up, spare_down = exponentials((2, len(a)), rng)
     up = a / (np.where(positive, sizes, 0).sum(axis=1) + spare_up)
     down = b / (np.where(positive, 0, sizes).sum(axis=1) + spare_down)
     block = sizes * np.where(positive, up[:, None], -down[:, None])

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from skdp._checks import check_count, check_interval, check_positive, fail
+from skdp._draws import exponentials, normals
 from skdp.geometry.ball import FloatArray, as_points
 
 MOST_CORNER_DIMS = 20
@@ -77,7 +78,7 @@ class LpBall:
         if math.isinf(self.p):
             return np.asarray(self._reach * rng.uniform(-1, 1, (n, self.dim)))
         g = _generalised_normal((n, self.dim), self.p, rng)
-        total = (np.abs(g) ** self.p).sum(axis=1) + rng.standard_exponential(n)
+        total = (np.abs(g) ** self.p).sum(axis=1) + exponentials(n, rng)
         return np.asarray(self._reach * (g / total[:, None] ** (1 / self.p)))
 
     def log_volume(self) -> float:
@@ -143,7 +144,7 @@ def _generalised_normal(shape: tuple[int, int], p: float, rng: Generator) -> Flo
     if p == 1:
         return rng.laplace(size=shape)
     if p == 2:
-        return rng.standard_normal(shape) * math.sqrt(0.5)
+        return normals(shape, rng) * math.sqrt(0.5)
     # |g| = Gamma(1/p)^(1/p), which underflows for great p; Gamma(1/p) is Gamma(1 + 1/p)
     # times the p-th power of a uniform number.
     return rng.uniform(-1, 1, shape) * rng.standard_gamma(1 + 1 / p, shape) ** (1 / p)

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from skdp._checks import check_count
+from skdp._draws import exponentials
 from skdp.geometry.ball import FloatArray, as_points
 
 
@@ -81,7 +82,7 @@ class SimplexBall:
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
         # Exponentials over their sum are uniform weights; the one with sign 0 stays with 0.
-        sizes = rng.standard_exponential((n, self.dim + 1))
+        sizes = exponentials((n, self.dim + 1), rng)
         weights = self._signs * (sizes / sizes.sum(axis=1, keepdims=True))
         lam = rng.permuted(weights, axis=1, out=weights)
         return np.asarray(lam[:, 1:] - lam.mean(axis=1, keepdims=True))

@@ -8,7 +8,8 @@ what is missing, and by the rounding of finding that out. Proofs are in docs/pro
 A ball may have two more optional members. ``greatest_square(w)`` is an upper bound on the
 greatest sum_i w_i u_i^2 over the differences u that it stands for, convex, positively
 homogeneous and nondecreasing in w >= 0. ``orbits()`` gives a label to each coordinate, (dim,);
-those of one label are exchangeable, and it is enough to look at w that are equal on them.
+those of one label are exchangeable, and it is enough to look at w that are equal on them. With
+labels 0, 1, ... it may have ``greatest_square_of_orbits(w)`` too, which takes one w per label.
 """
 
 from __future__ import annotations
@@ -202,9 +203,13 @@ def _norm(x: FloatArray, r: float) -> float:
 
 
 def _cover_orbits(ball: NormBall, orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:
-    sums = np.asarray(np.bincount(orbit, weights), dtype=float)
-    w = cover_sums(lambda w: greatest_square(ball, w[orbit]), sums)[orbit]
-    return np.asarray(np.sqrt(greatest_square(ball, w) / w) * ROUND_UP)
+    def greatest(w: FloatArray) -> float:
+        if hasattr(ball, "greatest_square_of_orbits"):
+            return _positive(float(ball.greatest_square_of_orbits(w)))
+        return greatest_square(ball, w[orbit])
+
+    w = cover_sums(greatest, np.asarray(np.bincount(orbit, weights), dtype=float))
+    return np.asarray(np.sqrt(greatest(w) / w) * ROUND_UP)[orbit]
 
 
 def _orbits_of(ball: NormBall) -> NDArray[np.intp]:

@@ -21,6 +21,7 @@ from scipy.spatial import ConvexHull, KDTree, QhullError
 from scipy.special import gammaln
 
 from skdp._checks import fail
+from skdp._draws import exponentials
 from skdp.geometry.ball import FloatArray, as_points, listable
 from skdp.geometry.hull._programs import least_sum
 
@@ -244,7 +245,7 @@ class Polytope:
         """Return n uniform draws, (n, dim): a simplex by its volume, then a point of it."""
         which = np.searchsorted(self._cdf, rng.random(n), side="right")
         # Exponentials over their sum are uniform weights; that of 0 is left out.
-        weights = rng.standard_exponential((n, self.dim + 1))
+        weights = exponentials((n, self.dim + 1), rng)
         weights /= weights.sum(axis=1, keepdims=True)
         return np.asarray(np.einsum("nk,nkd->nd", weights[:, 1:], self._simplices[which]))
 

@@ -18,7 +18,7 @@ from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments.added import AddedBall
 from skdp.geometry.moments.bodies import DifferenceBall, NumbersBall
-from skdp.geometry.moments.greatest import greatest_square
+from skdp.geometry.moments.greatest import greatest_square, greatest_square_of_orbits
 from skdp.geometry.moments.layout import IntArray, MomentLayout
 from skdp.geometry.moments.pair_hull import PairHull
 from skdp.geometry.moments.spins import SpinMap
@@ -29,7 +29,7 @@ LEVELS = (0, 1, 2, "exact")
 OPTIONAL = ("log_volume", "support", "covariance", "variance", "extreme_points")
 # What mean squares are estimated from: enough for a percent or two.
 MEAN_ENTRIES = 20_000
-Part = tuple[Any, list[int]]
+Part = tuple[Any, IntArray]
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,10 @@ class MomentBall:
         """
         return greatest_square(self.layout, weights)
 
+    def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
+        """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
+        return greatest_square_of_orbits(self.layout, np.asarray(weights, dtype=float))
+
     def estimate_log_volume(self, n: int, rng: Generator) -> tuple[float, float]:
         """Return an estimate of the log volume and its standard error, which is 0 where known.
 
@@ -185,14 +189,14 @@ class MomentBall:
     @cached_property
     def _product(self) -> ProductBall:
         balls, index = zip(*self._parts, strict=True)
-        return ProductBall(balls, tuple(tuple(places) for places in index))
+        return ProductBall(balls, tuple(tuple(places.tolist()) for places in index))
 
     @cached_property
     def _parts(self) -> list[Part]:
         """Independent parts of the ball, each with the entries it lives on."""
         if self.level == 0:
             weights = tuple((1 / self._box).tolist())
-            return [(LpBall(self.dim, p=math.inf, weights=weights), list(range(self.dim)))]
+            return [(LpBall(self.dim, p=math.inf, weights=weights), np.arange(self.dim))]
         radius = 1.0 if self.layout.adds else 2.0
         parts = [_added_part(self.layout)] if self.layout.adds else list(self._replaced_parts())
         for places in _mixed_places(self.layout):
@@ -202,10 +206,10 @@ class MomentBall:
 
     def _replaced_parts(self) -> Iterator[Part]:
         layout, n_plain = self.layout, len(_variables(self.layout)) - self.layout.n_squares
-        places = _linear_places(layout) + _second_places(layout)
+        places = np.concatenate([_linear_places(layout), _second_places(layout)])
         if self.level == "exact" and layout.target:
             yield PairHull(), places
-        elif places:
+        elif len(places):
             level = 2 if self.level == 2 else 1
             yield NumbersBall(layout.n_squares, n_plain, level), places
         for block in _block_places(layout):
@@ -242,39 +246,39 @@ def _has_exact(layout: MomentLayout) -> bool:
     return not layout.adds and layout.n_encoded == layout.n_squares == len(layout.numbers) == 1
 
 
-def _linear_places(layout: MomentLayout) -> list[int]:
-    return [int(layout.place[0, j]) for j in _variables(layout)]
+def _linear_places(layout: MomentLayout) -> IntArray:
+    return layout.entry(0, _variables(layout))
 
 
-def _variables(layout: MomentLayout) -> list[int]:
+def _variables(layout: MomentLayout) -> IntArray:
     """Return the Gram columns treated as numbers, those with a square first."""
-    return [*layout.variables.tolist(), *layout.two_level.tolist()]
+    return np.concatenate([layout.variables, layout.two_level])
 
 
-def _second_places(layout: MomentLayout) -> list[int]:
+def _second_places(layout: MomentLayout) -> IntArray:
     """Return the entries of the variables' squares and of their products, i < j."""
-    names, place = _variables(layout), layout.place
-    squares = [int(place[j, j]) for j in names[: layout.n_squares]]
-    return squares + [int(place[i, j]) for k, i in enumerate(names) for j in names[k + 1 :]]
+    names = _variables(layout)
+    squares = names[: layout.n_squares]
+    i, j = np.triu_indices(len(names), 1)
+    return np.concatenate([layout.entry(squares, squares), layout.entry(names[i], names[j])])
 
 
-def _block_places(layout: MomentLayout) -> list[list[int]]:
+def _block_places(layout: MomentLayout) -> list[IntArray]:
     """Return the entries of each larger block, and of each product of it with another block."""
-    blocks, place = layout.wide_blocks, layout.place
-    alone = [place[0, block].tolist() for block in blocks]
-    alone += [place[block, j].tolist() for block in blocks for j in layout.two_level]
+    blocks = layout.wide_blocks
+    alone = [layout.entry(0, block) for block in blocks]
+    alone += [layout.entry(block, j) for block in blocks for j in layout.two_level]
     both = [
-        place[np.ix_(block, other)].ravel().tolist()
+        layout.entry(block[:, None], other).ravel()
         for k, block in enumerate(blocks)
         for other in blocks[k + 1 :]
     ]
     return alone + both
 
 
-def _mixed_places(layout: MomentLayout) -> list[list[int]]:
+def _mixed_places(layout: MomentLayout) -> list[IntArray]:
     """Return the entries of each product of a larger block with a number or the target."""
-    place = layout.place
-    return [place[block, j].tolist() for block in layout.wide_blocks for j in layout.variables]
+    return [layout.entry(block, j) for block in layout.wide_blocks for j in layout.variables]
 
 
 def _added_part(layout: MomentLayout) -> Part:
@@ -282,5 +286,5 @@ def _added_part(layout: MomentLayout) -> Part:
     ball = AddedBall(
         layout.n_squares, len(_variables(layout)) - layout.n_squares, tuple(map(len, blocks))
     )
-    inner = [place for block in blocks for place in block]
-    return ball, [0, *_linear_places(layout), *inner, *_second_places(layout)]
+    places = [np.zeros(1, np.intp), _linear_places(layout), *blocks, _second_places(layout)]
+    return ball, np.concatenate(places)

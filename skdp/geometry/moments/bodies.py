@@ -14,6 +14,7 @@ from scipy.special import gammaln
 from scipy.stats import hypergeom
 
 from skdp._checks import check_count, fail
+from skdp._draws import exponentials
 from skdp.geometry.ball import FloatArray, as_points
 from skdp.geometry.moments.gauges import square_gauge
 from skdp.geometry.moments.layout import IntArray
@@ -207,7 +208,7 @@ class DifferenceBall:
         m = self.dim
         positive = np.arange(m) < rng.hypergeometric(m, m, m, n)[:, None]
         # Uniform on {x >= 0, sum x <= 1}: exponentials over their sum with one more.
-        sizes, spare = rng.standard_exponential((n, m)), rng.standard_exponential((2, n))
+        sizes, spare = exponentials((n, m), rng), exponentials((2, n), rng)
         up = (sizes * positive).sum(axis=1) + spare[0]
         down = (sizes * ~positive).sum(axis=1) + spare[1]
         block = sizes / np.where(positive, up[:, None], -down[:, None])

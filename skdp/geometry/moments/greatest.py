@@ -8,20 +8,24 @@ For numbers put d = |z - z'| and s = |z + z'|, d + s <= 2. A product changes by 
 
 Without the squares it is convex in each e_i alone, hence greatest where all e_i are 1 or -1.
 docs/proofs/moment_balls.md proves this and the bounds below.
+
+A plan asks for hundreds of these sums. What does not depend on the weights is kept for each layout,
+and what remains is a few sums over the choices of which blocks change.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._checks import fail
 from skdp.geometry.ball import FloatArray, as_points
-from skdp.geometry.moments.layout import MomentLayout
+from skdp.geometry.moments.layout import IntArray, MomentLayout
 
 # Sums are computed in floats; the bound is raised by more than their error.
 ROUND_UP = 1 + 1e-12
@@ -29,19 +33,25 @@ ROUND_UP = 1 + 1e-12
 CELLS = {1: 512, 2: 48, 3: 12}
 TARGET_CELLS = 16
 MOST_CHOICES = 4096
+# Bounds by cells are computed for so many choices at once.
+_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of the entries of ``count`` numbers and of a target, one for each sort."""
+    """Weights of the entries of ``count`` numbers and of a target.
+
+    Those of an entry alone, ``linear`` and ``target``, are given for each choice of blocks, as
+    blocks that do not change add to them: (choices, 1).
+    """
 
     count: int
-    linear: float = 0.0
-    square: float = 0.0
-    product: float = 0.0
-    target: float = 0.0
-    target_square: float = 0.0
-    target_product: float = 0.0
+    linear: FloatArray
+    target: FloatArray
+    square: float
+    product: float
+    target_square: float
+    target_product: float
 
 
 def greatest_square(layout: MomentLayout, weights: ArrayLike) -> float:
@@ -58,35 +68,206 @@ def greatest_square(layout: MomentLayout, weights: ArrayLike) -> float:
     float
         Under add_remove, and without squares and blocks under replace_one, the maximum itself.
     """
-    w = _checked(layout, weights)
+    return greatest_square_of_orbits(layout, _checked(layout, weights))
+
+
+def greatest_square_of_orbits(layout: MomentLayout, weights: FloatArray) -> float:
+    """Return the same for weights of the labels in ``layout.orbits``, in their order."""
+    sorts = _sorts_of(layout, MOST_CHOICES)
     if layout.adds:
-        return _added(layout, w) * ROUND_UP
-    return _replaced(layout, w) * ROUND_UP
+        # Greatest at numbers +-1 and at one indicator in each block.
+        return float(sorts.shown @ weights) * ROUND_UP
+    # What has no entry has the label -1 and the weight 0.
+    w = np.append(weights, 0.0)
+    beside = sorts.changes @ w[sorts.changing]
+    return _greatest_beside_blocks(_weights_of_numbers(sorts, w), beside) * ROUND_UP
 
 
-def greatest_of_numbers(w: Weights) -> float:
-    """Return an upper bound on the sum for numbers and a target, one record replaced."""
-    return max(_greatest_beside(w, e, own) for e, own in _targets(w))
+def _checked(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
+    """Return the weights of the orbits."""
+    w = as_points(weights, layout.dim, "weights")
+    if w.ndim != 1 or not (np.isfinite(w) & (w >= 0)).all():
+        raise fail("weights", "be finite numbers >= 0, one for each entry")
+    first = layout.first_of_orbit
+    if not np.allclose(w, w[first][layout.orbits], rtol=1e-9, atol=0):
+        raise fail("weights", "be equal on entries with one label in orbits()")
+    # The greatest of each orbit: what rounding left unequal is rounded up.
+    tops = np.zeros(len(first))
+    np.maximum.at(tops, layout.orbits, w)
+    return tops
 
 
-def _targets(w: Weights) -> list[tuple[float, float]]:
+# What does not depend on the weights
+
+
+@dataclass(frozen=True, eq=False)
+class _Sorts:
+    """Labels of the sorts of entries, -1 where there is none, and choices of blocks that change.
+
+    Attributes
+    ----------
+    count : int
+        Numbers.
+    linear, target, square, product, target_square, target_product : int
+        Labels of the entries of numbers and of the target.
+    beside_number, beside_target : ndarray of shape (sizes of blocks,)
+        Labels of the products of an indicator.
+    still : ndarray of shape (choices, sizes of blocks)
+        How many blocks of each size do not change.
+    changing : ndarray of int
+        Labels of the entries that a change of blocks moves.
+    changes : ndarray of shape (choices, len(changing))
+        Their greatest sums of squares.
+    shown : ndarray of shape (labels,)
+        How many entries of each label are 1 where one indicator of each block is.
+    """
+
+    count: int
+    linear: int
+    target: int
+    square: int
+    product: int
+    target_square: int
+    target_product: int
+    beside_number: IntArray
+    beside_target: IntArray
+    still: FloatArray
+    changing: IntArray
+    changes: FloatArray
+    shown: FloatArray
+
+
+@lru_cache(maxsize=16)
+def _sorts_of(layout: MomentLayout, most_choices: int) -> _Sorts:
+    numbers, last = layout.numbers[:2].tolist(), layout.n_rows - 1
+    first, second = (numbers + [-1, -1])[:2]
+    goal = last if layout.target else -1
+
+    def label(i: int, j: int) -> int:
+        entry = int(layout.entry(i, j)) if min(i, j) >= 0 else -1
+        return int(layout.orbits[entry]) if entry >= 0 else -1
+
+    sizes: dict[int, list[IntArray]] = {}
+    for block in layout.block_columns:
+        sizes.setdefault(len(block), []).append(block)
+    groups = [(size, len(blocks)) for size, blocks in sizes.items()]
+    ends = [(int(blocks[0][0]), int(blocks[-1][0])) for blocks in sizes.values()]
+    changed, still = _choices([count for _, count in groups], most_choices)
+    alone = [[label(0, one), label(one, first), label(one, goal)] for one, _ in ends]
+    pairs = list(combinations_with_replacement(range(len(groups)), 2))
+    both = [label(ends[g][0], ends[h][1]) for g, h in pairs]
+    changes = _changes(groups, pairs, changed, len(layout.numbers))
+    return _Sorts(
+        count=len(layout.numbers),
+        linear=label(0, first),
+        target=label(0, goal),
+        square=label(first, first),
+        product=label(first, second),
+        target_square=label(goal, goal),
+        target_product=label(first, goal),
+        beside_number=np.array([a[1] for a in alone], dtype=np.intp),
+        beside_target=np.array([a[2] for a in alone], dtype=np.intp),
+        still=still,
+        changing=np.array([*(k for a in alone for k in a), *both], dtype=np.intp),
+        changes=changes,
+        shown=_shown(layout),
+    )
+
+
+def _choices(counts: list[int], most: int) -> tuple[FloatArray, FloatArray]:
+    """Return how many blocks of each size change, and do not, in each choice: (choices, sizes)."""
+    if math.prod(count + 1 for count in counts) > most:
+        # Each part at its greatest: all blocks have changed, and all still show the numbers.
+        every = np.array([counts], dtype=float)
+        return every, every
+    changed = np.array(list(product(*(range(count + 1) for count in counts))), dtype=float)
+    return changed, np.array(counts, dtype=float) - changed
+
+
+def _changes(
+    groups: list[tuple[int, int]], pairs: list[tuple[int, int]], changed: FloatArray, numbers: int
+) -> FloatArray:
+    """Return the greatest sums of squares of the entries of changed blocks, (choices, entries).
+
+    In a block, and in a product of two, two entries of size 1 at most, one where there is but
+    one. In a block e times a number x, |e x - e' x'|_2^2 = x^2 + x'^2 where e and e' differ, and
+    the zero block leaves one of the two.
+    """
+    parts = []
+    for (size, _), k in zip(groups, changed.T, strict=True):
+        own = min(size, 2) * k
+        parts += [own, numbers * own, own]
+    for g, h in pairs:
+        (size, n), (other, m) = groups[g], groups[h]
+        most = min(size * other, 2) if g != h else min(size * size, 2)
+        kept = _pairs(n - changed[:, g], m - changed[:, h], g == h)
+        parts.append(most * (_pairs(float(n), float(m), g == h) - kept))
+    return np.array(parts).reshape(-1, len(changed)).T
+
+
+def _pairs(n: FloatArray | float, m: FloatArray | float, same: bool) -> FloatArray:
+    return np.asarray(n * (n - 1) / 2 if same else n * m)
+
+
+def _shown(layout: MomentLayout) -> FloatArray:
+    shown = np.zeros(layout.n_rows, dtype=np.bool_)
+    firsts = [int(block[0]) for block in layout.block_columns]
+    shown[[0, *layout.variables.tolist(), *firsts]] = True
+    i, j = layout.pairs.T
+    both = shown[i] & shown[j]
+    return np.bincount(layout.orbits[both], minlength=len(layout.first_of_orbit)).astype(float)
+
+
+# Numbers and a target beside blocks
+
+
+def _weights_of_numbers(sorts: _Sorts, w: FloatArray) -> Weights:
+    """Return the numbers' weights: blocks that do not change show |x - x'| once more each."""
+    return Weights(
+        sorts.count,
+        w[sorts.linear] + (sorts.still @ w[sorts.beside_number])[:, None],
+        w[sorts.target] + (sorts.still @ w[sorts.beside_target])[:, None],
+        float(w[sorts.square]),
+        float(w[sorts.product]),
+        float(w[sorts.target_square]),
+        float(w[sorts.target_product]),
+    )
+
+
+def _greatest_beside_blocks(w: Weights, beside: FloatArray) -> float:
+    """Return an upper bound on the sum, over the choices of blocks and values e of the target.
+
+    ``beside``: what the changed blocks add, (choices,).
+    """
+    e, own = _targets(w)
+    alone = own + beside[:, None]
+    corners = alone + _at_corners(w, e)
+    # Where 4 b (1 - e^2)^2 <= 4 b (1 - e^2), the sum is still convex in each e.
+    convex = w.linear + e**2 * w.target_product >= 4 * w.square
+    bound = np.where(convex, corners, corners + 4 * w.count * w.square)
+    if w.count not in CELLS:
+        bound = np.where(convex, bound, np.minimum(bound, alone + _by_sums(w, e)))
+        return float(bound.max())
+    best = float(bound[convex].max(initial=0.0))
+    c, t = np.nonzero(~convex)
+    order = np.argsort(-bound[c, t])
+    for some in np.split(order, range(_AT_ONCE, len(order), _AT_ONCE)):
+        # Those that follow have bounds no greater than these.
+        if not len(some) or bound[c[some[0]], t[some[0]]] <= best:
+            break
+        by_cells = alone[c[some], t[some]] + _by_cells(w, w.linear[c[some], 0], e[t[some]])
+        best = max(best, float(np.minimum(bound[c[some], t[some]], by_cells).max()))
+    return best
+
+
+def _targets(w: Weights) -> tuple[FloatArray, FloatArray]:
     """Return values e of the target, one of which is worst, and bounds on its own terms."""
     if not w.target_square:
-        return [(1.0, 0.0), (-1.0, 4 * w.target)]
+        return np.array([1.0, -1.0]), np.hstack([0.0 * w.target, 4 * w.target])
     edges = np.linspace(-1, 1, TARGET_CELLS + 1)
     ends = np.column_stack([edges[:-1], edges[1:]])
-    own = w.target * (1 - ends) ** 2 + 4 * w.target_square * _squares(ends, ends.mean(1)[:, None])
-    return list(zip(ends.ravel().tolist(), own.ravel().tolist(), strict=True))
-
-
-def _greatest_beside(w: Weights, e: float, own: float) -> float:
-    """Return an upper bound on the sum when the target has the value e and the terms ``own``."""
-    corners = _at_corners(w, e)
-    if w.linear + e**2 * w.target_product >= 4 * w.square:
-        # 4 b (1 - e^2)^2 <= 4 b (1 - e^2), and the sum is still convex in each e.
-        return corners + own
-    bound = _by_cells(w, CELLS[w.count], e) if w.count in CELLS else _by_sums(w, e)
-    return own + min(bound, corners + 4 * w.count * w.square)
+    squares = 4 * w.target_square * _squares(ends, ends.mean(1)[:, None]).ravel()
+    return ends.ravel(), w.target * (1 - ends.ravel()) ** 2 + squares
 
 
 def _squares(e: FloatArray, middle: FloatArray) -> FloatArray:
@@ -94,167 +275,62 @@ def _squares(e: FloatArray, middle: FloatArray) -> FloatArray:
     return np.asarray(1 + e**4 - 2 * (2 * middle * e - middle**2))
 
 
-def _checked(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
-    w = as_points(weights, layout.dim, "weights")
-    if w.ndim != 1 or not (np.isfinite(w) & (w >= 0)).all():
-        raise fail("weights", "be finite numbers >= 0, one for each entry")
-    first = np.unique(layout.orbits, return_index=True)[1]
-    if not np.allclose(w, w[first][layout.orbits], rtol=1e-9, atol=0):
-        raise fail("weights", "be equal on entries with one label in orbits()")
-    # The greatest of each orbit: what rounding left unequal is rounded up.
-    tops = np.zeros(len(first))
-    np.maximum.at(tops, layout.orbits, w)
-    return np.asarray(tops[layout.orbits])
-
-
-def _at(layout: MomentLayout, w: FloatArray, i: int, j: int) -> float:
-    place = int(layout.place[i, j])
-    return float(w[place]) if place >= 0 else 0.0
-
-
-def _weights_of_numbers(layout: MomentLayout, w: FloatArray) -> Weights:
-    numbers, last = layout.numbers.tolist(), layout.n_rows - 1
-    found = Weights(len(numbers))
-    if layout.target:
-        target, square = _at(layout, w, 0, last), _at(layout, w, last, last)
-        found = replace(found, target=target, target_square=square)
-    if numbers:
-        first = numbers[0]
-        linear, square = _at(layout, w, 0, first), _at(layout, w, first, first)
-        found = replace(found, linear=linear, square=square)
-    if numbers and layout.target:
-        found = replace(found, target_product=_at(layout, w, numbers[0], last))
-    if len(numbers) > 1:
-        found = replace(found, product=_at(layout, w, numbers[0], numbers[1]))
+def _at_corners(w: Weights, e: FloatArray) -> FloatArray:
+    """Return the maximum over e_i in {-1, 1}, (choices, targets): k numbers change their sign."""
+    p, rise = w.count, 4 * w.linear + w.target_product * ((1 + e) ** 2 - (1 - e) ** 2)
+    with np.errstate(all="ignore"):
+        # Concave in k: greatest beside where the slope is 0, or at an end.
+        top = np.nan_to_num(p / 2 + rise / (8 * w.product), nan=0.0, posinf=p, neginf=0.0)
+    low = np.floor(top).clip(0, p)
+    found = np.full(rise.shape, -math.inf)
+    for k in (0.0 * low, low, np.minimum(low + 1, p), 0.0 * low + p):
+        products = 4 * w.product * k * (p - k)
+        with_target = w.target_product * (k * (1 + e) ** 2 + (p - k) * (1 - e) ** 2)
+        found = np.maximum(found, 4 * w.linear * k + products + with_target)
     return found
 
 
-def _at_corners(w: Weights, e: float) -> float:
-    """Return the maximum over e_i in {-1, 1}: k numbers change their sign."""
-    k = np.arange(w.count + 1)
-    same = 4 * w.linear * k + 4 * w.product * k * (w.count - k)
-    return float((same + w.target_product * (k * (1 + e) ** 2 + k[::-1] * (1 - e) ** 2)).max())
+def _by_sums(w: Weights, e: FloatArray) -> FloatArray:
+    """Return the bound in which sum(e) is free of the e_i^2, (choices, targets).
 
-
-def _by_sums(w: Weights, e: float) -> float:
-    """Return the bound in which sum(e) is free of the e_i^2, all of them then 0 or 1.
-
-    With S = sum(e) and x_i = e_i^2, phi is convex in each x_i at fixed S.
+    With S = sum(e) and x_i = e_i^2, phi is convex in each x_i at fixed S: all are 0 or 1, and it
+    is convex in how many are 1.
     """
-    p, n = w.count, np.arange(w.count + 1)
-    pull = w.linear + e * w.target_product
-    s = float(np.clip(-pull / w.product, -p, p)) if w.product else -math.copysign(p, pull)
-    linear = w.linear * (p - 2 * s + n) + w.target_product * (p - 2 * e * s + e**2 * n)
-    pairs = w.product * (p * (p - 1) / 2 - s**2 + n * (n + 1) / 2)
-    return float((linear + pairs + 4 * w.square * (p - n)).max())
+    p, pull = w.count, w.linear + e * w.target_product
+    with np.errstate(all="ignore"):
+        s = (-pull / w.product).clip(-p, p) if w.product else -np.copysign(p, pull)
+    found = np.full(pull.shape, -math.inf)
+    for n in (0, p):
+        own = w.linear * (p - 2 * s + n) + w.target_product * (p - 2 * e * s + e**2 * n)
+        pairs = w.product * (p * (p - 1) / 2 - s**2 + n * (n + 1) / 2)
+        found = np.maximum(found, own + pairs + 4 * w.square * (p - n))
+    return found
 
 
-def _by_cells(w: Weights, cells: int, target: float) -> float:
-    """Return the greatest bound over a grid of cells of [-1, 1]^count.
+def _by_cells(w: Weights, linear: FloatArray, e: FloatArray) -> FloatArray:
+    """Return the greatest bound over a grid of cells of [-1, 1]^count, for each (linear, e).
 
     In a cell -2 e^2 is below its tangent at the middle, which leaves phi convex in each e: the
     greatest value at the cell's corners is a bound.
     """
-    p = w.count
+    pull, bend = linear + e * w.target_product, linear + e**2 * w.target_product
+    fixed, ones = w.count * (linear + w.target_product), np.ones(len(e))
+    terms = np.array([fixed, -2 * pull, bend, 4 * w.square * ones, w.product * ones])
+    return np.asarray((_cells(w.count, CELLS[w.count]) @ terms).max(axis=0))
+
+
+@lru_cache(maxsize=8)
+def _cells(p: int, cells: int) -> FloatArray:
+    """Return 1, sum(e), sum(e^2), the bounds on squares and the products at the cells' corners."""
     edges = np.linspace(-1, 1, cells + 1)
     middle = (edges[1:] + edges[:-1]) / 2
     grid = np.stack(np.meshgrid(*[np.arange(cells)] * p, indexing="ij"), axis=-1).reshape(-1, p)
     grid = grid[(np.diff(grid, axis=1) >= 0).all(axis=1)]  # numbers may be permuted
     i, j = np.triu_indices(p, 1)
-    best = -math.inf
+    rows = []
     for corner in product((0, 1), repeat=p):
         e = edges[grid + np.array(corner)]
-        own = w.linear * (1 - e) ** 2 + 4 * w.square * _squares(e, middle[grid])
-        own += w.target_product * (1 - target * e) ** 2
-        pairs = w.product * (1 - e[:, i] * e[:, j]) ** 2
-        best = max(best, float((own.sum(axis=1) + pairs.sum(axis=1)).max()))
-    return best
-
-
-def _added(layout: MomentLayout, w: FloatArray) -> float:
-    """Return the sum at numbers +-1 and at one indicator in each block, where it is greatest."""
-    shown = [0, *layout.variables.tolist(), *(int(block[0]) for block in layout.block_columns)]
-    i, j = layout.pairs.T
-    return float(w[np.isin(i, shown) & np.isin(j, shown)].sum())
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """Blocks of one size: their columns, and the weights of their entries."""
-
-    columns: list[list[int]]
-    alone: float
-    number: float
-    target: float
-
-    @property
-    def count(self) -> int:
-        return len(self.columns)
-
-    @property
-    def size(self) -> int:
-        return len(self.columns[0])
-
-
-def _replaced(layout: MomentLayout, w: FloatArray) -> float:
-    """Return the greatest bound over which blocks change: how many of each size."""
-    numbers, groups = _weights_of_numbers(layout, w), _groups(layout, w)
-
-    def bound(changed: list[int], shown: list[int]) -> float:
-        return _changed(layout, w, groups, changed) + greatest_of_numbers(
-            _beside(numbers, groups, shown)
-        )
-
-    counts = [group.count for group in groups]
-    if math.prod(count + 1 for count in counts) > MOST_CHOICES:
-        # Each part at its greatest: all blocks have changed, and all still show the numbers.
-        return bound(counts, counts)
-    choices = map(list, product(*(range(count + 1) for count in counts)))
-    return max(bound(k, [n - m for n, m in zip(counts, k, strict=True)]) for k in choices)
-
-
-def _groups(layout: MomentLayout, w: FloatArray) -> list[_Blocks]:
-    sizes: dict[int, list[list[int]]] = {}
-    for block in layout.block_columns:
-        sizes.setdefault(len(block), []).append(block.tolist())
-    found = []
-    for blocks in sizes.values():
-        column = blocks[0][0]
-        by_number = _at(layout, w, column, int(layout.numbers[0])) if len(layout.numbers) else 0.0
-        by_target = _at(layout, w, column, layout.n_rows - 1) if layout.target else 0.0
-        found.append(_Blocks(blocks, _at(layout, w, 0, column), by_number, by_target))
-    return found
-
-
-def _changed(layout: MomentLayout, w: FloatArray, groups: list[_Blocks], k: list[int]) -> float:
-    """Return the greatest sum over the entries of k changed blocks of each size.
-
-    In a block, and in a product of two, two entries of size 1 at most, one where there is but
-    one. In a block e times a number x, |e x - e' x'|_2^2 = x^2 + x'^2 where e and e' differ, and
-    the zero block leaves one of the two.
-    """
-    total, p = 0.0, len(layout.numbers)
-    for g, (one, n) in enumerate(zip(groups, k, strict=True)):
-        total += min(one.size, 2) * n * (one.alone + p * one.number + one.target)
-        for other, m in zip(groups[g:], k[g:], strict=True):
-            pairs = _pairs(one.count, other.count, one is other)
-            kept = _pairs(one.count - n, other.count - m, one is other)
-            weight = _both(layout, w, one, other) if pairs else 0.0
-            total += min(one.size * other.size, 2) * weight * (pairs - kept)
-    return total
-
-
-def _pairs(n: int, m: int, same: bool) -> int:
-    return math.comb(n, 2) if same else n * m
-
-
-def _both(layout: MomentLayout, w: FloatArray, one: _Blocks, other: _Blocks) -> float:
-    """Return the weight of the product of two indicators, of two blocks of these sizes."""
-    return _at(layout, w, one.columns[0][0], other.columns[-1][0])
-
-
-def _beside(numbers: Weights, groups: list[_Blocks], shown: list[int]) -> Weights:
-    """Return the numbers' weights when unchanged blocks show |x - x'| once more each."""
-    linear = sum(n * group.number for n, group in zip(shown, groups, strict=True))
-    target = sum(n * group.target for n, group in zip(shown, groups, strict=True))
-    return replace(numbers, linear=numbers.linear + linear, target=numbers.target + target)
+        squares = _squares(e, middle[grid]).sum(axis=1)
+        pairs = ((1 - e[:, i] * e[:, j]) ** 2).sum(axis=1)
+        rows.append(np.column_stack([np.ones(len(e)), e.sum(1), (e**2).sum(1), squares, pairs]))
+    return np.concatenate(rows)

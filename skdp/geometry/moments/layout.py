@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -158,7 +158,47 @@ class MomentLayout:
     @cached_property
     def pairs(self) -> IntArray:
         """Columns (i, j), i <= j, of each entry: (dim, 2)."""
-        return _frozen(np.array(list(self._walk()), dtype=np.intp).reshape(-1, 2))
+        last = np.array([self.n_encoded + 1] * self.target_square, dtype=np.intp)
+        columns, squares = np.arange(self.n_rows), np.concatenate([self.numbers, last])
+        i, j = self._products
+        features = np.arange(1, self.n_encoded + 1) if self.target else last[:0]
+        first = [columns[: self.adds], np.zeros(self.n_rows - 1, np.intp), squares, i, features]
+        second = [columns[: self.adds], columns[1:], squares, j, features * 0 + self.n_encoded + 1]
+        return _frozen(np.column_stack([np.concatenate(first), np.concatenate(second)]))
+
+    def entry(self, i: ArrayLike, j: ArrayLike) -> IntArray:
+        """Return the entry of the pairs of columns (i, j), of any shape; -1 where there is none."""
+        low, high = np.minimum(i, j), np.maximum(i, j)
+        found = np.full(low.shape, -1, dtype=np.intp)
+        codes, order = self._codes
+        code = low * self.n_rows + high
+        at = np.searchsorted(codes, code).clip(max=len(codes) - 1)
+        known = codes[at] == code
+        found[known] = order[at[known]]
+        return found
+
+    @cached_property
+    def _codes(self) -> tuple[IntArray, IntArray]:
+        """One number for each pair of columns, sorted, and the entries that they belong to."""
+        i, j = self.pairs.T
+        codes = i * self.n_rows + j
+        order = np.argsort(codes, kind="stable")
+        return codes[order], order
+
+    @cached_property
+    def _products(self) -> tuple[IntArray, IntArray]:
+        """Pairs i < j of features that are not in one block."""
+        columns, block = np.arange(1, self.n_encoded + 1), np.asarray(self._block_of, dtype=np.intp)
+        # Of a number all features, of an indicator those that are not in its block.
+        others = [columns[block[columns] != own] for own in range(len(self.blocks))]
+        second = [
+            own[np.searchsorted(own, k, side="right") :]
+            for k in columns
+            for own in [columns if block[k] < 0 else others[block[k]]]
+        ]
+        i = np.repeat(columns, list(map(len, second)))
+        j = np.concatenate(second) if second else columns
+        return i, j
 
     @cached_property
     def place(self) -> IntArray:
@@ -182,8 +222,12 @@ class MomentLayout:
     def kinds(self) -> NDArray[np.str_]:
         """What each entry is: "count", "linear", "square", "product" or "target", (dim,)."""
         i, j = self.pairs.T
-        conditions = [j == 0, self._is_square, j == self.n_encoded + 1, i == 0]
-        return _frozen(np.select(conditions, ["count", "square", "target", "linear"], "product"))
+        names = np.array(["product", "linear", "target", "square", "count"])
+        code = (i == 0).astype(np.int8)
+        code[j == self.n_encoded + 1] = 2
+        code[self._is_square] = 3
+        code[j == 0] = 4
+        return _frozen(names[code])
 
     @cached_property
     def orbits(self) -> IntArray:
@@ -191,14 +235,26 @@ class MomentLayout:
 
         Numbers may be permuted, so may blocks of one size, and the indicators within a block.
         """
-        labels: dict[tuple[int, int], int] = {}
-        sort = self._sorts
-        keys = [
-            # A square and a product of two columns of one sort are different entries.
-            (min(sort[i], sort[j]), max(sort[i], sort[j]) if i != j else -1 - sort[i])
-            for i, j in self.pairs.tolist()
-        ]
-        return _frozen(np.array([labels.setdefault(key, len(labels)) for key in keys], np.intp))
+        return _frozen(self._orbits[0])
+
+    @cached_property
+    def first_of_orbit(self) -> IntArray:
+        """The first entry with each label of ``orbits``."""
+        return _frozen(self._orbits[1])
+
+    @cached_property
+    def _orbits(self) -> tuple[IntArray, IntArray]:
+        i, j = self.pairs.T
+        sort = np.unique(self._sorts, return_inverse=True)[1]
+        most = int(sort.max()) + 1
+        # A square and a product of two columns of one sort are different entries.
+        keys = (np.minimum(sort[i], sort[j]) * 2 + (i == j)) * most + np.maximum(sort[i], sort[j])
+        first = np.full(2 * most**2, self.dim)
+        first[keys[::-1]] = np.arange(self.dim)[::-1]  # the last to be written is the first entry
+        found = np.argsort(first)[: np.count_nonzero(first < self.dim)]
+        label = np.empty(len(first), dtype=np.intp)
+        label[found] = np.arange(len(found))
+        return label[keys], first[found]
 
     def statistic(self, gram: ArrayLike) -> FloatArray:
         """Return the entries, (..., dim), of Gram matrices (..., n_rows, n_rows)."""
@@ -264,23 +320,6 @@ class MomentLayout:
             for j in columns:
                 sorts[j] = 2 + len(columns)
         return sorts
-
-    def _walk(self) -> Iterator[tuple[int, int]]:
-        q, last = self.n_encoded, self.n_encoded + 1
-        if self.adds:
-            yield 0, 0
-        yield from ((0, j) for j in range(1, self.n_rows))
-        yield from ((j, j) for j in self.numbers.tolist())
-        if self.target_square:
-            yield last, last
-        yield from (
-            (i, j) for i in range(1, q + 1) for j in range(i + 1, q + 1) if self._apart(i, j)
-        )
-        if self.target:
-            yield from ((j, last) for j in range(1, q + 1))
-
-    def _apart(self, i: int, j: int) -> bool:
-        return self._block_of[i] != self._block_of[j] or self._block_of[i] < 0
 
     @cached_property
     def _block_of(self) -> list[int]:

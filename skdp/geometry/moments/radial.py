@@ -98,7 +98,13 @@ class RadialMomentBall:
         With |t(v) - t(v')|^2 = |t(v)|^2 + |t(v')|^2 - 2 <t(v), t(v')>, the first two are greatest
         on the boundary, and the last depends on <x, x'> and y y' only.
         """
-        a, b, c, d, e, counted = self._coefficients(as_points(weights, self.dim, "weights"))
+        tops = np.zeros(len(self.layout.first_of_orbit))
+        np.maximum.at(tops, self.layout.orbits, as_points(weights, self.dim, "weights"))
+        return self.greatest_square_of_orbits(tops)
+
+    def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
+        """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
+        a, b, c, d, e, counted = self._coefficients(np.asarray(weights, dtype=float))
         square = self.radius**2
         whole = counted + a * square + b + c * square**2 + d * square + e
         if self.layout.adds:
@@ -107,7 +113,8 @@ class RadialMomentBall:
 
     def _coefficients(self, w: FloatArray) -> tuple[float, ...]:
         """Return the weights of |x|^2, y^2, |xx'|^2, |xy|^2, y^4 and of the count."""
-        kinds, (i, j), last = self.layout.kinds, self.layout.pairs.T, self.layout.n_rows - 1
+        first, last = self.layout.first_of_orbit, self.layout.n_rows - 1
+        kinds, (i, j) = self.layout.kinds[first], self.layout.pairs[first].T
         own = (kinds == "square") & (i == last)
 
         def top(where: FloatArray, factor: float = 1.0) -> float:
@@ -118,8 +125,13 @@ class RadialMomentBall:
         outer = max(top(squares, 4.0), top(kinds == "product", 0.5))
         linear, target = (kinds == "linear") & (j != last), (kinds == "target") & (i > 0)
         alone = (i == 0) & (j == last)
-        counted = top(kinds == "count") + float(w @ self.layout.shift**2)
+        counted = top(kinds == "count") + float(w @ self._shifts)
         return top(linear), top(alone), outer, top(target), top(own, 4.0), counted
+
+    @cached_property
+    def _shifts(self) -> FloatArray:
+        """Sums of the squared shifts over each orbit."""
+        return np.bincount(self.layout.orbits, self.layout.shift**2)
 
     @cached_property
     def _ellipsoid(self) -> MappedBall:

@@ -1,0 +1,156 @@
+"""How long the plan of a fit takes: the choice of the noise and its calibration, without data.
+
+Every estimator, over columns of numbers, levels, records, delta, neighbours and the intercept. Each
+plan is made in a process of its own, so that nothing calibrated before helps it. Prints the slowest
+plans, their time and peak memory, and how many take longer than a second.
+
+Run it from the root of the repository with one thread of linear algebra:
+
+    OMP_NUM_THREADS=1 python examples/benchmarks/plans.py          # half of the grid's corners
+    OMP_NUM_THREADS=1 python examples/benchmarks/plans.py --full   # the whole grid
+
+``--only linear`` keeps cases whose text has this word; ``--limit 20`` ends plans after 20 seconds,
+and no plan may take more than ``--memory`` gigabytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import resource
+import time
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+import skdp
+from skdp import Domain
+from skdp.linear_model._design import Design
+
+ESTIMATORS = {
+    "logistic": skdp.DPLogisticRegression,
+    "huber": skdp.DPHuberRegressor,
+    "linear": skdp.DPLinearRegression,
+    "cd-classifier": skdp.DPCoordinateDescentClassifier,
+    "cd-regressor": skdp.DPCoordinateDescentRegressor,
+}
+NUMBERS = (3, 20, 100, 200, 300)
+LEVELS = ((), (3,), (10, 10), (100,), (10_000,))
+RECORDS = (100, 2_000, 100_000)
+GOAL = 1.0
+
+
+class Case(NamedTuple):
+    """What one plan is made for."""
+
+    estimator: str
+    numbers: int
+    levels: tuple[int, ...]
+    n: int
+    delta: float
+    neighbors: str
+    intercept: bool
+    epsilon: float = 1.0
+
+    def __str__(self) -> str:
+        words = [self.estimator, f"p={self.numbers}", f"levels={list(self.levels)}", f"n={self.n}"]
+        words += [f"epsilon={self.epsilon:g}", f"delta={self.delta:g}", self.neighbors]
+        return " ".join(words) + ("" if self.intercept else " no intercept")
+
+    def plan(self) -> Any:
+        """Return what `fit` would release, and its noise."""
+        columns: dict[str, Any] = {f"x{j}": (0.0, 1.0) for j in range(self.numbers)}
+        columns |= {f"c{j}": list(range(count)) for j, count in enumerate(self.levels)}
+        labels = self.estimator in ("logistic", "cd-classifier")
+        domain = Domain(columns, target=[0, 1] if labels else (0.0, 1.0))
+        model = ESTIMATORS[self.estimator](
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighbors=self.neighbors,
+            n_public=self.n if self.neighbors == "add_remove" else None,
+            fit_intercept=self.intercept,
+            domain=domain,
+        )
+        model._check_parameters()
+        return model._plan(Design(domain, self.intercept), self.n, 1)
+
+
+class Timed(NamedTuple):
+    """A plan's time in seconds, its peak memory in megabytes beyond imports, or why it failed."""
+
+    case: Case
+    seconds: float
+    megabytes: float
+    failure: str
+
+
+def grid(full: bool) -> list[Case]:
+    """Return the cases, without delta and a first look where they take no part."""
+    axes = (ESTIMATORS, NUMBERS, LEVELS, RECORDS, (0.0, 1e-6), tuple(NEIGHBORS), (True, False))
+    cases = [Case(*values) for values in itertools.product(*axes)]
+    corners = [case for case in cases if sum(map(_is_end, case)) % 2 == 0]
+    return cases if full else corners
+
+
+NEIGHBORS = ("replace_one", "add_remove")
+
+
+def _is_end(value: Any) -> bool:
+    return value in (True, 0.0, "replace_one", 3, 100, 300, (), (10_000,))
+
+
+def timed(case: Case, limit: float, memory: float) -> Timed:
+    """Return how long a plan takes in a fresh process."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(case, sender, memory))
+    process.start()
+    sender.close()
+    try:
+        answer = receiver.recv() if receiver.poll(limit) else None
+    except EOFError:
+        answer = (0.0, 0.0, "the process died")
+    process.terminate()
+    process.join()
+    return Timed(case, *(answer or (limit, 0.0, f"took more than {limit:g} s")))
+
+
+def _work(case: Case, answer: Connection, memory: float) -> None:
+    limit = int(memory * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    before, start, failure = _megabytes(), time.perf_counter(), ""
+    try:
+        case.plan()
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"[:200]
+    answer.send((time.perf_counter() - start, _megabytes() - before, failure))
+
+
+def _megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="the whole grid")
+    parser.add_argument("--only", default="", help="cases whose text has all of these words")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds for one plan")
+    parser.add_argument("--memory", type=float, default=6.0, help="gigabytes for one plan")
+    parser.add_argument("--show", type=int, default=25, help="how many of the slowest to print")
+    options = parser.parse_args()
+    words = options.only.split()
+    cases = [case for case in grid(options.full) if all(w in str(case).split() for w in words)]
+    found = [timed(case, options.limit, options.memory) for case in cases]
+    found.sort(key=lambda plan: -plan.seconds)
+    for plan in found[: options.show]:
+        print(f"{plan.seconds:8.3f} s {plan.megabytes:7.0f} MB  {plan.case}  {plan.failure}")
+    failed = [plan for plan in found if plan.failure and plan not in found[: options.show]]
+    for plan in failed:
+        print(f"failed: {plan.case}  {plan.failure}")
+    slow = sum(plan.seconds > GOAL for plan in found)
+    print(f"{len(found)} plans, {slow} of them longer than {GOAL:g} s; ", end="")
+    print(f"median {found[len(found) // 2].seconds:.3f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -19,6 +19,7 @@ from skdp.linear_model.gaussian_objective import greatest_shift
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.linear_model.objective import greatest_leverage, leverage_apart
 from skdp.mechanisms import _releases, _worst_shift, auto
+from skdp.mechanisms._budget import Budget
 from skdp.mechanisms._statistics import ROUNDING
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
@@ -322,6 +323,26 @@ def test_a_shift_that_is_worst_at_one_epsilon_is_not_worst_in_a_composition():
     for epsilon in (0.0, 1.0, 5.0, 10.0, 12.5, 14.0):
         bound = above.delta_at(epsilon).upper
         assert all(Composition(losses).delta_at(epsilon).lower <= bound for losses in many)
+
+
+def test_a_scale_that_hides_one_corner_never_falls_for_the_next(monkeypatch):
+    """A certified bound may fail at a scale and pass at a slightly smaller one."""
+
+    class Corner:
+        def __init__(self, least, excess):
+            self.least, self.above = least, excess
+
+        def excess(self, x):
+            return self.above
+
+        def least_scale(self, near):
+            return self.least
+
+    corners = [Corner(2.0, -1.0), Corner(1.99999, 1e-7)]
+    monkeypatch.setattr(Budget, "_composed", lambda *_: corners)
+    shift = ((1.0, 2),)
+    worst = _worst_shift.WorstShift((shift, shift), shift, math.sqrt(2))
+    assert Budget(0.1, 1e-6).scale(Laplace(), worst) == 2.0
 
 
 # Objective perturbation

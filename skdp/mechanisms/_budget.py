@@ -30,7 +30,8 @@ class Budget:
         scale = 0.0
         for vertex in self._composed(law, worst):
             if scale == 0 or vertex.excess(1 / scale) > 0:
-                scale = vertex.least_scale(near)
+                # Bounds are sharp to a few digits: the least scale of this one may be less.
+                scale = max(scale, vertex.least_scale(near))
         return min(scale, self._pure(law, worst))
 
     def sketched(

@@ -10,16 +10,25 @@ from __future__ import annotations
 import math
 import secrets
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from randomgen import ChaCha
 
-from skdp._checks import check_count, check_positive, fail
+from skdp._checks import check_count, check_interval, fail
+from skdp._draws import discrete_laplace
 
+# A draw of noise is within so many standard deviations of a draw of the exact law.
+GRANULARITY = 2.0**-42
+# The lattice of a release is so many halvings below the standard deviation of its noise.
+SPACING_BITS = 30
+
+FloatArray = NDArray[np.float64]
 RandomStateLike = int | np.integer | np.random.Generator | np.random.RandomState | None
 
 
@@ -112,114 +121,181 @@ def is_cryptographic(random_state: RandomStateLike) -> bool:
     return random_state is None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
 class Lattice:
-    """The multiples of a public power of two, to which releases are rounded.
+    """The public grid on which noisy numbers are released, and how they are put on it.
 
-    The low bits of a float tell how it was computed, and so can tell noise from data. A
-    result rounded to a lattice before lattice noise is added is a multiple of the same
-    public spacing whatever the data. Multiples below ``2**53 * spacing`` in size are exact
-    floats, and they add and subtract exactly while the result stays below that size too.
+    The low bits of a float tell how it was computed, and so can tell noise from data. A release
+    therefore ends on multiples of ``2.0**spacing``, some 2^-30 standard deviations of the noise.
+    On the way there everything is an exact integer: the sum of the value and the noise is rounded
+    down to a finer grid, exact discrete Laplace noise hides by how much the sampler of the noise
+    may be off, and the result is rounded down to a multiple of the spacing. Statement and proof:
+    ``docs/proofs/lattice_release.md``, Theorem 1.
 
-    Parameters
+    Attributes
     ----------
-    spacing : float, a power of two from 2**-1022 to 2**970, units of the released value
-        Distance between neighbouring points in each coordinate. Within this range no
-        rounding overflows and no multiple is subnormal.
-
-    Raises
-    ------
-    ValueError
-        If ``spacing`` is not such a power of two.
-
-    Examples
-    --------
-    >>> from skdp.randomness import Lattice
-    >>> Lattice(0.25).round([0.3, -0.1, 7.0])
-    array([0.25, 0.  , 7.  ])
+    spacing : ndarray of int, shape (dim,)
+        Base-2 logarithms of the distances between neighbouring points.
+    fine : ndarray of int, shape (dim,)
+        The same of the finer grid; a draw of the noise is within one such distance of a draw of
+        the exact law.
+    dither : int
+        The scale of the discrete Laplace noise, in steps of the finer grid.
     """
 
-    spacing: float
-
-    def __post_init__(self) -> None:
-        spacing = check_positive("spacing", self.spacing)
-        if math.frexp(spacing)[0] != 0.5 or not 2.0**-1022 <= spacing <= 2.0**970:
-            raise fail(
-                "spacing",
-                "be a power of two from 2**-1022 to 2**970",
-                spacing,
-                "Lattice.finer_than(scale) gives a fitting one.",
-            )
-        object.__setattr__(self, "spacing", spacing)
+    spacing: NDArray[np.int64]
+    fine: NDArray[np.int64]
+    dither: int
 
     @classmethod
-    def finer_than(cls, scale: float, bits: int = 40) -> Lattice:
-        """Return the coarsest lattice at least ``2**bits`` times finer than ``scale``.
+    def of(
+        cls, deviation: ArrayLike, granularity: float = GRANULARITY, dither_bits: int = 7
+    ) -> Lattice:
+        """Return the lattice for noise of these standard deviations.
 
         Parameters
         ----------
-        scale : float in (0, inf), units of the released value
-            Scale of the noise: public, never read off the data.
-        bits : int >= 0
-            How far below the scale the spacing lies.
-
-        Returns
-        -------
-        Lattice
-            Its spacing is the greatest power of two <= ``2**-bits * scale``.
+        deviation : array-like of shape (dim,), units of the released value
+            Public, each from 2^-900 to 2^900.
+        granularity : float in (0, 2^-20]
+            A draw of the noise differs from a draw of the exact law by at most this many standard
+            deviations in each coordinate.
+        dither_bits : int
+            The discrete Laplace noise has a scale of 2^-dither_bits standard deviations, rounded
+            to powers of two.
 
         Raises
         ------
         ValueError
-            If an argument is out of range, or the spacing would be.
-
-        Examples
-        --------
-        >>> from skdp.randomness import Lattice
-        >>> Lattice.finer_than(3.0, bits=2)
-        Lattice(spacing=0.5)
+            If an argument is out of range.
         """
-        exponent = math.frexp(check_positive("scale", scale))[1] - 1
-        return cls(math.ldexp(1.0, exponent - check_count("bits", bits, least=0)))
+        deviation = np.atleast_1d(np.asarray(deviation, dtype=float))
+        if not ((deviation >= 2.0**-900) & (deviation <= 2.0**900)).all():
+            remedy = "Measure what is released in other units, or ask for another epsilon."
+            raise fail("noise", "have standard deviations from 2^-900 to 2^900", remedy=remedy)
+        check_interval("granularity", granularity, 0.0, 2.0**-20, "right")
+        size, precision = _log2_above(deviation), -int(_log2_above(np.array(granularity)))
+        dither = 1 << max(0, precision - dither_bits)
+        return cls(size - SPACING_BITS, size - precision, dither)
 
-    def round(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return ``x`` with every entry moved to the nearest multiple, exactly.
+    @property
+    def cost(self) -> float:
+        """Bound on the log-ratio of densities that the sampler's grid adds, for all coordinates."""
+        return len(self.spacing) / self.dither
+
+    def release(
+        self, exact: Sequence[int], unit: ArrayLike, noise: FloatArray, rng: Generator
+    ) -> FloatArray:
+        """Return ``exact * 2.0**unit + noise`` on the lattice, (dim,).
 
         Parameters
         ----------
-        x : array of any shape
-            Entries at a tie go to the even multiple; inf and NaN stay what they are.
-
-        Returns
-        -------
-        array of the same shape
-            No entry moves by more than ``spacing / 2``, and none is a negative zero.
+        exact : sequence of int, (dim,)
+        unit : int or array of int, shape (dim,)
+        noise : ndarray of shape (dim,)
+        rng : numpy.random.Generator
+            Draws the discrete Laplace noise.
         """
-        x = np.asarray(x, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            steps = x / self.spacing
-            nearest = np.rint(steps) * self.spacing
-        # From 2**53 steps on a float is a multiple already, and the quotient may overflow.
-        # Adding 0.0 turns -0.0 into 0.0: its sign bit would tell on which side x lay.
-        rounded: NDArray[np.float64] = np.where(np.abs(steps) < 2.0**53, nearest, x) + 0.0
-        return rounded
+        return self.add(exact, unit, self.grains(unit, noise, rng))
 
-    def half_diagonal(self, dim: int) -> float:
-        """Return the farthest, in the l2 norm, that rounding moves a point; never too small.
+    def grains(self, unit: ArrayLike, noise: FloatArray, rng: Generator) -> list[int]:
+        """Return noise with its discrete Laplace noise: integers that `add` understands."""
+        if not np.isfinite(noise).all():
+            raise fail("noise", "draw finite numbers", remedy="Check its rvs().")
+        mantissas, exponents = _as_integers(noise)
+        dithers = discrete_laplace(self.dither, len(mantissas), rng).tolist()
+        rows = zip(mantissas, exponents, dithers, *self._levels(unit), strict=True)
+        # Rounding down commutes with adding what is exact: the order does not matter.
+        return [_shifted(m, e - low) + (d << fine - low) for m, e, d, low, fine, _ in rows]
 
-        Parameters
-        ----------
-        dim : int >= 1
-            Number of coordinates.
+    def add(self, exact: Sequence[int], unit: ArrayLike, grains: Sequence[int]) -> FloatArray:
+        """Return exact integers with the grains of one draw, on the lattice."""
+        return self.adder(unit)(slice(None), exact, grains)
 
-        Returns
-        -------
-        float
-            ``spacing * sqrt(dim) / 2``, rounded up.
-        """
-        # The root is off by half a step at most, powers of two by nothing: one step up is safe.
-        nearest = self.spacing * math.sqrt(check_count("dim", dim)) / 2
-        return math.nextafter(nearest, math.inf)
+    def adder(self, unit: ArrayLike) -> Callable[[slice, Sequence[int], Sequence[int]], FloatArray]:
+        """Return what adds exact integers in one unit to the grains of some coordinates."""
+        units = np.broadcast_to(unit, self.spacing.shape).tolist()
+        low, _, top = self._levels(unit)
+        levels = list(zip(units, low, top, strict=True))
+
+        def add(place: slice, exact: Sequence[int], grains: Sequence[int]) -> FloatArray:
+            rows = zip(exact, grains, levels[place], strict=True)
+            return np.array(
+                [_as_float(((int(x) << u - low) + g) >> top - low, top) for x, g, (u, low, top) in rows]
+            )
+
+        return add
+
+    def _levels(self, unit: ArrayLike) -> tuple[list[int], list[int], list[int]]:
+        """Return the logarithms of the grids: of grains, the finer one and the lattice itself."""
+        low = np.minimum(self.fine, np.asarray(unit, dtype=np.int64))
+        return low.tolist(), self.fine.tolist(), self.spacing.tolist()
+
+    def publish(
+        self, value: ArrayLike, draw: Callable[[Generator], FloatArray], rng: RandomStateLike
+    ) -> FloatArray:
+        """Return a value of finite floats with a draw of the noise, on the lattice, (dim,)."""
+        mantissas, exponents = _as_integers(_finite(value, len(self.spacing)))
+        generator = as_generator(rng)
+        return self.release(mantissas, exponents, draw(generator), generator)
+
+    def repeated(self, times: int) -> Lattice:
+        """Return the lattice of as many releases, one after the other."""
+        return Lattice(np.tile(self.spacing, times), np.tile(self.fine, times), self.dither)
+
+
+def publish_near(value: FloatArray, exponent: int, scale: int, rng: Generator) -> FloatArray:
+    """Return floats, rounded down to multiples of 2^exponent, with discrete Laplace noise.
+
+    Parameters
+    ----------
+    value : ndarray of shape (dim,)
+    exponent : int
+    scale : int from 1 to 2^55
+        Of the noise, in steps of 2^exponent.
+    rng : numpy.random.Generator
+    """
+    mantissas, exponents = _as_integers(value)
+    dithers = discrete_laplace(scale, len(value), rng).tolist()
+    rows = zip(mantissas, exponents, dithers, strict=True)
+    return np.array([_as_float(_shifted(m, e - exponent) + d, exponent) for m, e, d in rows])
+
+
+def _finite(value: ArrayLike, dim: int) -> FloatArray:
+    """Return a value to publish as floats; the message says nothing of its entries."""
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if numbers.shape != (dim,) or not np.isfinite(numbers).all():
+        raise fail("value", f"be {dim} finite numbers, an array of shape ({dim},)")
+    return numbers
+
+
+def _as_integers(x: FloatArray) -> tuple[list[int], list[int]]:
+    """Return integers m and e with x = m 2^e, exactly."""
+    share, exponent = np.frexp(x)
+    return np.ldexp(share, 53).astype(np.int64).tolist(), (exponent - 53).tolist()
+
+
+def _shifted(m: int, places: int) -> int:
+    """Return m 2^places, rounded down."""
+    return m << places if places >= 0 else m >> -places
+
+
+def _as_float(m: int, exponent: int) -> float:
+    """Return m 2^exponent; what a float cannot hold is rounded down, or is the greatest float."""
+    spare = max(0, m.bit_length() - 53)
+    try:
+        return math.ldexp(float(m >> spare), exponent + spare)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, m)
+
+
+def _log2_above(x: FloatArray) -> NDArray[np.int64]:
+    """Return the least integers k with x <= 2^k."""
+    share, exponent = np.frexp(x)
+    return np.asarray(exponent - (share == 0.5), dtype=np.int64)
 
 
 _live: WeakSet[SystemGenerator] = WeakSet()

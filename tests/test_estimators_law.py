@@ -93,7 +93,7 @@ def hidden(model, law):
     """p: the noise that hides the solver's error, as it shows in the tilt, over the tilt."""
     plan = model._plan(model._design, len(law.y), 1)
     slope = law.gradient(law_median(law))[1]
-    return slope * plan.objective.output_noise()[1].scale / law.scale
+    return slope * plan.objective.hidden.scale * 2.0**plan.objective.hidden.exponent / law.scale
 
 
 def law_median(law):

@@ -12,11 +12,12 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_checks", "_identity"}
+BASE = {"_checks", "_draws", "_identity"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
     "_checks": set(),
+    "_draws": set(),
     "_identity": set(),
     "randomness": BASE,
     "domain": BASE,

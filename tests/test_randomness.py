@@ -1,23 +1,19 @@
 """The random source is ChaCha20 under keys that nobody shares; the lattice is exact."""
 
 import copy
-import math
 import multiprocessing
 import os
 import pickle
 import struct
 import subprocess
 import sys
-from fractions import Fraction
 
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from randomgen import ChaCha
 
-from skdp.randomness import Lattice, SystemGenerator, as_generator, is_cryptographic
+from skdp.randomness import SystemGenerator, as_generator, is_cryptographic
 
 # Two honest streams agree on 16 bytes by chance once in 2**128 comparisons.
 STREAM = 16
@@ -266,99 +262,3 @@ def test_only_none_is_cryptographic():
     assert is_cryptographic(None)
     for given_state in (0, np.random.default_rng(0), np.random.RandomState(0), as_generator()):
         assert not is_cryptographic(given_state)
-
-
-spacings = st.integers(-1022, 970).map(lambda k: math.ldexp(1.0, k))
-finite = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@settings(deadline=None)
-@given(finite, spacings)
-def test_rounding_gives_the_nearest_multiple(x, spacing):
-    """Checked in rational arithmetic: a multiple, at most half a spacing away."""
-    rounded = Lattice(spacing).round(x)
-    assert math.isfinite(rounded)
-    assert (Fraction(float(rounded)) / Fraction(spacing)).denominator == 1
-    assert abs(Fraction(float(rounded)) - Fraction(x)) <= Fraction(spacing) / 2
-    assert Lattice(spacing).round(rounded) == rounded
-
-
-@settings(deadline=None)
-@given(st.integers(-60, 60), st.integers(-(2**53), 2**53), st.floats(-0.5, 0.5))
-def test_rounding_near_a_point_gives_that_point(k, steps, offset):
-    """Values of every size against the spacing, which uniform floats would seldom reach."""
-    spacing = math.ldexp(1.0, k)
-    x = (steps + offset) * spacing
-    nearest = round(Fraction(x) / Fraction(spacing))  # ties to even, as IEEE does
-    assert Lattice(spacing).round(x) == float(nearest * Fraction(spacing))
-
-
-def test_no_negative_zero_is_released():
-    """Its sign bit would tell the sign of what was rounded away."""
-    assert not np.any(np.signbit(Lattice(1.0).round([-0.3, -0.0, -0.5, -5e-324])))
-
-
-def test_rounding_keeps_shape_and_non_finite_entries():
-    x = np.array([[np.inf, -np.inf, np.nan], [0.6, 1e308, -1e308]])
-    rounded = Lattice(2.0**-1022).round(x)
-    np.testing.assert_array_equal(rounded, x)
-    assert Lattice(1.0).round(np.zeros((0, 2))).shape == (0, 2)
-
-
-@settings(deadline=None)
-@given(
-    st.integers(-1000, 900),
-    st.lists(st.integers(-(2**52), 2**52), min_size=2, max_size=2),
-)
-def test_multiples_add_exactly(k, steps):
-    spacing = math.ldexp(1.0, k)
-    a, b = (Lattice(spacing).round(step * spacing) for step in steps)
-    assert Fraction(float(a + b)) == Fraction(spacing) * sum(steps)
-
-
-@settings(deadline=None)
-@given(st.floats(2.0**-900, 2.0**900), st.integers(0, 60))
-def test_finer_than_is_the_greatest_power_that_fits(scale, bits):
-    lattice = Lattice.finer_than(scale, bits)
-    bound = Fraction(scale) / 2**bits
-    assert Fraction(lattice.spacing) <= bound < 2 * Fraction(lattice.spacing)
-
-
-def test_default_spacing_is_forty_bits_below_the_scale():
-    assert Lattice.finer_than(1.0).spacing == 2.0**-40
-    assert Lattice.finer_than(math.nextafter(1.0, 0)).spacing == 2.0**-41
-
-
-@settings(deadline=None)
-@given(spacings, st.integers(1, 10**6))
-def test_half_diagonal_is_never_too_small(spacing, dim):
-    """Squared and in rational arithmetic; loose by two units in the last place at most."""
-    half = Fraction(Lattice(spacing).half_diagonal(dim))
-    exact_squared = Fraction(spacing) ** 2 * dim / 4
-    assert half**2 >= exact_squared
-    if spacing > sys.float_info.min * 4:
-        assert half**2 <= exact_squared * (1 + Fraction(1, 2**50))
-
-
-@pytest.mark.parametrize(
-    "wrong", [0.3, 3, 0.0, -1.0, math.inf, math.nan, 2.0**971, 2.0**-1023, "1"]
-)
-def test_a_spacing_that_is_no_fitting_power_of_two_is_refused(wrong):
-    with pytest.raises(ValueError, match="spacing must be"):
-        Lattice(wrong)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [((0.0,), "scale"), ((math.inf,), "scale"), ((1.0, -1), "bits"), ((1e-300, 900), "spacing")],
-)
-def test_a_lattice_finer_than_the_impossible_is_refused(arguments, name):
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        Lattice.finer_than(*arguments)
-
-
-def test_lattice_is_a_value():
-    assert Lattice(1) == Lattice(1.0)
-    assert isinstance(Lattice(1).spacing, float)
-    with pytest.raises(AttributeError):
-        Lattice(1.0).spacing = 2.0

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
 
 from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp.domain.layout import read_once
 from skdp.linear_model._base import PrivateLinearModel, is_auto
 from skdp.linear_model._descent import FARTHEST, Descent
 from skdp.linear_model._descent_rules import curvatures, frame_of, penalties, plan_descent
 from skdp.linear_model._first_look import FirstLook
-from skdp.linear_model._gram import row_unit
-from skdp.linear_model._lattice import noisy_integers
+from skdp.linear_model._gram import GRAM_BITS, row_unit
 from skdp.linear_model._progress import Progress
 from skdp.linear_model._records import Predictors, Records
 from skdp.linear_model._slots import Slots
@@ -107,8 +108,10 @@ class CoordinateDescent(PrivateLinearModel):
     def _prepare(self, plan, design, X, targets, n):
         """Read all of X: what is wrong with it is found before anything is spent."""
         if plan.look is None:
-            return None, Records(plan.slots, frame_of(plan, None), X, n), X, targets
-        return plan.look.sums(X, targets[0]), None, X, targets
+            return None, Records(plan.slots, frame_of(plan, None), X, n), None, targets
+        table = read_once(design.domain, X)
+        sums = plan.look.sums(table, targets[0])
+        return sums, None, replace(table, again=True), targets
 
     # The release
 
@@ -116,7 +119,7 @@ class CoordinateDescent(PrivateLinearModel):
         sums, records, X, targets = data
         seen = None
         if sums is not None:
-            seen = noisy_integers(sums, plan.ratio * plan.noise.rvs(rng, len(sums)), rng)
+            seen = _look(plan, sums, rng)
         frame = frame_of(plan, seen)
         if records is None:
             records = Records(plan.slots, frame, X, len(targets[0]))
@@ -214,6 +217,14 @@ class CoordinateDescent(PrivateLinearModel):
         self._encoded_coef = np.array([coef for coef, _ in theta])
         self._encoded_intercept = np.array([intercept for _, intercept in theta])
         return self._encoded_coef, self._encoded_intercept
+
+
+def _look(plan, sums, rng):
+    """Release the sums of the first look."""
+    factors = np.full(len(sums), plan.ratio)
+    lattice, stretch = plan.noise.publication(factors, len(sums))
+    draws = stretch * plan.ratio * plan.noise.rvs(rng, len(sums))
+    return lattice.release(sums.tolist(), -GRAM_BITS, draws, rng)
 
 
 def _columns(slots, frame, theta):

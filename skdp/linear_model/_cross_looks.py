@@ -23,11 +23,11 @@ from skdp.geometry import LpBall, NormBall, ProductBall
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import GRAM_BITS, exact_gram, exact_sums
-from skdp.linear_model._lattice import noisy_integers
-from skdp.linear_model._moments import Moments, variances
+from skdp.linear_model._moments import Moments
 from skdp.linear_model._two_looks import Frame
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.noise import release_integers, variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
@@ -149,7 +149,7 @@ class CrossLooks:
 
     def first_look(self, seen: NDArray[Any], rng: Generator) -> FirstLook:
         """Release the first look."""
-        entries = noisy_integers(seen, self.first.rvs(rng), rng)
+        entries = release_integers(self.first, seen, -GRAM_BITS, rng)
         sizes, adds, width = np.sqrt(variances(self.first)), self.layout.adds, self.layout.n_rows
         count = float(entries[0]) if adds else float(self.n or 1)
         n, shift = max(1.0, count), float(adds)
@@ -189,7 +189,7 @@ class CrossLooks:
         first = self.first_look(seen, rng)
         box = self.frame(first)
         exact = exact_gram(domain, X, target, box.place)[:-1, -1]
-        found = noisy_integers(exact, self.noise.rvs(rng), rng)
+        found = release_integers(self.noise, exact, -GRAM_BITS, rng)
         return self._moments(first, box, found, names)
 
     def _moments(

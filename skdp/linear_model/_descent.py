@@ -15,10 +15,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._draws import gumbels
 from skdp.linear_model._gram import GRAM_BITS
-from skdp.linear_model._lattice import as_floats, noisy_integers, on_lattice
 from skdp.linear_model._records import Predictors
 from skdp.linear_model._slots import Slots
+from skdp.randomness import Lattice
 
 FloatArray = NDArray[np.float64]
 # Called with the number of passes made and the coordinates; whether to stop.
@@ -26,6 +27,8 @@ Watch = Callable[[int, FloatArray], bool]
 
 # Coordinates stay in this box: coefficients are finite whatever the steps.
 FARTHEST = 2.0**20
+# About so many numbers are drawn at once.
+_DRAWN = 2**10
 # How much finer than the sums the noise of a choice is.
 _MORE_BITS = 64
 
@@ -81,23 +84,25 @@ class Descent:
         for slot, place in enumerate(self.slots.places):
             predictors.move(slot, theta[place])
         tail: list[FloatArray] = []
+        release = _Release(self, noise, rng)
         for done in range(1, self.n_passes + 1):
-            self._pass(theta, predictors, noise, rng)
+            self._pass(theta, predictors, release, rng)
             if 2 * done > self.n_passes:
                 tail.append(theta.copy())
             if watch(done, theta.copy()):
                 break
         return _averaged(tail) if self.average and tail else theta
 
-    def _pass(self, theta: FloatArray, predictors: Predictors, noise: Any, rng: Generator) -> None:
+    def _pass(
+        self, theta: FloatArray, predictors: Predictors, release: _Release, rng: Generator
+    ) -> None:
         if self.order == "greedy":
-            self._greedy_step(theta, predictors, noise, rng)
+            self._greedy_step(theta, predictors, release, rng)
             return
-        draws = noise.rvs(rng, self.slots.dim) * np.repeat(self.quiet, self.slots.sizes)
-        grains = on_lattice(draws, rng)  # once for all: no slot comes twice
+        release.renew()  # once for a pass: no slot comes twice
         for slot in self._order(rng):
             place = self.slots.places[slot]
-            gradient = as_floats(predictors.gradient(slot) + grains[place])
+            gradient = release(place, predictors.gradient(slot))
             predictors.move(slot, self._move(theta, place, gradient))
 
     def _order(self, rng: Generator) -> Iterator[int]:
@@ -107,13 +112,14 @@ class Descent:
         return iter(range(count))
 
     def _greedy_step(
-        self, theta: FloatArray, predictors: Predictors, noise: Any, rng: Generator
+        self, theta: FloatArray, predictors: Predictors, release: _Release, rng: Generator
     ) -> None:
         """Move the coordinate whose gradient seems steepest."""
         exact = predictors.gradients()
         j = self._steepest(theta, exact, rng)
         place = slice(j, j + 1)
-        gradient = noisy_integers(exact[place], noise.rvs(rng, 1), rng)
+        release.renew()
+        gradient = release(place, exact[place])
         slot = int(np.searchsorted([p.stop for p in self.slots.places], j, side="right"))
         change = np.zeros(self.slots.sizes[slot])
         change[j - self.slots.places[slot].start] = self._move(theta, place, gradient)[0]
@@ -125,7 +131,7 @@ class Descent:
         known = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
         slack = np.where(theta == 0, self.l1, 0.0)
         known, slack = known / self.unit, slack / self.unit
-        gumbel = -self.choice * np.log(rng.standard_exponential(len(theta)))
+        gumbel = self.choice * gumbels(len(theta), rng)
         best, at = -math.inf, 0
         for j in np.flatnonzero(self.slots.free).tolist():
             # Integers: rounding would say something of the sums. The noise's own digits go on.
@@ -145,6 +151,33 @@ class Descent:
         shrunk = np.sign(target) * np.maximum(np.abs(target) - step * self.l1[place], 0)
         theta[place] = (shrunk / (1 + step * self.ridge[place])).clip(-FARTHEST, FARTHEST)
         return np.asarray(theta[place] - old)
+
+
+class _Release:
+    """Releases the gradients of one model, with the noise of some passes drawn at once."""
+
+    def __init__(self, descent: Descent, noise: Any, rng: Generator) -> None:
+        slots = descent.slots
+        self._noise, self._rng, self._passes = noise, rng, max(1, _DRAWN // slots.dim)
+        self._factors = np.repeat(descent.quiet, slots.sizes)
+        self._lattice: Lattice
+        self._lattice, self._stretch = noise.publication(self._factors, slots.dim)
+        self._add, self._left = self._lattice.adder(-GRAM_BITS), list[list[int]]()
+
+    def renew(self) -> None:
+        """Take fresh noise for every coordinate."""
+        if not self._left:
+            shape = self._passes, len(self._factors)
+            draws = self._stretch * self._factors * self._noise.rvs(self._rng, shape)
+            whole = self._lattice.repeated(self._passes)
+            grains = whole.grains(-GRAM_BITS, draws.ravel(), self._rng)
+            width = shape[1]
+            self._left = [grains[at : at + width] for at in range(0, len(grains), width)]
+        self._grains = self._left.pop()
+
+    def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
+        """Return exact sums in units of 2^-40 with their noise."""
+        return self._add(place, exact.tolist(), self._grains[place])
 
 
 def _fixed(value: float) -> int:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.domain import Domain
-from skdp.domain.tables import as_cells
+from skdp.domain.tables import as_table
+from skdp.geometry.moments import MomentLayout
 
 FloatArray = NDArray[np.float64]
 
@@ -42,7 +43,8 @@ def exact_gram(
     ----------
     domain : Domain
     X : DataFrame or array-like of shape (n, n_columns)
-        Read once, block by block: an array in a file may be larger than the memory.
+        Or a table of `skdp.domain.tables`. Read once, block by block: an array in a file may be
+        larger than the memory.
     target : ndarray of shape (n,), entries in [-1, 1]
     place : callable or None
         What is done to blocks of rows (1, x, y), in place, before they are rounded to the grid:
@@ -61,6 +63,13 @@ def exact_gram(
             total, part = total + part, np.zeros_like(part)
     folded: NDArray[Any] = total + part
     return folded
+
+
+def exact_statistic(layout: MomentLayout, gram: NDArray[Any]) -> NDArray[Any]:
+    """Return the entries of an exact Gram matrix that a layout releases, in units of 2^-40."""
+    i, j = layout.pairs.T
+    scale, shift = (v.astype(np.int64) for v in (layout.scale, layout.shift))
+    return np.asarray(scale * gram[i, j] - shift * gram[0, 0])
 
 
 def exact_sums(
@@ -103,14 +112,14 @@ def blocks_of(
     domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
 ) -> Iterator[FloatArray]:
     """Yield the rows (1, x, y), x and y on the grid: the same memory, written again and again."""
-    X = X if hasattr(X, "iloc") else as_cells(X)
+    table = as_table(X, domain.names, domain.n_columns)
     q, n, unit = domain.n_encoded, len(target), row_unit(domain)
     step = min(MOST_ROWS, max(256, CELLS // (q + 2)))
     buffer = np.empty((min(step, n), q + 2))
     for start in range(0, n, step):
         stop = min(n, start + step)
         rows = buffer[: stop - start]
-        domain.encode(_rows(X, start, stop), out=rows[:, 1:-1])
+        domain.encode(table.part(start, stop), out=rows[:, 1:-1])
         if unit != 1.0:
             rows[:, 1:-1] /= unit
         rows[:, 0], rows[:, -1] = 1.0, target[start:stop]
@@ -119,7 +128,3 @@ def blocks_of(
         rows += ROUNDER
         rows -= ROUNDER
         yield rows
-
-
-def _rows(X: Any, start: int, stop: int) -> Any:
-    return X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]

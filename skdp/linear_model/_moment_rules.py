@@ -18,13 +18,14 @@ from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.linear_model._cross_looks import CrossLooks
 from skdp.linear_model._gram import NUMBER_BITS, row_unit
-from skdp.linear_model._moments import MomentPlan, variances
+from skdp.linear_model._moments import MomentPlan
 from skdp.linear_model._two_looks import TwoLooks
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.calibrate import LAWS, Noise
 from skdp.mechanisms.elliptic import EllipticGaussian
 from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.matrix_laplace import MatrixLaplace
+from skdp.mechanisms.noise import variances
 
 FloatArray = NDArray[np.float64]
 

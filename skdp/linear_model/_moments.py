@@ -13,12 +13,10 @@ from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._gram import exact_gram
-from skdp.linear_model._lattice import noisy_statistic
+from skdp.linear_model._gram import GRAM_BITS, exact_gram, exact_statistic
 from skdp.linear_model._postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._two_looks import Frame, TwoLooks
-from skdp.mechanisms.knorm import KNormNoise
-from skdp.mechanisms.noise import Noise
+from skdp.mechanisms.noise import Noise, release_integers, variances
 
 FloatArray = NDArray[np.float64]
 
@@ -58,7 +56,7 @@ class MomentPlan:
         """Return the noisy moments, (dim,), of an exact Gram matrix in units of 2^-40."""
         if len(gram) != self.layout.n_rows:  # the mean alone: the ones and the target
             gram = gram[np.ix_([0, -1], [0, -1])]
-        return noisy_statistic(self.layout, gram, self.noise, rng)
+        return release_integers(self.noise, exact_statistic(self.layout, gram), -GRAM_BITS, rng)
 
 
 Plan = MomentPlan | TwoLooks
@@ -229,17 +227,6 @@ def _gram_variances(layout: MomentLayout, noise: Noise) -> FloatArray:
     # The noisy count is put back on what it was taken off.
     moved = variance + 2 * layout.shift * shared + layout.shift**2 * variance[0]
     return np.asarray(moved / layout.scale**2)
-
-
-def variances(noise: Noise) -> FloatArray:
-    """Return the variance of each coordinate of a draw, (dim,): estimated where need be."""
-    if hasattr(noise, "variance"):
-        return np.asarray(noise.variance())
-    if isinstance(noise, KNormNoise) and hasattr(noise.ball, "mean_squares"):
-        # E r^2 = (d + 1)(d + 2) scale^2 for the radius r.
-        d = noise.dim
-        return np.asarray((d + 1) * (d + 2) * noise.scale**2 * noise.ball.mean_squares())
-    return np.diag(noise.covariance()).copy()
 
 
 def _off_diagonal(matrix: FloatArray) -> FloatArray:

@@ -23,8 +23,8 @@ from skdp.domain import Domain
 from skdp.geometry import LpBall
 from skdp.linear_model._design import Design
 from skdp.linear_model._gram import CELLS, GRAM_BITS, MOST_ROWS, sums_of
-from skdp.linear_model._lattice import noisy_integers
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
+from skdp.mechanisms.noise import release_integers
 
 FloatArray = NDArray[np.float64]
 
@@ -221,13 +221,13 @@ class Narrowing:
 
     def window(self, sums: NDArray[Any], rng: Generator) -> Window:
         """Release the sums, and make a window of what is seen."""
-        seen, n = noisy_integers(sums, self.noise.rvs(rng), rng), float(self.n or 0)
+        seen, n = release_integers(self.noise, sums, -GRAM_BITS, rng), float(self.n or 0)
         if self.n is None:
             n = max(1.0, float(seen[0]))
             seen = seen[1:]
             seen[len(seen) // 2 :] += n
         mean, square = np.split(seen / n, 2)
-        deviation = float(np.sqrt(self.noise.covariance()[0, 0])) / n
+        deviation = float(np.sqrt(self.noise.variance()[0])) / n
         lower, upper = self._around(mean.clip(-1, 1), (square / 2).clip(0, 1), deviation)
         columns = Window.whole(self.design).columns
         if not self.with_target:

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from skdp.domain import Domain
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
-from skdp.linear_model._lattice import noisy_integers, noisy_statistic
+from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_statistic, exact_sums
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.matrix_noise import MatrixGaussianNoise, MatrixNoise
+from skdp.mechanisms.noise import release_integers
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
@@ -142,7 +142,7 @@ class TwoLooks:
 
     def first_deviation(self, n: float) -> float:
         """Return the noise's standard deviation in a mean of the first look."""
-        return float(np.sqrt(self.first.covariance()[0, 0])) / n
+        return float(np.sqrt(self.first.variance()[0])) / n
 
     def look(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
         """Return what the first look releases, before its noise: integers in units of 2^-40."""
@@ -155,7 +155,7 @@ class TwoLooks:
 
     def frame(self, sums: NDArray[Any], rng: Generator) -> Frame:
         """Release the first look, and make a frame of it."""
-        seen = noisy_integers(sums, self.first.rvs(rng), rng)
+        seen = release_integers(self.first, sums, -GRAM_BITS, rng)
         if self.n is None:  # a count comes first, and was taken off the squares
             n = max(1.0, float(seen[0]))
             first, second = np.split(seen[1:] / n, 2)
@@ -176,7 +176,7 @@ class TwoLooks:
     ) -> FloatArray:
         """Return the noisy moments in the frame, (dim,)."""
         gram = exact_gram(domain, X, target, frame.place)
-        return noisy_statistic(self.layout, gram, self.noise, rng)
+        return release_integers(self.noise, exact_statistic(self.layout, gram), -GRAM_BITS, rng)
 
 
 def _pure_looks(
@@ -225,7 +225,7 @@ def _usual_noise(looks: Noises, n: float) -> float:
     In units of the scales it is the second look's; the scales cannot fall below the first's.
     """
     first, second = looks
-    least = NOISE_IN_SCALE * float(np.sqrt(first.covariance()[0, 0])) / n
+    least = NOISE_IN_SCALE * float(np.sqrt(first.variance()[0])) / n
     return float(np.sqrt(second.matrix_variance[0, 1])) * max(USUAL_SQUARE, min(least, 1.0))
 
 

@@ -22,27 +22,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._checks import fail
+from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
-from skdp.geometry import LpBall
 from skdp.linear_model._solve import Objective, Solution, attainable_tolerance, minimise
 from skdp.linear_model.losses import Loss
-from skdp.mechanisms import KNormNoise
-from skdp.mechanisms.noise import Noise
-from skdp.randomness import Lattice
+from skdp.mechanisms.noise import Noise, variances
+from skdp.randomness import GRANULARITY, publish_near
 
 FloatArray = NDArray[np.float64]
 
 # Share of epsilon that pays for the solver's inexactness and the rounding to a lattice.
 OUTPUT_SHARE = 1e-3
-# Lattice steps are this many halvings below what the solver leaves open.
-LATTICE_BITS = 4
+# Distances that the solver leaves open are at least so many steps of the grid of releases.
+GRID_STEPS = 16
 
 
 def shift_share(s: FloatArray, neighbors: str) -> FloatArray:
@@ -107,6 +106,26 @@ def _needed(loss: Loss, low: FloatArray, high: FloatArray, room: FloatArray) -> 
     if np.isnan(needed).any():  # it would compare as small, and the ridge would vanish
         raise fail("loss", "have a curvature_bound that is never NaN", loss)
     return needed
+
+
+class OutputNoise(NamedTuple):
+    """Discrete Laplace noise on a grid, that hides how far the solver is from the minimiser.
+
+    Attributes
+    ----------
+    exponent : int
+        The grid's distances are 2^exponent.
+    scale : int
+        Scale of the noise in steps of the grid.
+    """
+
+    exponent: int
+    scale: int
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of each coordinate, rounded up."""
+        return math.sqrt(2) * (self.scale + 1) * math.ldexp(1.0, self.exponent)
 
 
 @dataclass(frozen=True)
@@ -184,7 +203,7 @@ class Perturbation:
     def _reach_of_tilt(self) -> float:
         """Return what |V|_2 hardly ever exceeds: where it does, the fit ends in an error."""
         dim = len(self.ridge)
-        spread = math.sqrt(float(np.trace(self.noise.covariance())))
+        spread = math.sqrt(float(variances(self.noise).sum()))
         return spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
 
     def _harmless(self, bend: float) -> float:
@@ -193,15 +212,15 @@ class Perturbation:
         The output noise is then at most a tenth of what V does to any coefficient, however
         curved the objective.
         """
-        deviations = np.sqrt(np.diag(self.noise.covariance()))
-        moved = deviations / (self.n_bound * bend + self.ridge)
+        moved = np.sqrt(variances(self.noise)) / (self.n_bound * bend + self.ridge)
         # Standard deviation of a coordinate of the output noise, per unit of tolerance.
-        scale = 2 / (OUTPUT_SHARE * self.epsilon * float(np.min(self.ridge)))
-        return float(0.1 * np.min(moved) / (scale * math.sqrt(len(self.ridge) + 1)))
+        spread = 3 * math.sqrt(len(self.ridge)) / (OUTPUT_SHARE * self.epsilon)
+        return float(0.1 * np.min(moved) / spread * np.min(self.ridge))
 
     def release(self, design: FloatArray, target: FloatArray, rng: Generator) -> Solution:
         """Draw V, minimise, and hide what the solver left open; theta is a lattice point."""
         tilt = self.noise.rvs(rng)
+        hidden = self.hidden
         objective = Objective(
             loss=self.loss,
             design=design,
@@ -212,16 +231,27 @@ class Perturbation:
             row_norm=self.row_norm,
         )
         found = minimise(objective, self.tolerance)
-        lattice, noise = self.output_noise()
-        theta = lattice.round(found.theta) + lattice.round(noise.rvs(rng))
+        theta = publish_near(found.theta, hidden.exponent, hidden.scale, rng)
         return Solution(theta, found.gradient_norm, found.n_iter)
 
-    def output_noise(self) -> tuple[Lattice, KNormNoise]:
-        """Return the lattice of releases and the noise that covers distances below it."""
-        dim = len(self.ridge)
-        open_ended = self.tolerance / float(np.min(self.ridge))
-        lattice = Lattice.finer_than(open_ended / math.sqrt(dim), bits=LATTICE_BITS)
-        distance = open_ended + lattice.half_diagonal(dim)
-        # Moving the minimiser by ``distance`` under either data set costs half of this each.
-        scale = 2 * distance / (OUTPUT_SHARE * self.epsilon) * (1 + 1e-9)
-        return lattice, KNormNoise(LpBall(dim), scale, self.noise.guarantee)
+    @cached_property
+    def hidden(self) -> OutputNoise:
+        """What covers the distance of what is found from the exact minimiser.
+
+        The distance is what the solver leaves open, and what the sampler of V does: both bound
+        the gradient, over the least ridge (``docs/proofs/objective_perturbation.md``, Theorem 4).
+        """
+        dim, epsilon = len(self.ridge), OUTPUT_SHARE * self.epsilon
+        granularity = getattr(self.noise, "granularity", GRANULARITY)
+        sampled = granularity * math.sqrt(float(variances(self.noise).sum()))
+        distance = (self.tolerance + sampled) / float(np.min(self.ridge)) * (1 + 1e-9)
+        farthest = math.sqrt(dim) * distance  # in the l1 norm
+        exponent = math.frexp(farthest / (dim * GRID_STEPS))[1] - 1
+        # Rounding down may add a step in each coordinate.
+        steps = math.ceil(math.ldexp(farthest, -exponent) * (1 + 1e-9)) + dim
+        # Moving the minimiser so far under either data set costs half of epsilon each.
+        scale = 2 * steps / epsilon * (1 + 1e-9)
+        if not scale <= MOST_SCALE:
+            rule = f"be great enough to hide the solver's inexactness in {dim} dimensions"
+            raise fail("epsilon", rule, self.epsilon)
+        return OutputNoise(exponent, math.ceil(scale))

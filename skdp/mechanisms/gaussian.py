@@ -15,9 +15,11 @@ import numpy as np
 from numpy.random import Generator
 
 from skdp._checks import check_interval, check_positive, fail
+from skdp._draws import normals
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.ellipsoid import greatest_square
+from skdp.mechanisms.noise import Publishing
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import GaussianLoss
@@ -76,7 +78,7 @@ def _check_delta(delta: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class GaussianNoise:
+class GaussianNoise(Publishing):
     """A centred Gaussian law, ready to draw: A Z with Z standard normal.
 
     Attributes
@@ -105,8 +107,14 @@ class GaussianNoise:
         object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,)."""
-        return self._spread(rng.standard_normal(self.dim))
+        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
+        return self._spread(normals(self.dim, rng))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of a draw, (dim,)."""
+        factor = np.asarray(self.factor)
+        squares = factor**2
+        return squares.sum(axis=1) if factor.ndim == 2 else np.full(self.dim, squares)
 
     def covariance(self) -> FloatArray:
         """Return the covariance of a draw, (dim, dim)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,10 +15,11 @@ from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray, ask
 from skdp.mechanisms._budget import Budget
 from skdp.mechanisms._composed import Losses, Root, losses_of
+from skdp.mechanisms._law import check_law
 from skdp.mechanisms._shapes import FAMILIES, PLAIN, Family
 from skdp.mechanisms._worst_shift import WorstShift, worst_shift
+from skdp.mechanisms.noise import Publishing
 from skdp.mechanisms.sensitivity import Sensitivity
-from skdp.noise.law import Law
 from skdp.privacy.guarantee import Guarantee
 
 NAMES = (*PLAIN, *FAMILIES)
@@ -27,12 +27,10 @@ NAMES = (*PLAIN, *FAMILIES)
 # on a box, 1/3 for pure Laplace noise on a box, 1 on a ball whose corners lie on the axes.
 _EXPONENTS = (0.0, 1 / 3, 1 / 2, 1.0)
 _COARSE = 1e-2
-# Quantiles at which somebody else's law is looked at.
-_PROBED = np.array([0.45, 0.3, 0.1, 1e-2, 1e-4, 1e-8, 1e-16])
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class IndependentNoise:
+class IndependentNoise(Publishing):
     """Independent noise, ready to draw: coordinate j is scale[j] X_j, X_j of one law.
 
     Attributes
@@ -70,12 +68,16 @@ class IndependentNoise:
         return self.law.scaled(float(self.scale[j]))
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,)."""
+        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
         return np.asarray(self.scale * self.law.rvs(self.dim, rng))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of a draw, (dim,)."""
+        return np.asarray(self.law.var() * self.scale**2)
 
     def covariance(self) -> FloatArray:
         """Return the covariance of a draw, (dim, dim)."""
-        return np.diag(self.law.var() * self.scale**2)
+        return np.diag(self.variance())
 
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
         """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
@@ -200,21 +202,3 @@ def _promising(choices: list[tuple[FloatArray, WorstShift]]) -> list[tuple[Float
 
 def _log_square(proportions: FloatArray) -> float:
     return math.log(float(np.sum(proportions**2)))
-
-
-def check_law(law: Any, name: str = "law") -> None:
-    """Raise unless a law has the members, and looks even and log-concave where it is probed."""
-    if isinstance(law, type) or not isinstance(law, Law):
-        remedy = "Give a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
-        raise fail(name, "have the members of a law", type(law), remedy)
-    if not isinstance(law, Hashable):
-        raise fail(name, "be hashable", type(law), "Make it a frozen dataclass of numbers.")
-    x = np.asarray(law.isf(_PROBED), dtype=float)
-    left, right = np.asarray(law.logpdf(-x)), np.asarray(law.logpdf(x))
-    if not np.allclose(left, right, rtol=1e-9, atol=1e-9):
-        raise fail(name, "have a density that is even", law)
-    points, heights = np.append(0.0, x), np.append(law.logpdf(0.0), right)
-    keep = np.diff(points, prepend=-np.inf) > 1e-9 * x.max()
-    slopes = np.diff(heights[keep]) / np.diff(points[keep])
-    if not (np.diff(slopes, prepend=0.0) <= 1e-6 * (1 + np.abs(slopes))).all():
-        raise fail(name, "have a log-concave density", law, "Take one of skdp.noise.")

@@ -11,9 +11,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._checks import check_choice, check_interval, check_positive, fail
+from skdp._draws import gamma
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import uniform_covariance
+from skdp.geometry.ball import uniform_covariance, uniform_variance
 from skdp.mechanisms._radial import greatest_shift, losses_of
+from skdp.mechanisms.noise import Publishing
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity, require_ball
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import PrivacyLoss
@@ -22,7 +24,7 @@ NAMES = {"laplace": 1.0, "l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
 
 @dataclass(frozen=True)
-class KNormNoise:
+class KNormNoise(Publishing):
     """A K-norm law, ready to draw: density proportional to exp(-|v|_K / scale).
 
     Attributes
@@ -49,10 +51,15 @@ class KNormNoise:
         return self.ball.dim
 
     def rvs(self, rng: Generator) -> NDArray[np.float64]:
-        """Return one draw, (dim,)."""
+        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
         # The direction is uniform in K, not on its boundary: hence dim + 1 and not dim.
-        radius = self.scale * rng.gamma(self.dim + 1)
+        radius = self.scale * gamma(self.dim + 1, rng)
         return np.asarray(radius * self.ball.sample(1, rng)[0])
+
+    def variance(self) -> NDArray[np.float64]:
+        """Return the variance of each coordinate, (dim,): estimated where the ball has none."""
+        d = self.dim
+        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform_variance(self.ball))
 
     def covariance(self) -> NDArray[np.float64]:
         """Return the covariance of a draw, (dim, dim): estimated where the ball has none."""

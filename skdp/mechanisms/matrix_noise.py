@@ -8,14 +8,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._draws import normals
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentLayout
+from skdp.mechanisms.noise import Publishing
 from skdp.privacy.guarantee import Guarantee
 
 FloatArray = NDArray[np.float64]
 
 
-class MatrixNoise:
+class MatrixNoise(Publishing):
     """What noises of moments share, whose entries do not covary before the count is taken off.
 
     A noise adds ``guarantee``, ``rvs`` and ``matrix_variance``.
@@ -25,7 +27,7 @@ class MatrixNoise:
     guarantee: Guarantee
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,)."""
+        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
         raise NotImplementedError
 
     @property
@@ -86,7 +88,7 @@ class MatrixGaussianNoise(MatrixNoise):
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,)."""
-        square = rng.standard_normal((self.layout.n_rows,) * 2)
+        square = normals((self.layout.n_rows,) * 2, rng)
         return self.layout.statistic(self.deviation / 2 * (square + square.T))
 
     @property

@@ -1,29 +1,182 @@
-"""What every mechanism makes."""
+"""What every mechanism makes, and how a number is published with it."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from skdp._checks import fail
 from skdp.geometry import NormBall
 from skdp.privacy.guarantee import Guarantee
+from skdp.randomness import GRANULARITY, Lattice, RandomStateLike
+
+FloatArray = NDArray[np.float64]
+
+# The noise is stretched by no more than this share; below the first one the dither is not widened.
+_USUAL_STRETCH, _MOST_STRETCH = 2.0**-8, 2.0**-4
+_USUAL_DITHER, _WIDEST_DITHER = 7, 2
 
 
 class Noise(Protocol):
-    """What :func:`calibrate` returns: a law that is ready to draw."""
+    """What :func:`calibrate` returns: a law that is ready to draw.
+
+    The noises of this package also have ``release(value, rng=None)``, the only way to publish a
+    number; `skdp.mechanisms.release` does the same for any object with these members.
+    """
 
     @property
     def guarantee(self) -> Guarantee:
-        """What adding one draw gives."""
+        """What one release with this noise gives."""
 
-    def rvs(self, rng: Generator) -> NDArray[np.float64]:
+    def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,)."""
 
-    def covariance(self) -> NDArray[np.float64]:
+    def covariance(self) -> FloatArray:
         """Return the covariance of a draw, (dim, dim)."""
 
     def expected_norm(self, ball: NormBall) -> float:
         """Return the mean gauge of a draw in a ball's norm."""
+
+
+class Publication(NamedTuple):
+    """How draws of a noise are published: public, and the same for every value.
+
+    Attributes
+    ----------
+    lattice : Lattice
+    stretch : float >= 1
+        What a draw is multiplied by; it pays for the discrete Laplace noise of the lattice
+        (``docs/proofs/lattice_release.md``, Theorem 2).
+    """
+
+    lattice: Lattice
+    stretch: float
+
+
+class Publishing:
+    """The part of a noise that publishes: a base class of all noises of this package."""
+
+    granularity: ClassVar[float] = GRANULARITY
+
+    @cached_property
+    def publication(self) -> Publication:
+        """How draws are published: the lattice, and by how much they are stretched."""
+        return publication_of(self)
+
+    def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
+        """Publish a value: return it with noise, on a lattice that does not depend on it.
+
+        This is the only way to publish a number with this noise. ``value + noise.rvs(rng)`` is
+        not private: the low bits of a sum of floats tell what was added.
+
+        Parameters
+        ----------
+        value : array-like of shape (dim,), finite
+            The exact value, for whose neighbours the sensitivity holds.
+        rng : None, int, numpy.random.Generator or numpy.random.RandomState
+            None draws from ChaCha20 under a fresh key. All else is for tests.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            Multiples of ``2.0**publication.lattice.spacing``, about 2^-30 standard deviations.
+
+        Raises
+        ------
+        ValueError
+            If ``value`` does not have ``dim`` finite entries.
+        """
+        return release(self, value, rng)
+
+
+def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
+    """Publish a value with a noise: any object with guarantee, rvs and covariance.
+
+    Parameters
+    ----------
+    noise : Noise
+        A draw must differ from a draw of the exact law by at most ``noise.granularity`` standard
+        deviations in each coordinate; without that attribute by at most 2^-42.
+    value : array-like of shape (dim,), finite
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+
+    Returns
+    -------
+    ndarray of shape (dim,)
+
+    Raises
+    ------
+    ValueError
+        If ``value`` does not have ``dim`` finite entries, or epsilon is too small to be kept by
+        numbers of 53 bits.
+    """
+    lattice, stretch = _publication(noise)
+    return lattice.publish(value, lambda generator: stretch * noise.rvs(generator), rng)
+
+
+def release_integers(noise: Any, exact: NDArray[Any], unit: int, rng: Generator) -> FloatArray:
+    """Publish exact integers in units of 2^unit, (dim,), as `release` does floats."""
+    lattice, stretch = _publication(noise)
+    return lattice.release(exact.tolist(), unit, stretch * noise.rvs(rng), rng)
+
+
+def variances(noise: Any) -> FloatArray:
+    """Return the variance of each coordinate of a draw, (dim,): estimated where need be."""
+    if hasattr(noise, "variance"):
+        return np.asarray(noise.variance(), dtype=float)
+    return np.diag(noise.covariance()).copy()
+
+
+def publication_of(noise: Any) -> Publication:
+    """Return how draws of a noise are published: from public things only.
+
+    Raises
+    ------
+    ValueError
+        If the lattice would cost more than the guarantee has to spend.
+    """
+    sizes = np.sqrt(variances(noise))
+    granularity = getattr(noise, "granularity", GRANULARITY)
+    return published(sizes, granularity, lambda cost: _shrink(noise, cost))
+
+
+def published(
+    sizes: FloatArray, granularity: float, shrink: Callable[[float], float]
+) -> Publication:
+    """Return the narrowest dither whose price, ``shrink(cost)`` of the noise, is small."""
+    for bits in range(_USUAL_DITHER, _WIDEST_DITHER - 1, -1):
+        lattice = Lattice.of(sizes, granularity, bits)
+        share = shrink(lattice.cost)
+        if share <= _USUAL_STRETCH:
+            break
+    if not share <= _MOST_STRETCH:
+        remedy = "Ask for more, or release fewer numbers."
+        rule = f"be great enough for {len(sizes)} numbers of 53 bits to keep it"
+        raise fail("epsilon", rule, remedy=remedy)
+    return Publication(lattice, (1 + 1e-9) / (1 - share))
+
+
+def _publication(noise: Any) -> Publication:
+    found = getattr(noise, "publication", None)
+    return found if isinstance(found, Publication) else publication_of(noise)
+
+
+def _shrink(noise: Any, cost: float) -> float:
+    """Return by what share all differences must shrink against the noise, to pay ``cost``."""
+    guarantee = noise.guarantee
+    if guarantee.losses:
+        # The total variation distance of the pair that is claimed.
+        distance = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in guarantee.losses)
+        return paid_in_full(cost, distance)
+    return cost * max(2 / float(guarantee.epsilon), 1.5)
+
+
+def paid_in_full(cost: float, distance: float) -> float:
+    """Return the share that pays ``cost`` at every epsilon (Lemma 2), for a distance > 0."""
+    return 3 * cost / (distance * (1 - 1e-9)) if distance > 0 else math.inf

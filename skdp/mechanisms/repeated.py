@@ -7,6 +7,7 @@ privacy losses are known beforehand too, and add up (``docs/proofs/repeated_rele
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,18 +15,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._budget import Budget
+from skdp.mechanisms._law import check_law
 from skdp.mechanisms._releases import calibrated
 from skdp.mechanisms._worst_shift import Shift
-from skdp.mechanisms.independent import NAMES, Independent, check_law
+from skdp.mechanisms.independent import NAMES, Independent
+from skdp.mechanisms.noise import Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
 from skdp.privacy.losses import PrivacyLoss
+from skdp.randomness import GRANULARITY, RandomStateLike
 
 MECHANISMS = ("auto", *NAMES)
 
@@ -91,8 +96,47 @@ class RepeatedNoise:
     log_concave: ClassVar[bool] = True
 
     def rvs(self, rng: Generator, size: Size = None) -> FloatArray:
-        """Return independent draws of shape ``size``, one for each release; (1,) if None."""
+        """Return independent draws of shape ``size``, (1,) if None, for simulations.
+
+        To publish numbers take ``release``.
+        """
         return np.asarray(self.law.rvs(1 if size is None else size, rng))
+
+    def publication(self, factors: FloatArray, numbers: int) -> Publication:
+        """Return how draws, each times a public factor, are published.
+
+        Parameters
+        ----------
+        factors : ndarray of shape (k,), entries > 0
+        numbers : int
+            How many numbers at most are paid for together by one of the ``shifts``.
+        """
+        halves = np.array([size / 2 for size, _ in self.shifts])
+        distance = float(np.min(-np.expm1(math.log(2) + np.asarray(self.law.logsf(halves)))))
+        return published(
+            factors * math.sqrt(self.var()),
+            getattr(self.law, "granularity", GRANULARITY),
+            lambda cost: paid_in_full(cost * numbers / len(factors), distance),
+        )
+
+    def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
+        """Publish numbers, each with a draw of its own, on a lattice: the only way to publish.
+
+        Each of them is one of the releases that the noise was calibrated for.
+
+        Parameters
+        ----------
+        value : array-like of shape (k,), finite
+        rng : None, int, numpy.random.Generator or numpy.random.RandomState
+            None draws from ChaCha20 under a fresh key. All else is for tests.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        count = np.size(value)
+        lattice, stretch = self.publication(np.ones(count), 1)
+        return lattice.publish(value, lambda generator: stretch * self.rvs(generator, count), rng)
 
     def var(self) -> float:
         """Return the variance of the noise of one release."""
@@ -179,7 +223,7 @@ def _calibrated(mechanism: Any, releases: Releases, budget: Budget) -> RepeatedN
 
 def _law_or_name(mechanism: Any) -> Any:
     """Return a law that looks like one, or the name of some."""
-    if isinstance(mechanism, Independent):
+    if type(mechanism) is Independent:
         if mechanism.proportions is not None:
             raise fail("mechanism", "have no proportions: there is one scale for all releases")
         return mechanism.law

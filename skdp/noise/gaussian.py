@@ -10,6 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import erfinv, ndtri_exp
 
+from skdp._draws import normals
 from skdp.noise._even import ScaleLaw, crossing_at, plain
 from skdp.noise._normal import half_normal_hazard
 from skdp.noise.law import FloatArray, Size
@@ -58,7 +59,7 @@ class Gaussian(ScaleLaw):
 
     def rvs(self, size: Size, rng: Generator) -> FloatArray:
         """Return independent draws of shape ``size``, one number if it is None."""
-        return plain(np.asarray(self.scale * rng.standard_normal(size)))
+        return plain(self.scale * normals(size, rng))
 
     def _unit_variance(self) -> float:
         return 1.0

@@ -17,6 +17,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp._draws import normals
 from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import FloatArray, Law
 from skdp.noise.uniform import Uniform
@@ -137,7 +138,7 @@ class GaussianCanonical:
     def rvs(self, size: int, rng: Generator) -> FloatArray:
         """Return independent draws, (size, dim)."""
         root = np.linalg.cholesky(self.covariance())
-        return np.asarray(rng.standard_normal((size, self.dim)) @ root.T)
+        return np.asarray(normals((size, self.dim), rng) @ root.T)
 
     def covariance(self) -> FloatArray:
         """Return the covariance, (dim, dim)."""

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from scipy.special import gammainc
 
 from skdp._checks import check_interval, check_positive, fail
+from skdp._draws import exponentials
 from skdp.noise._even import EvenLaw
 from skdp.noise.canonical import CanonicalNoise
 from skdp.noise.law import FloatArray, Size
@@ -87,8 +88,8 @@ class Tulap(EvenLaw):
         """Return independent draws of shape ``size``; one number if it is None."""
         if self.delta > 0:
             return super().rvs(size, rng)
-        # P(floor(E / epsilon) >= j) = e^-(j epsilon): geometric, with its whole tail.
-        up, down = (np.floor(rng.standard_exponential(size) / self.epsilon) for _ in range(2))
+        # P(floor(E / epsilon) >= j) = e^-(j epsilon): geometric.
+        up, down = (np.floor(exponentials(size, rng) / self.epsilon) for _ in range(2))
         return np.asarray(self.scale * (up - down + rng.random(size) - 0.5))[()]
 
     def support(self) -> float:

@@ -1,0 +1,117 @@
+"""Random numbers whose distance from real-valued ones is bounded.
+
+A sampler that works with floats draws from a discrete law. The functions of this module are made
+so that the distance to a draw of the exact law has a bound for every draw, in both tails too. The
+proofs of the releases need such a bound (docs/proofs/lattice_release.md, Lemma 3): they do not
+need the float's own grid to be regular. `discrete_laplace` uses integers alone and is exact.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Size = int | tuple[int, ...] | None
+
+# A draw of 128 scales, which has probability e^-128, still fits 64 bits.
+MOST_SCALE = 2**55
+_LOG_2 = math.log(2)
+
+
+def uniforms(size: Size, rng: Generator) -> FloatArray:
+    """Return draws from (0, 1), each within a factor 1 +- 2^-51 of a draw of the real law."""
+    # The midpoint of a cell of the generator's grid is never 0.
+    u = np.asarray(rng.random(size) + 2.0**-54)
+    # Below 1/4 the grid is too coarse: the law given that is the law itself, divided by 4.
+    flat, factor = u.reshape(-1), 1.0
+    low = np.flatnonzero(flat < 0.25)
+    while len(low):
+        factor /= 4
+        fresh = rng.random(len(low)) + 2.0**-54
+        flat[low] = factor * fresh
+        low = low[fresh < 0.25]
+    return u
+
+
+def exponentials(size: Size, rng: Generator) -> FloatArray:
+    """Return standard exponential draws, each within 2^-50 (1 + E) of a draw E of the real law."""
+    u = uniforms(size, rng)
+    return np.asarray(-np.log(u))
+
+
+def gumbels(size: int, rng: Generator) -> FloatArray:
+    """Return standard Gumbel draws, each within 2^-49 (1 + |G|) of a draw G of the real law."""
+    u = uniforms(size, rng)
+    # Below log 2 an exponential variable keeps its relative precision this way.
+    near, far = -np.log1p(-u / 2), _LOG_2 - np.log(u)
+    return np.asarray(-np.log(np.where(rng.random(size) < 0.5, near, far)))
+
+
+def normals(size: Size, rng: Generator) -> FloatArray:
+    """Return standard normal draws: each within 2^-49 (1 + R) of a draw of the real law.
+
+    R is the radius of Box and Muller's method, which is at least the size of the draw.
+    """
+    shape = () if size is None else (size,) if isinstance(size, int | np.integer) else size
+    count = math.prod(shape)
+    pairs = (count + 1) // 2
+    radius = np.sqrt(2 * exponentials(pairs, rng))
+    angle = 2 * math.pi * rng.random(pairs)
+    both = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+    return np.asarray(both[:count].reshape(shape))
+
+
+def gamma(shape: int, rng: Generator) -> float:
+    """Return one draw of a Gamma variable of integer shape: a sum of exponential draws."""
+    return float(exponentials(shape, rng).sum())
+
+
+def discrete_laplace(scale: int, size: int, rng: Generator) -> IntArray:
+    """Return integers k of probability proportional to exp(-|k| / scale), exactly.
+
+    The method is that of Canonne, Kamath & Steinke (2020, Algorithms 1 and 2) on arrays: it
+    compares integers that are uniform, and no float is involved.
+
+    Parameters
+    ----------
+    scale : int from 1 to 2^55
+    size : int >= 0
+    rng : Generator
+    """
+    # The difference of two geometric variables has this law.
+    first, second = np.split(_geometric(scale, 2 * size, rng), 2)
+    return first - second
+
+
+def _geometric(scale: int, size: int, rng: Generator) -> IntArray:
+    """Return integers k >= 0 of probability proportional to exp(-k / scale)."""
+    rest = np.empty(size, dtype=np.int64)
+    open_ = np.arange(size)
+    while len(open_):
+        tried = rng.integers(0, scale, len(open_))
+        kept = _happens(tried, scale, rng)
+        rest[open_[kept]] = tried[kept]
+        open_ = open_[~kept]
+    whole = np.zeros(size, dtype=np.int64)
+    open_ = np.arange(size)
+    while len(open_):
+        open_ = open_[_happens(np.full(len(open_), scale), scale, rng)]
+        whole[open_] += 1
+    return scale * whole + rest
+
+
+def _happens(part: IntArray, scale: int, rng: Generator) -> NDArray[np.bool_]:
+    """Return events of probability exp(-part / scale), for 0 <= part <= scale."""
+    # The first k at which an event of probability part / (scale k) fails is odd that often.
+    odd = np.ones(len(part), dtype=np.bool_)
+    open_, k = np.arange(len(part)), 1
+    while len(open_):
+        open_ = open_[rng.integers(0, scale * k, len(open_)) < part[open_]]
+        odd[open_] ^= True
+        k += 1
+    return odd

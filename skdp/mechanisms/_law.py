@@ -1,0 +1,167 @@
+"""What a law must be for a calibration of its scale to be true, as far as looking can tell.
+
+A law of somebody else's is looked at from the centre to its tail at 1e-300, and drawn from a few
+thousand times with a fixed generator. `skdp.testing.check_law` holds a law to more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+from scipy.stats import kstwobign
+
+from skdp._checks import fail
+from skdp._identity import is_ours
+from skdp.noise.law import Law
+
+FloatArray = NDArray[np.float64]
+
+# Tails at whose quantiles a law is looked at.
+_TAILS = np.concatenate([np.linspace(0.49, 0.05, 12), np.geomspace(0.04, 1e-300, 230)])
+_NODES, _LENGTHS = roots_legendre(12)
+# What members may differ by: far more than rounding, and too little to matter for privacy.
+_CLOSE = 1e-6
+# Intervals of the density that may hold a kink, and what a kink may do to a sum over one.
+_KINKS, _KINKED = 4, 0.3
+# Next to an end of the support floats are too coarse for intervals narrower than this.
+_NARROW = 1e-6
+_DRAWS, _ALARM = 4000, 1e-9
+
+
+def check_law(law: Any, name: str = "law") -> None:
+    """Raise unless a law has the members, and is what calibrations rely on where it is probed.
+
+    Its density must be even and log-concave and belong to the tail, the quantiles, the variance,
+    the draws, and to what else the law says of itself; and so must that of the law scaled.
+    """
+    if isinstance(law, type) or not isinstance(law, Law):
+        remedy = "Give a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
+        raise fail(name, "have the members of a law", type(law), remedy)
+    if not isinstance(law, Hashable):
+        raise fail(name, "be hashable", type(law), "Make it a frozen dataclass of numbers.")
+    if is_ours(law):
+        return
+    with np.errstate(all="ignore"):
+        for one in (law, law.scaled(3.0)):
+            _check(one, name)
+        _check_scaled(law, law.scaled(3.0), 3.0, name)
+
+
+def _check(law: Any, name: str) -> None:
+    spread = float(law.var())
+    if not 0 < spread < math.inf:
+        raise fail(name, "have a variance that is a finite number > 0", law)
+    spread, x = math.sqrt(spread), _quantiles(law, name)
+    left, right = np.asarray(law.logpdf(-x)), np.asarray(law.logpdf(x))
+    upper, lower = np.asarray(law.logsf(x)), np.asarray(law.logsf(-x))
+    mirrored = np.allclose(lower, np.log1p(-np.exp(upper)), rtol=_CLOSE, atol=1e-9)
+    if not (np.allclose(left, right, rtol=1e-9, atol=1e-9) and mirrored):
+        raise fail(name, "have a density that is even", law)
+    _check_concave(law, x / spread, right, name)
+    _check_tail(law, x, upper, spread, name)
+    _check_claims(law, x, spread, name)
+    _check_draws(law, name)
+
+
+def _quantiles(law: Any, name: str) -> FloatArray:
+    x = np.asarray(law.isf(_TAILS), dtype=float)
+    rule = "have an isf() that gives finite quantiles > 0 which grow as the tail falls, as logsf()"
+    if x.shape != _TAILS.shape or not np.isfinite(x).all() or not (x > 0).all():
+        raise fail(name, rule, law)
+    outer, inner = np.asarray(law.logsf(x * (1 + 1e-9))), np.asarray(law.logsf(x * (1 - 1e-9)))
+    allowed = _CLOSE * (1 - np.log(_TAILS))
+    held = (outer <= np.log(_TAILS) + allowed) & (inner >= np.log(_TAILS) - allowed)
+    if not (held.all() and (np.diff(x) >= 0).all()):
+        raise fail(name, rule, law)
+    return x
+
+
+def _check_concave(law: Any, x: FloatArray, heights: FloatArray, name: str) -> None:
+    """Check that slopes never grow, in units of the standard deviation."""
+    points, heights = np.append(0.0, x), np.append(law.logpdf(0.0), heights)
+    keep = np.diff(points, prepend=-np.inf) > 1e-6 * (1 + x.max())
+    slopes = np.diff(heights[keep]) / np.diff(points[keep])
+    if not (np.diff(slopes, prepend=0.0) <= 1e-6 * (1 + np.abs(slopes))).all():
+        raise fail(name, "have a log-concave density", law, "Take one of skdp.noise.")
+
+
+def _check_tail(law: Any, x: FloatArray, tail: FloatArray, spread: float, name: str) -> None:
+    """Check that the density, summed over intervals, makes the tail and the variance."""
+    ends, tail = np.append(0.0, x), np.append(law.logsf(0.0), tail)
+    width = np.diff(ends)
+    nodes = ends[:-1, None] + width[:, None] * (1 + _NODES) / 2
+    share = np.exp(np.asarray(law.logpdf(nodes)) - tail[:-1, None]) * _LENGTHS
+    found, expected = share.sum(axis=1) * width / 2, -np.expm1(np.diff(tail))
+    wide = width > _NARROW * ends[1:]
+    off = np.abs(found[wide] / expected[wide] - 1)
+    if not (off <= _KINKED).all() or (off > _CLOSE).sum() > _KINKS:
+        raise fail(name, "have a density that integrates to what logsf() says", law)
+    second = ((share * nodes**2).sum(axis=1) * width * np.exp(tail[:-1]))[wide]
+    if not abs(second.sum() / spread**2 - 1) < 0.01:
+        raise fail(name, "have the variance that var() says", law)
+
+
+def _check_claims(law: Any, x: FloatArray, spread: float, name: str) -> None:
+    """Check what a law says of itself beyond the six members, where it does."""
+    if hasattr(law, "greatest_slope"):
+        heights = np.append(law.logpdf(0.0), law.logpdf(x))
+        apart = np.diff(np.append(0.0, x))
+        steep = -np.diff(heights)[apart > _NARROW * x] / apart[apart > _NARROW * x]
+        if not float(law.greatest_slope()) * (1 + _CLOSE) >= steep.max():
+            raise fail(name, "have a log-density no steeper than greatest_slope()", law)
+    if hasattr(law, "support") and not float(law.support()) * (1 + 1e-9) >= x.max():
+        raise fail(name, "have no draw beyond support()", law)
+    for shift in spread * np.array([1e-3, 0.3, 2.0, 10.0]):
+        _check_shift(law, x, float(shift), name)
+
+
+def _check_shift(law: Any, x: FloatArray, shift: float, name: str) -> None:
+    at = np.concatenate([-x[::-1], [0.0], x])
+    here, there = np.asarray(law.logpdf(at)), np.asarray(law.logpdf(at + shift))
+    ratio = here - there
+    if hasattr(law, "log_ratio"):
+        told = np.asarray(law.log_ratio(at, shift))
+        seen = np.isfinite(here) & np.isfinite(there)
+        allowed = 1e-9 * (1 + np.abs(here) + np.abs(there))
+        rule = "have a log_ratio() that is logpdf(x) - logpdf(x + shift)"
+        if not (np.abs(told - ratio) <= allowed)[seen].all():
+            raise fail(name, rule, law)
+        if not (told[np.isfinite(here) & np.isneginf(there)] > 1e300).all():
+            raise fail(name, rule, law)
+        ratio = told
+    if hasattr(law, "crossing"):
+        levels = np.unique(np.abs(ratio[np.isfinite(ratio) & (ratio > 1e-9)]))[::16] * 0.999
+        crossed = np.asarray(law.crossing(shift, levels))
+        step = 1e-6 * (np.abs(crossed) + shift)
+        before = np.asarray(law.logpdf(crossed - step) - law.logpdf(crossed - step + shift))
+        after = np.asarray(law.logpdf(crossed + step) - law.logpdf(crossed + step + shift))
+        slack = _CLOSE * (1 + levels)
+        held = (before <= levels + slack) & ((after >= levels - slack) | np.isnan(after))
+        if not held.all():
+            raise fail(name, "have a crossing() where its log-ratio passes the level", law)
+
+
+def _check_scaled(law: Any, wide: Any, s: float, name: str) -> None:
+    x = np.asarray(law.isf(_TAILS), dtype=float)
+    tails = np.allclose(wide.isf(_TAILS), s * x, rtol=_CLOSE, atol=0)
+    heights, scaled = np.asarray(law.logpdf(x)), np.asarray(wide.logpdf(s * x)) + math.log(s)
+    inner = np.isfinite(heights) & np.isfinite(scaled)
+    if not (tails and np.allclose(scaled[inner], heights[inner], rtol=_CLOSE, atol=_CLOSE)):
+        raise fail(name, "have a scaled(s) that is the law of s X", law)
+
+
+def _check_draws(law: Any, name: str) -> None:
+    """Check the shape of draws, and their distribution: what is narrower by a tenth is seen."""
+    draws = np.asarray(law.rvs(_DRAWS, np.random.default_rng(0)), dtype=float)
+    if draws.shape != (_DRAWS,) or not np.isfinite(draws).all():
+        raise fail(name, "have an rvs(size, rng) that draws finite numbers of that shape", law)
+    below = np.sort(np.exp(np.asarray(law.logsf(-draws))))
+    place = np.arange(_DRAWS + 1) / _DRAWS
+    off = max((place[1:] - below).max(), (below - place[:-1]).max())
+    if not kstwobign.sf(math.sqrt(_DRAWS) * off) > _ALARM:
+        raise fail(name, "draw from the law whose tail logsf() gives", law)

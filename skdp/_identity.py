@@ -1,4 +1,4 @@
-"""Whether two parts are the same, and results that are remembered for equal parts only.
+"""What a part is: which claims are its own, whether two are the same, and what is remembered.
 
 A part is a loss, a law, a ball or a privacy loss; it may be anybody's. Its own ``==`` and ``hash``
 are not relied on: a subclass inherits them without its own attributes, a field may be left out of
@@ -54,6 +54,28 @@ def fingerprint(part: object) -> Hashable | None:
         return None if owner is None else (part.__func__, owner)
     names = _fields(part)
     return None if names is None else _all(kind, [getattr(part, name) for name in names])
+
+
+def is_ours(part: object) -> bool:
+    """Whether a part's own class is this package's, so that its closed forms are known to hold.
+
+    A subclass of such a class, defined elsewhere, may have changed what they rely on.
+    """
+    return type(part).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def claims(part: object, claim: str, about: tuple[str, ...]) -> bool:
+    """Whether a part has a true attribute that was set where the methods that it is about were.
+
+    What a class says of its methods is not inherited by a class that has others.
+    """
+    line = type(part).__mro__
+
+    def place(name: str) -> int:
+        return next((k for k, kind in enumerate(line) if name in vars(kind)), len(line))
+
+    said = min(place(claim), place("__init__") if claim in getattr(part, "__dict__", ()) else 99)
+    return bool(getattr(part, claim, False)) and said <= min(map(place, about))
 
 
 def same(one: object, other: object) -> bool:

@@ -116,7 +116,7 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize("one, other", DIFFERENT, ids=repr)
+@pytest.mark.parametrize(("one", "other"), DIFFERENT, ids=repr)
 def test_different_parts_are_never_the_same(one, other):
     assert not same(one, other)
     assert len(counted([(one, 1), (other, 2)])) == 2

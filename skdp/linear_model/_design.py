@@ -207,7 +207,7 @@ class Design:
         """
         if ball is self._hull:
             return 1.0
-        if isinstance(ball, LpBall) and ball.weights is None:
+        if type(ball) is LpBall and ball.weights is None:
             norms = np.array([group.norm(ball.p) for group in self.groups])
             return float(np.linalg.norm(norms, ord=ball.p)) / ball.radius * ROUND_UP
         corners = self._corners()

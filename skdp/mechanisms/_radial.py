@@ -85,6 +85,6 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
 
 def is_round(ball: NormBall) -> bool:
     """Return whether a ball is a linear image of the Euclidean one, as far as is known."""
-    while isinstance(ball, ScaledBall | MappedBall):
-        ball = ball.ball
-    return isinstance(ball, LpBall) and (ball.p == 2 or ball.dim == 1)
+    while type(ball) in (ScaledBall, MappedBall):  # a subclass may have another gauge
+        ball = ball.ball  # type: ignore[attr-defined]
+    return type(ball) is LpBall and (ball.p == 2 or ball.dim == 1)

@@ -16,6 +16,7 @@ from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
 from skdp.noise.logistic import Logistic
+from skdp.noise.subbotin import Subbotin
 from skdp.privacy.shift import log_delta, log_spared
 
 _LEAST = 1e-290
@@ -122,7 +123,7 @@ def excess_of(law: Any, shift: float, epsilon: float, delta: float) -> float:
 
 def greatest_slope(law: Any, *, required: bool = True) -> float:
     """Return sup |(log f)'|, which bounds the loss of a shift v by v times it; inf if unknown."""
-    if type(law) in (Laplace, Logistic) or getattr(law, "r", None) == 1:
+    if type(law) in (Laplace, Logistic) or (type(law) is Subbotin and law.r == 1):
         return 1 / float(law.scale)  # Subbotin's law at r = 1 is Laplace's
     if hasattr(law, "greatest_slope"):
         return float(law.greatest_slope())

@@ -86,7 +86,7 @@ def worst_shift(sensitivity: Sensitivity, proportions: FloatArray) -> WorstShift
 
 def _curves_of_vertices(ball: NormBall, proportions: FloatArray) -> FloatArray | None:
     """Return the sums of the k greatest sizes of the vertices that count, (m, dim), or None."""
-    if isinstance(ball, LpBall) or not hasattr(ball, "extreme_points"):
+    if type(ball) is LpBall or not hasattr(ball, "extreme_points"):
         return None
     try:
         points = ball.extreme_points()
@@ -109,7 +109,7 @@ def _highest(curves: FloatArray) -> FloatArray:
 
 def _curve_of_ball(ball: NormBall, proportions: FloatArray) -> FloatArray:
     """Return bounds on the sum of the k greatest sizes over the ball, k = 1, ..., dim; concave."""
-    if isinstance(ball, LpBall):
+    if type(ball) is LpBall:
         reach = -np.sort(-ball.bounding_box() / proportions)
         dual = math.inf if ball.p == 1 else 1 / (1 - 1 / ball.p)
         return _running_norm(reach, dual)

@@ -14,6 +14,7 @@ from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
+from skdp.mechanisms._promise import check_noise
 from skdp.mechanisms.elliptic import EllipticGaussian
 from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.knorm import NAMES, KNorm, KNormNoise
@@ -117,7 +118,7 @@ class Auto:
         for name, mechanism in self._pairs(sensitivity.ball, epsilon, delta):
             try:
                 noise = mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)
-                _check_promise(noise, epsilon, delta)
+                check_noise(mechanism, noise, sensitivity, epsilon, delta)
                 trials.append(Trial(name, noise, self._error(noise)))
             except (ValueError, AttributeError) as error:  # what a ball cannot do it has not
                 reasons[name] = str(error)
@@ -217,13 +218,6 @@ def _check_candidate(candidate: Any) -> None:
 
 def _name(candidate: Any) -> str:
     return candidate if isinstance(candidate, str) else type(candidate).__name__
-
-
-def _check_promise(noise: Noise, epsilon: float, delta: float) -> None:
-    promise = noise.guarantee
-    if promise.epsilon > epsilon or promise.delta > delta:
-        asked = (promise.epsilon, promise.delta)
-        raise fail("the guarantee", "be as strong as what was asked for", asked)
 
 
 def _told(best: Trial, reason: str) -> Noise:

@@ -7,6 +7,7 @@ from typing import Any
 from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
+from skdp.mechanisms._promise import check_noise
 from skdp.mechanisms.auto import Auto
 from skdp.mechanisms.knorm import KNorm
 from skdp.mechanisms.noise import Noise
@@ -43,13 +44,20 @@ def calibrate(
     >>> round(noise.scale, 6)
     2.0
     """
+    chosen = mechanism_of(mechanism)
+    made: Noise = chosen.calibrate(sensitivity, epsilon=epsilon, delta=delta)
+    check_noise(chosen, made, sensitivity, epsilon, delta)
+    return made
+
+
+def mechanism_of(mechanism: Any) -> Any:
+    """Return the object with ``calibrate`` that a name or a ball stands for."""
     remedy = "Or give a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
     if isinstance(mechanism, str):
         check_choice("mechanism", mechanism, _NAMES, remedy)
         mechanism = Auto() if mechanism == "auto" else named(mechanism)
     elif isinstance(mechanism, NormBall):
         mechanism = KNorm(mechanism)
-    if not hasattr(mechanism, "calibrate"):
+    if isinstance(mechanism, type) or not callable(getattr(mechanism, "calibrate", None)):
         raise fail("mechanism", f"be one of {sorted(_NAMES)}", mechanism, remedy)
-    noise: Noise = mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)
-    return noise
+    return mechanism

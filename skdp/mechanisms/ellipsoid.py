@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from skdp._checks import fail
+from skdp._identity import is_ours
 from skdp.geometry import (
     EncodedRowsBall,
     LpBall,
@@ -56,6 +57,8 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
     """
     if hasattr(ball, "greatest_square"):
         return _positive(float(ball.greatest_square(_equal_on_orbits(ball, weights))))
+    if not is_ours(ball):  # a subclass may have another gauge
+        return _greatest_listed_square(ball, weights)
     match ball:
         case LpBall():
             return _norm(weights * ball.bounding_box() ** 2, _dual_exponent(ball.p)) * ROUND_UP
@@ -78,7 +81,7 @@ def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
     points = _listed(ball)
     if points is not None:
         return float((points**2 @ weights).max()) * ROUND_UP
-    image = _cover_image(ball, weights) if isinstance(ball, MappedBall) else None
+    image = _cover_image(ball, weights) if type(ball) is MappedBall else None
     if image is not None:
         # |W^(1/2) u| <= |W^(1/2) A| for u = A z, |z| <= 1.
         root = np.sqrt(weights)[:, None] * (np.diag(image) if image.ndim == 1 else image)
@@ -102,6 +105,8 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
         factor = None if points is None else _cover_listed(points, weights)
         if factor is not None:
             return factor
+    if not is_ours(ball):
+        return _cover_lp(_half_widths(ball), math.inf, _diagonal(weights))
     match ball:
         case LpBall():
             return _cover_lp(ball.bounding_box(), ball.p, _diagonal(weights))
@@ -118,8 +123,8 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
 
 def _has_least_cover_by_its_form(ball: NormBall) -> bool:
     """Whether no list of points is needed for a diagonal W."""
-    diagonal_map = isinstance(ball, MappedBall) and np.ndim(ball.matrix) == 1
-    return diagonal_map or isinstance(ball, LpBall | ScaledBall | ProductBall | SumBall)
+    diagonal_map = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
+    return diagonal_map or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
 
 
 def _listed(ball: NormBall) -> FloatArray | None:

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp._draws import gamma
+from skdp._identity import same
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import uniform_covariance, uniform_variance
+from skdp.mechanisms._ball import require_ball
 from skdp.mechanisms._radial import greatest_shift, losses_of
 from skdp.mechanisms.noise import Publishing
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity, require_ball
+from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import PrivacyLoss
 
@@ -68,7 +70,7 @@ class KNormNoise(Publishing):
 
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
         """Return the mean gauge of a draw: exact in K itself, else a mean of ``draws``."""
-        if ball is self.ball or (type(ball) is type(self.ball) and ball == self.ball):
+        if same(ball, self.ball):
             return self.dim * self.scale
         directions = self.ball.sample(draws, np.random.default_rng(0))
         return float((self.dim + 1) * self.scale * np.mean(ball.gauge(directions)))

@@ -27,8 +27,10 @@ from scipy.optimize import minimize
 
 from skdp._checks import check_interval, check_positive, fail
 from skdp._draws import normals
+from skdp._identity import is_ours
 from skdp.geometry import NormBall
-from skdp.geometry.moments import MomentLayout
+from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.mechanisms.matrix_noise import MatrixNoise
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
@@ -109,7 +111,7 @@ class MatrixLaplace:
         epsilon = check_positive("epsilon", epsilon)
         check_interval("delta", delta, 0.0, 1.0, closed="left")
         ball = sensitivity.ball
-        if not hasattr(ball, "layout"):
+        if not isinstance(ball, MomentBall | RadialMomentBall) or not is_ours(ball):
             remedy = "Give the sensitivity as a MomentBall."
             raise fail("sensitivity", "be that of moments", type(ball), remedy)
         if sensitivity.radius != 1.0 or sensitivity.neighbors != ball.layout.neighbors:

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._checks import check_choice, check_positive, fail
+from skdp._identity import same
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.hull._halfspaces import facet_directions
 from skdp.geometry.moments import MomentBall
+from skdp.mechanisms._ball import require_ball
 from skdp.mechanisms._reach import ball_of_maps, reach_of_set
 from skdp.mechanisms._statistics import quadratic_of
 from skdp.privacy.guarantee import NEIGHBORS
@@ -182,18 +184,12 @@ class Sensitivity:
         return self.radius * greatest_gauge(ball, self.ball)
 
 
-def require_ball(ball: object) -> None:
-    """Raise unless ``ball`` has the members of a norm ball."""
-    if not isinstance(ball, NormBall):
-        remedy = "Give a norm ball such as LpBall(dim, p)."
-        raise fail("ball", "have dim, exact, gauge and sample", type(ball), remedy)
-
-
 def greatest_gauge(ball: NormBall, over: NormBall) -> float:
     """Return an upper bound on the gauge of ``ball`` over the body ``over``."""
-    if ball is over or (type(ball) is type(over) and ball == over):
+    if same(ball, over):
         return 1.0
-    if isinstance(ball, MomentBall) and isinstance(over, MomentBall) and ball.layout == over.layout:
+    of_moments = type(ball) is MomentBall and type(over) is MomentBall
+    if of_moments and same(ball.layout, over.layout):  # type: ignore[attr-defined]
         return 1.0  # both hold every difference of the same moments
     if _is_plain(ball) and _is_plain(over):
         return _lp_in_lp(ball, over)  # type: ignore[arg-type]
@@ -216,13 +212,13 @@ def _known(ball: NormBall, member: str) -> Any:
 
 def _facets(ball: NormBall) -> Any:
     """Return normals with |v|_ball = max |normals v|, or None."""
-    if isinstance(ball, LpBall) and math.isinf(ball.p):
+    if type(ball) is LpBall and math.isinf(ball.p):
         return np.diag(1 / ball.bounding_box())
     return _known(ball, "facets")
 
 
 def _is_plain(ball: NormBall) -> bool:
-    return isinstance(ball, LpBall) and ball.weights is None
+    return type(ball) is LpBall and ball.weights is None
 
 
 def _lp_in_lp(ball: LpBall, over: LpBall) -> float:
@@ -238,7 +234,7 @@ def _through_the_box(ball: NormBall, over: NormBall) -> float:
     except AttributeError:
         remedy = "Add bounding_box() to its class, or measure the differences in the same ball."
         raise fail("ball", "have extreme_points() or bounding_box()", type(over), remedy) from None
-    if isinstance(ball, LpBall):
+    if type(ball) is LpBall:
         # Such a norm grows with the size of every coordinate: the box's corner is the farthest.
         return min(float(ball.gauge(half_widths)), _through_squares(ball, over)) * ROUND_UP
     return float(np.sum(ball.gauge(np.diag(half_widths)))) * ROUND_UP

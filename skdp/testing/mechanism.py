@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from skdp._checks import check_count, check_interval, check_positive
 from skdp.geometry import LpBall
-from skdp.mechanisms import Sensitivity, calibrate
+from skdp.mechanisms import Sensitivity
+from skdp.mechanisms.calibrate import mechanism_of
 from skdp.mechanisms.noise import publication_of
 from skdp.privacy import Guarantee
 from skdp.randomness import RandomStateLike, as_generator
@@ -84,7 +85,8 @@ def check_mechanism(
     asked = {"epsilon": check_positive("epsilon", epsilon)}
     asked["delta"] = check_interval("delta", delta, 0.0, 1.0, closed="left")
     draws, rng = check_count("draws", draws, 400), as_generator(random_state)
-    noise = calibrate(mechanism, sensitivity, **asked)
+    mechanism = mechanism_of(mechanism)
+    noise = mechanism.calibrate(sensitivity, **asked)
     check_promise(noise, sensitivity, **asked)
     check_noise(noise, sensitivity, rng, draws)
     check_order(mechanism, sensitivity, **asked)
@@ -143,9 +145,9 @@ def check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, del
     """Check that less epsilon needs more noise, and twice the sensitivity twice as much."""
     name = type(mechanism).__name__ if not isinstance(mechanism, str) else mechanism
     wider = Sensitivity(sensitivity.ball, 2 * sensitivity.radius, sensitivity.neighbors)
-    usual = _size(calibrate(mechanism, sensitivity, epsilon=epsilon, delta=delta))
-    less = _size(calibrate(mechanism, sensitivity, epsilon=epsilon / 2, delta=delta))
-    wide = _size(calibrate(mechanism, wider, epsilon=epsilon, delta=delta))
+    usual = _size(mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta))
+    less = _size(mechanism.calibrate(sensitivity, epsilon=epsilon / 2, delta=delta))
+    wide = _size(mechanism.calibrate(wider, epsilon=epsilon, delta=delta))
     rule = "make more noise for half of epsilon"
     require(less >= usual * (1 - SEARCH), name, rule, f"{less / usual:.3g} of it")
     rule = "make twice the noise for twice the sensitivity"

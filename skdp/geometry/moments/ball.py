@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._checks import fail
+from skdp._identity import remembered
 from skdp.geometry.ball import FloatArray, as_points
 from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall
@@ -226,7 +227,7 @@ class MomentBall:
         return box
 
 
-@lru_cache(maxsize=32)
+@remembered(maxsize=32)
 def _mean_squares(ball: MomentBall) -> FloatArray:
     draws = min(max(MEAN_ENTRIES // ball.dim, 16), 1024)
     squares = np.mean(ball.sample(draws, np.random.default_rng(0)) ** 2, axis=0)

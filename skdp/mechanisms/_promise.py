@@ -1,0 +1,60 @@
+"""What noise must be for what a mechanism promises to be what was asked of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdp._checks import fail
+from skdp._identity import is_ours
+from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.privacy.guarantee import Guarantee
+
+_MEMBERS = ("guarantee", "rvs", "covariance", "expected_norm")
+# A larger covariance is not asked for: it takes its time.
+_MOST_DIM = 256
+
+
+def check_noise(
+    mechanism: Any, noise: Any, sensitivity: Sensitivity, epsilon: float, delta: float
+) -> None:
+    """Raise unless the noise promises no more than was asked for, and can be drawn.
+
+    Noise of somebody else's mechanism is drawn from with fixed generators.
+    """
+    kind = type(noise).__name__
+    lacking = [name for name in _MEMBERS if not hasattr(noise, name)]
+    if lacking or isinstance(noise, type):
+        rule = f"make noise with {', '.join(_MEMBERS)}"
+        raise fail("mechanism", rule, type(noise), f"It has no {', '.join(lacking)}.")
+    promise = noise.guarantee
+    if not isinstance(promise, Guarantee):
+        raise fail("mechanism", f"make noise whose guarantee is a Guarantee, {kind}", type(promise))
+    if promise.epsilon > epsilon or promise.delta > delta:
+        rule = f"calibrate noise to what it is asked for, epsilon = {epsilon:g}, delta = {delta:g}"
+        raise fail("mechanism", rule, (promise.epsilon, promise.delta))
+    if promise.neighbors != sensitivity.neighbors:
+        rule = f"promise privacy under the sensitivity's neighbors={sensitivity.neighbors!r}"
+        raise fail("mechanism", rule, promise.neighbors)
+    if not promise.holds:
+        raise fail("mechanism", "make a promise that holds", promise.void_because)
+    if not is_ours(mechanism):
+        _check_draws(noise, kind, sensitivity.ball.dim)
+
+
+def _check_draws(noise: Any, kind: str, dim: int) -> None:
+    seeds = (0, 0, 1)
+    one, again, other = (np.asarray(noise.rvs(np.random.default_rng(seed))) for seed in seeds)
+    if one.shape != (dim,) or one.dtype.kind != "f" or not np.isfinite([one, other]).all():
+        rule = f"make noise whose rvs(rng) returns {dim} finite floats"
+        raise fail("mechanism", rule, (kind, one.dtype, one.shape))
+    if not np.array_equal(one, again) or (one == other).all():
+        raise fail("mechanism", "make noise whose rvs(rng) draws from rng, and from it alone", kind)
+    if dim > _MOST_DIM:
+        return
+    covariance = np.asarray(noise.covariance())
+    fits = covariance.shape == (dim, dim) and bool(np.isfinite(covariance).all())
+    if not (fits and (np.diag(covariance) > 0).all()):
+        rule = f"make noise with a covariance() of shape ({dim}, {dim}), its variances > 0"
+        raise fail("mechanism", rule, (kind, covariance.shape))

@@ -11,8 +11,9 @@ import pytest
 from scipy import integrate
 from scipy.special import expit
 
-from skdp import Domain
+from skdp import Domain, DPLogisticRegression
 from skdp.linear_model import _cross_looks, _descent, _gram, _records, _two_looks, objective
+from skdp.linear_model._design import Design
 from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, blocks_of, row_unit
 from skdp.linear_model._moment_rules import moment_ball
 from skdp.linear_model.gaussian_objective import greatest_shift
@@ -22,6 +23,7 @@ from skdp.mechanisms import _releases, _worst_shift, auto
 from skdp.mechanisms._budget import Budget
 from skdp.mechanisms._statistics import ROUNDING
 from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.noise import Laplace
@@ -30,6 +32,7 @@ from skdp.privacy.conversions import mu_of_pure, pure_of_mu, rho_of_pure
 from skdp.privacy.loss import Composition
 from skdp.privacy.losses import ShiftLoss
 from skdp.privacy.selection import SelectionLoss
+from skdp.randomness import GRANULARITY
 
 PROOFS = Path(__file__).parents[1] / "docs" / "proofs"
 RELATIONS = ["replace_one", "add_remove"]
@@ -54,6 +57,7 @@ SAID = [
     ("moment_release", f"$\\epsilon_1 = {_cross_looks.FIRST:g}\\,\\epsilon$".replace("0.", ".")),
     ("moment_release", f"$\\mu_1 = {_cross_looks.FIRST_SHIFT:g}\\,\\mu$".replace("0.", ".")),
     ("objective_perturbation", f"$\\epsilon_o = \\epsilon/{round(1 / objective.OUTPUT_SHARE)}$"),
+    ("objective_perturbation", f"at most $h/({objective.GRID_STEPS}d)$"),
     ("repeated_releases", f"Of more than {_releases.MOST_SIZES} a few"),
     ("repeated_releases", f"$t = 10^{{{round(math.log10(auto.TIE))}}}$"),
     ("worst_shift", f"up to {_worst_shift.MOST_CHECKED} are left"),
@@ -343,6 +347,24 @@ def test_a_scale_that_hides_one_corner_never_falls_for_the_next(monkeypatch):
     shift = ((1.0, 2),)
     worst = _worst_shift.WorstShift((shift, shift), shift, math.sqrt(2))
     assert Budget(0.1, 1e-6).scale(Laplace(), worst) == 2.0
+
+
+@pytest.mark.parametrize("dim", [1, 4, 60])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0])
+def test_the_output_noise_hides_the_distance_that_is_left_open(dim, epsilon):
+    """objective_perturbation.md, Theorem 4, in fractions: t >= 2 (h / g + d) / epsilon_o."""
+    domain = Domain.unit_box(dim, target=[0, 1])
+    model = DPLogisticRegression(epsilon=epsilon, domain=domain)
+    plan = model._plan(Design(domain, True), 1000, 1).objective
+    d, hidden = len(plan.ridge), plan.hidden
+    root = Fraction(math.isqrt(d * 4**60) + 1, 2**60)
+    sampled = Fraction(GRANULARITY) * Fraction(math.sqrt(float(variances(plan.noise).sum())))
+    open_ended = (Fraction(plan.tolerance) + sampled) / Fraction(float(plan.ridge.min()))
+    grid = Fraction(2) ** hidden.exponent
+    steps = root * open_ended / grid + d
+    spent = Fraction(objective.OUTPUT_SHARE) * Fraction(plan.epsilon)
+    assert 2 * steps / spent <= hidden.scale <= 2 * steps / spent * Fraction(11, 10) + 1
+    assert grid <= root * open_ended / (objective.GRID_STEPS * d) <= 2 * grid * Fraction(101, 100)
 
 
 # Objective perturbation

@@ -91,8 +91,7 @@ class Material:
             delayed(_fitted)(model, self.records(fit.rows), self.score, held, silent)
             for model, fit in zip(models, fits, strict=True)
         )
-        # A verbose that is configured for all of joblib would count the fits.
-        yield from Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(calls)
+        yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
 
 
 def _fitted(

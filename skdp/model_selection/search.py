@@ -58,16 +58,19 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Scikit-learn's searches choose by scores that no guarantee covers. This one keeps some
     records aside, lets each candidate's score there be a sum over records in a public range,
     and chooses by noise that is calibrated to it. Statements and proofs:
-    ``docs/proofs/private_selection.md``, Theorems 1 to 5.
+    ``docs/proofs/private_selection.md``, Theorems 1 to 6.
 
     Parameters
     ----------
     estimator : private estimator, or a Pipeline that ends in one
         With parameters ``epsilon``, ``delta`` and ``random_state``, which the search sets. Steps
-        before it must learn nothing from data, as ``domain.encoder()`` does not.
+        before it must learn nothing from data: ``domain.encoder()``, a transformer that
+        needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. A pipeline
+        must have no ``memory``, which would write private rows to disk.
     param_grid : dict or list of dict
-        As in scikit-learn. ``epsilon``, ``delta``, ``neighbors``, ``domain`` and the like are
-        the same for all candidates and may not be in it.
+        As in scikit-learn; it may replace whole steps. ``epsilon``, ``delta``, ``ledger``,
+        ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` are the same
+        for all candidates: they may not be in it, nor differ in the steps that it brings.
     epsilon : float > 0, default=1.0
         The privacy budget of one call of ``fit``: all fits, the choice and the last fit.
     delta : float in [0, 1), default=0.0
@@ -81,10 +84,14 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         (Liu & Talwar 2019; Papernot & Steinke 2022), under the circumstances of the model that
         is returned. "auto" takes "disjoint", which is faster and whose running time tells nothing,
         where records times epsilon of each trial are at least 1000, and else random stopping.
+        Under random stopping a candidate may have no ``callback``, and its ``verbose``, warnings
+        and log records are not shown: they would tell of runs that the guarantee does not count.
     scoring : None, str or RecordScore, default=None
         "accuracy" for classifiers; "neg_mean_squared_error" or "neg_mean_absolute_error" for
         regressors, with targets clipped to the domain's bounds; or any other score of single
-        records with public bounds, as a :class:`RecordScore`. None takes the first.
+        records with public bounds, as a :class:`RecordScore`. None takes the first. Records are
+        scored one at a time, which takes about a second for 10,000 records and each candidate
+        where the model or the score is not of this package.
     held_out : float in (0, 1), default=0.2
         Share of the records on which candidates are scored, and which no candidate is fitted to.
     refit_share : float in [0, 1) or "auto", default="auto"
@@ -112,7 +119,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     best_estimator_ : estimator
-        Its ``guarantee_`` is that of the search, without which there would be no such model.
+        Its ``guarantee_``, and the guarantee of its ``noise_`` and of whatever else it has, are
+        that of the search, without which there would be no such model. Noise from elsewhere
+        that cannot be told so is replaced by None. Its parameters are those of its own fit.
     best_params_ : dict
     best_index_ : int
         Position of the chosen candidate in ``cv_results_["params"]``.

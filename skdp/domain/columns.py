@@ -98,14 +98,14 @@ class Levels:
     def _position(self) -> dict[Hashable, int]:
         return {level: position for position, level in enumerate(self.levels)}
 
-    def encode(self, values: list[Any], out: FloatArray) -> None:
-        """Write the indicators of ``values`` into ``out`` of shape (len(values), n_out)."""
-        positions = self._positions(values)
+    def encode(self, positions: NDArray[np.intp], out: FloatArray) -> None:
+        """Write the indicators of levels into ``out`` of shape (len(positions), n_out)."""
         rows = np.flatnonzero(positions)
         out[...] = 0.0
         out[rows, positions[rows] - 1] = 1.0
 
-    def _positions(self, values: list[Any]) -> NDArray[np.intp]:
+    def positions(self, values: list[Any]) -> NDArray[np.intp]:
+        """Return which level each of ``values`` is."""
         # A dict matches the speed of pandas' hash tables here, and has one meaning of "equal".
         other = self._position[self.other]
         try:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby
+from typing import Any
 
 import numpy as np
 
 from skdp.domain.columns import Column, FloatArray, Levels, Number
 from skdp.domain.projections import Ball, Box, keep_largest_indicator
-from skdp.domain.tables import Table, read_numbers
+from skdp.domain.tables import KeptTable, Table, as_table, read_levels, read_numbers
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Piece:
         """Write the encoded cells of ``rows`` into ``out``, a view of the same rows."""
         cells = out[:, self.write]
         if isinstance(self.step, Levels):
-            self.step.encode(table.values(rows, self.read.start), cells)
+            positions = read_levels(table, rows, self.read.start, self.step, label)
+            self.step.encode(positions, cells)
         else:
             # Narrow columns of a wider array are slow to walk along: one pass over them, not five.
             work = cells if cells.flags.c_contiguous else np.empty(cells.shape)
@@ -36,6 +38,14 @@ class Piece:
             self.step(work)
             if work is not cells:
                 cells[...] = work
+
+    def keep(self, table: Table, rows: slice, out: FloatArray, label: Callable[[int], str]) -> None:
+        """Write the cells themselves into ``out``: finite numbers, or positions of levels."""
+        if isinstance(self.step, Levels):
+            column = self.read.start
+            out[:, column] = read_levels(table, rows, column, self.step, label)
+        else:
+            read_numbers(table, rows, self.read, out[:, self.read], label)
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,29 @@ def pieces_of(columns: Sequence[Column], radius: float | None) -> Iterator[Piece
         write = slice(start_out, start_out := start_out + sum(c.n_out for c in run))
         if write.start < write.stop:  # a single level leaves nothing to write
             yield Piece(read, write, _step(run, radius))
+
+
+def read_once(domain: Any, X: Any) -> Table:
+    """Return a table to read several times, of which only the first reading can raise.
+
+    Numbers of an array are left where they are, which may be a file larger than the memory. All
+    other cells are read here: code of their own need not say the same twice.
+
+    Raises
+    ------
+    ValueError
+        As `Domain.encode` does.
+    """
+    table = as_table(X, domain.names, domain.n_columns)
+    if table.is_plain:
+        return table
+    cells = np.zeros((table.n_rows, domain.n_columns))
+    with np.errstate(all="ignore"):  # a warning would be about the data
+        for start in range(0, table.n_rows, table.block):
+            rows = slice(start, start + table.block)
+            for piece in domain._pieces:
+                piece.keep(table, rows, cells[rows], domain._label_at)
+    return KeptTable(cells)
 
 
 def slices(widths: Sequence[int]) -> list[slice]:

@@ -1,15 +1,17 @@
 """Reading a table by blocks of rows: an array by position, a DataFrame by name.
 
 Errors tell names, types and counts of columns, which are public; never a value, a row or a
-count of rows. They are raised outside the ``except`` clause, since the error that numpy raises
-quotes the value it could not read, and would travel along as ``__context__``.
+count of rows. They are raised outside the ``except`` clause, since an error that numpy or a cell
+raises quotes what it could not read, and would travel along as ``__context__``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,13 +19,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from skdp._checks import fail
-from skdp.domain.columns import FloatArray
-
-# Dates, durations and complex numbers would be cast to floats without a complaint.
-NOT_REAL = frozenset("mMc")
+from skdp.domain.cells import as_cells, copy_reals, has_foreign, kinds_of
+from skdp.domain.columns import FloatArray, Levels
 
 # A quarter of a MiB of floats: what is written once is still in the cache for the next step.
 CACHED_CELLS = 2**15
+# Types of arrays that are read without running anybody's code, and always as a number.
+_PLAIN = frozenset("biuf")
 
 
 class NotNumbers(ValueError, TypeError):
@@ -35,9 +37,21 @@ class NotNumbers(ValueError, TypeError):
 
 @dataclass(frozen=True)
 class ArrayTable:
-    """Columns of an array, in the order of the declared ones."""
+    """Columns of an array, in the order of the declared ones.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (n, n_columns), of numpy's own class
+    again : bool
+        Whether it was read before, and found without fault. An array in a file, or one that
+        others write to, may have changed since: an entry that is no finite number any more then
+        counts as 0, which is clipped like any other number. Each row is still mapped into the
+        domain by itself, by a rule that is public, so that bounds on what a record can change
+        hold for each reading, whatever is read; and no error tells of the change.
+    """
 
     cells: NDArray[Any]
+    again: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -50,15 +64,31 @@ class ArrayTable:
         n_columns: int = self.cells.shape[1]
         return max(1, CACHED_CELLS // max(1, n_columns))
 
-    def numbers(self, rows: slice, columns: slice) -> NDArray[Any]:
-        """Return cells of a type that floats can be assigned from, or raise."""
-        _refuse_kinds([self.cells.dtype])
-        return self.cells[rows, columns]
+    @property
+    def is_plain(self) -> bool:
+        """Whether reading it runs no code of a cell's, and finds a number in every cell."""
+        return self.cells.dtype.kind in _PLAIN
 
-    def values(self, rows: slice, column: int) -> list[Any]:
-        """Return the cells of one column as Python objects."""
-        values: list[Any] = self.cells[rows, column].tolist()
-        return values
+    def part(self, start: int, stop: int) -> ArrayTable:
+        """Return some rows."""
+        return replace(self, cells=self.cells[start:stop])
+
+    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
+        """Copy cells into ``out`` as floats, or raise whatever."""
+        copy_reals(self.cells[rows, columns], out)
+
+    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
+        """Return which level each cell of a column is, or raise whatever."""
+        return positions_of(self.cells[rows, column].tolist(), levels)
+
+
+@dataclass(frozen=True)
+class KeptTable(ArrayTable):
+    """Cells that were read once: finite numbers, and positions of levels, as floats."""
+
+    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
+        """Return which level each cell of a column is."""
+        return self.cells[rows, column].astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -66,8 +96,10 @@ class FrameTable:
     """Columns of a DataFrame, in the order of the declared ones."""
 
     frame: Any
-    positions: NDArray[np.intp]
+    places: NDArray[np.intp]
     block: int = 8192  # taking rows from a frame costs far more than from an array
+    again: bool = False
+    is_plain: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -75,45 +107,60 @@ class FrameTable:
         n_rows: int = len(self.frame)
         return n_rows
 
-    def numbers(self, rows: slice, columns: slice) -> NDArray[Any]:
-        """Return cells of a type that floats can be assigned from, or raise."""
-        cells = self.frame.iloc[rows, self.positions[columns]]
-        _refuse_kinds(cells.dtypes)
-        numbers: NDArray[Any] = cells.to_numpy(np.float64, na_value=np.nan)
-        return numbers
+    def part(self, start: int, stop: int) -> FrameTable:
+        """Return some rows."""
+        return replace(self, frame=self.frame.iloc[start:stop])
 
-    def values(self, rows: slice, column: int) -> list[Any]:
-        """Return the cells of one column as Python objects."""
-        values: list[Any] = self.frame.iloc[rows, self.positions[column]].tolist()
-        return values
+    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
+        """Copy cells into ``out`` as floats, or raise whatever."""
+        cells = self.frame.iloc[rows, self.places[columns]]
+        if all(isinstance(kind, np.dtype) and kind.kind in _PLAIN for kind in cells.dtypes):
+            out[...] = cells.to_numpy(np.float64)
+            return
+        # One by one: together pandas would make numbers of dates.
+        for k in range(out.shape[1]):
+            copy_reals(np.asarray(cells.iloc[:, k]), out[:, k])
+
+    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
+        """Return which level each cell of a column is, or raise whatever."""
+        return positions_of(self.frame.iloc[rows, self.places[column]].tolist(), levels)
 
 
 Table: TypeAlias = ArrayTable | FrameTable
 
 
-def as_table(X: object, names: tuple[str, ...] | None, n_columns: int) -> Table:
-    """Check the columns of ``X`` against the declared ones; no cell is read."""
-    pandas = sys.modules.get("pandas")  # whoever holds a DataFrame has imported pandas
-    if pandas is not None and isinstance(X, pandas.DataFrame):
-        return FrameTable(X, _positions(X.columns, names, n_columns))
-    if issparse(X) or hasattr(X, "columns"):
-        kind = "a sparse matrix" if issparse(X) else f"a {type(X).__module__} table"
-        remedy = "Use X.toarray()." if issparse(X) else "Use X.to_pandas() or X.compute()."
-        raise fail("X", f"be an array or a pandas DataFrame, not {kind}", remedy=remedy)
-    cells = as_cells(X)
-    if cells.ndim != 2:
+def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
+    """Check the columns of ``X`` against the declared ones; a table is returned as it is."""
+    if isinstance(X, ArrayTable | FrameTable):
+        return X
+    if issparse(X):
+        remedy = "Use X.toarray()."
+        raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
+    X = plain(X)
+    if not isinstance(X, np.ndarray):
+        return FrameTable(X, _places(X.columns, names, n_columns))
+    if X.ndim != 2:
         remedy = "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row."
-        raise fail("X", "be of 2 dimensions", cells.ndim, remedy)
-    if cells.dtype.kind == "c":
-        raise fail("X", "be real", remedy="Complex data not supported.")
-    _check_count(cells.shape[1], n_columns)
-    return ArrayTable(cells)
+        raise fail("X", "be of 2 dimensions", X.ndim, remedy)
+    _check_count(X.shape[1], n_columns)
+    return ArrayTable(X)
 
 
-def as_cells(X: Any) -> NDArray[Any]:
-    """Return an array of the cells of ``X``, without a copy where there is one already."""
-    # As objects, or numpy would turn the numbers of a mixed list into strings.
-    return np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
+def plain(X: Any) -> Any:
+    """Return a DataFrame or an array with the cells of ``X``: of these classes, no subclass.
+
+    A subclass may read cells by code of its own, which need not find the same ones twice.
+    """
+    pandas = sys.modules.get("pandas")  # whoever holds a DataFrame has imported pandas
+    found = None
+    with suppress(Exception):
+        if pandas is not None and isinstance(X, pandas.DataFrame):
+            return X if type(X) is pandas.DataFrame else pandas.DataFrame(X)
+        found = hasattr(X, "columns")
+    if found:
+        rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
+        raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
+    return as_cells(X)
 
 
 def read_numbers(
@@ -129,13 +176,14 @@ def read_numbers(
 
 def read_target(y: Any, label: str) -> FloatArray:
     """Return a new float array of the entries of ``y``, of shape (n,) or (n, 1)."""
-    cells = as_cells(y)
+    cells = as_cells(y, "y")
     if cells.ndim == 1:
         cells = cells[:, None]
     if cells.ndim != 2 or cells.shape[1] != 1:
         raise fail("y", "have one dimension", cells.ndim, "One target is fitted at a time.")
     out = np.empty(cells.shape)
-    read_numbers(ArrayTable(cells), slice(None), slice(0, 1), out, label=lambda _: label)
+    with np.errstate(all="ignore"):  # a warning would be about the data
+        read_numbers(ArrayTable(cells), slice(None), slice(0, 1), out, label=lambda _: label)
     return out[:, 0]
 
 
@@ -160,21 +208,43 @@ def not_numbers(label: str) -> NotNumbers:
     return NotNumbers(*error.args)
 
 
+def read_levels(
+    table: Table, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
+) -> NDArray[np.intp]:
+    """Return which level each cell of a column is, or raise an error that names the column."""
+    found = None
+    with suppress(Exception):
+        found = table.positions(rows, column, levels)
+    if found is None:
+        rule = "hold cells that can be hashed and compared without an error"
+        raise fail(label(column), rule, remedy="Replace the others by a public rule before.")
+    return found
+
+
+def positions_of(values: list[Any], levels: Levels) -> NDArray[np.intp]:
+    """Return which level each value is, or raise whatever; a value that warns is not heard."""
+    if not has_foreign(kinds_of(values)):
+        return levels.positions(values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return levels.positions(values)
+
+
 def _read(table: Table, rows: slice, columns: slice, out: FloatArray) -> bool:
     try:
-        out[...] = table.numbers(rows, columns)
-    except (TypeError, ValueError, OverflowError):
+        table.copy_numbers(rows, columns, out)
+    except Exception:  # a cell's own code may raise anything
         return False
     # The sum is finite unless an entry is not, or large entries overflow: one pass, no temporary.
-    return bool(np.isfinite(out.sum()) or np.isfinite(out).all())
+    if np.isfinite(out.sum()):
+        return True
+    finite = np.isfinite(out)
+    if table.again:
+        out[~finite] = 0.0
+    return table.again or bool(finite.all())
 
 
-def _refuse_kinds(dtypes: Sequence[Any]) -> None:
-    if any(getattr(dtype, "kind", "O") in NOT_REAL for dtype in dtypes):
-        raise TypeError("not real numbers")
-
-
-def _positions(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDArray[np.intp]:
+def _places(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDArray[np.intp]:
     if names is None:
         _check_count(len(columns), n_columns)
         return np.arange(n_columns)
@@ -190,8 +260,8 @@ def _positions(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> N
     if extra:
         remedy = f"Drop columns {extra}, for instance by X[list(domain.names)], or declare them."
         raise fail("X", "have declared columns only", remedy=remedy)
-    positions: NDArray[np.intp] = columns.get_indexer(list(names))
-    return positions
+    places: NDArray[np.intp] = columns.get_indexer(list(names))
+    return places
 
 
 def _check_count(found: int, declared: int) -> None:

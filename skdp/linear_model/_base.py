@@ -25,7 +25,9 @@ class PrivateLinearModel(BaseEstimator):
 
     A model says what it reads of y (``_targets``), what it will release and with which noise
     (``_plan``, from public things only), what it computes from the data (``_prepare``), the
-    release itself (``_release``) and what it makes of it (``_keep``). A plan has ``noise``,
+    release itself (``_release``) and what it makes of it (``_keep``). What is wrong with the data
+    is found by ``_prepare``: later readings of it raise nothing, whatever has become of it
+    (`skdp.domain.layout.read_once`). A plan has ``noise``,
     ``mechanism``, a sentence, and ``losses``, what is known of its privacy beyond epsilon.
     """
 
@@ -55,7 +57,8 @@ class PrivateLinearModel(BaseEstimator):
         with _spent_note() as spent:
             _refuse(unsupported)
             self._check_parameters()
-            n = check_table(self, X, self.domain, reset=True)
+            X = check_table(self, X, self.domain, reset=True)
+            n = len(X)
             targets, public = self._targets(y, n)
             design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
             plan = self._plan(design, n, len(targets))
@@ -107,9 +110,7 @@ class PrivateLinearModel(BaseEstimator):
         That of a row does not depend on the other rows, not in its last bit.
         """
         check_is_fitted(self, "coef_")  # a fit that failed leaves other attributes
-        n = check_table(self, X, self._design.domain, reset=False)
-        encoded = self._encode(X)
-        assert len(encoded) == n
+        encoded = self._encode(check_table(self, X, self._design.domain, reset=False))
         return row_products(encoded, self._encoded_coef) + self._encoded_intercept
 
     def _encode(self, X):

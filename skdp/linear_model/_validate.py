@@ -17,19 +17,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._checks import fail
-from skdp.domain.tables import as_table
+from skdp.domain.cells import NOT_REAL, as_cells, has_foreign, kinds_of, refuse_not_real
+from skdp.domain.columns import Levels
+from skdp.domain.tables import as_table, plain, positions_of
 from skdp.privacy import PrivacyLeakWarning
 
 # Records beyond this are not counted on when the solver's tolerance is set.
 MOST_RECORDS = 2**31
+_DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
 
 
-def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> int:
-    """Check the shape and the column names of ``X``; return its number of rows."""
+def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
+    """Check the shape and the column names of ``X``; return it as a DataFrame or an array."""
     if sparse.issparse(X):
         raise TypeError("X must be dense: sparse input is not supported. Use X.toarray().")
-    # As objects: nothing is converted, and nothing can be quoted in an error of numpy's.
-    shape = X.shape if hasattr(X, "shape") else _as_array("X", X, object).shape
+    X = plain(X)
+    shape = X.shape
     if len(shape) != 2:
         remedy = "Reshape your data: one row for each record, X.reshape(-1, 1) for one column."
         raise fail("X", "have two dimensions", len(shape), remedy)
@@ -42,12 +45,10 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> int:
         )
     if shape[0] > MOST_RECORDS:
         raise fail("X", f"have at most {MOST_RECORDS} records")
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-        raise ValueError("Complex data not supported: X must hold real numbers and levels.")
     if reset and getattr(domain, "names", None) is not None and hasattr(X, "columns"):
         as_table(X, domain.names, domain.n_columns)  # names what is missing or undeclared
     validate_data(estimator, _header(X, domain), skip_check_array=True, reset=reset)
-    return int(shape[0])
+    return X
 
 
 def _header(X: Any, domain: Any) -> Any:
@@ -55,14 +56,7 @@ def _header(X: Any, domain: Any) -> Any:
     names = getattr(domain, "names", None)
     if names is None or not hasattr(X, "iloc") or sorted(map(str, X.columns)) != sorted(names):
         return X
-    return X.iloc[:0][list(names)]
-
-
-def _as_array(name: str, values: Any, dtype: Any = None) -> NDArray[Any]:
-    with suppress(ValueError):
-        return np.asarray(values, dtype=dtype)
-    # Raised here, or numpy's own message would come along and tell the number of records.
-    raise fail(name, "have entries of one shape")
+    return type(X)(columns=list(names))
 
 
 def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
@@ -72,7 +66,7 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
         raise TypeError("y must be dense: sparse input is not supported. Use y.toarray().")
-    out = _as_array("y", y)
+    out = as_cells(y, "y", one_type=True)
     if out.ndim == 2 and out.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -83,8 +77,6 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
         raise fail("y", "be a 1d array", out.ndim, "y should be a 1d array: one target per row.")
     if len(out) != n:
         raise fail("y", "have as many entries as X has rows")
-    if np.iscomplexobj(out):
-        raise ValueError("Complex data not supported: y must hold real numbers or labels.")
     return out
 
 
@@ -112,23 +104,40 @@ def _sorted_labels(declared: Any) -> NDArray[Any]:
 def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("y must not contain NaN or inf. Drop those records by a public rule.")
-    check_classification_targets(y)
-    text = (
-        "The labels were read off y, which no guarantee covers. Declare them:"
-        " classes=[...], or target=[...] in the Domain."
-    )
+    if y.dtype.kind == "O" and has_foreign(kinds_of(y.tolist())):
+        raise fail("y", "hold labels that are numbers or strings", remedy=_DECLARE)
+    labels = None
+    with suppress(TypeError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it would tell how many records there are to a label
+        check_classification_targets(y)
+        labels = np.asarray(np.unique(y))
+    if labels is None:
+        raise fail("y", "hold labels of one type", remedy=_DECLARE)
+    text = f"The labels were read off y, which no guarantee covers. {_DECLARE}"
     warnings.warn(text, PrivacyLeakWarning, stacklevel=6)
-    return np.asarray(np.unique(y))
+    return labels
 
 
 def _places(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     """Return positions in ``labels``; an undeclared label raises, without being named."""
-    try:
-        found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
-        known = bool(np.all(labels[found] == y))
-    except TypeError:
-        known = False
-    if not known:
+    found = None
+    with suppress(Exception):  # a cell's own code may raise anything
+        found = _positions(y, labels)
+    if found is None or found.min(initial=0) < 0:
         remedy = f"Declared are {labels.tolist()}. Map or drop other labels by a public rule."
         raise fail("y", "hold declared labels only", None, remedy)
-    return np.asarray(found)
+    return found
+
+
+def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Return positions in ``labels``, -1 for what is not there, or raise whatever."""
+    kinds = {array.dtype.kind for array in (y, labels)}
+    if kinds & NOT_REAL and len(kinds) > 1:
+        raise TypeError("dates are labels among dates only")
+    if y.dtype.kind == "O":
+        values = y.tolist()
+        refuse_not_real(kinds_of(values))
+        # Before any other reading: a cell with code of its own need not say the same twice.
+        return positions_of(values, Levels((None, *labels.tolist()), None)) - 1
+    found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
+    return np.asarray(np.where(labels[found] == y, found, -1))

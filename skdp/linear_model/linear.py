@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import check_choice, fail
+from skdp.domain.layout import read_once
 from skdp.domain.subset import subset
 from skdp.linear_model._coefficient_noise import coefficient_covariance
 from skdp.linear_model._cross_looks import CrossLooks
@@ -222,7 +223,9 @@ class DPLinearRegression(PrivateRegressor):
         return plan.noise.guarantee.delta
 
     def _prepare(self, plan, design, X, targets, n):
-        return plan.look(design.domain, X, targets[0]), design, X, targets[0]
+        table = read_once(design.domain, X)
+        seen = plan.look(design.domain, table, targets[0])
+        return seen, design, replace(table, again=True), targets[0]
 
     def _release(self, plan, data, rng):
         seen, design, X, target = data

@@ -53,3 +53,8 @@ def sizes(n: int, shares: Sequence[float]) -> list[int]:
 def take(table: Any, rows: Rows) -> Any:
     """Return some rows of a table or some entries of a list."""
     return _safe_indexing(table, rows)
+
+
+def own_copy(table: Any) -> Any:
+    """Return a copy of an array or a DataFrame: what is rehearsed is what is fitted later."""
+    return table.copy()

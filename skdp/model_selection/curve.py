@@ -19,6 +19,10 @@ from sklearn.utils import _safe_indexing
 
 from skdp._checks import check_count, check_positive, fail
 from skdp.domain import Domain
+from skdp.domain.cells import as_cells, has_foreign, kinds_of
+from skdp.domain.tables import read_target
+from skdp.linear_model._validate import check_labels
+from skdp.model_selection._candidates import Candidates
 from skdp.model_selection._ownership import prefix_of, private_step
 from skdp.model_selection._progress import Bar
 from skdp.privacy import BudgetExceeded, Ledger
@@ -142,10 +146,10 @@ def epsilon_curve(
         raised before the first fit.
     """
     plan = _Plan.of(estimator, epsilons, random_state)
-    y, score = np.asarray(y), check_scoring(estimator, scoring)
+    X, y, score = *_data(X, y), check_scoring(estimator, scoring)
     splits = list(plan.splits(X, y, check_count("repeats", repeats), cv))
     plan.refuse_early(len(splits))
-    references = _references(estimator, X)
+    references = _references(estimator, X, y)
     calls = [
         delayed(_scores)([*references, *plan.models(k)], X, y, split, score)
         for k, split in enumerate(splits)
@@ -154,6 +158,14 @@ def epsilon_curve(
         found = np.array([*map(bar.passed, Parallel(n_jobs=n_jobs, return_as="generator")(calls))])
     names = type(private_step(estimator)).__name__, _score_name(estimator, scoring)
     return EpsilonCurve(plan.epsilons, found.T[2:], found.T[0], found.T[1], *names)
+
+
+def _data(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    """Return the data, arrays in numpy's own class; raise for what no estimator takes."""
+    target = as_cells(y, "y", one_type=True)
+    if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
+        raise fail("y", "hold numbers or strings")
+    return as_cells(X) if isinstance(X, np.ndarray | list) else X, target
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +228,16 @@ def _scores(models: list[Any], X: Any, y: Any, split: Split, score: Any) -> list
     return [float(score(model, X_test, y[test])) for model in fitted]
 
 
-def _references(estimator: Any, X: Any) -> tuple[Any, Any]:
+def _read_all(estimator: Any, reference: Any, X: Any, y: NDArray[Any]) -> None:
+    """Raise now what a record would raise in a later split, after fits that were charged for."""
+    reference[:-1].fit_transform(X, y)
+    if not is_classifier(private_step(estimator)):
+        read_target(y, "target")
+    elif (declared := Candidates(estimator, (), "").declared_labels) is not None:
+        check_labels(y, declared)
+
+
+def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
     """Return a trivial model, and one without privacy that sees what the private one sees."""
     private = private_step(estimator)
     classifier = is_classifier(private)
@@ -227,7 +248,9 @@ def _references(estimator: Any, X: Any) -> tuple[Any, Any]:
         domain = Domain.unit_box(np.shape(X)[1])
     steps = [step for _, step in before] + ([domain.encoder()] if domain is not None else [])
     trivial = DummyClassifier() if classifier else DummyRegressor()
-    return trivial, clone(make_pipeline(*steps, free))
+    reference = clone(make_pipeline(*steps, free))
+    _read_all(estimator, reference, X, y)
+    return trivial, reference
 
 
 def _score_name(estimator: Any, scoring: Any) -> str:

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
-from skdp.domain.tables import as_cells
+from skdp.domain.tables import read_target
 from skdp.linear_model._base import _spent_note, is_auto
 from skdp.linear_model._validate import check_labels, check_table, check_target
 from skdp.model_selection._candidates import Candidates, candidates_of
@@ -24,7 +24,7 @@ from skdp.model_selection._material import Fit, Found, Material
 from skdp.model_selection._ownership import check_unwatched, private_step
 from skdp.model_selection._promise import guarantee_of, restate, results_of
 from skdp.model_selection._rehearsal import Rehearsal
-from skdp.model_selection._rows import parts
+from skdp.model_selection._rows import own_copy, parts
 from skdp.model_selection._scoring import as_record_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import Disjoint, RandomStopping, Strategy, split
@@ -245,13 +245,17 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the candidates and the data, checked and such that rows can be taken."""
         found = candidates_of(self.estimator, self.param_grid)
         domain = None if found.prefix else found.public("domain")
-        target = check_target(self, y, check_table(self, X, domain, reset=True))
-        if found.classifier:
-            labels, _ = check_labels(target, found.declared_labels)
+        X = own_copy(check_table(self, X, domain, reset=True))
+        target = check_target(self, y, len(X))
+        if not found.classifier:
+            target = read_target(target, "target")
+        else:
+            labels, places = check_labels(target, found.declared_labels)
+            target = labels[places]
             if found.declared_labels is None:
                 # A part may lack a label; all parts are to know the same ones.
                 found = replace(found, labels=labels.tolist())
-        return found, X if hasattr(X, "iloc") else as_cells(X), target
+        return found, X, target
 
     def _strategy(self, candidates: Candidates, n: int) -> tuple[Strategy, str]:
         name, m = self.strategy, len(candidates)

@@ -107,9 +107,9 @@ class CoordinateDescent(PrivateLinearModel):
 
     def _prepare(self, plan, design, X, targets, n):
         """Read all of X: what is wrong with it is found before anything is spent."""
-        if plan.look is None:
-            return None, Records(plan.slots, frame_of(plan, None), X, n), None, targets
         table = read_once(design.domain, X)
+        if plan.look is None:
+            return None, Records(plan.slots, frame_of(plan, None), table, n), None, targets
         sums = plan.look.sums(table, targets[0])
         return sums, None, replace(table, again=True), targets
 

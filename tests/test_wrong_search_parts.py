@@ -85,6 +85,11 @@ class Spendthrift(DPLogisticRegression):
         return Guarantee(1.01 * float(self.epsilon))
 
 
+class Failing(DPLogisticRegression):
+    def _guarantee(self, plan):
+        return Guarantee(float(self.epsilon), 1e-6)
+
+
 class Predictable(DPLogisticRegression):
     def _guarantee(self, plan):
         return Guarantee(float(self.epsilon), void_because=("it draws from a seed of its own",))
@@ -226,6 +231,7 @@ REFUSED = {
         "promise what it does under neighbors='replace_one'",
     ),
     "promise of more": (Spendthrift(domain=BOX), {"q": [0.5]}, {}, "charge at most"),
+    "promise of a delta": (Failing(domain=BOX), {"q": [0.5]}, {}, "charge at most"),
     "promise that is void": (Predictable(domain=BOX), {"q": [0.5]}, {}, "promise what holds"),
 }
 
@@ -322,6 +328,25 @@ def test_fits_that_are_counted_may_be_watched(table, capfd, caplog):
         search.fit(*table)
     assert caught.value.__notes__[0].startswith("The callback had seen the coefficients")
     assert caught.value.__notes__[1].startswith("The budget was spent: epsilon = 8.")
+
+
+def test_an_error_of_a_run_says_nothing_of_it(table):
+    """Neither its text, nor its notes, nor another error that comes along with it."""
+
+    def quoting(model, X, y):
+        error = ValueError(f"coefficients {model.coef_}")
+        error.add_note(f"of {model}")
+        raise error
+
+    search = PrivateSearchCV(logistic(), {"q": [0.5]}, **STOPPING, scoring=RecordScore(quoting))
+    with pytest.raises(RuntimeError, match="Its error is not shown") as caught:
+        search.fit(*table)
+    (note,) = caught.value.__notes__
+    assert note.startswith("The budget was spent: epsilon = 1.")
+    assert caught.value.__context__ is None
+    assert "coefficients" not in str(caught.value)
+    with pytest.raises(ValueError, match="coefficients"):
+        search.set_params(strategy="disjoint").fit(*table)
 
 
 def test_scores_are_silent_whatever_is_counted(table, capfd, caplog):

@@ -6,6 +6,7 @@ fits, so that a choice at epsilon costs nothing beside fits at epsilon (Theorem 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
@@ -85,9 +86,20 @@ class RandomStopping:
         return Budget(self.law.base_of(trial.epsilon), delta)
 
     def search(self, material: Material, trial: Budget, verbose: int) -> Found:
-        """Run; nothing is shown of how many runs there are, nor of any of them."""
-        with silence():
+        """Run; nothing is shown of how many runs there are, nor of any of them.
+
+        Raises
+        ------
+        RuntimeError
+            If a fit or its score fails. What failed is not told, as it may quote the run.
+        """
+        with silence(), suppress(Exception):
             return best_of_runs(material, self.law)
+        # Raised here, or the error would come along as the context, with all runs before it.
+        raise RuntimeError(
+            "A fit or a score failed. Its error is not shown, since it may tell of runs that the"
+            ' guarantee does not count. With strategy="disjoint" errors are shown.'
+        )
 
 
 def choose(material: Material, epsilon: float, verbose: int) -> Found:

@@ -203,6 +203,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             If parameters, columns or labels break a rule, of the search or of any candidate:
             all are rehearsed before anything is spent. The note of every error says whether
             the budget was spent.
+        RuntimeError
+            If a run of random stopping fails: its own error may tell of the run.
         """
         with _spent_note() as spent, _without_notes():
             whole = self._check_parameters()

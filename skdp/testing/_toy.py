@@ -16,15 +16,15 @@ COLUMNS = 2
 NUMBER, WORD = 12345.678, "SECRET"
 
 
-def domain_for(estimator: BaseEstimator) -> Domain:
-    """Return the domain of the toy data: two numbers in [-1, 1], and a target."""
-    return Domain.unit_box(COLUMNS, target=["a", "b"] if is_classifier(estimator) else (-1.0, 1.0))
+def domain_for(estimator: BaseEstimator, columns: int = COLUMNS) -> Domain:
+    """Return the domain of the toy data: numbers in [-1, 1], and a target."""
+    return Domain.unit_box(columns, target=["a", "b"] if is_classifier(estimator) else (-1.0, 1.0))
 
 
-def prepared(estimator: BaseEstimator, **parameters: Any) -> Any:
+def prepared(estimator: BaseEstimator, columns: int = COLUMNS, **parameters: Any) -> Any:
     """Return a clone for the toy data, with those of the parameters that the estimator has."""
     known = estimator.get_params(deep=False)
-    given = {"domain": domain_for(estimator), "ledger": None, **parameters}
+    given = {"domain": domain_for(estimator, columns), "ledger": None, **parameters}
     return clone(estimator).set_params(**{k: v for k, v in given.items() if k in known})
 
 

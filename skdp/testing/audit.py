@@ -163,6 +163,17 @@ def _beyond(sorted_values: Array, thresholds: Array) -> Array:
     return np.asarray(len(sorted_values) - np.searchsorted(sorted_values, thresholds, "right"))
 
 
+def ratio_bound(
+    sure: NDArray[np.bool_], unsure: NDArray[np.bool_], delta: float, alarm: float
+) -> float:
+    """Return an epsilon that an event shows, from whether it held in outputs of either kind.
+
+    The event must have been chosen without these outputs.
+    """
+    counts = np.array(sure.sum()), np.array(unsure.sum())
+    return float(_bound(counts, (len(sure), len(unsure)), delta, alarm))
+
+
 def _bound(
     counts: tuple[Array, Array], sizes: tuple[int, int], delta: float, alarm: float
 ) -> Array:

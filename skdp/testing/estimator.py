@@ -24,12 +24,21 @@ from skdp._checks import check_count
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger
 from skdp.randomness import RandomStateLike, as_generator
 from skdp.testing import _toy
+from skdp.testing._attacker import attack
+from skdp.testing._leaves import features, of_differences, structure
 from skdp.testing._picture import picture, public_picture
 from skdp.testing._require import agree, require
 from skdp.testing.audit import ALARM, epsilon_lower_bound
 
 RELEASED = ("coef_", "intercept_")
 Outputs = Callable[[Any], Any]
+# From a fitted model and a table to what its outputs would be without noise.
+Noiseless = Callable[[Any, Any, Any], Any]
+# Outputs and features of fits to either table.
+Fits = list[tuple[Any, dict[str, float]]]
+Seen = tuple[Fits, Fits]
+# More fits than these to each table are not read from end to end.
+MOST_READ = 500
 
 
 def check_private_estimator(
@@ -38,6 +47,7 @@ def check_private_estimator(
     n_fits: int = 500,
     released: Collection[str] = RELEASED,
     outputs: Outputs | None = None,
+    noiseless: Noiseless | None = None,
     neighbours: tuple[_toy.Data, _toy.Data] | None = None,
     random_state: RandomStateLike = None,
 ) -> None:
@@ -60,9 +70,12 @@ def check_private_estimator(
     outputs : callable or None
         From a fitted model to the numbers that are audited; None takes ``coef_`` and
         ``intercept_``.
+    noiseless : callable or None
+        From a fitted model, X and y to what ``outputs`` would be for this table without noise:
+        integers, fractions or floats, exactly. The last bits of the differences are audited too.
     neighbours : pair of (X, y), or None
-        Data sets to audit, in the toy data's domain, that differ in one record; None takes one
-        record that sticks out.
+        Data sets to audit that differ in one record, of numbers in [-1, 1] and the toy data's
+        targets: -1 to 1, or "a" and "b". None takes one record that sticks out.
     random_state : None, int or Generator, default=None
         None audits fits as users make them. Others can be repeated.
 
@@ -91,7 +104,7 @@ def check_private_estimator(
     if "ledger" in estimator.get_params(deep=False):
         check_ledger(estimator)
     pair = _toy.neighbours(estimator) if neighbours is None else neighbours
-    check_audit(estimator, pair, n_fits, outputs or coefficients, random_state)
+    check_audit(estimator, pair, n_fits, outputs, random_state, noiseless=noiseless)
 
 
 def check_interface(estimator: BaseEstimator) -> None:
@@ -145,14 +158,18 @@ def check_independence(estimator: BaseEstimator, released: Collection[str] = REL
             warnings.simplefilter("always")
             model.fit(X, y)
         told = sorted(f"{w.category.__name__}: {w.message}" for w in caught)
-        seen.append((public_picture(model, released), repr(model), told))
-    first, text, told = seen[0]
-    for other, other_text, other_told in seen[1:]:
+        seen.append((public_picture(model, released), repr(model), told, structure(model)))
+    first, text, told, layout = seen[0]
+    for other, other_text, other_told, other_layout in seen[1:]:
         moved = [k for k in first.keys() | other.keys() if first.get(k) != other.get(k)]
         rule = "be the same for all data: what depends on data is released, with noise, or private"
         require(not moved, f"{name}: {', '.join(sorted(moved))}", rule)
         require(other_text == text, f"{name}.__repr__", "not depend on the data")
         require(other_told == told, f"{name}.fit", "warn of nothing that it read off the data")
+        keys = layout.keys() | other_layout.keys()
+        moved = sorted(k for k in keys if layout.get(k) != other_layout.get(k))
+        rule = "have types, shapes and layouts that are the same for all data"
+        require(not moved, f"{name}: {', '.join(moved)}", rule)
 
 
 def check_errors(estimator: BaseEstimator) -> None:
@@ -250,6 +267,7 @@ def check_audit(
     outputs: Outputs | None = None,
     random_state: RandomStateLike = None,
     alarm: float = ALARM,
+    noiseless: Noiseless | None = None,
 ) -> float:
     """Check that many fits to two neighbours show no more epsilon than was promised.
 
@@ -258,18 +276,68 @@ def check_audit(
     float
         The epsilon that they show.
     """
-    rng = None if random_state is None else as_generator(random_state)
-    model = _toy.prepared(estimator, random_state=rng)
-    look = outputs or coefficients
-    tables = [np.array([look(_fit(model, X, y)) for _ in range(n_fits)]) for X, y in pair]
-    promise = model.guarantee_
-    first, second = (table.reshape(n_fits, -1) for table in tables)
-    agree(first.shape, second.shape, 0.0, "outputs", "have one shape")
-    found = epsilon_lower_bound(first, second, delta=promise.delta, alarm=alarm)
-    name = type(estimator).__name__
-    rule = f"be ({promise.epsilon:g}, {promise.delta:g})-private: an audit must not show more"
-    require(found <= promise.epsilon, name, rule, f"epsilon >= {found:.3g}")
+    seen, promise = _attacked(estimator, pair, n_fits, outputs, noiseless, random_state)
+    x, y = (np.array([out for out, _ in fits]).reshape(n_fits, -1) for fits in seen)
+    agree(x.shape, y.shape, 0.0, "outputs", "have one shape")
+    found = epsilon_lower_bound(x, y, delta=promise.delta, alarm=alarm)
+    _require_less(estimator, promise, found <= promise.epsilon, f"epsilon >= {found:.3g}")
     return found
+
+
+def check_attack(
+    estimator: BaseEstimator,
+    pair: tuple[_toy.Data, _toy.Data],
+    n_fits: int,
+    outputs: Outputs | None = None,
+    random_state: RandomStateLike = None,
+    noiseless: Noiseless | None = None,
+) -> None:
+    """Check that nothing that a fit shows tells which of two neighbours was fitted."""
+    _attacked(estimator, pair, n_fits, outputs, noiseless, random_state)
+
+
+def _attacked(
+    estimator: BaseEstimator,
+    pair: tuple[_toy.Data, _toy.Data],
+    n_fits: int,
+    outputs: Outputs | None,
+    noiseless: Noiseless | None,
+    random_state: RandomStateLike,
+) -> tuple[Seen, Guarantee]:
+    """Return what was seen of fits, which told no more than was promised, and the promise."""
+    rng = None if random_state is None else as_generator(random_state)
+    model = _toy.prepared(estimator, np.shape(pair[0][0])[1], random_state=rng)
+    seen = _seen_of_fits(model, pair, n_fits, outputs or coefficients, noiseless)
+    first, second = ([read for _, read in fits if read] for fits in seen)
+    told = attack(first, second, model.guarantee_)
+    _require_less(estimator, model.guarantee_, told is None, str(told))
+    return seen, model.guarantee_
+
+
+def _require_less(estimator: BaseEstimator, promise: Guarantee, holds: bool, shown: str) -> None:
+    rule = f"be ({promise.epsilon:g}, {promise.delta:g})-private: an audit must not show more"
+    require(holds, type(estimator).__name__, rule, shown)
+
+
+def _seen_of_fits(
+    model: Any,
+    pair: tuple[_toy.Data, _toy.Data],
+    n_fits: int,
+    outputs: Outputs,
+    noiseless: Noiseless | None,
+) -> Seen:
+    """Return outputs and features of fits to each table, in an order that is drawn."""
+    seen: Seen = ([], [])
+    for table in pair:  # what a first fit leaves behind must not speak for the first table
+        features(_fit(model, *table))
+    for which in np.random.default_rng(0).permutation([0, 1] * n_fits):
+        _fit(model, *pair[which])
+        found = features(model) if len(seen[which]) < MOST_READ else {}
+        out = outputs(model)
+        if noiseless is not None and found:
+            found |= of_differences(out, [noiseless(model, *table) for table in pair])
+        seen[which].append((out, found))
+    return seen
 
 
 def coefficients(model: Any) -> NDArray[np.float64]:

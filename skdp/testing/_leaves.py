@@ -1,0 +1,203 @@
+"""All that a fitted model shows, as numbers: values, last bits, layouts, texts and its pickle."""
+
+from __future__ import annotations
+
+import pickle
+import types
+import zlib
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Deeper, and beyond so many items of a list, nothing is read.
+DEEPEST, MOST_ITEMS = 8, 64
+# Of longer arrays so many entries are features of their own, beside sums over all entries.
+MOST_ENTRIES = 128
+# Differences of entries are averaged in so many runs.
+BLOCKS, _MOST_GAP = 64, 64.0
+# What stands for numbers that are none, and for the last bit of 0: it has no bit that is 1.
+NAN, INFINITE, NO_BIT = -1e300, 1e300, 1100.0
+_SKIPPED = (types.ModuleType, types.FunctionType, types.MethodType, np.random.Generator, type)
+
+
+def features(model: Any) -> dict[str, float]:
+    """Return all that is seen of a fitted model by name: public attributes, texts, its pickle."""
+    found: dict[str, float] = {}
+    for name, leaf in (*leaves(model), *texts(model), *pickled(model)):
+        found.update(_of_leaf(name, leaf))
+    return found
+
+
+def structure(model: Any) -> dict[str, str]:
+    """Return types, shapes and layouts of all that a model holds, what was released too."""
+    found = dict(texts(model))
+    for name, leaf in (*leaves(model), *_private_leaves(model)):
+        found[name] = leaf if isinstance(leaf, str) and name.endswith(":layout") else _kind(leaf)
+    return found
+
+
+def texts(model: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a model and its guarantee print as."""
+    yield "repr", repr(model)
+    yield from _texts_of(pickle.dumps(getattr(model, "guarantee_", None)))
+
+
+@lru_cache(maxsize=64)  # composing losses for a card takes longer than a fit
+def _texts_of(content: bytes) -> tuple[tuple[str, str], ...]:
+    promise = pickle.loads(content)
+    html = getattr(promise, "_repr_html_", None)
+    card, page = str(promise), "" if html is None else str(html())
+    return ("card of the guarantee", card), ("html of the guarantee", page)
+
+
+def pickled(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the length of a pickle, and what is in it that no public attribute shows."""
+    content = pickle.dumps(model)
+    yield "pickle", float(len(content))
+    yield from _private_leaves(pickle.loads(content))
+
+
+def _private_leaves(model: Any) -> Iterator[tuple[str, Any]]:
+    for name, value in sorted(vars(model).items()):
+        if name.startswith("_"):
+            yield from _walk(name, value, set(), DEEPEST, private=True)
+
+
+def leaves(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of numbers, arrays of numbers and texts under public attributes."""
+    yield from _walk("", model, set(), DEEPEST, private=False)
+
+
+def _walk(
+    path: str, value: Any, above: set[int], depth: int, private: bool
+) -> Iterator[tuple[str, Any]]:
+    if depth == 0 or id(value) in above or isinstance(value, _SKIPPED):
+        return
+    if isinstance(value, str | bytes | bool | int | float | complex | np.generic | None):
+        yield path, value
+        return
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiubcMmSU":
+        yield from ((path, value), (f"{path}:layout", _layout(value)))
+        return
+    above = above | {id(value)}
+    for name, item in _inside(value, private):
+        yield from _walk(f"{path}{name}", item, above, depth - 1, private)
+
+
+def _inside(value: Any, private: bool) -> Iterator[tuple[str, Any]]:
+    """Yield what an object holds, by names that do not depend on its order of insertion."""
+    if isinstance(value, np.ndarray):  # of objects
+        yield ":layout", _layout(value)
+        value = value.ravel().tolist()
+    if isinstance(value, dict):
+        yield ":size", len(value)
+        yield from ((f"[{key!r}]", value[key]) for key in sorted(value, key=repr))
+    elif isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else list(value)
+        yield ":size", len(items)
+        yield from ((f"[{k}]", item) for k, item in enumerate(items[:MOST_ITEMS]))
+    elif hasattr(value, "__dict__"):
+        held = sorted(vars(value).items())
+        yield from ((f".{name}", v) for name, v in held if private or not name.startswith("_"))
+
+
+def _layout(value: NDArray[Any]) -> str:
+    """Return how an array lies in memory."""
+    flags = value.flags
+    told = (flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned, flags.owndata)
+    return f"{type(value).__name__} {value.dtype} {value.shape} {value.strides} {told}"
+
+
+def _kind(leaf: Any) -> str:
+    return type(leaf).__name__
+
+
+def _of_leaf(name: str, leaf: Any) -> Iterator[tuple[str, float]]:
+    """Yield features of one leaf."""
+    if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fiub":
+        yield from _of_array(name, np.asarray(leaf, dtype=float).ravel())
+    elif isinstance(leaf, bool | int | float | np.number | np.bool_) and not np.iscomplexobj(leaf):
+        yield f"{name}:type", float(zlib.crc32(type(leaf).__name__.encode()))
+        yield from _of_array(name, np.array([float(leaf)]))
+    else:
+        text = leaf.tobytes() if isinstance(leaf, np.ndarray) else repr(leaf).encode()
+        yield f"{name}:text", float(zlib.crc32(text))
+        yield f"{name}:length", float(len(text))
+
+
+def _of_array(name: str, values: NDArray[np.float64]) -> Iterator[tuple[str, float]]:
+    if not values.size:
+        return
+    chosen = np.unique(np.linspace(0, values.size - 1, MOST_ENTRIES).astype(int))
+    bits = last_bits(values)
+    plain = _plain(values)
+    for k in chosen.tolist():
+        yield f"{name}[{k}]", float(plain[k])
+        yield f"{name}[{k}]:last bit", float(bits[k])
+    raw = values[np.isnan(values)].view(np.uint64)
+    yield f"{name}:bits of nan", float(zlib.crc32(raw.tobytes()))
+    yield f"{name}:negative zeros", float(((values == 0) & np.signbit(values)).sum())
+    if values.size > 1:
+        yield from ((f"{name}:{k}", v) for k, v in _sums("last bit", bits).items())
+        yield from ((f"{name}:{k}", v) for k, v in _sums("value", plain).items())
+
+
+def _sums(what: str, values: NDArray[np.float64]) -> dict[str, float]:
+    with np.errstate(over="ignore"):
+        found = {"mean": values.mean(), "least": values.min(), "greatest": values.max()}
+    return {f"{name} {what}": float(value) for name, value in found.items()}
+
+
+def _plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values with finite numbers for those that are none."""
+    return np.nan_to_num(values, nan=NAN, posinf=INFINITE, neginf=-INFINITE)
+
+
+def last_bits(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return k with 2^k the last bit that is 1, for each float."""
+    with np.errstate(invalid="ignore"):
+        share, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    mantissa = np.ldexp(share, 53).astype(np.int64)
+    last = np.frexp((mantissa & -mantissa).astype(float))[1] - 1
+    return np.where(mantissa == 0, NO_BIT, exponent - 53 + last).astype(float)
+
+
+def of_differences(outputs: ArrayLike, candidates: list[Any]) -> dict[str, float]:
+    """Return the last bits of what is left if each candidate is taken off, exactly.
+
+    The candidates are what the tables would have released without noise: what is left of the true
+    one is the noise, and any grid that the noise has shows in its last bits.
+    """
+    seen = _exactly(outputs)
+    rests: list[NDArray[np.float64]] = []
+    found: dict[str, float] = {}
+    for k, candidate in enumerate(candidates):
+        pairs = zip(seen, _exactly(candidate), strict=True)
+        bits = np.array([_last_bit(a - b) for a, b in pairs])
+        rests.append(bits)
+        chosen = np.unique(np.linspace(0, bits.size - 1, MOST_ENTRIES).astype(int))
+        found |= {f"outputs less table {k}[{j}]:last bit": float(bits[j]) for j in chosen}
+        found |= {f"outputs less table {k}:{n}": v for n, v in _sums("last bit", bits).items()}
+    gap = np.clip(rests[0] - rests[1], -_MOST_GAP, _MOST_GAP)
+    found |= {f"outputs less tables:{n}": v for n, v in _sums("gap", gap).items()}
+    # Entries of one kind stand together: squares of columns, say, have a grid of their own.
+    parts = enumerate(np.array_split(gap, BLOCKS))
+    return found | {f"outputs less tables[{k}]:gap": float(p.mean()) for k, p in parts if p.size}
+
+
+def _exactly(values: ArrayLike) -> list[int | Fraction]:
+    """Return numbers as integers where they are some: fractions take their time."""
+    flat = np.ravel(np.asarray(values, dtype=object)).tolist()
+    return [v if isinstance(v, int) else Fraction(v) for v in flat]
+
+
+def _last_bit(value: int | Fraction) -> float:
+    """Return k with 2^k the last bit that is 1 of a dyadic fraction."""
+    if not value:
+        return NO_BIT
+    top = value.numerator
+    return float((top & -top).bit_length() - value.denominator.bit_length())

@@ -1,0 +1,353 @@
+"""The strong attacker: it reads all that a fit shows, of every estimator and mechanism.
+
+It knows both tables. False alarms: 1e-6 for each pair of tables.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
+from skdp.linear_model import _moments
+from skdp.linear_model._gram import GRAM_BITS, exact_gram
+from skdp.linear_model._moment_rules import NAMES as MOMENT_NAMES
+from skdp.linear_model._two_looks import Frame, TwoLooks
+from skdp.mechanisms.repeated import MECHANISMS
+from skdp.model_selection import PrivateSearchCV
+from skdp.privacy import Guarantee
+from skdp.testing import _leaves
+from skdp.testing._attacker import attack
+from skdp.testing.estimator import check_attack, check_independence
+
+EPSILONS, COLUMNS = (0.004, 0.1, 1.0), (3, 20, 100)
+RECORDS, DELTA = 40, 1e-6
+PERTURBED = ("auto", "l1", "l2", "linf", "hull", "laplace", "logistic", "gaussian", "elliptic")
+NAMES = {
+    DPLogisticRegression: PERTURBED,
+    DPHuberRegressor: PERTURBED,
+    DPLinearRegression: MOMENT_NAMES,
+    DPCoordinateDescentClassifier: MECHANISMS,
+    DPCoordinateDescentRegressor: MECHANISMS,
+}
+CLASSIFIERS = (DPLogisticRegression, DPCoordinateDescentClassifier)
+
+
+def fits_for(epsilon):
+    """How many fits of each table show a feature that tells them apart in every fit."""
+    return 44 if epsilon > 0.5 else 26
+
+
+def tables(columns, classes=False):
+    """Two tables whose sums differ as much as they can, and in their last bits too."""
+    rng = np.random.default_rng(columns)
+    X = rng.integers(-(2**20), 2**20, (RECORDS, columns)) / 2.0**20
+    y = rng.integers(-(2**20), 2**20, RECORDS) / 2.0**20
+    X[0] = 1 - (2 * rng.integers(2**10, size=columns) + 1) / 2.0**20
+    other = X.copy()
+    other[0] = 2 * rng.integers(2**10, size=columns) / 2.0**20 - 1
+    y = np.where(y > 0, "a", "b") if classes else y
+    return (X, y), (other, y)
+
+
+def released(model):
+    """Moments in units of 2^-40, as anybody can read them off the fitted model."""
+    moments, plan = model.moments_, model._plan(model._design, RECORDS, 1)
+    gram = moments.gram
+    if isinstance(plan, TwoLooks):
+        gram = gram * np.outer(plan.factor, plan.factor)
+    return [round(v * 2.0**GRAM_BITS) for v in moments.layout.statistic(gram).tolist()]
+
+
+def noiseless(model, X, y):
+    """The same of a table without noise."""
+    moments, plan, domain = model.moments_, model._plan(model._design, RECORDS, 1), model.domain
+    place = None
+    if isinstance(plan, TwoLooks):
+        place = Frame(moments.centre, moments.scale, plan.factor).place
+    gram = exact_gram(domain, X, y, place)
+    if len(gram) != moments.layout.n_rows:
+        gram = gram[np.ix_([0, -1], [0, -1])]
+    i, j = moments.layout.pairs.T
+    scale, shift = (v.astype(int) for v in (moments.layout.scale, moments.layout.shift))
+    return scale * gram[i, j] - shift * gram[0, 0]
+
+
+@pytest.fixture
+def planned_once(monkeypatch):
+    """Plan the fits of one battery once: a plan is of public things, which do not change."""
+    for kind in NAMES:
+        plans, plan = {}, kind._plan
+
+        def kept(self, design, n, n_models, plans=plans, plan=plan):
+            key = (repr(self), n, n_models)
+            if key not in plans:
+                plans[key] = plan(self, design, n, n_models)
+            return plans[key]
+
+        monkeypatch.setattr(kind, "_plan", kept)
+
+
+def battery(kind, mechanism, epsilon, columns):
+    """Attack one estimator."""
+    estimator = kind(epsilon=epsilon, delta=DELTA, mechanism=mechanism)
+    moments = kind is DPLinearRegression
+    check_attack(
+        estimator,
+        tables(columns, kind in CLASSIFIERS),
+        fits_for(epsilon),
+        released if moments else None,
+        noiseless=noiseless if moments else None,
+    )
+
+
+QUICK = [
+    (DPLogisticRegression, "auto", 0.1, 3),
+    (DPHuberRegressor, "gaussian", 0.004, 20),
+    (DPLinearRegression, "matrix", 0.1, 20),
+    (DPLinearRegression, "gaussian", 0.004, 3),
+    (DPLinearRegression, "hull", 0.004, 3),
+    (DPCoordinateDescentClassifier, "laplace", 0.1, 3),
+    (DPCoordinateDescentRegressor, "auto", 0.004, 3),
+]
+# Every name with every epsilon and every number of columns; "auto" with all pairs of them.
+ALL = [
+    (kind, name, epsilon, columns)
+    for kind, names in NAMES.items()
+    for number, name in enumerate(names)
+    for (i, epsilon), (j, columns) in itertools.product(enumerate(EPSILONS), enumerate(COLUMNS))
+    if name == "auto" or (i + j + number) % 3 == 0
+]
+
+
+def told(case):
+    kind, name, epsilon, columns = case
+    return f"{kind.__name__}-{name}-{epsilon:g}-{columns}"
+
+
+@pytest.mark.parametrize("case", QUICK, ids=told)
+def test_nothing_tells_tables_apart(case, planned_once):
+    battery(*case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ALL, ids=told)
+def test_nothing_tells_tables_apart_whatever_the_mechanism(case, planned_once):
+    battery(*case)
+
+
+def chosen(search):
+    return np.append(search.best_estimator_.coef_, search.best_estimator_.intercept_)
+
+
+SEARCHES = [
+    ("disjoint", 0.1, 3),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in itertools.product(("disjoint", "random_stopping"), EPSILONS, COLUMNS)
+        if case != ("disjoint", 0.1, 3)
+    ),
+]
+
+
+@pytest.mark.parametrize(("strategy", "epsilon", "columns"), SEARCHES)
+def test_a_search_tells_nothing_more(strategy, epsilon, columns, planned_once):
+    model = DPLogisticRegression(domain=Domain.unit_box(columns, target=["a", "b"]))
+    grid = {"regularization": [1e9, 1.0]}
+    search = PrivateSearchCV(model, grid, epsilon=epsilon, strategy=strategy, mean_runs=2.0)
+    check_attack(search, tables(columns, True), fits_for(epsilon), chosen)
+
+
+# Twins: the attacker must catch them
+
+
+def old_on_lattice(noise, rng):
+    """Bits below the last one of a float, taken from the exponent of the noise alone."""
+    missing = np.frexp(noise)[1] - (53 - GRAM_BITS)
+    coarse = [math.floor(v) for v in np.ldexp(noise, GRAM_BITS).tolist()]
+    drawn = [int(rng.integers(2 ** int(m))) if m > 0 else 0 for m in missing]
+    return np.array([c + bits for c, bits in zip(coarse, drawn, strict=True)], dtype=object)
+
+
+def old_release(noise, exact, unit, rng):
+    """Integers with noise on a lattice that is finer than the noise's own grid."""
+    assert unit == -GRAM_BITS
+    layout = noise.layout
+    plus, minus = (
+        rng.standard_normal((2, layout.n_rows, layout.n_rows + 1))
+        * np.sqrt(0.5 / noise.precision)[:, None]
+    )
+    drawn = layout.statistic(plus @ plus.T - minus @ minus.T)
+    return np.array([int(m) / 2**GRAM_BITS for m in exact + old_on_lattice(drawn, rng)])
+
+
+OLD = [(0.004, 20), (0.1, 40), pytest.param(1.0, 100, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("epsilon", "columns"), OLD)
+def test_a_lattice_finer_than_the_noise_is_caught(epsilon, columns, monkeypatch, planned_once):
+    """Differences of Wishart matrices have the grid of the operands."""
+    monkeypatch.setattr(_moments, "release_integers", old_release)
+    with pytest.raises(AssertionError, match="less table"):
+        battery(DPLinearRegression, "matrix", epsilon, columns)
+
+
+class Leaking(DPLogisticRegression):
+    """A good release with something beside it that depends on the table."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.leak(float(np.asarray(X)[0, 0]) > 0)
+        return self
+
+
+class CountsSteps(Leaking):
+    def leak(self, positive):
+        self.n_iter_ = 7 + int(positive)
+
+
+class TurnsFlags(Leaking):
+    def leak(self, positive):
+        self.coef_.setflags(write=not positive)
+
+
+class Transposes(Leaking):
+    def leak(self, positive):
+        self.path_ = np.asfortranarray(np.ones((2, 2))) if positive else np.ones((2, 2))
+
+
+class ChangesTypes(Leaking):
+    def leak(self, positive):
+        self.scale_ = np.float32(1.0) if positive else np.float64(1.0)
+
+
+class Widens(Leaking):
+    def leak(self, positive):
+        self.steps_ = np.ones(3, dtype=np.int32 if positive else np.int64)
+
+
+class SignsZeros(Leaking):
+    def leak(self, positive):
+        self.offset_ = np.array([-0.0 if positive else 0.0, 1.0])
+
+
+class FillsNaN(Leaking):
+    def leak(self, positive):
+        bits = np.array([0x7FF8000000000000 + int(positive)], dtype=np.uint64)
+        self.score_ = bits.view(np.float64)
+
+
+class NestsIt(Leaking):
+    def leak(self, positive):
+        self.history_ = [{"seen": [1.0, {"deep": 2.0 + positive}]}]
+
+
+class Pickles(Leaking):
+    def leak(self, positive):
+        self._kept = positive
+
+
+class Dithers(Leaking):
+    """A last bit of the coefficients."""
+
+    def leak(self, positive):
+        grid = 2.0**-20
+        self.coef_ = np.round(self.coef_ / grid) * grid + (grid / 2 if positive else 0.0)
+
+
+class Stamps(Leaking):
+    """Half of the fits tell, and half do not."""
+
+    def leak(self, positive):
+        self.step_ = int(positive) if np.random.default_rng().random() < 0.9 else 2
+
+
+TWINS = [
+    CountsSteps,
+    TurnsFlags,
+    Transposes,
+    ChangesTypes,
+    Widens,
+    SignsZeros,
+    FillsNaN,
+    NestsIt,
+    Pickles,
+    Dithers,
+    Stamps,
+]
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda kind: kind.__name__)
+def test_what_leaks_beside_a_release_is_caught(twin, planned_once):
+    estimator = twin(epsilon=0.1, delta=DELTA)
+    with pytest.raises(AssertionError, match="tells which of two neighbours was fitted"):
+        check_attack(estimator, tables(3, True), 40)
+
+
+@pytest.mark.parametrize("twin", [TurnsFlags, Transposes, ChangesTypes, Widens])
+def test_layouts_that_depend_on_data_are_caught_at_once(twin):
+    """By two fits under one seed, of released attributes too."""
+    everything = ("coef_", "intercept_", "bounds_", "path_", "scale_", "steps_")
+    with pytest.raises(AssertionError, match="types, shapes and layouts"):
+        check_independence(twin(), everything)
+
+
+# The parts of it
+
+
+def test_a_promise_that_holds_is_kept_at_its_edge():
+    """Randomised response at epsilon: the likeliest features of all that are allowed."""
+    rng, promise = np.random.default_rng(0), Guarantee(1.0)
+    for _ in range(40):
+        odds = math.e / (1 + math.e)
+        one, other = (
+            [{"bit": float(rng.random() < p)} for _ in range(200)] for p in (odds, 1 - odds)
+        )
+        assert attack(one, other, promise) is None
+    one, other = ([{"bit": float(rng.random() < p)} for _ in range(400)] for p in (0.9, 0.1))
+    assert "bit tells which" in str(attack(one, other, promise))
+
+
+def test_a_rare_event_that_gives_the_table_away_is_caught():
+    """One fit in five: seldom enough that guesses are hardly better, and far more than delta."""
+    rng = np.random.default_rng(0)
+    one = [{"event": float(rng.random() < 0.2)} for _ in range(500)]
+    other = [{"event": 0.0} for _ in range(500)]
+    assert attack(one, other, Guarantee(0.5, 1e-6)) is not None
+    assert attack(one, other, Guarantee(0.5, 0.3)) is None
+
+
+def test_weak_evidence_adds_up():
+    """A hundred entries, of which each tells little."""
+    rng = np.random.default_rng(0)
+    one, other = (
+        [{f"x[{k}]": v for k, v in enumerate(rng.normal(m, 1, 100))} for _ in range(90)]
+        for m in (0.0, 0.5)
+    )
+    assert "weighted" in str(attack(one, other, Guarantee(0.5)))
+
+
+def test_last_bits_are_those_of_exact_numbers():
+    values = np.array([1.0, 0.75, -6.0, 0.0, np.nan, np.inf, 5e-324, 2.0**-40 * 3])
+    np.testing.assert_array_equal(
+        _leaves.last_bits(values),
+        [0, -2, 1, _leaves.NO_BIT, _leaves.NO_BIT, _leaves.NO_BIT, -1074, -40],
+    )
+    found = _leaves.of_differences([12, 3], [[4, 3], [5, 1]])
+    assert found["outputs less table 0[0]:last bit"] == 3
+    assert found["outputs less table 0[1]:last bit"] == _leaves.NO_BIT
+    assert found["outputs less table 1[0]:last bit"] == 0
+    assert found["outputs less table 1[1]:last bit"] == 1
+
+
+def test_nothing_that_is_constant_counts():
+    same = [{"x": 1.0, "y": 2.0}] * 40
+    assert attack(same, same, Guarantee(0.1)) is None

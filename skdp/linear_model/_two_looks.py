@@ -226,7 +226,7 @@ def _usual_noise(looks: Noises, n: float) -> float:
     """
     first, second = looks
     least = NOISE_IN_SCALE * float(np.sqrt(first.variance()[0])) / n
-    return float(np.sqrt(second.matrix_variance[0, 1])) * max(USUAL_SQUARE, min(least, 1.0))
+    return float(np.sqrt(second.entry_variance(0, 1))) * max(USUAL_SQUARE, min(least, 1.0))
 
 
 _SECOND = "noise on a matrix of moments in a frame"

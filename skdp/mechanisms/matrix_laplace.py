@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
 from skdp._checks import check_interval, check_positive, fail
-from skdp._draws import normals
+from skdp._draws import wishart
 from skdp._identity import is_ours
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
@@ -63,16 +63,14 @@ class MatrixLaplaceNoise(MatrixNoise):
         """Return one draw, (dim,)."""
         rows = self.layout.n_rows
         # Rows with covariance S^-1 / 2 make the density exp(-tr S W).
-        plus, minus = normals((2, rows, rows + 1), rng)
         root = np.sqrt(0.5 / self.precision)
-        difference = _wishart(plus) - _wishart(minus)
+        difference = wishart(rows, rows + 1, rng) - wishart(rows, rows + 1, rng)
         return self.layout.statistic(difference * np.outer(root, root))
 
-    @property
-    def matrix_variance(self) -> FloatArray:
-        """Variance of each entry of the matrix, (n_rows, n_rows)."""
-        rows = self.layout.n_rows
-        return np.asarray((rows + 1) / 2 * (1 + np.eye(rows)) / np.outer(*[self.precision] * 2))
+    def entry_variance(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
+        """Return the variance of entries (i, j) of the matrix, of any shape."""
+        doubled = (self.layout.n_rows + 1) / 2 * (1.0 + np.equal(i, j))
+        return np.asarray(doubled / (self.precision[i] * self.precision[j]))
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -131,11 +129,11 @@ class MatrixLaplace:
         """Return the diagonal of S of least weighted error, up to a factor."""
         layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
         sorts = _sorts(layout)
-        demand = self._demand(layout)
+        demand = self._demand(layout, sorts)
 
         def log_error(log_sorts: FloatArray) -> float:
-            shape = np.exp(log_sorts)[sorts]
-            cost = _row_square(ball, shape)
+            shape = np.exp(log_sorts)
+            cost = _row_square(ball, shape[sorts])
             return 2 * math.log(cost) + math.log(float((1 / shape) @ demand @ (1 / shape)))
 
         # Convex in the logarithms: a sum of exponentials, and a maximum of such.
@@ -144,21 +142,27 @@ class MatrixLaplace:
             return np.ones(layout.n_rows)
         return np.asarray(np.exp(found.x - found.x.max())[sorts])
 
-    def _demand(self, layout: MomentLayout) -> FloatArray:
-        """Return the matrix (n_rows, n_rows) whose entries weigh 1 / (S_ii S_jj) in the error."""
+    def _demand(self, layout: MomentLayout, sorts: NDArray[np.intp]) -> FloatArray:
+        """Return the matrix (sorts, sorts) whose entries weigh 1 / (S_ii S_jj) in the error."""
         if self.weights is None:
             weights = np.ones(layout.dim)
         else:
-            weights = np.array([check_interval("weights", w, 0.0, math.inf) for w in self.weights])
+            weights = np.asarray(self.weights)
+            if weights.dtype != float or not (weights >= 0).all():
+                checked = [check_interval("weights", w, 0.0, math.inf) for w in self.weights]
+                weights = np.array(checked)
         if weights.shape != (layout.dim,) or not (np.all(np.isfinite(weights)) and weights.any()):
             rule = f"be {layout.dim} finite numbers, one for each moment, and not all 0"
             raise fail("weights", rule)
-        demand = np.zeros((layout.n_rows, layout.n_rows))
-        i, j = layout.pairs.T
-        np.add.at(demand, (i, j), weights * layout.scale**2 * np.where(i == j, 2.0, 1.0))
-        demand[0, 0] += 2 * float(weights @ layout.shift**2)
+        (i, j), count = layout.pairs.T, int(sorts.max()) + 1
+        entries = weights * layout.scale**2 * np.where(i == j, 2.0, 1.0)
+        demand = np.bincount(sorts[i] * count + sorts[j], entries, count**2).reshape(count, count)
+        counted = 2 * float(weights @ layout.shift**2)
+        demand[0, 0] += counted
+        most = max(float(entries.max()), counted + float(entries[(i + j) == 0].sum()))
         # Hardly anything at the least: the optimum must exist where nothing is asked of a row.
-        return np.asarray((demand + demand.T) / 2 + 1e-9 * np.max(demand) * np.ones_like(demand))
+        sizes = np.bincount(sorts)
+        return np.asarray((demand + demand.T) / 2 + 1e-9 * most * np.outer(sizes, sizes))
 
 
 def _wishart(rows: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp._draws import normals
 from skdp.geometry import NormBall
@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 class MatrixNoise(Publishing):
     """What noises of moments share, whose entries do not covary before the count is taken off.
 
-    A noise adds ``guarantee``, ``rvs`` and ``matrix_variance``.
+    A noise adds ``guarantee``, ``rvs`` and ``entry_variance``.
     """
 
     layout: MomentLayout
@@ -30,10 +30,15 @@ class MatrixNoise(Publishing):
         """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
         raise NotImplementedError
 
+    def entry_variance(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
+        """Return the variance of entries (i, j) of the matrix, of any shape."""
+        raise NotImplementedError
+
     @property
     def matrix_variance(self) -> FloatArray:
         """Variance of each entry of the matrix, (n_rows, n_rows)."""
-        raise NotImplementedError
+        rows = np.arange(self.layout.n_rows)
+        return self.entry_variance(rows[:, None], rows)
 
     @property
     def dim(self) -> int:
@@ -42,22 +47,22 @@ class MatrixNoise(Publishing):
 
     def variance(self) -> FloatArray:
         """Return the variance of each entry of a draw, (dim,)."""
-        matrix = self.matrix_variance
-        i, j = self.layout.pairs.T
-        return np.asarray(self.layout.scale**2 * matrix[i, j] + self.layout.shift**2 * matrix[0, 0])
+        layout = self.layout
+        own = layout.scale**2 * self.entry_variance(*layout.pairs.T)
+        return np.asarray(own + layout.shift**2 * self.entry_variance(0, 0))
 
     def count_covariance(self) -> FloatArray:
         """Return the covariance of each entry with the first, if that is the count, (dim,)."""
         counted = np.where(self.layout.kinds == "count", self.layout.scale, -self.layout.shift)
-        return np.asarray(self.matrix_variance[0, 0] * counted)
+        return np.asarray(self.entry_variance(0, 0) * counted)
 
     def covariance(self) -> FloatArray:
         """Return the covariance of a draw, (dim, dim): only entries that share the count covary."""
-        layout, matrix = self.layout, self.matrix_variance
+        layout = self.layout
         i, j = layout.pairs.T
         counted = np.where(i + j == 0, layout.scale, 0.0) - layout.shift
-        own = np.where(i + j == 0, 0.0, layout.scale**2 * matrix[i, j])
-        return np.asarray(np.diag(own) + matrix[0, 0] * np.outer(counted, counted))
+        own = np.where(i + j == 0, 0.0, layout.scale**2 * self.entry_variance(i, j))
+        return np.asarray(np.diag(own) + self.entry_variance(0, 0) * np.outer(counted, counted))
 
     def expected_norm(self, ball: NormBall, *, draws: int = 256) -> float:
         """Return the mean gauge of ``draws`` draws."""
@@ -91,8 +96,6 @@ class MatrixGaussianNoise(MatrixNoise):
         square = normals((self.layout.n_rows,) * 2, rng)
         return self.layout.statistic(self.deviation / 2 * (square + square.T))
 
-    @property
-    def matrix_variance(self) -> FloatArray:
-        """Variance of each entry of the matrix, (n_rows, n_rows)."""
-        rows = self.layout.n_rows
-        return np.asarray(self.deviation**2 / 2 * (1 + np.eye(rows)))
+    def entry_variance(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
+        """Return the variance of entries (i, j) of the matrix, of any shape."""
+        return np.asarray(self.deviation**2 / 2 * (1.0 + np.equal(i, j)))

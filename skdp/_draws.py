@@ -21,6 +21,8 @@ Size = int | tuple[int, ...] | None
 # A draw of 128 scales, which has probability e^-128, still fits 64 bits.
 MOST_SCALE = 2**55
 _LOG_2 = math.log(2)
+# Adding and subtracting this rounds to a multiple of 2^-18.
+_SPLIT = 1.5 * 2.0 ** (52 - 18)
 
 
 def uniforms(size: Size, rng: Generator) -> FloatArray:
@@ -39,21 +41,20 @@ def uniforms(size: Size, rng: Generator) -> FloatArray:
 
 
 def exponentials(size: Size, rng: Generator) -> FloatArray:
-    """Return standard exponential draws, each within 2^-50 (1 + E) of a draw E of the real law."""
+    """Return standard exponential draws, each within a factor 1 +- 2^-50 of a draw of the law."""
     u = uniforms(size, rng)
-    return np.asarray(-np.log(u))
+    # A coin says on which side of log 2 a draw lies. Both sides keep their relative precision.
+    far = rng.random(size) < 0.5
+    return np.asarray(-np.where(far, np.log(u) - _LOG_2, np.log1p(-u / 2)))
 
 
-def gumbels(size: int, rng: Generator) -> FloatArray:
+def gumbels(size: Size, rng: Generator) -> FloatArray:
     """Return standard Gumbel draws, each within 2^-49 (1 + |G|) of a draw G of the real law."""
-    u = uniforms(size, rng)
-    # Below log 2 an exponential variable keeps its relative precision this way.
-    near, far = -np.log1p(-u / 2), _LOG_2 - np.log(u)
-    return np.asarray(-np.log(np.where(rng.random(size) < 0.5, near, far)))
+    return np.asarray(-np.log(exponentials(size, rng)))
 
 
 def normals(size: Size, rng: Generator) -> FloatArray:
-    """Return standard normal draws: each within 2^-49 (1 + R) of a draw of the real law.
+    """Return standard normal draws: each within 2^-49 R of a draw of the real law.
 
     R is the radius of Box and Muller's method, which is at least the size of the draw.
     """
@@ -115,3 +116,18 @@ def _happens(part: IntArray, scale: int, rng: Generator) -> NDArray[np.bool_]:
         odd[open_] ^= True
         k += 1
     return odd
+
+
+def wishart(rows: int, degrees: int, rng: Generator) -> FloatArray:
+    """Return G G' for a matrix G of standard normal draws, (rows, rows).
+
+    Each entry is within some sqrt(degrees) 2^-48 of sqrt(degrees) from one of the real law. A
+    product of matrices of floats rounds once for each of its terms. Here multiples of 2^-18 are
+    multiplied first, whose products add up exactly. What is left is 2^-18 of the whole.
+    """
+    factor = normals((rows, degrees), rng)
+    coarse = factor + _SPLIT
+    coarse -= _SPLIT
+    rest = factor - coarse
+    cross = rest @ (factor + coarse).T  # its symmetric part is all that the rest adds
+    return np.asarray(coarse @ coarse.T + (cross + cross.T) / 2)

@@ -221,7 +221,10 @@ class Lattice:
         def add(place: slice, exact: Sequence[int], grains: Sequence[int]) -> FloatArray:
             rows = zip(exact, grains, levels[place], strict=True)
             return np.array(
-                [_as_float(((int(x) << u - low) + g) >> top - low, top) for x, g, (u, low, top) in rows]
+                [
+                    _as_float(((int(x) << u - low) + g) >> top - low, top)
+                    for x, g, (u, low, top) in rows
+                ]
             )
 
         return add
@@ -289,7 +292,7 @@ def _as_float(m: int, exponent: int) -> float:
     try:
         return math.ldexp(float(m >> spare), exponent + spare)
     except OverflowError:
-        return math.copysign(sys.float_info.max, m)
+        return sys.float_info.max if m > 0 else -sys.float_info.max
 
 
 def _log2_above(x: FloatArray) -> NDArray[np.int64]:

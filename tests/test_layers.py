@@ -96,6 +96,7 @@ PUBLIC = {
         "check_law",
         "check_mechanism",
         "check_private_estimator",
+        "check_release",
         "epsilon_lower_bound",
     ],
     "skdp.domain": ["Domain"],

@@ -9,11 +9,13 @@ from skdp.testing.ball import check_ball
 from skdp.testing.estimator import check_private_estimator
 from skdp.testing.law import check_law
 from skdp.testing.mechanism import check_mechanism
+from skdp.testing.release import check_release
 
 __all__ = [
     "check_ball",
     "check_law",
     "check_mechanism",
     "check_private_estimator",
+    "check_release",
     "epsilon_lower_bound",
 ]

@@ -266,7 +266,7 @@ class Plain:
 
     def __init__(self, noise: GaussianNoise) -> None:
         self.guarantee, self.covariance = noise.guarantee, noise.covariance
-        self.rvs, self.expected_norm = noise.rvs, noise.expected_norm
+        self.rvs = noise.rvs
 
 
 def test_a_body_of_somebody_elses() -> None:

@@ -318,7 +318,11 @@ class PlainGaussian:
     def calibrate(self, sensitivity, *, epsilon, delta=0.0):
         corner = sensitivity.radius * np.linalg.norm(sensitivity.ball.bounding_box())
         deviation = corner * gaussian_scale(epsilon, delta)
-        return self.made(deviation, sensitivity.ball.dim, Guarantee(epsilon, delta))
+        return self.made(
+            deviation,
+            sensitivity.ball.dim,
+            Guarantee(epsilon, delta, neighbors=sensitivity.neighbors),
+        )
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -1,6 +1,7 @@
 """A loss of somebody else's: one small class, with the privacy witness and both estimators."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ class LogCosh:
     """c^2 log cosh(r / c): slope c tanh(r / c), curvature 1 - (slope / c)^2."""
 
     threshold: float = 1.0
+    target: ClassVar[str] = "number"
 
     @property
     def slope_bound(self):

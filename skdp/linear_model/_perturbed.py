@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from skdp._checks import check_choice, check_interval, fail
+from skdp._identity import claims
 from skdp.geometry import NormBall
 from skdp.linear_model._base import PrivateLinearModel, is_auto
 from skdp.linear_model._families import GaussianFamily, KNormFamily
+from skdp.linear_model._loss_check import check_loss
 from skdp.linear_model._narrowing import Narrowing, Window, bounds_of, check_look
 from skdp.linear_model._rules import choose, guessed_size
 from skdp.linear_model._task import Choice, Reference, Task
@@ -66,6 +68,7 @@ class ObjectivePerturbation(PrivateLinearModel):
     # Each estimator names its reference convention, and q where no rule is to choose it: for
     # K-norm noise, and for Gaussian noise.
     _reference: Reference
+    _target: str  # what a loss is to be for
     _usual_q: tuple[float | None, float | None] = (None, None)
 
     def _check_parameters(self):
@@ -76,6 +79,8 @@ class ObjectivePerturbation(PrivateLinearModel):
             remedy = 'Or give "auto".'
             check_interval("regularization", self.regularization, 0.0, math.inf, "left", remedy)
         check_look(self.look)
+        if not isinstance(self.loss, str):
+            check_loss(self.loss, self._target)
         self._check_mechanism()
 
     def _check_mechanism(self):
@@ -94,10 +99,8 @@ class ObjectivePerturbation(PrivateLinearModel):
             raise fail("mechanism", "have its noise shaped by a norm ball", mechanism, remedy)
 
     def _has_ball(self):
-        mechanism = self.mechanism
-        return isinstance(mechanism, NormBall) or isinstance(
-            getattr(mechanism, "ball", None), NormBall | str
-        )
+        # By type: what else has a ball may have a calibration of its own.
+        return isinstance(self.mechanism, NormBall) or type(self.mechanism) is KNorm
 
     def _families(self, design):
         """Return the kinds of noise to choose from."""
@@ -187,12 +190,8 @@ class ObjectivePerturbation(PrivateLinearModel):
         except ValueError as error:
             rule = f"calibrate noise to what objective perturbation asks of it, {asked}"
             raise fail("mechanism", rule, name, f"It said: {error}") from None
-        promise = noise.guarantee
-        if promise.delta > delta or promise.epsilon > q * task.epsilon:
-            rule = f"calibrate noise to what it is asked for, {asked}"
-            raise fail("mechanism", rule, (promise.epsilon, promise.delta))
-        if promise.delta > 0 and not getattr(noise, "log_concave", False):
-            remedy = "If it is, let the noise say so by log_concave = True; or give delta=0."
+        if noise.guarantee.delta > 0 and not claims(noise, "log_concave", about=("rvs",)):
+            remedy = "If it is, let its class say so by log_concave = True; or give delta=0."
             raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
         return noise
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
-from skdp.linear_model.losses import Loss
+from skdp.linear_model.losses import Loss, is_one_sided
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import NEIGHBORS
@@ -88,7 +88,7 @@ class JointProfile:
         A record is added, which only shifts, and another removed, whose curvature counts.
         """
         a = np.clip(split, 0.0, epsilon)
-        sides = 1 if getattr(self.loss, "one_sided", False) else 2
+        sides = 1 if is_one_sided(self.loss) else 2
         added = log_delta(self.shift, a) + math.log(sides)
         both = np.logaddexp(added, a + self._removed(epsilon - a)) + math.log(_SLACK)
         return np.asarray(np.minimum(0.0, both))
@@ -163,7 +163,7 @@ class _Pieces:
 def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
     slope, height = _envelope(*_lines(loss, shift, leverage))
     start = np.concatenate([[-np.inf], (height[:-1] - height[1:]) / np.diff(slope)])
-    sides = 1 if getattr(loss, "one_sided", False) else 2
+    sides = 1 if is_one_sided(loss) else 2
     if sides == 2:
         kept = np.append(start[1:], np.inf) > 0
         slope, height, start = slope[kept], height[kept], np.maximum(start[kept], 0.0)
@@ -220,7 +220,7 @@ def corners(loss: Loss, neighbors: str) -> int:
 
     The gradient's difference lies in the segment or parallelogram that they span with 0.
     """
-    one_sided = getattr(loss, "one_sided", False)
+    one_sided = is_one_sided(loss)
     if neighbors == "add_remove":
         return 1 if one_sided else 2
     return 3 if one_sided else 4

@@ -40,7 +40,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     random_state, ledger, q, regularization
         As in :class:`DPLogisticRegression`.
     loss : "pseudo_huber" or Loss, default="pseudo_huber"
-        A Loss works on targets scaled to [-1, 1].
+        A Loss works on targets scaled to [-1, 1], and says so by ``target = "number"``.
     threshold : float > 0 or "auto", default="auto", units of the target
         The residual at which the loss turns from quadratic to linear. "auto" takes a part of the
         target's range that grows with the number of records, epsilon, and falling dimension.
@@ -80,6 +80,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     # Gaussian noise hardly notices what the curvature takes, up to here.
     _usual_q = (0.965, 0.85)
     _moments = staticmethod(residual_moments)
+    _target = "number"
 
     def __init__(
         self,
@@ -143,20 +144,20 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
 
     def _looks_at_target(self):
         # A threshold or a loss of the user's is in units of the domain.
-        return self.loss == "pseudo_huber" and is_auto(self.threshold)
+        return isinstance(self.loss, str) and is_auto(self.threshold)
 
     def _losses(self, task):
-        if self.loss != "pseudo_huber":
-            if isinstance(self.loss, str):
-                raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
+        if not isinstance(self.loss, str):
             return (self.loss,)
+        if self.loss != "pseudo_huber":
+            raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
         if is_auto(self.threshold):
             return (PseudoHuber(_usual_threshold(task.n, task.weight)),)
         return (PseudoHuber(float(self.threshold) / _half_range(task.design.domain)),)
 
     def _public_of(self, plan, domain):
         lower, upper = map(float, domain.decode_target(np.array(self._window.target)))
-        if self.loss != "pseudo_huber":
+        if not isinstance(self.loss, str):
             return {"target_bounds_": (lower, upper)}
         threshold = plan.loss.threshold * (upper / 2 - lower / 2)
         return {"target_bounds_": (lower, upper), "threshold_": threshold}

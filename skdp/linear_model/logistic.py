@@ -70,7 +70,8 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
     loss : {"auto", "logistic", "sharp"} or Loss, default="auto"
         "logistic" is the negative log-likelihood. "sharp" has the same minimiser in expectation
         and more curvature for the same noise, which pays when the noise is large
-        (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses.
+        (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses. A Loss works on
+        targets 0 and 1, and says so by ``target = "labels"``.
     look : "auto" or float in [0, 1), default="auto"
         Share of epsilon for a first look at where the numbers are. They are then clipped, in
         ``fit`` and in ``predict``, to windows inside their bounds that hold most records, and
@@ -118,6 +119,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
     # learnt, and columns of levels .15.
     _reference = Reference(signal=0.5, level_signal=0.15, intercept=60.0, most_signal=0.4)
     _moments = staticmethod(logistic_moments)
+    _target = "labels"
 
     def __init__(
         self,

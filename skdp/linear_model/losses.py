@@ -7,14 +7,15 @@ the privacy proof (docs/proofs/objective_perturbation.md) asks of it, and all it
 2. ``slope_bound`` c with |phi'| <= c;
 3. ``curvature_bound(low, high)``: an upper bound on phi'' wherever low <= |phi'| <= high.
 
-A new loss is one small class with these members; :class:`PseudoHuber` is the shortest example.
+All of it must hold for every target that the loss is for, which it says by ``target``: "labels"
+are 0 and 1, a "number" is any in [-1, 1]. A new loss is one small class with these members;
+:class:`PseudoHuber` is the shortest example.
 One whose slope never changes its sign for a given target may say so by ``one_sided = True``: with
 delta > 0 it then needs a little less noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
@@ -24,17 +25,26 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from skdp._checks import check_interval, check_positive
+from skdp._identity import claims
 
 FloatArray = NDArray[np.float64]
 
+# What losses are for.
+TARGETS = {"labels": "a label, 0 or 1", "number": "a number in [-1, 1]"}
 
-class Loss(Hashable, Protocol):
+
+class Loss(Protocol):
     """A convex loss phi(z, y); every method takes arrays of one shape and returns that shape.
 
-    It is hashable, as a frozen dataclass is: calibrations are remembered. It may have a further
-    member, ``one_sided = True``, if phi'(., y) never changes its sign whatever y is: noise for
-    delta > 0 then protects against one tail only, which is wrong for any other loss.
+    Make it a frozen dataclass: its calibration is then remembered, and that of any other class is
+    computed anew at every fit. It may have a further member, ``one_sided = True``, if phi'(., y)
+    never changes its sign whatever y is: noise for delta > 0 then protects against one tail only,
+    which is wrong for any other loss.
     """
+
+    @property
+    def target(self) -> str:
+        """What y is: "labels", 0 or 1, or "number", any in [-1, 1]."""
 
     @property
     def slope_bound(self) -> float:
@@ -53,6 +63,11 @@ class Loss(Hashable, Protocol):
         """Return a bound on phi'' where low <= |phi'| <= high, for 0 <= low <= high <= c."""
 
 
+def is_one_sided(loss: Loss) -> bool:
+    """Whether a loss says that its slope keeps its sign: in the class that has the slope."""
+    return claims(loss, "one_sided", about=("slope",))
+
+
 @dataclass(frozen=True)
 class Logistic:
     """The negative log-likelihood of a 0/1 target, log(1 + e^z) - y z.
@@ -64,6 +79,7 @@ class Logistic:
     0.09
     """
 
+    target: ClassVar[str] = "labels"
     # The slope of a record keeps the sign that its label gives it.
     one_sided: ClassVar[bool] = True
 
@@ -121,6 +137,7 @@ class SharpLogistic:
     """
 
     middle: float = 0.75
+    target: ClassVar[str] = "labels"
     one_sided: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -208,6 +225,7 @@ class PseudoHuber:
     """
 
     threshold: float = 1.0
+    target: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
         check_positive("threshold", self.threshold)

@@ -11,7 +11,7 @@ from skdp._identity import is_ours
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 
-_MEMBERS = ("guarantee", "rvs", "covariance", "expected_norm")
+_MEMBERS = ("guarantee", "rvs", "covariance")
 # A larger covariance is not asked for: it takes its time.
 _MOST_DIM = 256
 

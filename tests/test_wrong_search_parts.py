@@ -30,6 +30,7 @@ from skdp.geometry import LpBall
 from skdp.linear_model._predict import row_products
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.model_selection import PrivateSearchCV, RecordScore
+from skdp.model_selection._ownership import private_step
 from skdp.model_selection._scoring import UNITS, as_record_score
 from skdp.privacy import Guarantee
 
@@ -256,12 +257,13 @@ def test_steps_that_agree_are_taken(table):
     first = pipeline(ColumnTransformer([("all", BOX.encoder(), [0, 1])]))
     first.set_params(model__ledger=ledger)
     models = [logistic(ledger=ledger), descent(ledger=ledger)]
+    models.append(pipeline(stateless(), model=logistic(ledger=ledger)))
     grid = {"model": models, "step0": [BOX.encoder(), FrozenEstimator(scaler), "passthrough"]}
     found = PrivateSearchCV(first, grid, epsilon=8.0, strategy="disjoint").fit(*table)
     (entry,) = ledger.entries
     assert entry.epsilon == 8.0
     assert "DPCoordinateDescentClassifier or DPLogisticRegression" in found.guarantee_.mechanism
-    assert all(model.ledger is ledger for model in models)
+    assert all(private_step(model).ledger is ledger for model in models)
     assert not any(hasattr(model, "coef_") for model in models)
 
 
@@ -453,6 +455,38 @@ def test_the_score_of_a_record_does_not_depend_on_the_others():
             assert score.total(model, X, y) == sum(parts)
 
 
+class CentredDomain(Domain):
+    """A domain that looks at all rows."""
+
+    def encode(self, X, out=None):
+        return super().encode(X - X.mean(axis=0) + 5.0, out)
+
+
+class CentredLogistic(DPLogisticRegression):
+    def predict(self, X):
+        return super().predict(X - X.mean(axis=0) + 5.0)
+
+
+def test_parts_that_look_at_all_rows_are_asked_about_one(table):
+    """A class derived from a domain or a model of this package is not one of its."""
+    X, y = table
+    domain = CentredDomain({"a": (0, 10), "b": (0, 10)}, target=["no", "yes"])
+    models = [
+        pipeline(FunctionTransformer(lambda X: X - X.mean(axis=0) + 5.0), model=logistic()),
+        pipeline(domain.encoder(), model=logistic(domain=BOX.encoded)),
+        logistic(domain=domain),
+        CentredLogistic(domain=BOX),
+    ]
+    score = as_record_score("accuracy", True, None)
+    for model in models:
+        private_step(model).set_params(random_state=0, epsilon=9.0)
+        model.fit(X, y)
+        parts = [score.total(model, X[i:j], y[i:j]) for i, j in ((0, 1), (1, 77), (77, 300))]
+        assert score.total(model, X, y) == sum(parts)
+        # What it would be for all rows at once.
+        assert sum(parts) != np.sum(model.predict(X) == y) * UNITS
+
+
 def test_scores_of_this_package_add_up_too(people, domain, answers, pay_domain, pay):
     """By scores of one's own, of frames and arrays, alone and behind an encoder."""
     behind = Pipeline([("a", domain.encoder()), ("b", logistic(domain=domain.encoded))])
@@ -603,3 +637,7 @@ def test_every_fit_says_what_it_says_itself(table):
     search = PrivateSearchCV(pipeline(model=model), {"model__q": [0.5]}, epsilon=3.0).fit(*table)
     assert model.noise_.guarantee is before
     assert search.estimator["model"].noise_ is model.noise_
+    mechanism = Plugged()
+    mechanism.guarantee = Guarantee(0.1, mechanism="of something else")
+    found = PrivateSearchCV(logistic(mechanism=mechanism), {"q": [0.5]}, epsilon=3.0).fit(*table)
+    assert found.best_estimator_.mechanism.guarantee == mechanism.guarantee

@@ -335,7 +335,7 @@ def test_a_table_or_a_target_that_raises_itself(estimator, name):
     """All of its attributes raise, or its parts do."""
 
     class Table:
-        def __getattr__(self, attribute):
+        def __getattribute__(self, attribute):
             raise ERRORS[name]()
 
     model, odd = made(estimator), Odd(ERRORS[name]())
@@ -390,6 +390,21 @@ def test_real_numbers_of_all_kinds_are_taken():
     for kind in ("?", "b", "H", "q", "e", "f", "d", "g", ">f8", "<i2"):
         assert domain.encode(np.ones((3, 1), kind)).tolist() == [[1.0]] * 3
         assert domain.encode(pd.DataFrame(np.ones((3, 1)).astype(kind))).tolist() == [[1.0]] * 3
+
+
+@ALL
+@pytest.mark.parametrize("kind", ["d", "g", "O"])
+def test_no_number_is_too_far_for_silence(estimator, kind):
+    """Sums of such numbers, and their squares, would overflow with a warning."""
+    rows = np.resize([1e308, -1e308, 5e-324, 0.0, -0.0, 1e-300, 2.0], (N, 2)).astype(kind)
+    target = Y if estimator in CLASSIFIERS else np.resize([1e308, -1e308, 5e-324], N).astype(kind)
+    domain = Domain.box([-1e300, 0], [1e300, 1e-200], target=made(estimator).domain.target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for own in (None, domain, Domain.l2_ball(2, 100.0, target=domain.target)):
+            parameters = {"classes": [0, 1]} if estimator in CLASSIFIERS else {}
+            model = estimator(domain=own, random_state=0, **parameters).fit(rows, target)
+            assert np.isfinite(model.predict(rows)).all()
 
 
 # What changes between two readings

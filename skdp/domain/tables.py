@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import sparray, spmatrix
 
 from skdp._checks import fail
 from skdp.domain.cells import as_cells, copy_reals, has_foreign, kinds_of
@@ -133,7 +133,7 @@ def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
     """Check the columns of ``X`` against the declared ones; a table is returned as it is."""
     if isinstance(X, ArrayTable | FrameTable):
         return X
-    if issparse(X):
+    if is_sparse(X):
         remedy = "Use X.toarray()."
         raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
     X = plain(X)
@@ -144,6 +144,11 @@ def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
         raise fail("X", "be of 2 dimensions", X.ndim, remedy)
     _check_count(X.shape[1], n_columns)
     return ArrayTable(X)
+
+
+def is_sparse(X: Any) -> bool:
+    """Say whether ``X`` is a sparse array, from its type: no attribute of its own is asked."""
+    return issubclass(type(X), (sparray, spmatrix))
 
 
 def plain(X: Any) -> Any:

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._checks import fail
 from skdp.domain.cells import NOT_REAL, as_cells, has_foreign, kinds_of, refuse_not_real
 from skdp.domain.columns import Levels
-from skdp.domain.tables import as_table, plain, positions_of
+from skdp.domain.tables import as_table, is_sparse, plain, positions_of
 from skdp.privacy import PrivacyLeakWarning
 
 # Records beyond this are not counted on when the solver's tolerance is set.
@@ -29,7 +28,7 @@ _DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
 
 def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
     """Check the shape and the column names of ``X``; return it as a DataFrame or an array."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         raise TypeError("X must be dense: sparse input is not supported. Use X.toarray().")
     X = plain(X)
     shape = X.shape
@@ -64,7 +63,7 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    if sparse.issparse(y):
+    if is_sparse(y):
         raise TypeError("y must be dense: sparse input is not supported. Use y.toarray().")
     out = as_cells(y, "y", one_type=True)
     if out.ndim == 2 and out.shape[1] == 1:

@@ -5,6 +5,8 @@ import pickle
 import sys
 import warnings
 from dataclasses import fields, is_dataclass
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -641,3 +643,22 @@ def test_every_fit_says_what_it_says_itself(table):
     mechanism.guarantee = Guarantee(0.1, mechanism="of something else")
     found = PrivateSearchCV(logistic(mechanism=mechanism), {"q": [0.5]}, epsilon=3.0).fit(*table)
     assert found.best_estimator_.mechanism.guarantee == mechanism.guarantee
+
+
+class Shares:
+    """A mechanism that keeps the noise that it makes."""
+
+    made: ClassVar = []
+
+    def calibrate(self, sensitivity, *, epsilon, delta=0.0):
+        law = KNorm(LpBall(sensitivity.ball.dim)).calibrate(sensitivity, epsilon=epsilon)
+        self.made.append(SimpleNamespace(**vars(law), rvs=law.rvs, covariance=law.covariance))
+        return self.made[-1]
+
+
+def test_noise_that_others_hold_keeps_what_it_says(table):
+    """The chosen model has a copy that says what the search says."""
+    model = logistic(mechanism=Shares())
+    found = PrivateSearchCV(model, {"q": [0.5]}, epsilon=3.0).fit(*table)
+    assert found.best_estimator_.noise_.guarantee == found.guarantee_
+    assert all(noise.guarantee.epsilon < 3.0 for noise in Shares.made)

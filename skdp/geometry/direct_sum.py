@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.random import Generator
@@ -49,10 +50,10 @@ class _Layout:
 
 
 def _checked_index(index: Index, dims: list[int]) -> Index:
-    parts = tuple(tuple(int(i) for i in part) for part in index)
+    parts = tuple(tuple(map(int, part)) for part in index)
     if [len(part) for part in parts] != dims:
         raise fail("index", f"have parts of lengths {dims}", [len(part) for part in parts])
-    if sorted(i for part in parts for i in part) != list(range(sum(dims))):
+    if sorted(chain.from_iterable(parts)) != list(range(sum(dims))):
         raise fail("index", f"hold each of 0, ..., {sum(dims) - 1} once", parts)
     return parts
 

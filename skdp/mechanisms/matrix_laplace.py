@@ -69,6 +69,7 @@ class MatrixLaplaceNoise(MatrixNoise):
 
     def entry_variance(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
         """Return the variance of entries (i, j) of the matrix, of any shape."""
+        i, j = np.asarray(i), np.asarray(j)
         doubled = (self.layout.n_rows + 1) / 2 * (1.0 + np.equal(i, j))
         return np.asarray(doubled / (self.precision[i] * self.precision[j]))
 

@@ -82,7 +82,9 @@ class RadialSum:
         mode = math.asinh(2 * half / power) / 2
         top = -float(self._slow_part(np.asarray(mode)))
         straight = math.log(1e16 * (2 * half + 2 * self.dim)) / 2
-        return min(straight, math.log(2) + (_DEPTH + top) / power)
+        # The inverse of log cosh, where it is so much that the density is e^-800 of its greatest.
+        fall = (_DEPTH + top) / power
+        return min(straight, fall + math.log1p(math.sqrt(-math.expm1(-2 * fall))))
 
     @cached_property
     def edges(self) -> FloatArray:

@@ -19,7 +19,7 @@ from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments.added import AddedBall
 from skdp.geometry.moments.bodies import DifferenceBall, NumbersBall
-from skdp.geometry.moments.greatest import greatest_square, greatest_square_of_orbits
+from skdp.geometry.moments.greatest import Sorts, greatest_square, sorts_of, weights_of_orbits
 from skdp.geometry.moments.layout import IntArray, MomentLayout
 from skdp.geometry.moments.pair_hull import PairHull
 from skdp.geometry.moments.spins import SpinMap
@@ -94,7 +94,7 @@ class MomentBall:
     @property
     def exact(self) -> bool:
         """Whether ``sample`` draws from exactly the uniform law: it does."""
-        return self._product.exact
+        return all(part.exact for part, _ in self._parts)
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
@@ -124,11 +124,11 @@ class MomentBall:
         weights : array-like of shape (dim,), >= 0
             Equal on entries with one label in ``orbits()``.
         """
-        return greatest_square(self.layout, weights)
+        return greatest_square(self._sorts, weights_of_orbits(self.layout, weights))
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
-        return greatest_square_of_orbits(self.layout, np.asarray(weights, dtype=float))
+        return greatest_square(self._sorts, np.asarray(weights, dtype=float))
 
     def estimate_log_volume(self, n: int, rng: Generator) -> tuple[float, float]:
         """Return an estimate of the log volume and its standard error, which is 0 where known.
@@ -215,6 +215,10 @@ class MomentBall:
             yield NumbersBall(layout.n_squares, n_plain, level), places
         for block in _block_places(layout):
             yield DifferenceBall(len(block)), block
+
+    @cached_property
+    def _sorts(self) -> Sorts:
+        return sorts_of(self.layout)
 
     @cached_property
     def _box(self) -> FloatArray:

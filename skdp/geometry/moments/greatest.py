@@ -54,27 +54,22 @@ class Weights:
     target_product: float
 
 
-def greatest_square(layout: MomentLayout, weights: ArrayLike) -> float:
+def greatest_square(sorts: Sorts, weights: FloatArray) -> float:
     """Return an upper bound on sum_i weights[i] u_i^2 over the changes u one record can make.
 
     Parameters
     ----------
-    layout : MomentLayout
-    weights : array-like of shape (dim,), >= 0
-        Equal on entries of one orbit.
+    sorts : Sorts
+        Of a layout.
+    weights : array of shape (orbits,), >= 0
+        One for each label in ``orbits`` of the layout, in their order.
 
     Returns
     -------
     float
         Under add_remove, and without squares and blocks under replace_one, the maximum itself.
     """
-    return greatest_square_of_orbits(layout, _checked(layout, weights))
-
-
-def greatest_square_of_orbits(layout: MomentLayout, weights: FloatArray) -> float:
-    """Return the same for weights of the labels in ``layout.orbits``, in their order."""
-    sorts = _sorts_of(layout, MOST_CHOICES)
-    if layout.adds:
+    if sorts.adds:
         # Greatest at numbers +-1 and at one indicator in each block.
         return float(sorts.shown @ weights) * ROUND_UP
     # What has no entry has the label -1 and the weight 0.
@@ -83,8 +78,8 @@ def greatest_square_of_orbits(layout: MomentLayout, weights: FloatArray) -> floa
     return _greatest_beside_blocks(_weights_of_numbers(sorts, w), beside) * ROUND_UP
 
 
-def _checked(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
-    """Return the weights of the orbits."""
+def weights_of_orbits(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
+    """Return one weight for each orbit, of weights (dim,) that are equal on each orbit."""
     w = as_points(weights, layout.dim, "weights")
     if w.ndim != 1 or not (np.isfinite(w) & (w >= 0)).all():
         raise fail("weights", "be finite numbers >= 0, one for each entry")
@@ -101,11 +96,13 @@ def _checked(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sorts:
+class Sorts:
     """Labels of the sorts of entries, -1 where there is none, and choices of blocks that change.
 
     Attributes
     ----------
+    adds : bool
+        Whether neighbours differ by one record added or removed.
     count : int
         Numbers.
     linear, target, square, product, target_square, target_product : int
@@ -122,6 +119,7 @@ class _Sorts:
         How many entries of each label are 1 where one indicator of each block is.
     """
 
+    adds: bool
     count: int
     linear: int
     target: int
@@ -137,8 +135,8 @@ class _Sorts:
     shown: FloatArray
 
 
-@lru_cache(maxsize=16)
-def _sorts_of(layout: MomentLayout, most_choices: int) -> _Sorts:
+def sorts_of(layout: MomentLayout) -> Sorts:
+    """Return what the bounds need to know of a layout."""
     numbers, last = layout.numbers[:2].tolist(), layout.n_rows - 1
     first, second = (numbers + [-1, -1])[:2]
     goal = last if layout.target else -1
@@ -152,12 +150,13 @@ def _sorts_of(layout: MomentLayout, most_choices: int) -> _Sorts:
         sizes.setdefault(len(block), []).append(block)
     groups = [(size, len(blocks)) for size, blocks in sizes.items()]
     ends = [(int(blocks[0][0]), int(blocks[-1][0])) for blocks in sizes.values()]
-    changed, still = _choices([count for _, count in groups], most_choices)
+    changed, still = _choices([count for _, count in groups], MOST_CHOICES)
     alone = [[label(0, one), label(one, first), label(one, goal)] for one, _ in ends]
     pairs = list(combinations_with_replacement(range(len(groups)), 2))
     both = [label(ends[g][0], ends[h][1]) for g, h in pairs]
     changes = _changes(groups, pairs, changed, len(layout.numbers))
-    return _Sorts(
+    return Sorts(
+        adds=layout.adds,
         count=len(layout.numbers),
         linear=label(0, first),
         target=label(0, goal),
@@ -221,7 +220,7 @@ def _shown(layout: MomentLayout) -> FloatArray:
 # Numbers and a target beside blocks
 
 
-def _weights_of_numbers(sorts: _Sorts, w: FloatArray) -> Weights:
+def _weights_of_numbers(sorts: Sorts, w: FloatArray) -> Weights:
     """Return the numbers' weights: blocks that do not change show |x - x'| once more each."""
     return Weights(
         sorts.count,

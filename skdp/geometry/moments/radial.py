@@ -131,7 +131,7 @@ class RadialMomentBall:
     @cached_property
     def _shifts(self) -> FloatArray:
         """Sums of the squared shifts over each orbit."""
-        return np.bincount(self.layout.orbits, self.layout.shift**2)
+        return np.asarray(np.bincount(self.layout.orbits, self.layout.shift**2), dtype=float)
 
     @cached_property
     def _ellipsoid(self) -> MappedBall:

@@ -37,9 +37,10 @@ class PrivateLinearModel(BaseEstimator):
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
         if self.n_public is not None:
             check_count("n_public", self.n_public)
-        if self.domain is not None and not isinstance(self.domain, Domain):
+        # By type: a subclass may encode rows, or count what is spent, in another way.
+        if self.domain is not None and type(self.domain) is not Domain:
             raise fail("domain", "be a Domain or None", type(self.domain))
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+        if self.ledger is not None and type(self.ledger) is not Ledger:
             raise fail("ledger", "be a Ledger or None", type(self.ledger))
 
     def _public_domain(self, n_columns):

@@ -67,6 +67,7 @@ PUBLIC = {
         "Sensitivity",
         "calibrate",
         "law_map",
+        "release",
     ],
     "skdp.model_selection": ["EpsilonCurve", "PrivateSearchCV", "RecordScore", "epsilon_curve"],
     "skdp.noise": [

@@ -29,6 +29,8 @@ Watch = Callable[[int, FloatArray], bool]
 FARTHEST = 2.0**20
 # About so many numbers are drawn at once.
 _DRAWN = 2**10
+# The noise of a choice is greater by this, for the sampler (docs/proofs/lattice_release.md).
+_PAID = 1 + 2.0**-20
 # How much finer than the sums the noise of a choice is.
 _MORE_BITS = 64
 
@@ -131,7 +133,7 @@ class Descent:
         known = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
         slack = np.where(theta == 0, self.l1, 0.0)
         known, slack = known / self.unit, slack / self.unit
-        gumbel = self.choice * gumbels(len(theta), rng)
+        gumbel = self.choice * _PAID * gumbels(len(theta), rng)
         best, at = -math.inf, 0
         for j in np.flatnonzero(self.slots.free).tolist():
             # Integers: rounding would say something of the sums. The noise's own digits go on.

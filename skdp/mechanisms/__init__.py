@@ -10,6 +10,7 @@ from skdp.mechanisms.knorm import KNorm, KNormNoise
 from skdp.mechanisms.law_map import LawMap, law_map
 from skdp.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplaceNoise
 from skdp.mechanisms.matrix_noise import MatrixGaussianNoise
+from skdp.mechanisms.noise import release
 from skdp.mechanisms.repeated import Releases, RepeatedNoise, calibrate_releases
 from skdp.mechanisms.sensitivity import Sensitivity
 
@@ -33,4 +34,5 @@ __all__ = [
     "calibrate",
     "calibrate_releases",
     "law_map",
+    "release",
 ]

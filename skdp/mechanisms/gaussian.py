@@ -24,6 +24,7 @@ from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import GaussianLoss
 from skdp.privacy.normal_profile import log_delta
+from skdp.randomness import GRANULARITY
 
 
 def gaussian_scale(epsilon: float, delta: float) -> float:
@@ -105,6 +106,13 @@ class GaussianNoise(Publishing):
             raise fail("factor", "hold finite numbers", remedy=remedy)
         factor.setflags(write=False)
         object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
+
+    @property
+    def granularity(self) -> float:  # type: ignore[override]
+        """How far a draw may be from one of the exact law, in standard deviations."""
+        # A product with a matrix rounds once for each of its terms.
+        mixed = np.ndim(self.factor) == 2
+        return float(min(2.0**-20, max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5)))
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; to publish a number take ``release``."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp._draws import gamma
-from skdp._identity import same
-from skdp.geometry import LpBall, NormBall
+from skdp._identity import is_ours, same
+from skdp.geometry import Hull, LpBall, NormBall
 from skdp.geometry.ball import uniform_covariance, uniform_variance
 from skdp.mechanisms._ball import require_ball
 from skdp.mechanisms._radial import greatest_shift, losses_of
@@ -21,6 +21,7 @@ from skdp.mechanisms.noise import Publishing
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import PrivacyLoss
+from skdp.randomness import GRANULARITY
 
 NAMES = {"laplace": 1.0, "l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
@@ -52,6 +53,11 @@ class KNormNoise(Publishing):
         """Number of coordinates."""
         return self.ball.dim
 
+    @property
+    def granularity(self) -> float:  # type: ignore[override]
+        """How far a draw may be from one of the exact law, in standard deviations."""
+        return _granularity(self.ball)
+
     def rvs(self, rng: Generator) -> NDArray[np.float64]:
         """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
         # The direction is uniform in K, not on its boundary: hence dim + 1 and not dim.
@@ -74,6 +80,15 @@ class KNormNoise(Publishing):
             return self.dim * self.scale
         directions = self.ball.sample(draws, np.random.default_rng(0))
         return float((self.dim + 1) * self.scale * np.mean(ball.gauge(directions)))
+
+
+def _granularity(ball: NormBall) -> float:
+    """Return it for the K-norm law of a ball (docs/proofs/lattice_release.md, Lemma 3)."""
+    parts = [*getattr(ball, "balls", ()), *([ball.ball] if hasattr(ball, "ball") else [])]
+    mixed = np.ndim(getattr(ball, "matrix", 0.0)) == 2 or isinstance(ball, Hull)
+    # A sum over as many terms as there are dimensions may round once for each of them.
+    own = 2.0**-50 * ball.dim**2 if mixed or not is_ours(ball) else GRANULARITY
+    return min(2.0**-20, max([GRANULARITY, own, *map(_granularity, parts)]))
 
 
 @dataclass(frozen=True)

@@ -77,13 +77,7 @@ def check_release(
     rng = as_generator(random_state)
     repeats = max(_FEWEST, -(-numbers // len(deviation)))
     outputs = [np.array([_released(noise, v, rng) for _ in range(repeats)]) for v in values]
-    for found in outputs:
-        require(found.shape == (repeats, len(deviation)), name, f"give {len(deviation)} numbers")
-        require(bool(np.isfinite(found).all()), name, "give finite numbers")
-        require(not np.signbit(found[found == 0]).any(), name, "never give -0.0")
-    spacing = np.min([_spacing(np.abs(found)) for found in outputs], axis=0)
-    fine = spacing < np.floor(np.log2(deviation)) - _FINEST
-    require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
+    spacing = _lattice_of(outputs, deviation, name)
     for found in outputs:
         units = np.ldexp(found, -spacing)
         for start in (np.zeros(len(deviation)), *values):
@@ -91,6 +85,18 @@ def check_release(
             steps = units - np.floor(np.ldexp(start, -spacing))
             share = _uniformity(steps.astype(np.int64) % _PATTERNS)
             require(share > ALARM, name, "have uniform low bits", f"p = {share:.1g}")
+
+
+def _lattice_of(outputs: list[Array], deviation: Array, name: str) -> NDArray[np.int64]:
+    """Return the logarithms of the spacings that all released numbers are multiples of."""
+    for found in outputs:
+        require(found.shape[1:] == deviation.shape, name, f"give {len(deviation)} numbers")
+        require(bool(np.isfinite(found).all()), name, "give finite numbers")
+        require(not np.signbit(found[found == 0]).any(), name, "never give -0.0")
+    spacing = np.min([_spacing(np.abs(found)) for found in outputs], axis=0)
+    fine = spacing < np.floor(np.log2(deviation)) - _FINEST
+    require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
+    return np.asarray(spacing)
 
 
 def _released(noise: Any, value: Array, rng: Generator) -> Array:

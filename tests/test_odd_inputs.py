@@ -4,6 +4,7 @@ import traceback
 import warnings
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,12 @@ def made(estimator, **parameters):
     """An estimator with its domain, and a ledger to look at."""
     domain = LABELLED if estimator in CLASSIFIERS else BOUNDED
     return estimator(**{"domain": domain, "random_state": 0, "ledger": Ledger(10.0)} | parameters)
+
+
+@cache
+def fitted(estimator):
+    """A fitted estimator, to predict with."""
+    return made(estimator, ledger=None).fit(X, Y)
 
 
 def refusal(call, pattern, ledger=None):
@@ -114,8 +121,7 @@ def test_tables_of_other_kinds_are_refused(estimator, name):
     table, pattern = KINDS[name]
     model = made(estimator)
     refusal(lambda: model.fit(table, Y), pattern, model.ledger)
-    fitted = made(estimator, ledger=None).fit(X, Y)
-    refusal(lambda: fitted.predict(table), pattern)
+    refusal(lambda: fitted(estimator).predict(table), pattern)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -250,12 +256,11 @@ NOT_A_NUMBER = "column 1 must hold finite numbers"
 def test_odd_cells_are_bad_cells(estimator, name):
     """One sentence for all, in an array, a list or a frame; in a fit or a prediction."""
     model = made(estimator)
-    fitted = made(estimator, ledger=None).fit(X, Y)
     cells = spoiled(CELLS[name])
     for table in (cells, cells[:10].tolist(), framed(CELLS[name])):
         some = Y[: len(table)]
         refusal(lambda t=table, y=some: model.fit(t, y), NOT_A_NUMBER, model.ledger)
-        refusal(lambda t=table: fitted.predict(t), NOT_A_NUMBER)
+        refusal(lambda t=table: fitted(estimator).predict(t), NOT_A_NUMBER)
 
 
 @ALL
@@ -410,18 +415,6 @@ def test_no_number_is_too_far_for_silence(estimator, kind):
 # What changes between two readings
 
 
-class Spoiling(Ledger):
-    """A ledger at whose charge somebody spoils the data."""
-
-    def __init__(self, spoil):
-        super().__init__(10.0)
-        self.spoil = spoil
-
-    def spend(self, *args, **kwargs):
-        super().spend(*args, **kwargs)
-        self.spoil()
-
-
 class Fickle(float):
     """A number until it is told otherwise."""
 
@@ -527,41 +520,58 @@ CHANGING = {
     "reshaped": (lambda _: [X.copy(), Y.copy()], lambda t: setattr(t, "shape", (2, -1))),
 }
 # Their numbers are read where they are, twice.
-IN_PLACE = ("array", "infinite", "file")
+IN_PLACE = {"array", "infinite", "file"}
 
 
-def changing(name, folder):
-    """A table, its target, and a ledger at whose charge both change."""
+@pytest.fixture
+def changing(request, tmp_path, monkeypatch):
+    """A table and its target, which both change when a ledger is charged."""
     Fickle.good = True
-    make, change = CHANGING[name]
-    tables = make(folder)
-    return *tables, Spoiling(lambda: [change(table) for table in tables])
+    make, change = CHANGING[request.param]
+    tables, spend = make(tmp_path), Ledger.spend
+
+    def spent(*args, **kwargs):
+        spend(*args, **kwargs)
+        for table in tables:
+            change(table)
+
+    monkeypatch.setattr(Ledger, "spend", spent)
+    return tables
 
 
 @ALL
-@pytest.mark.parametrize("name", CHANGING)
-def test_what_changes_after_the_charge_is_not_noticed(estimator, name, tmp_path):
-    """A fit that was charged for is finished, without a word about it."""
-    rows, target, ledger = changing(name, tmp_path)
-    model = made(estimator, ledger=ledger)
+@pytest.mark.parametrize("changing", sorted({*CHANGING} - IN_PLACE), indirect=True)
+def test_what_changes_after_the_charge_is_not_read_again(estimator, changing):
+    """The fit is that of what was there before."""
+    model = made(estimator)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.fit(rows, target)
-    assert len(ledger.entries) == 1
+        model.fit(*changing)
+    assert len(model.ledger.entries) == 1
+    np.testing.assert_array_equal(model.coef_, fitted(estimator).coef_)
+
+
+@ALL
+@pytest.mark.parametrize("changing", sorted(IN_PLACE), indirect=True)
+def test_numbers_that_turn_bad_after_the_charge_are_not_noticed(estimator, changing):
+    """A fit that was charged for is finished, without a word about it."""
+    model = made(estimator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(*changing)
+    assert len(model.ledger.entries) == 1
     assert np.isfinite(model.coef_).all()
-    if name not in IN_PLACE:
-        expected = made(estimator).fit(X, Y).coef_
-        np.testing.assert_array_equal(model.coef_, expected)
 
 
-@pytest.mark.parametrize("name", sorted({*CHANGING} - {"objects", "frame of objects"}))
-def test_a_search_fits_what_it_has_rehearsed(name, tmp_path):
+@pytest.mark.parametrize(
+    "changing", sorted({*CHANGING} - {"objects", "frame of objects"}), indirect=True
+)
+def test_a_search_fits_what_it_has_rehearsed(changing):
     """All but cells with code of their own: each fit of a search reads these anew."""
-    rows, target, ledger = changing(name, tmp_path)
-    model = made(DPLogisticRegression, ledger=ledger)
+    model = made(DPLogisticRegression)
     search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, strategy="disjoint", random_state=0)
-    assert np.isfinite(search.fit(rows, target).best_estimator_.coef_).all()
-    assert len(ledger.entries) == 1
+    assert np.isfinite(search.fit(*changing).best_estimator_.coef_).all()
+    assert len(model.ledger.entries) == 1
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

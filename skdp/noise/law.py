@@ -28,9 +28,8 @@ class Law(Protocol):
     interval on which the density is positive; ``log_ratio(x, shift)``, which is
     ``logpdf(x) - logpdf(x + shift)`` without loss of digits. All laws of this package have them.
 
-    A law must be hashable and never change: what was computed for it is remembered under its
-    hash. A frozen dataclass of numbers does so; a law that is changed in place would be
-    calibrated as what it was before.
+    A law must be hashable and must not change between its calibration and its draws. What was
+    computed for it is remembered only if its own class is a frozen dataclass of numbers.
     """
 
     def logpdf(self, x: ArrayLike) -> FloatArray:

@@ -278,8 +278,9 @@ class Domain:
         Raises
         ------
         ValueError
-            If columns are missing, undeclared or too many, or a column of numbers holds anything
-            but finite numbers. No message tells a value, a row or the number of rows.
+            If columns are missing, undeclared or too many, ``X`` is masked, complex or structured,
+            or a column of numbers holds anything but finite numbers. No message tells a value, a
+            row or the number of rows, nor what code of a cell's own raised.
         """
         table = as_table(X, self._names, self.n_columns)
         encoded = room_for(table.n_rows, self.n_encoded, out)

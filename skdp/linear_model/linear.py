@@ -140,7 +140,8 @@ class DPLinearRegression(PrivateRegressor):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            Read block by block; a ``numpy.memmap`` may be larger than the memory.
+            Read block by block; a ``numpy.memmap`` may be larger than the memory. Some mechanisms
+            read it twice: an entry that is no finite number the second time counts as 0.
         y : array-like of shape (n,), units of the target
 
         Returns

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pickle
 import types
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,35 @@ _SKIPPED = (types.ModuleType, types.FunctionType, types.MethodType, np.random.Ge
 
 
 def features(model: Any) -> dict[str, float]:
-    """Return all that is seen of a fitted model by name: public attributes, texts, its pickle."""
+    """Return all that is seen of a fitted model by name: public attributes, texts, its pickle.
+
+    Parameters are left out: they were there before the fit, and a fit writes none.
+    """
     found: dict[str, float] = {}
-    for name, leaf in (*leaves(model), *texts(model), *pickled(model)):
-        found.update(_of_leaf(name, leaf))
-    return found
+    given = set(model.get_params(deep=False))
+    for name, value in sorted(vars(model).items()):
+        if name.startswith("_"):
+            found.update(_of_pickle(name, pickle.dumps(value)))
+        elif name not in given:
+            found.update(_of_leaves(_walk(name, value, set(), DEEPEST, private=False)))
+    found.update(_of_leaves(texts(model)))
+    return found | {"bytes of the pickle": float(len(pickle.dumps(model)))}
+
+
+def _of_leaves(leaves: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, float]]:
+    return chain.from_iterable(_of_leaf(name, leaf) for name, leaf in leaves)
+
+
+@lru_cache(maxsize=64)  # most of what is private in a model is the same in each fit
+def _of_pickle(name: str, content: bytes) -> tuple[tuple[str, float], ...]:
+    value = pickle.loads(content)
+    return tuple(_of_leaves(_walk(name, value, set(), DEEPEST, private=True)))
 
 
 def structure(model: Any) -> dict[str, str]:
     """Return types, shapes and layouts of all that a model holds, what was released too."""
     found = dict(texts(model))
-    for name, leaf in (*leaves(model), *_private_leaves(model)):
+    for name, leaf in _walk("", model, set(), DEEPEST, private=True):
         found[name] = leaf if isinstance(leaf, str) and name.endswith(":layout") else _kind(leaf)
     return found
 
@@ -52,24 +71,6 @@ def _texts_of(content: bytes) -> tuple[tuple[str, str], ...]:
     html = getattr(promise, "_repr_html_", None)
     card, page = str(promise), "" if html is None else str(html())
     return ("card of the guarantee", card), ("html of the guarantee", page)
-
-
-def pickled(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the length of a pickle, and what is in it that no public attribute shows."""
-    content = pickle.dumps(model)
-    yield "pickle", float(len(content))
-    yield from _private_leaves(pickle.loads(content))
-
-
-def _private_leaves(model: Any) -> Iterator[tuple[str, Any]]:
-    for name, value in sorted(vars(model).items()):
-        if name.startswith("_"):
-            yield from _walk(name, value, set(), DEEPEST, private=True)
-
-
-def leaves(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and values of numbers, arrays of numbers and texts under public attributes."""
-    yield from _walk("", model, set(), DEEPEST, private=False)
 
 
 def _walk(

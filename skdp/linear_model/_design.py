@@ -27,6 +27,7 @@ from skdp.geometry import (
     SimplexBall,
     SumBall,
 )
+from skdp.geometry.ball import exact_variance
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.mechanisms.sensitivity import ROUND_UP
 
@@ -64,7 +65,7 @@ class Group:
     @cached_property
     def variance(self) -> float:
         """Mean variance of a coordinate under the uniform law on the ball."""
-        return float(np.mean(np.diag(self.ball.covariance())))  # type: ignore[attr-defined]
+        return float(np.mean(exact_variance(self.ball)))
 
     def corners(self) -> FloatArray:
         """Return the parts of rows whose convex hull with its mirror holds all, one per row."""

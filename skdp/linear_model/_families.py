@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skdp._checks import fail
 from skdp._identity import remembered
 from skdp.geometry import NormBall
-from skdp.geometry.ball import uniform_covariance
+from skdp.geometry.ball import uniform_variance
 from skdp.linear_model._design import Design
 from skdp.linear_model._task import Calibrated, Choice, Task
 from skdp.linear_model.gaussian_objective import JointProfile, ReleasedProfile, greatest_shift
@@ -157,7 +157,7 @@ class GaussianFamily:
 def _noise_of(design: Design, ball: NormBall) -> FloatArray:
     """Return the variance of each group's noise at unit scale, times B^2: (groups,)."""
     d, radius = ball.dim, design.radius_in(ball)
-    diagonal = np.diag(uniform_covariance(ball)[0])
+    diagonal = uniform_variance(ball)
     per_group = [np.mean(diagonal[list(g.index)]) for g in design.groups]
     return (d + 1) * (d + 2) * radius**2 * np.array(per_group)
 

@@ -8,35 +8,18 @@ from typing import Any
 from skdp._checks import fail
 from skdp.model_selection._ownership import prefix_of
 from skdp.model_selection._silence import silence
-from skdp.privacy import BudgetExceeded, Guarantee, Ledger
-from skdp.privacy.ledger import Budget
+from skdp.privacy import BudgetExceeded, Ledger
+from skdp.privacy.ledger import Budget, Entry
 
 # A ceiling below every budget.
 _NOTHING = 5e-324
 
 
-class _Asked(BudgetExceeded):
-    """What a ledger raises that only listens to what it is asked for."""
-
-    def __init__(self, guarantee: Guarantee) -> None:
-        super().__init__("This is a rehearsal.")
-        self.guarantee = guarantee
-
-
-class _Listener(Ledger):
-    """A ledger with nothing in it, which stops each fit before any noise."""
-
-    __slots__ = ()
-
-    def spend(self, guarantee: Guarantee, note: str = "") -> None:
-        raise _Asked(guarantee)
-
-
 class Rehearsal:
     """Raise what fits would raise before they charge their budget, and charge none.
 
-    A fit is stopped when it asks its ledger, after all that it checks and before any noise. What
-    it asks for has to be what the search gives it, under the search's neighbouring relation.
+    A ledger with nothing in it stops each fit after all that it checks and before any noise. What
+    the fit asks for has to be what the search gives it, under the search's neighbouring relation.
 
     Parameters
     ----------
@@ -50,7 +33,7 @@ class Rehearsal:
 
     def __enter__(self) -> Rehearsal:
         self._folder = tempfile.TemporaryDirectory(prefix="skdp-rehearsal-")
-        self._closed = _Listener(_NOTHING, path=f"{self._folder.name}/ledger.sqlite3")
+        self._closed = Ledger(_NOTHING, path=f"{self._folder.name}/ledger.sqlite3")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -61,17 +44,18 @@ class Rehearsal:
         name = prefix_of(model) + "ledger"
         if name not in model.get_params():
             return
-        asked = None
+        refused = None
         with silence():
             try:
                 model.set_params(**{name: self._closed}).fit(X, y)
-            except _Asked as stop:
-                asked = stop.guarantee
-        if asked is None:
+            except BudgetExceeded as error:
+                refused = error
+        if refused is None:
             raise fail("estimator", "charge its ledger before it draws noise", type(model))
-        self._check(asked, budget)
+        if refused.asked is not None:
+            self._check(refused.asked, budget)
 
-    def _check(self, asked: Guarantee, budget: Budget) -> None:
+    def _check(self, asked: Entry, budget: Budget) -> None:
         if asked.neighbors != self.neighbors:
             rule = f"promise what it does under neighbors={self.neighbors!r}"
             raise fail("every candidate", rule, asked.neighbors)
@@ -80,4 +64,4 @@ class Rehearsal:
             raise fail("every candidate", rule, str(Budget(asked.epsilon, asked.delta)))
         if self.secret and not asked.holds:
             rule = "promise what holds where the search has no random_state"
-            raise fail("every candidate", rule, asked.void_because)
+            raise fail("every candidate", rule)

@@ -31,7 +31,15 @@ _BUSY_SECONDS = 60.0
 
 
 class BudgetExceeded(ValueError):
-    """A release asked for more than the ledger has left; nothing was recorded."""
+    """A release asked for more than the ledger has left; nothing was recorded.
+
+    Attributes
+    ----------
+    asked : Entry or None
+        What the release asked for, where a ledger refused it.
+    """
+
+    asked: Entry | None = None
 
 
 class LedgerLost(ValueError):
@@ -247,7 +255,7 @@ class Ledger:
             )
         rule = self._rule
         if not rule.fits((*entries, entry)):
-            raise BudgetExceeded(
+            error = BudgetExceeded(
                 "The release does not fit in the ledger: it asks for "
                 f"{Budget(entry.epsilon, entry.delta)}; "
                 f"spent so far {rule.spent(entries)}; left {rule.remaining(entries)} of "
@@ -255,6 +263,8 @@ class Ledger:
                 "higher ceiling if what you promised about this data allows it."
                 f"{rule.why_not(entry, entries)}"
             )
+            error.asked = entry
+            raise error
 
     def _read(self, database: sqlite3.Connection) -> tuple[Entry, ...]:
         """Return all entries; those that were seen before are not read again, as none changes."""

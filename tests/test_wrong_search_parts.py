@@ -476,7 +476,6 @@ def test_parts_that_look_at_all_rows_are_asked_about_one(table):
     models = [
         pipeline(FunctionTransformer(lambda X: X - X.mean(axis=0) + 5.0), model=logistic()),
         pipeline(domain.encoder(), model=logistic(domain=BOX.encoded)),
-        logistic(domain=domain),
         CentredLogistic(domain=BOX),
     ]
     score = as_record_score("accuracy", True, None)

@@ -8,7 +8,9 @@ import numpy as np
 
 from skdp.linear_model import _coordinate_descent
 from skdp.linear_model.coordinate_descent import DPCoordinateDescentClassifier
+from skdp.mechanisms.noise import Publication
 from skdp.mechanisms.repeated import RepeatedNoise
+from skdp.randomness import Lattice
 
 # No first look, nothing shrunk: the plain descent in the domain's own frame.
 PLAIN = {"look": 0, "penalty": None, "average": False, "fit_intercept": False}
@@ -51,10 +53,17 @@ def fitted(kind, X, y, *, seed=0, **parameters):
 
     with (
         mock.patch.object(RepeatedNoise, "rvs", drawn),
+        mock.patch.object(RepeatedNoise, "publication", undithered),
         mock.patch.object(_coordinate_descent, "plan_descent", planned),
     ):
         model.fit(np.asarray(X, dtype=float), np.asarray(y))
-    return Run(model, plans[0], np.concatenate(draws).tolist())
+    return Run(model, plans[0], np.concatenate([np.ravel(d) for d in draws]).tolist())
+
+
+def undithered(self, factors, numbers):
+    """Publish the draws as they are, on a lattice that no float shows."""
+    dim = len(factors)
+    return Publication(Lattice(np.full(dim, -100), np.full(dim, -140), 1), 1.0)
 
 
 def weights(X, rows):

@@ -10,6 +10,8 @@ from skdp import Domain
 from skdp.linear_model._descent import FARTHEST, Descent
 from skdp.linear_model._gram import GRAM_BITS
 from skdp.linear_model._slots import Slots
+from skdp.mechanisms.noise import Publication
+from skdp.randomness import Lattice
 
 UNIT = 2**GRAM_BITS
 ALARM = 1e-7
@@ -44,8 +46,12 @@ class Noise:
         self.size, self.draws = size, []
 
     def rvs(self, rng, size=None):
-        self.draws.append(size)
+        self.draws += [size[1]] * size[0]  # a row for each pass
         return self.size * rng.standard_normal(size)
+
+    def publication(self, factors, numbers):
+        assert len(factors) == numbers == SLOTS.dim
+        return Publication(Lattice(np.full(5, -40), np.full(5, -80), 1), 1.0)
 
 
 def descent_of(**changed):
@@ -185,7 +191,7 @@ def test_every_slot_is_released_as_often_as_it_was_paid_for():
         noise = Noise()
         _, data = run(descent_of(order=order, n_passes=9), noise=noise)
         assert len(data.asked) == 9 * len(SLOTS)
-        assert sum(noise.draws) == 9 * SLOTS.dim
+        assert noise.draws == [SLOTS.dim] * 9
         passes = np.reshape(data.asked, (9, len(SLOTS)))
         assert (np.sort(passes, axis=1) == np.arange(len(SLOTS))).all()  # no slot comes twice
         if order == "cyclic":
@@ -200,7 +206,7 @@ def test_the_noise_of_a_slot_may_be_quieter():
     descent = descent_of(quiet=quiet, n_passes=1)
     exact, _ = run(replace(descent, quiet=np.zeros(3)))
     theta, _ = run(replace(descent, l1=np.zeros(5)), noise=Noise(1.0))
-    draws = np.random.default_rng(0).standard_normal(2)
+    draws = np.random.default_rng(0).standard_normal((1, 5))[0]
     assert theta[0] - exact[0] == pytest.approx(-0.5 * draws[0] / CURVATURE[0], rel=1e-9)
     moved = theta[1] - exact[1] + 0.2 * (theta[0] - exact[0]) / CURVATURE[1]
     assert moved == pytest.approx(-draws[1] / CURVATURE[1], rel=1e-9)
@@ -241,5 +247,5 @@ def test_greedy_steps_take_the_steepest_first():
     changes = np.diff(np.vstack([np.zeros(5), seen]), axis=0) != 0
     assert changes.sum(axis=1).max() == 1
     assert changes[0].tolist() == [False, True, False, False, False]
-    assert noise.draws == [1] * 60
+    assert noise.draws == [SLOTS.dim] * 60  # whichever is chosen has one of its own
     assert np.abs(subgradient(theta, data, l1, np.zeros(5))).max() < 1e-7

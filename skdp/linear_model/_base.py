@@ -63,6 +63,7 @@ class PrivateLinearModel(BaseEstimator):
             targets, public = self._targets(y, n)
             design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
             plan = self._plan(design, n, len(targets))
+            plan.check_published()
             guarantee = self._guarantee(plan)
             data = self._prepare(plan, design, X, targets, n)
             rng = as_generator(self.random_state)

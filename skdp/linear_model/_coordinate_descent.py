@@ -221,8 +221,7 @@ class CoordinateDescent(PrivateLinearModel):
 
 def _look(plan, sums, rng):
     """Release the sums of the first look."""
-    factors = np.full(len(sums), plan.ratio)
-    lattice, stretch = plan.noise.publication(factors, len(sums))
+    lattice, stretch = plan.look_published()
     draws = stretch * plan.ratio * plan.noise.rvs(rng, len(sums))
     return lattice.release(sums.tolist(), -GRAM_BITS, draws, rng)
 

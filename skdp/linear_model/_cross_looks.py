@@ -27,7 +27,7 @@ from skdp.linear_model._moments import Moments
 from skdp.linear_model._two_looks import Frame
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.noise import release_integers, variances
+from skdp.mechanisms.noise import publication, release_integers, variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
@@ -134,6 +134,11 @@ class CrossLooks:
     def noise_length(self, n: float) -> float:
         """Return the noise's length in the root mean square, in the means of the second look."""
         return float(np.sqrt(variances(self.noise).sum())) / n
+
+    def check_published(self) -> None:
+        """Raise where 53 bits cannot keep the guarantee."""
+        publication(self.first)
+        publication(self.noise)
 
     def look(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
         """Return what the first look releases, before its noise: integers in units of 2^-40."""

@@ -160,22 +160,29 @@ class _Release:
 
     def __init__(self, descent: Descent, noise: Any, rng: Generator) -> None:
         slots = descent.slots
-        self._noise, self._rng, self._passes = noise, rng, max(1, _DRAWN // slots.dim)
+        self._noise, self._rng, self._open = noise, rng, descent.n_passes
         self._factors = np.repeat(descent.quiet, slots.sizes)
         self._lattice: Lattice
         self._lattice, self._stretch = noise.publication(self._factors, slots.dim)
-        self._add, self._left = self._lattice.adder(-GRAM_BITS), list[list[int]]()
+        self._add = self._lattice.adder(-GRAM_BITS)
+        self._passes: Iterator[list[int]] = iter(())
 
     def renew(self) -> None:
         """Take fresh noise for every coordinate."""
-        if not self._left:
-            shape = self._passes, len(self._factors)
-            draws = self._stretch * self._factors * self._noise.rvs(self._rng, shape)
-            whole = self._lattice.repeated(self._passes)
-            grains = whole.grains(-GRAM_BITS, draws.ravel(), self._rng)
-            width = shape[1]
-            self._left = [grains[at : at + width] for at in range(0, len(grains), width)]
-        self._grains = self._left.pop()
+        grains = next(self._passes, None)
+        if grains is None:
+            self._passes = self._drawn()
+            grains = next(self._passes)
+        self._grains = grains
+
+    def _drawn(self) -> Iterator[list[int]]:
+        """Draw the noise of the next passes."""
+        dim = len(self._factors)
+        count = min(self._open, max(1, _DRAWN // dim))
+        self._open -= count
+        draws = self._stretch * self._factors * self._noise.rvs(self._rng, (count, dim))
+        grains = self._lattice.repeated(count).grains(-GRAM_BITS, draws.ravel(), self._rng)
+        return (grains[at : at + dim] for at in range(0, len(grains), dim))
 
     def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
         """Return exact sums in units of 2^-40 with their noise."""

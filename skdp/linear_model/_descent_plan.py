@@ -19,6 +19,7 @@ from skdp.linear_model._slots import Slots
 from skdp.mechanisms.choices import calibrate_with_choices, choice_width
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.noise import Publication
 from skdp.mechanisms.repeated import RepeatedNoise, calibrate_releases
 from skdp.noise.gaussian import Gaussian
 
@@ -93,6 +94,17 @@ class DescentPlan:
         steps = self.n_models * self.n_passes * (1 if self.choice else len(self.slots))
         looked = f"a first look at {self.look.dim} sums, then " if self.look else ""
         return f"{looked}{steps} noisy gradients; {self.noise.guarantee.mechanism}"
+
+    def look_published(self) -> Publication:
+        """Return how the sums of the first look are published."""
+        dim = self.look.dim if self.look else 0
+        return self.noise.publication(np.full(dim, self.ratio), dim)
+
+    def check_published(self) -> None:
+        """Raise where 53 bits cannot keep the guarantee."""
+        self.noise.publication(np.repeat(1 / self.rows.loudness, self.slots.sizes), self.slots.dim)
+        if self.look:
+            self.look_published()
 
     @property
     def deviations(self) -> FloatArray:

@@ -16,7 +16,7 @@ from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._gram import GRAM_BITS, exact_gram, exact_statistic
 from skdp.linear_model._postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._two_looks import Frame, TwoLooks
-from skdp.mechanisms.noise import Noise, release_integers, variances
+from skdp.mechanisms.noise import Noise, publication, release_integers, variances
 
 FloatArray = NDArray[np.float64]
 
@@ -47,6 +47,10 @@ class MomentPlan:
     def losses(self) -> tuple[Any, ...]:
         """What is known of the release's privacy beyond epsilon: losses and counts."""
         return self.noise.guarantee.losses
+
+    def check_published(self) -> None:
+        """Raise where 53 bits cannot keep the guarantee."""
+        publication(self.noise)
 
     def look(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
         """Return what will be released, before its noise: the exact Gram matrix."""

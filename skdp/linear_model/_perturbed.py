@@ -22,6 +22,7 @@ from skdp.linear_model.objective import OUTPUT_SHARE, Perturbation, leverage_apa
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm import NAMES
+from skdp.mechanisms.noise import publication
 
 # Without a public order of magnitude the solver's tolerance is set for so many records.
 ASSUMED_RECORDS = 2**22
@@ -52,6 +53,12 @@ class Plan:
         """What a guarantee says of it."""
         looked = f"{self.look.mechanism}, then " if self.look else ""
         return looked + self.objective.mechanism
+
+    def check_published(self) -> None:
+        """Raise where 53 bits cannot keep the guarantee."""
+        _ = self.objective.hidden
+        if self.look:
+            publication(self.look.noise)
 
     @property
     def losses(self) -> tuple[Any, ...]:

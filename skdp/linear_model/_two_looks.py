@@ -26,7 +26,7 @@ from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_st
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.matrix_noise import MatrixGaussianNoise, MatrixNoise
-from skdp.mechanisms.noise import release_integers
+from skdp.mechanisms.noise import publication, release_integers
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
@@ -143,6 +143,11 @@ class TwoLooks:
     def first_deviation(self, n: float) -> float:
         """Return the noise's standard deviation in a mean of the first look."""
         return float(np.sqrt(self.first.variance()[0])) / n
+
+    def check_published(self) -> None:
+        """Raise where 53 bits cannot keep the guarantee."""
+        publication(self.first)
+        publication(self.noise)
 
     def look(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
         """Return what the first look releases, before its noise: integers in units of 2^-40."""

@@ -116,13 +116,13 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
         If ``value`` does not have ``dim`` finite entries, or epsilon is too small to be kept by
         numbers of 53 bits.
     """
-    lattice, stretch = _publication(noise)
+    lattice, stretch = publication(noise)
     return lattice.publish(value, lambda generator: stretch * noise.rvs(generator), rng)
 
 
 def release_integers(noise: Any, exact: NDArray[Any], unit: int, rng: Generator) -> FloatArray:
     """Publish exact integers in units of 2^unit, (dim,), as `release` does floats."""
-    lattice, stretch = _publication(noise)
+    lattice, stretch = publication(noise)
     return lattice.release(exact.tolist(), unit, stretch * noise.rvs(rng), rng)
 
 
@@ -162,7 +162,8 @@ def published(
     return Publication(lattice, (1 + 1e-9) / (1 - share))
 
 
-def _publication(noise: Any) -> Publication:
+def publication(noise: Any) -> Publication:
+    """Return how a noise publishes: as it says itself, or as `publication_of` finds."""
     found = getattr(noise, "publication", None)
     return found if isinstance(found, Publication) else publication_of(noise)
 

@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from skdp.privacy._rounding import at_least_tiny
+
 NEIGHBORS = {
     "replace_one": "any one record replaced by any other; the number of records is public",
     "add_remove": "any one record added or removed; the number of records is private",
@@ -110,7 +112,7 @@ def _equivalents(guarantee: Any) -> Iterable[str]:
 def _odds_factor(epsilon: float) -> str:
     if epsilon > 700:  # e^709.8 is the greatest float
         return "e^epsilon"
-    return f"e^epsilon = {_up(math.exp(epsilon))}"
+    return f"e^epsilon = {_up(at_least_tiny(math.exp(epsilon), epsilon))}"
 
 
 def _up(value: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
+from skdp.privacy._rounding import LEAST_LOG
 from skdp.privacy.losses import GaussianLoss
 
 # What is returned is moved by this share of itself to the safe side: a thousand roundings.
@@ -20,7 +21,10 @@ def gaussian_log_delta(mu: float, epsilon: float) -> float:
     found = float(np.asarray(GaussianLoss(mu).log_delta(epsilon)))
     # The arguments of the normal tails are rounded: an error of u moves log delta by u times them.
     size = abs(epsilon) / mu + mu / 2
-    return min(0.0, found + MARGIN + 4e-16 * size * (1 + abs(epsilon / mu - mu / 2)))
+    off = MARGIN + 4e-16 * size * (1 + abs(epsilon / mu - mu / 2))
+    if off == math.inf:  # delta is 1, or no float is so small
+        return 0.0 if epsilon / mu - mu / 2 < size / 2 else LEAST_LOG / 2
+    return min(0.0, found + off)
 
 
 def mixed_log_delta(mu: float, pure: float, epsilon: float) -> float:
@@ -33,7 +37,8 @@ def mixed_log_delta(mu: float, pure: float, epsilon: float) -> float:
 
 def renyi_log_delta(a: ArrayLike, divergence: ArrayLike, epsilon: float) -> np.ndarray:
     a = np.asarray(a)
-    rest = (a - 1) * (np.asarray(divergence) - epsilon)
+    with np.errstate(over="ignore"):
+        rest = np.clip((a - 1) * (np.asarray(divergence) - epsilon), LEAST_LOG / 2, math.inf)
     # (a-1) log(1 - 1/a) - log a, an entropy: near a = 1 it is xlogy that keeps it finite.
     entropy = xlogy(a - 1, a - 1) - xlogy(a, a) if np.max(a) < 2 else _log_peak(a)
     return np.asarray(rest + entropy + MARGIN * (1 + np.abs(rest)))
@@ -57,4 +62,5 @@ def zcdp_log_delta(rho: float, epsilon: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if slope(math.exp(middle)) < 0 else (low, middle)
     t = math.exp(high)  # every order gives a bound
-    return min(0.0, float(renyi_log_delta(1 + t, (1 + t) * rho, epsilon)))
+    found = float(renyi_log_delta(1 + t, (1 + t) * rho, epsilon))
+    return min(0.0, max(found, LEAST_LOG))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from skdp._identity import counted, remembered, same
+from skdp.privacy._rounding import tested
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
 from skdp.privacy.loss import Composition
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, Profile, ShiftLoss
@@ -27,6 +28,8 @@ _ROUND_UP = 1 + 1e-12
 _FAR = (1e50, 1e150)
 _GREATEST, _TINY = 700.0, 1e-300
 _CORNERS, _PIECES = 49, 4000
+# How far a quantile and a tail of the normal law may be off, as a share.
+_ARGUMENT = 4e-15
 
 
 class Equivalents(NamedTuple):
@@ -80,7 +83,8 @@ def _nearly_gaussian(loss: Profile) -> bool:
 
 def _square(loss: Profile) -> float:
     if type(loss) is GaussianLoss:
-        return loss.mu**2
+        # Raised where it would be no float, or one of few digits.
+        return max(loss.mu**2, _TINY)
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
     if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
@@ -150,7 +154,8 @@ class Whole:
         rest = self.rest.delta_at(epsilon).upper if self.rest else 0.0
         if self.leak == 0:
             return rest
-        return min(1.0, (self.leak + (1 - self.leak) * rest) * _ROUND_UP)
+        whole = (self.leak + (1 - self.leak) * rest) * _ROUND_UP
+        return min(1.0, math.nextafter(whole, math.inf))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the least epsilon known at delta in (0, 1); inf if there is none."""
@@ -180,13 +185,23 @@ def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
     """Return type II errors that no test at level alpha goes below."""
     if all(type(loss) is GaussianLoss for loss, _ in losses):
         mu = math.sqrt(_total((_square(loss), count) for loss, count in losses))
-        return np.asarray(ndtr(-ndtri(alpha) - mu))
+        return _normal_tested(mu, alpha)
     least = np.zeros(alpha.shape)
     for epsilon, delta in _corners(losses):
-        steep = 1 - delta - math.exp(epsilon) * alpha
-        flat = math.exp(-epsilon) * (1 - delta - alpha)
-        least = np.maximum(least, np.maximum(steep, flat))
+        least = np.maximum(least, tested(epsilon, delta, alpha))
     return least
+
+
+def _normal_tested(mu: float, alpha: FloatArray) -> FloatArray:
+    """Return Phi(-Phi^-1(alpha) - mu), rounded down."""
+    inside = (alpha > 0) & (alpha < 1)
+    place = ndtri(np.where(inside, alpha, 0.5))
+    # Phi is off by a few roundings times the square of its argument, as its argument is.
+    argument = -place - mu
+    found = ndtr(argument - _ARGUMENT * (1 + np.abs(place) + mu))
+    found *= 1 - _ARGUMENT * (1 + argument**2)
+    found = np.nextafter(np.maximum(found, 0.0), 0.0)
+    return np.where(inside, found, np.where(alpha > 0, 0.0, 1.0))
 
 
 @remembered(maxsize=64)

@@ -23,6 +23,7 @@ from skdp.privacy._closed_profiles import (
     renyi_log_delta,
     zcdp_log_delta,
 )
+from skdp.privacy._rounding import LEAST_LOG, at_least_tiny, exp_up
 
 _FARTHEST = 1e300
 
@@ -54,7 +55,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     0.126937
     """
     mu, epsilon = _check_amount("mu", mu), _check_amount("epsilon", epsilon)
-    return _exp_up(gaussian_log_delta(mu, epsilon))
+    return exp_up(gaussian_log_delta(mu, epsilon))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -105,7 +106,7 @@ def mu_of_pure(epsilon: float) -> float:
         mu = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
     else:
         mu = -2 * float(ndtri_exp(-np.logaddexp(0.0, epsilon)))
-    return mu * (1 + MARGIN)
+    return at_least_tiny(mu * (1 + MARGIN), epsilon)
 
 
 def pure_of_mu(mu: float) -> float:
@@ -142,7 +143,7 @@ def mixed_delta(mu: float, pure: float, epsilon: float) -> float:
     True
     """
     mu, pure = _check_amount("mu", mu), _check_amount("pure", pure)
-    return _exp_up(mixed_log_delta(mu, pure, _check_amount("epsilon", epsilon)))
+    return exp_up(mixed_log_delta(mu, pure, _check_amount("epsilon", epsilon)))
 
 
 def mixed_epsilon(mu: float, pure: float, delta: float) -> float:
@@ -178,12 +179,13 @@ def rho_of_pure(epsilon: float) -> float:
     0.462117
     """
     epsilon = _check_amount("epsilon", epsilon)
-    return epsilon * math.tanh(epsilon / 2) * (1 + MARGIN)
+    return at_least_tiny(epsilon * math.tanh(epsilon / 2) * (1 + MARGIN), epsilon)
 
 
 def rho_of_mu(mu: float) -> float:
     """Return the least rho such that mu-Gaussian-DP implies rho-zCDP: mu^2 / 2."""
-    return _check_amount("mu", mu) ** 2 / 2 * (1 + MARGIN)
+    mu = _check_amount("mu", mu)
+    return at_least_tiny(mu**2 / 2 * (1 + MARGIN), mu)
 
 
 def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
@@ -206,7 +208,7 @@ def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
     True
     """
     rho, xi = _check_amount("rho", rho), _check_amount("xi", xi)
-    return _exp_up(zcdp_log_delta(rho, _check_amount("epsilon", epsilon) - xi))
+    return exp_up(zcdp_log_delta(rho, _check_amount("epsilon", epsilon) - xi))
 
 
 def zcdp_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
@@ -263,7 +265,8 @@ def renyi_delta(orders: ArrayLike, divergences: ArrayLike, epsilon: float) -> fl
     4.781e-06
     """
     a, d = _check_curve(orders, divergences)
-    return _exp_up(float(renyi_log_delta(a, d, _check_amount("epsilon", epsilon)).min()))
+    least = float(renyi_log_delta(a, d, _check_amount("epsilon", epsilon)).min())
+    return exp_up(max(least, LEAST_LOG))
 
 
 def renyi_epsilon(orders: ArrayLike, divergences: ArrayLike, delta: float) -> float:
@@ -349,10 +352,6 @@ def _greatest(log_delta: Callable[[float], float], delta: float) -> float:
     while high - low > 4e-16 * low and low < (middle := low / 2 + high / 2) < high:
         low, high = (middle, high) if log_delta(middle) <= math.log(delta) else (low, middle)
     return low
-
-
-def _exp_up(log_delta: float) -> float:
-    return min(1.0, math.nextafter(math.exp(min(log_delta, 0.0)), math.inf))
 
 
 def _check_amount(name: str, value: float) -> float:

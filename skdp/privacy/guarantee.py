@@ -22,6 +22,7 @@ from skdp.privacy import _profile
 from skdp.privacy._card import NEIGHBORS, card, card_html
 from skdp.privacy._decimal import add, as_decimal, float_above
 from skdp.privacy._profile import Losses
+from skdp.privacy._rounding import tested
 from skdp.privacy.conversions import gaussian_epsilon, zcdp_epsilon
 
 __all__ = ["NEIGHBORS", "Guarantee", "compose"]
@@ -191,7 +192,7 @@ class Guarantee:
         -------
         float or array of the same shape, entries in [0, 1]
             ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or more
-            where the losses say so.
+            where the losses say so, rounded down.
 
         Raises
         ------
@@ -201,10 +202,7 @@ class Guarantee:
         alpha = np.asarray(alpha, dtype=np.float64)
         if not np.all((alpha >= 0) & (alpha <= 1)):
             raise fail("alpha", "lie in [0, 1]")
-        with np.errstate(divide="ignore", over="ignore"):
-            steep = 1 - self.delta - np.exp(self.epsilon + np.log(alpha))
-        flat = np.exp(-self.epsilon) * (1 - self.delta - alpha)
-        least: NDArray[np.float64] = np.maximum(0.0, np.maximum(steep, flat))
+        least = tested(self.epsilon, self.delta, alpha)
         if self.losses:
             least = np.maximum(least, _profile.tradeoff(self.losses, alpha))
         return least[()]

@@ -22,6 +22,7 @@ from skdp._identity import counted
 from skdp.privacy._fold import fold
 from skdp.privacy._grid import ACCURACY, Masses, log_alone, lower, reach, upper
 from skdp.privacy._plan import Parts, Plan, plan
+from skdp.privacy._rounding import LEAST_LOG, exp_up
 from skdp.privacy.losses import GaussianLoss, Profile
 
 # No epsilon beyond this is looked at.
@@ -81,8 +82,11 @@ class Composition:
             If ``epsilon`` is out of range.
         """
         epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
-        logs = log_delta_bounds(_gaussians_merged(self.parts), epsilon)
-        return Bounds(*(min(1.0, math.exp(value)) for value in logs))
+        parts = _gaussians_merged(self.parts)
+        low, high = log_delta_bounds(parts, epsilon)
+        if high == -math.inf and any(_is_unbounded(loss) for loss, _ in parts):
+            high = LEAST_LOG  # no float is so small, but the truth is not 0
+        return Bounds(min(1.0, math.exp(low)), exp_up(high))
 
     def epsilon_at(self, delta: float) -> Bounds:
         """Return the least epsilon at ``delta``, between two bounds.
@@ -120,9 +124,15 @@ def _gaussians_merged(parts: Parts) -> Parts:
     gaussian = [(loss.mu, n) for loss, n in parts if type(loss) is GaussianLoss]
     if sum(n for _, n in gaussian) < 2:
         return parts
-    mu = math.sqrt(math.fsum(n * mu * mu for mu, n in gaussian))
+    top = max(mu for mu, _ in gaussian)  # squares of what is divided by it do not underflow
+    mu = top * math.sqrt(math.fsum(n * (mu / top) ** 2 for mu, n in gaussian))
     rest = tuple((loss, n) for loss, n in parts if type(loss) is not GaussianLoss)
     return ((GaussianLoss(mu), 1), *rest)
+
+
+def _is_unbounded(loss: Profile) -> bool:
+    """Return whether no epsilon is known that the loss never exceeds."""
+    return math.isinf(_greatest(((loss, 1),)).upper)
 
 
 def log_delta_bounds(parts: Parts, epsilon: float) -> Bounds:

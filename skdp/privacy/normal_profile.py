@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
+from skdp.privacy._rounding import LEAST_LOG
 from skdp.privacy.mills import fall_of_mills_ratio
 
 FloatArray = NDArray[np.float64]
@@ -42,7 +43,8 @@ def log_delta(mu: float, epsilon: ArrayLike) -> FloatArray:
     with np.errstate(divide="ignore", over="ignore"):
         drop = np.log(fall_of_mills_ratio(low, mu))
         found[~high] = -low * low / 2 - math.log(2 * math.pi) / 2 + drop
-    return found
+    # It is 0 at no epsilon, where a square or a difference may leave the floats.
+    return np.where(epsilon < np.inf, np.maximum(found, LEAST_LOG), found)
 
 
 def log_spared(mu: float, epsilon: ArrayLike) -> FloatArray:

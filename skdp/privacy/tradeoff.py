@@ -39,6 +39,7 @@ from skdp.privacy._curves import (
     powered,
     powered_slope,
 )
+from skdp.privacy._rounding import LEAST_LOG, exp_up
 
 FloatArray = NDArray[np.float64]
 
@@ -145,11 +146,14 @@ class TradeOff:
         """Return a delta with which this f gives (epsilon, delta), rounded up."""
         epsilon = check_interval("epsilon", epsilon, 0, math.inf)
         log_delta = float(self.log_delta(epsilon))
+        closed = any(hasattr(self.curve, known) for known in ("log_delta", "loss"))
+        # What is bracketed may leave the floats before it is 0.
+        if not closed and epsilon < math.inf:
+            log_delta = max(log_delta, LEAST_LOG)
+        if log_delta == -math.inf:
+            return 0.0
         # A log that is off by its last digit is a delta off by as much as the log is great.
-        raised = (
-            log_delta + _ROUNDING * (1 + abs(log_delta)) if log_delta > -math.inf else log_delta
-        )
-        return min(1.0, math.exp(min(raised, 0.0)))
+        return exp_up(log_delta + _ROUNDING * (1 + abs(log_delta)))
 
     def loss(self) -> losses.Profile:
         """Return the privacy loss of a pair of laws with this trade-off function, or a bound."""

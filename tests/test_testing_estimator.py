@@ -139,6 +139,34 @@ def test_no_noise_is_caught_by_few_fits():
         )
 
 
+class Coarse(PrivateMean):
+    """Enough noise, on a grid that is coarser than the sum's own last bits."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        sums = float(np.clip(np.asarray(y, dtype=float), -1, 1).sum())
+        self.intercept_ = sums + np.round((self.intercept_ - sums) * 2.0**10) / 2.0**10
+        return self
+
+
+def test_last_bits_of_a_sum_are_caught_where_the_sum_is_known():
+    """The noise is on a grid of 2^-10, and targets are multiples of 2^-20."""
+    X, y = np.zeros((20, 2)), np.full(20, 3 / 2.0**20)
+    other = y.copy()
+    other[0] += 1 / 2.0**20
+    options = {
+        "n_fits": 40,
+        "outputs": lambda model: model.intercept_,
+        "noiseless": lambda model, X, y: y.sum(),
+        "neighbours": ((X, y), (X, other)),
+    }
+    with pytest.raises(AssertionError, match=r"last bit|less table"):
+        check_private_estimator(Coarse(), **options)
+    with pytest.raises(AssertionError, match=r"last bit"):
+        check_private_estimator(Coarse(), **{**options, "noiseless": None})
+    check_private_estimator(PrivateMean(), **options)
+
+
 def test_the_default_pair_differs_in_one_record():
     """By its place, or by its being there at all."""
     (X, y), (X2, y2) = _toy.neighbours(PrivateMean())
@@ -239,6 +267,20 @@ class StopsEarly(PrivateMean):
         return self
 
 
+class NarrowsFloats(PrivateMean):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.coef_ = self.coef_.astype(np.float32 if np.ptp(y) > 0 else float)
+        return self
+
+
+class LocksArrays(PrivateMean):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.coef_.setflags(write=bool(np.ptp(y) > 0))
+        return self
+
+
 class Warns(PrivateMean):
     def fit(self, X, y):
         if np.abs(X).max() > 1:
@@ -321,6 +363,8 @@ TWINS = {
     SeededInside: (check_guarantee, "draw new noise at every fit"),
     TellsTheMean: (check_independence, "TellsTheMean: offset_ must be the same for all data"),
     StopsEarly: (check_independence, "n_iter_ must be the same"),
+    NarrowsFloats: (check_independence, "types, shapes and layouts that are the same"),
+    LocksArrays: (check_independence, "types, shapes and layouts that are the same"),
     Warns: (check_independence, "warn of nothing that it read off the data"),
     Quotes: (check_errors, "tell no value of the data"),
     HidesInContext: (check_errors, "tell no value"),

@@ -35,7 +35,7 @@ from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
 
 REFUSALS = (ValueError, TypeError)
-# A plan takes less than a second; a busy machine is given twice that.
+# A plan takes less than a second of a processor; a slow one is given twice that.
 MOST_SECONDS = 2.0
 
 
@@ -259,10 +259,10 @@ from skdp import Domain
 from skdp.linear_model._moment_rules import plan_moments
 columns, n, options = {what}
 domain = Domain(columns, target=(-1.0, 1.0))
-start = time.perf_counter()
+start = time.process_time()
 plan_moments(domain, "auto", epsilon=1.0, delta=1e-6, neighbors="replace_one", n=n, n_public=None,
              intercept=options.get("fit_intercept", True))
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
 
 

@@ -1,7 +1,7 @@
 """A strong attacker: all that is seen of fits to two tables, and the best guess between them.
 
-A third of the fits of each table are for learning: which feature and which threshold, or which
-value, tells the tables apart. The other two thirds are guessed. Guesses of independent releases,
+A quarter of the fits of each table are for learning: which feature and which threshold, or which
+value, tells the tables apart. The other fits are guessed. Guesses of independent releases,
 one table as likely as the other, are right with a mean probability of at most (1 + delta(0)) / 2,
 delta(0) the total variation that the promise allows; the number of right ones is then above each
 k beyond its mean no more often than a binomial variable (Hoeffding 1956, Theorem 4). Events that
@@ -24,6 +24,8 @@ from skdp.testing.audit import ratio_bound
 
 Array = NDArray[np.float64]
 Features = dict[str, float]
+# One fit in so many is for learning.
+LEARNT = 4
 # False alarms of one attack.
 ALARM = 1e-6
 # How many single features, and how many sums of many, are tried on the fits that are guessed.
@@ -74,7 +76,10 @@ def attack(
     tables = [table[:, moves] for table in tables]
     if not names:
         return None
-    learnt, seen = ([t[::3] for t in tables], [np.delete(t, np.s_[::3], axis=0) for t in tables])
+    learnt, seen = (
+        [t[::LEARNT] for t in tables],
+        [np.delete(t, np.s_[::LEARNT], axis=0) for t in tables],
+    )
     tried = list(_guesses(names, learnt))
     for feature, weights, event in tried:
         x, y = (event.holds(table @ weights) for table in seen)

@@ -62,8 +62,8 @@ def check_private_estimator(
 
     Clones and pickles must be the same model; the guarantee what was asked for, and void under
     a seed; nothing public but the release may depend on the data, and no error tell a value of
-    it; the ledger is charged once, before noise is drawn, and refuses in time; and an audit of
-    many fits to two neighbouring data sets must show no more epsilon than was promised.
+    it; the ledger is charged once, before noise is drawn, and refuses in time; and audits of all
+    that many fits to two neighbouring data sets show must find no more than was promised.
 
     Parameters
     ----------
@@ -78,23 +78,18 @@ def check_private_estimator(
         From a fitted model to the numbers that are audited; None takes ``coef_`` and
         ``intercept_``.
     noiseless : callable or None
-        From a fitted model, X and y to what ``outputs`` would be for this table without noise:
-        integers, fractions or floats, exactly. The last bits of the differences are audited too.
+        From a fitted model, X and y to what ``outputs`` would be without noise, exactly: the
+        last bits of the differences are audited too.
     neighbours : pair of (X, y), or None
-        Data sets to audit that differ in one record, of numbers in [-1, 1] and the toy data's
-        targets: -1 to 1, or "a" and "b". None takes one record that sticks out.
+        Numbers in [-1, 1], and targets in [-1, 1] or of "a" and "b", that differ in one record.
     random_state : None, int or Generator, default=None
         None audits fits as users make them. Others can be repeated.
 
     Raises
     ------
     AssertionError
-        With a sentence that says what broke which rule.
-
-    Notes
-    -----
-    No test from outside shows that an estimator is private. This module's own text says what an
-    audit sees and what it does not.
+        With a sentence that says what broke which rule. That none is raised does not show that
+        an estimator is private: this module's text says what audits see.
 
     Examples
     --------
@@ -103,7 +98,7 @@ def check_private_estimator(
     >>> released = ("coef_", "intercept_", "bounds_")  # what its noise is for
     >>> check_private_estimator(DPLogisticRegression(epsilon=2.0), n_fits=40, released=released)
     """
-    n_fits = check_count("n_fits", n_fits, 40)
+    check_count("n_fits", n_fits, 40)
     check_interface(estimator)
     check_guarantee(estimator)
     check_independence(estimator, released)

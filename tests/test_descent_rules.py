@@ -241,7 +241,6 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
 def test_auto_looks_at_no_slot_by_itself_only_where_that_is_worse(d):
     """A number's noise, in units of its deviation, is greater in the box that is not looked at."""
     known = task(Domain.unit_box(d), n=1e4, n_passes=12)
-    assert not rules._may_lose(known)
     rows, box = row_lengths(known, True), slots_alone(known)
     size = 2 * math.sqrt(rows.bound)
     by_length = rules._planned(known, None, rows, "gaussian", (size, 12))

@@ -254,7 +254,7 @@ def _least_noise(task: Task, look: FirstLook | None) -> DescentPlan:
         size = task.moved * float(rows.bound or 0.0) ** (1 / power)
         law = "gaussian" if gaussian else task.mechanism
         plans.append(_planned(task, look, rows, law, (size, passes)))
-    if not power or (task.mechanism == "auto" and power == 2 and _may_lose(task)):
+    if not power or (task.mechanism == "auto" and power == 2):
         rows = slots_alone(task)
         count = passes * (1 if task.order == "greedy" else len(task.slots))
         plans.append(_planned(task, look, rows, task.mechanism, (task.moved, count)))
@@ -306,16 +306,6 @@ def _row_power(task: Task) -> int:
     # A subclass of Gaussian may draw anything.
     gaussian = law in ("auto", "gaussian") if isinstance(law, str) else type(law) is Gaussian
     return 2 if gaussian else 0
-
-
-def _may_lose(task: Task) -> bool:
-    """Return whether Gaussian noise may be worse than another law's in so few releases.
-
-    Laplace noise of deviation sqrt(8) count / epsilon competes with Gaussian noise of about
-    sqrt(8 count log(1 / delta)) / epsilon.
-    """
-    count = task.n_models * task.passes * len(task.slots)
-    return count <= 8 - 2 * math.log(task.delta)
 
 
 def _predicted_noise(plan: DescentPlan) -> float:

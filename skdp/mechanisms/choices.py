@@ -9,12 +9,17 @@ from typing import Any
 
 from skdp._checks import check_count, check_positive
 from skdp.mechanisms._composed import losses_of
+from skdp.mechanisms._releases import CANDIDATES
 from skdp.mechanisms._scale import last_passing
+from skdp.mechanisms.auto import TIE, first_of_least
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.repeated import RepeatedNoise, calibrate_releases
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.loss import Composition
 from skdp.privacy.selection import SelectionLoss
+
+# A privacy loss, and how often it is met.
+Part = tuple[Any, int]
 
 # Choices get so much of the budget: of epsilon, or of the variance of the privacy loss.
 SHARE = 0.5
@@ -80,17 +85,18 @@ def calibrate_with_choices(
     fixed = (SelectionLoss(width), count)
     if delta == 0:
         rest = (epsilon - count * width) * (1 - 1e-12)
-        alone = calibrate_releases(mechanism, shifts, neighbors=neighbors, epsilon=rest)
-        scale = 1.0
+        noise, scale = calibrate_releases(mechanism, shifts, neighbors=neighbors, epsilon=rest), 1.0
     else:
-        alone = calibrate_releases(
-            mechanism, shifts, neighbors=neighbors, epsilon=epsilon, delta=delta
-        )
-        scale = _scale_beside(alone, fixed, epsilon, delta)
-    length = math.sqrt(math.fsum(n * size**2 for size, n in alone.shifts))
-    losses = (*losses_of(alone.law, alone.shifts, length, scale), fixed)
-    law = alone.law.scaled(scale)
-    releases = sum(n for _, n in alone.shifts)
+        any_law = isinstance(mechanism, str) and mechanism == "auto"
+        names = CANDIDATES if any_law else (mechanism,)
+        alone = [
+            calibrate_releases(name, shifts, epsilon=epsilon, delta=delta, neighbors=neighbors)
+            for name in names
+        ]
+        noise, scale = _least_beside(alone, fixed, epsilon, delta)
+    losses = (*_losses_of(noise, scale), fixed)
+    law = noise.law.scaled(scale)
+    releases = sum(n for _, n in noise.shifts)
     guarantee = Guarantee(
         epsilon,
         delta,
@@ -98,19 +104,42 @@ def calibrate_with_choices(
         mechanism=f"{law!r} noise in each of {releases} releases, and {count} private choices",
         losses=losses,
     )
-    return replace(alone, law=law, guarantee=guarantee, losses=losses)
+    return replace(noise, law=law, guarantee=guarantee, losses=losses)
 
 
-def _scale_beside(
-    noise: RepeatedNoise, fixed: tuple[SelectionLoss, int], epsilon: float, delta: float
-) -> float:
-    """Return by how much the noise must grow for the choices to fit in, rounded up."""
+def _least_beside(
+    alone: list[RepeatedNoise], fixed: Part, epsilon: float, delta: float
+) -> tuple[RepeatedNoise, float]:
+    """Return the noise of least variance beside the choices, up to `TIE`, and its scale.
+
+    What is the least alone need not be so beside them. Each noise is asked once whether it would
+    be private with less variance than the best so far.
+    """
+    noise = alone[int(first_of_least([each.var() for each in alone]))]
+    scale = _scale_beside(noise, fixed, epsilon, delta)
+    for other in sorted(alone, key=RepeatedNoise.var):
+        less = math.sqrt(noise.var() * scale**2 / (1 + TIE) / other.var())
+        if less > 1 and _excess(other, fixed, epsilon, delta, less) <= 0:
+            noise, scale = other, _scale_beside(other, fixed, epsilon, delta)
+    return noise, scale
+
+
+def _losses_of(noise: RepeatedNoise, scale: float) -> tuple[Part, ...]:
     length = math.sqrt(math.fsum(n * size**2 for size, n in noise.shifts))
+    return losses_of(noise.law, noise.shifts, length, scale)
+
+
+def _excess(noise: RepeatedNoise, fixed: Part, epsilon: float, delta: float, scale: float) -> float:
+    """Return a number that is > 0 where noise so many times as great is not private."""
+    upper = Composition([*_losses_of(noise, scale), fixed]).delta_at(epsilon).upper
+    return math.expm1(min(math.log(upper / delta), 500.0) / 10) if upper > 0 else -1.0
+
+
+def _scale_beside(noise: RepeatedNoise, fixed: Part, epsilon: float, delta: float) -> float:
+    """Return by how much the noise must grow for the choices to fit in, rounded up."""
 
     def excess(x: float) -> float:
-        parts = [*losses_of(noise.law, noise.shifts, length, 1 / x), fixed]
-        upper = Composition(parts).delta_at(epsilon).upper
-        return math.expm1(min(math.log(upper / delta), 500.0) / 10) if upper > 0 else -1.0
+        return _excess(noise, fixed, epsilon, delta, 1 / x)
 
     # losses_of rounds up what it is given, and is given the same again.
     return 1 / last_passing(excess, math.sqrt(1 - SHARE), tolerance=_TOLERANCE)

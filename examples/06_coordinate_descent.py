@@ -52,7 +52,7 @@ def show(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None
 
 
 SETTINGS = read_settings()
-RUNS = 20 if SETTINGS.full else 4
+RUNS = 20 if SETTINGS.full else 8
 DATA = load_breast_cancer()
 
 

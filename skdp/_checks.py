@@ -26,6 +26,14 @@ def check_positive(name: str, value: Any, remedy: str = "") -> float:
     return float(value)
 
 
+def check_epsilon(value: Any, remedy: str = "") -> float:
+    """Return an epsilon as a float; calibrations keep their digits from 1e-12 to 1e12."""
+    epsilon = check_positive("epsilon", value, remedy)
+    if not 1e-12 <= epsilon <= 1e12:
+        raise fail("epsilon", "be from 1e-12 to 1e12", epsilon, remedy)
+    return epsilon
+
+
 def check_interval(
     name: str, value: Any, lower: float, upper: float, closed: str = "both", remedy: str = ""
 ) -> float:

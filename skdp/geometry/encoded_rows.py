@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 
 from skdp._checks import check_count, fail
-from skdp._draws import exponentials
+from skdp.geometry._blocks import block_moments, draw_block, log_binomials, log_convolve
 from skdp.geometry.ball import FloatArray, NormBall, as_points, listable
 from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall, sign_patterns
@@ -154,7 +154,7 @@ class EncodedRowsBall:
         """Return n uniform draws, (n, dim)."""
         a, b = self._draw_shares(n, rng)
         numbers = rng.uniform(-1, 1, (n, self.n_numbers))
-        blocks = [_draw_block(m, a, b, rng) for m in self.block_sizes]
+        blocks = [draw_block(m, a, b, rng) for m in self.block_sizes]
         if self.intercept:
             return self._join((a - b)[:, None], numbers, *blocks)
         if blocks:
@@ -197,7 +197,7 @@ class EncodedRowsBall:
             return out
         a, b, weights = self._nodes()
         inner = [weights @ (a - b) ** 2] * int(self.intercept)
-        squares = {m: weights @ _block_moments(m, a, b)[1] for m in set(self.block_sizes)}
+        squares = {m: weights @ block_moments(m, a, b)[1] for m in set(self.block_sizes)}
         blocks = np.repeat([squares[m] for m in self.block_sizes], self.block_sizes)
         if not self.intercept:
             blocks = blocks * self._without_intercept
@@ -250,7 +250,7 @@ class EncodedRowsBall:
         """The log of c_0, ..., c_M; the blocks' volumes multiply to sum_k c_k a^k b^(M - k)."""
         total = np.zeros(1)
         for m in self.block_sizes:
-            total = _log_convolve(total, 2 * _log_binomials(m) - gammaln(m + 1))
+            total = log_convolve(total, 2 * log_binomials(m) - gammaln(m + 1))
         return total
 
     @cached_property
@@ -295,7 +295,7 @@ class EncodedRowsBall:
         out = np.zeros(len(u))
         for m, count in Counter(self.block_sizes).items():
             k = np.arange(m + 1)
-            terms = 2 * _log_binomials(m) - gammaln(m + 1) + np.outer(log_a, k)
+            terms = 2 * log_binomials(m) - gammaln(m + 1) + np.outer(log_a, k)
             out += count * logsumexp(terms + np.outer(log_b, m - k), axis=1)
         return out
 
@@ -303,7 +303,7 @@ class EncodedRowsBall:
         """Return the covariance of (u_0, blocks), (1 + M, 1 + M), when there is an intercept."""
         # Given a = (1 + u_0) / 2 the blocks are independent.
         a, b, weights = self._nodes()
-        moments = [(m, *_block_moments(m, a, b)) for m in self.block_sizes]
+        moments = [(m, *block_moments(m, a, b)) for m in self.block_sizes]
         means = [np.repeat(mean[:, None], m, axis=1) for m, mean, _, _ in moments]
         centre = np.concatenate([(a - b)[:, None], *means], axis=1)
         out = np.asarray(centre.T @ (weights[:, None] * centre))
@@ -362,52 +362,3 @@ def _greatest_sums(
         up = np.maximum(up, block.clip(min=0).sum(axis=-1))
         down = np.maximum(down, (-block).clip(min=0).sum(axis=-1))
     return up, down
-
-
-def _log_binomials(m: int) -> FloatArray:
-    k = np.arange(m + 1)
-    return np.asarray(gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1))
-
-
-def _log_convolve(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return the log coefficients of the product of two polynomials, both given in logs."""
-    out = np.full(len(p) + len(q) - 1, -np.inf)
-    for k, coefficient in enumerate(q):
-        out[k : k + len(p)] = np.logaddexp(out[k : k + len(p)], p + coefficient)
-    return out
-
-
-def _positive_count_law(m: int, a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return how likely k = 0..m positive coordinates in a block are, given a: (n, m + 1)."""
-    log_odds = np.log(a) - np.log(b)
-    return np.asarray(softmax(2 * _log_binomials(m) + np.arange(m + 1) * log_odds[:, None], axis=1))
-
-
-def _draw_block(m: int, a: FloatArray, b: FloatArray, rng: Generator) -> FloatArray:
-    """Draw a block uniform on {A <= a, N <= b}: (n, m)."""
-    cdf = np.cumsum(_positive_count_law(m, a, b), axis=1)
-    level = rng.random(len(a)) * cdf[:, -1]
-    n_positive = (cdf[:, :-1] <= level[:, None]).sum(axis=1)
-    positive = np.arange(m) < n_positive[:, None]
-    # Uniform on {x >= 0, sum x <= 1}: exponentials over their sum with one more.
-    sizes = exponentials((len(a), m), rng)
-    spare_up, spare_down = exponentials((2, len(a)), rng)
-    up = a / (np.where(positive, sizes, 0).sum(axis=1) + spare_up)
-    down = b / (np.where(positive, 0, sizes).sum(axis=1) + spare_down)
-    block = sizes * np.where(positive, up[:, None], -down[:, None])
-    return rng.permuted(block, axis=1, out=block)
-
-
-def _block_moments(
-    m: int, a: FloatArray, b: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return E u_j, E u_j^2 and E u_i u_j within a block, given a: each (n,)."""
-    law, k = _positive_count_law(m, a, b), np.arange(m + 1)
-    j, up, down = m - k, a[:, None] / (k + 1), b[:, None] / (m - k + 1)
-    # up and down are the means of one positive and of one negative coordinate's size.
-    mean = (k * up - j * down) / m
-    up_2, down_2 = up * a[:, None] / (k + 2), down * b[:, None] / (j + 2)
-    square = 2 * (k * up_2 + j * down_2) / m
-    pairs = k * (k - 1) * up_2 + j * (j - 1) * down_2 - 2 * k * j * up * down
-    cross = pairs / max(m * (m - 1), 1)
-    return (law * mean).sum(axis=1), (law * square).sum(axis=1), (law * cross).sum(axis=1)

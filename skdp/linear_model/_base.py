@@ -10,7 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp._checks import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_interval,
+    fail,
+)
 from skdp.domain import Domain
 from skdp.linear_model._design import Design
 from skdp.linear_model._predict import row_products
@@ -32,7 +38,7 @@ class PrivateLinearModel(BaseEstimator):
     """
 
     def _check_parameters(self):
-        check_positive("epsilon", self.epsilon, "Smaller is more private; 1.0 is common.")
+        check_epsilon(self.epsilon, "Smaller is more private; 1.0 is common.")
         check_interval("delta", self.delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
         if self.n_public is not None:

@@ -48,7 +48,7 @@ class CoordinateDescent(PrivateLinearModel):
         check_choice("order", self.order, ORDERS)
         share = "It is the first look's share of the budget; 0 looks at nothing. " + _AUTO
         if self.look != 0:
-            _check_unless_auto(self.look, check_interval, "look", _LEAST, 1.0, "left", share)
+            _check_unless_auto(self.look, check_interval, "look", 1e-6, 1.0, "left", share)
         if not isinstance(self.average, bool | np.bool_):
             raise fail("average", "be True or False", self.average)
         if not isinstance(self.verbose, bool):

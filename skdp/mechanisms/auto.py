@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_choice, check_interval, check_positive, fail
+from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
@@ -95,7 +95,7 @@ class Auto:
 
     def calibrate(self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0) -> Noise:
         """Return the noise of the best candidate that is (epsilon, delta)-private."""
-        epsilon = check_positive("epsilon", epsilon)
+        epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         self._check_length(sensitivity.ball.dim)
         trials, reasons = self._trials(sensitivity, epsilon, delta)

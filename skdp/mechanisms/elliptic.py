@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._checks import fail
+from skdp._checks import check_epsilon, fail
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.ellipsoid import greatest_square, least_cover, trace
 from skdp.mechanisms.gaussian import GaussianNoise, gaussian_scale, promise
@@ -61,6 +61,7 @@ class EllipticGaussian:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> GaussianNoise:
         """Return such noise that is (epsilon, delta)-private; delta = 0 is refused."""
+        epsilon = check_epsilon(epsilon)
         scale = sensitivity.radius * gaussian_scale(epsilon, delta) * ROUND_UP
         factor = scale * self._cover(sensitivity) * ROUND_UP
         guarantee = promise(sensitivity, epsilon, delta, "elliptic Gaussian")

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from skdp._checks import check_interval, check_positive, fail
+from skdp._checks import check_epsilon, check_interval, check_positive, fail
 from skdp._draws import normals
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray
@@ -161,7 +161,7 @@ class IsotropicGaussian:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> GaussianNoise:
         """Return the least such noise that is (epsilon, delta)-private; delta = 0 is refused."""
-        ball = sensitivity.ball
+        epsilon, ball = check_epsilon(epsilon), sensitivity.ball
         length = sensitivity.radius * math.sqrt(greatest_square(ball, np.ones(ball.dim)))
         scale = length * gaussian_scale(epsilon, delta) * ROUND_UP
         return GaussianNoise(ball.dim, scale, promise(sensitivity, epsilon, delta, "Gaussian"))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_choice, check_interval, check_positive, fail
+from skdp._checks import check_choice, check_epsilon, check_interval, check_positive, fail
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray, ask
 from skdp.mechanisms._budget import Budget
@@ -134,7 +134,7 @@ class Independent:
 
         delta = 0 is for laws with a bounded privacy loss: Laplace, Logistic, Subbotin(1).
         """
-        epsilon = check_positive("epsilon", epsilon)
+        epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         budget = Budget(epsilon, delta)
         law, proportions, worst, near = self._best(sensitivity, budget)

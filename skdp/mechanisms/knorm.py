@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp._checks import check_choice, check_interval, check_positive, fail
+from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp._draws import gamma
 from skdp._identity import is_ours, same
 from skdp.geometry import Hull, LpBall, NormBall
@@ -141,7 +141,7 @@ class KNorm:
         The least with delta = 0, in the norms l_1 and l_inf, and in l_2 and its linear images;
         in any other norm the scale is that of those two, which is safe in all.
         """
-        epsilon = check_positive("epsilon", epsilon)
+        epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         ball = self.for_dim(sensitivity.ball)
         if not ball.exact:

@@ -25,7 +25,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
-from skdp._checks import check_interval, check_positive, fail
+from skdp._checks import check_epsilon, check_interval, fail
 from skdp._draws import wishart
 from skdp._identity import is_ours
 from skdp.geometry import NormBall
@@ -107,7 +107,7 @@ class MatrixLaplace:
 
         ``sensitivity.ball`` is one of moments: it has a ``layout``.
         """
-        epsilon = check_positive("epsilon", epsilon)
+        epsilon = check_epsilon(epsilon)
         check_interval("delta", delta, 0.0, 1.0, closed="left")
         ball = sensitivity.ball
         if not isinstance(ball, MomentBall | RadialMomentBall) or not is_ours(ball):

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp._checks import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_interval,
+    check_positive,
+    fail,
+)
 from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray
@@ -202,7 +209,7 @@ def calibrate_releases(
     """
     releases = Releases(shifts, neighbors)
     budget = Budget(
-        check_positive("epsilon", epsilon),
+        check_epsilon(epsilon),
         check_interval("delta", delta, 0.0, 1.0, closed="left"),
     )
     return _calibrated(_law_or_name(mechanism), releases, budget)

@@ -15,7 +15,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp._checks import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_interval,
+    fail,
+)
 from skdp.domain.tables import read_target
 from skdp.linear_model._base import _spent_note, is_auto
 from skdp.linear_model._validate import check_labels, check_table, check_target
@@ -230,7 +236,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     # Before anything is spent
 
     def _check_parameters(self) -> Budget:
-        epsilon = check_positive("epsilon", self.epsilon, "Smaller is more private.")
+        epsilon = check_epsilon(self.epsilon, "Smaller is more private.")
         delta = check_interval("delta", self.delta, 0.0, 1.0, closed="left")
         check_choice("strategy", self.strategy, STRATEGIES)
         check_interval("held_out", self.held_out, 0.0, 1.0, closed="neither")

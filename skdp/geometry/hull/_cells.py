@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 
 from skdp._checks import fail
 from skdp.geometry.ball import FloatArray
-from skdp.geometry.hull._programs import TURN, load_cvxpy
+from skdp.geometry.hull._programs import STEPS, TURN, load_cvxpy
 from skdp.geometry.lp import sign_patterns
 
 # Farther than this along a ray, relative to the point given, a cell counts as unbounded there.
@@ -196,15 +196,15 @@ def _norm(variable: Any, lower: Any, upper: Any) -> Cell | None:
     """Recognise a norm of an affine expression, or its square, below a bound."""
     cp = load_cvxpy()
 
-    name, body = type(lower).__name__, lower.args[0]
-    if not body.is_affine() or not upper.is_affine():
+    if not lower.args or not lower.args[0].is_affine() or not upper.is_affine():
         return None
-    if isinstance(lower, cp.Pnorm) and lower.p == 2 and lower.axis is None:
+    name, body = type(lower).__name__, lower.args[0]
+    if isinstance(lower, cp.Pnorm) and lower.p == 2 and lower.axis is None and upper.size == 1:
         return _below(variable, body, upper)
     if not upper.is_constant():
         return None
     constant, slope = _affine(variable, body)
-    if name == "abs":
+    if name == "abs" and np.broadcast_shapes(body.shape, upper.shape) == body.shape:
         top = np.broadcast_to(upper.value, body.shape).ravel()
         normals = [slope / (top - constant)[:, None], -slope / (top + constant)[:, None]]
         return HalfSpaces(np.concatenate(normals))
@@ -267,6 +267,7 @@ def _affine(variable: Any, expression: Any) -> tuple[FloatArray, FloatArray]:
 
 def _value(variable: Any, expression: Any, v: FloatArray) -> Any:
     """Return an expression's value where the variable is v."""
+    STEPS.count += 1
     with TURN:
         kept = variable.value
         try:

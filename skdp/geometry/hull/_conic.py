@@ -134,7 +134,8 @@ def compiled(variable: Any, constraints: Sequence[Any]) -> ConeSet:
         raise fail("constraints", "speak of the variable", None, "They leave it free.")
     if problem.parameters():
         raise fail("constraints", "have no cvxpy Parameter in them", None, "Put numbers instead.")
-    if not problem.is_dcp() or problem.is_mixed_integer():
+    discrete = any(type(c).__name__ == "FiniteSet" for c in constraints)
+    if not problem.is_dcp() or problem.is_mixed_integer() or discrete:
         remedy = "cvxpy's page on disciplined convex programming says how to write them."
         raise fail("constraints", "be convex by cvxpy's rules", None, remedy)
     return ConeSet.compiled(variable, constraints)

@@ -33,6 +33,15 @@ TURN = threading.RLock()
 GOOD = ("optimal", "unbounded", "infeasible")
 
 
+class _Steps(threading.local):
+    """How many programs were solved and expressions evaluated so far, one at a time."""
+
+    count = 0
+
+
+STEPS = _Steps()
+
+
 def load_cvxpy() -> Any:
     """Import cvxpy, which takes a second, where it is first needed."""
     import cvxpy
@@ -42,6 +51,7 @@ def load_cvxpy() -> Any:
 
 def solve(problem: Any, what: str) -> str:
     """Solve a cvxpy problem by the first solver that can; return its status."""
+    STEPS.count += 1
     for name in _installed():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -69,6 +79,7 @@ def least_sum(points: FloatArray, v: FloatArray) -> float:
     It is the gauge of v in the hull of (n, d) points and their negatives. The solver's weights
     miss v by a little; the weights of what they miss are added to theirs.
     """
+    STEPS.count += 1
     columns = np.concatenate([points, -points]).T
     for method in LINEAR_METHODS:
         found: Any = linprog(np.ones(columns.shape[1]), A_eq=columns, b_eq=v, method=method)
@@ -131,7 +142,11 @@ class ConeSet:
         rows = []
         for axis in np.eye(variable.size):
             w.value = axis
-            data = problem.get_problem_data(cp.CLARABEL)[0]
+            try:
+                data = problem.get_problem_data(cp.CLARABEL)[0]
+            except Exception as error:  # an atom of cvxpy's may fail in ways of its own
+                rule = f"be compiled by cvxpy, which raises {type(error).__name__}"
+                raise fail("constraints", rule, None, "Write them with other atoms.") from None
             rows.append(-data["c"])
         dims = data["dims"]
         if dims.exp or dims.p3d or getattr(dims, "pnd", ()):

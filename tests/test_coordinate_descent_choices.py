@@ -57,19 +57,19 @@ PARAMETERS = [
     (
         "step_size",
         [0, -1, NAN, 1e31, "x", None],
-        r'step_size must be .*\[1e-30, 1e\+30\].*"auto"',
+        r'step_size must be .*\[1e-06, 1e\+30\].*"auto"',
     ),
     (
         "clip",
         [0, -1, NAN, 1e31, "none", True],
-        r'clip must be .*\[1e-30, 1e\+30\].*None.*"auto"',
+        r'clip must be .*\[1e-06, 1e\+30\].*None.*"auto"',
     ),
     ("order", ["greed", None, 1], "order must be one of .*'cyclic', 'greedy', 'random'"),
     ("average", ["no", None, 0, 1], "average must be True or False"),
     (
         "look",
         [-0.1, 1, NAN, 1e-31, "x", None, True],
-        r'look must be .*\[1e-30, 1\).*0 looks.*"auto"',
+        r'look must be .*\[1e-06, 1\).*0 looks.*"auto"',
     ),
     ("verbose", [-1, 0.5, "yes", None], "verbose must be a whole number >= 0"),
     ("callback", [1, "print", [print]], "callback must be None or a function of a Progress"),

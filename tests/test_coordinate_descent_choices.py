@@ -57,12 +57,12 @@ PARAMETERS = [
     (
         "step_size",
         [0, -1, NAN, 1e31, "x", None],
-        r'step_size must be .*\[1e-06, 1e\+30\].*"auto"',
+        r'step_size must be .*\[1e-30, 1e\+30\].*"auto"',
     ),
     (
         "clip",
         [0, -1, NAN, 1e31, "none", True],
-        r'clip must be .*\[1e-06, 1e\+30\].*None.*"auto"',
+        r'clip must be .*\[1e-30, 1e\+30\].*None.*"auto"',
     ),
     ("order", ["greed", None, 1], "order must be one of .*'cyclic', 'greedy', 'random'"),
     ("average", ["no", None, 0, 1], "average must be True or False"),

@@ -17,9 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
@@ -251,6 +253,7 @@ def greatest_shift(
     records = 2 if neighbors == "replace_one" else 1
     high = 1 / (records * math.sqrt(models) * gaussian_scale(epsilon, delta))
 
+    @cache
     def excess(log_shift: float) -> float:
         profile = JointProfile(loss, math.exp(log_shift), leverage, neighbors)
         return _composed(profile, models, epsilon) - math.log(delta)
@@ -280,17 +283,11 @@ def _last_passing(
     excess: Callable[[float], float], low: float, high: float, tolerance: float
 ) -> float:
     """Return an argument with excess <= 0 so near below the root; ``low`` has passed."""
-    at_low, at_high = excess(low), excess(high)
-    while high - low > tolerance:
-        # The secant's point, kept off the ends; the halving point where it crawls.
-        share = at_low / (at_low - at_high) if math.isfinite(at_low) else 0.5
-        edge = min(0.5, max(0.01, tolerance / 4 / (high - low)))
-        middle = low + (high - low) * min(max(share, edge), 1 - edge)
-        for point in (middle, (low + high) / 2):
-            if low < point < high:
-                value = excess(point)
-                if value <= 0:
-                    low, at_low = point, value
-                else:
-                    high, at_high = point, value
-    return low
+    # brentq wants numbers; far below 0 one is as good as another.
+    root = brentq(lambda x: max(excess(x), -50.0), low, high, xtol=tolerance / 8, rtol=1e-15)
+    step = tolerance / 4
+    point = float(root) - step
+    while point > low and excess(point) > 0:
+        step *= 2
+        point -= step
+    return max(point, low)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -70,6 +70,30 @@ def normals(size: Size, rng: Generator) -> FloatArray:
 def gamma(shape: int, rng: Generator) -> float:
     """Return one draw of a Gamma variable of integer shape: a sum of exponential draws."""
     return float(exponentials(shape, rng).sum())
+
+
+def gammas(shape: ArrayLike, size: int | tuple[int, ...], rng: Generator) -> FloatArray:
+    """Return Gamma draws of shapes >= 1, by the method of Marsaglia & Tsang (2000).
+
+    A draw that is kept is some operations on a normal one; whether it is kept is a comparison of
+    floats.
+    """
+    shapes = np.broadcast_to(np.asarray(shape, dtype=float), size).ravel()
+    out, open_ = np.empty(len(shapes)), np.arange(len(shapes))
+    while len(open_):
+        d = shapes[open_] - 1 / 3
+        x, u = normals(len(open_), rng), uniforms(len(open_), rng)
+        v = np.maximum(1 + x / np.sqrt(9 * d), 0.0) ** 3
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kept = (v > 0) & (np.log(u) < x * x / 2 + d * (1 - v + np.log(v)))
+        out[open_[kept]] = (d * v)[kept]
+        open_ = open_[~kept]
+    return out.reshape(size)
+
+
+def signed(x: FloatArray, rng: Generator) -> FloatArray:
+    """Return x >= 0 with fair signs."""
+    return np.copysign(x, rng.random(np.shape(x)) - 0.5)
 
 
 def discrete_laplace(scale: int, size: int, rng: Generator) -> IntArray:

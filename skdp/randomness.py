@@ -29,6 +29,7 @@ GRANULARITY = 2.0**-42
 SPACING_BITS = 30
 
 FloatArray = NDArray[np.float64]
+_SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64)
 RandomStateLike = int | np.integer | np.random.Generator | np.random.RandomState | None
 
 
@@ -174,9 +175,12 @@ class Lattice:
             remedy = "Measure what is released in other units, or ask for another epsilon."
             raise fail("noise", "have standard deviations from 2^-900 to 2^900", remedy=remedy)
         check_interval("granularity", granularity, 0.0, 2.0**-20, "right")
-        size, precision = _log2_above(deviation), -int(_log2_above(np.array(granularity)))
-        dither = 1 << max(0, precision - dither_bits)
-        return cls(size - SPACING_BITS, size - precision, dither)
+        # More than 57 bits are not needed, and the dither would not fit 64.
+        precision = min(57, -int(_log2_above(np.array(granularity))))
+        fine = _log2_above(deviation) - precision
+        # The lattice is no finer than what is dithered.
+        spacing = np.maximum(fine + precision - SPACING_BITS, fine)
+        return cls(spacing, fine, 1 << max(0, precision - dither_bits))
 
     @property
     def cost(self) -> float:
@@ -237,8 +241,8 @@ class Lattice:
     def publish(
         self, value: ArrayLike, draw: Callable[[Generator], FloatArray], rng: RandomStateLike
     ) -> FloatArray:
-        """Return a value of finite floats with a draw of the noise, on the lattice, (dim,)."""
-        mantissas, exponents = _as_integers(_finite(value, len(self.spacing)))
+        """Return a value of finite numbers with a draw of the noise, on the lattice, (dim,)."""
+        mantissas, exponents = _exactly(value, len(self.spacing))
         generator = as_generator(rng)
         return self.release(mantissas, exponents, draw(generator), generator)
 
@@ -264,15 +268,30 @@ def publish_near(value: FloatArray, exponent: int, scale: int, rng: Generator) -
     return np.array([_as_float(_shifted(m, e - exponent) + d, exponent) for m, e, d in rows])
 
 
-def _finite(value: ArrayLike, dim: int) -> FloatArray:
-    """Return a value to publish as floats; the message says nothing of its entries."""
-    try:
-        numbers = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        numbers = np.array(np.nan)
-    if numbers.shape != (dim,) or not np.isfinite(numbers).all():
-        raise fail("value", f"be {dim} finite numbers, an array of shape ({dim},)")
-    return numbers
+def _exactly(value: ArrayLike, dim: int) -> tuple[list[int], list[int]]:
+    """Return integers m and e with value = m 2^e, exactly; the message says nothing of them.
+
+    Integers are not rounded to floats: two of them that differ by 1 would differ by more.
+    """
+    if isinstance(value, list | tuple):
+        numbers = np.empty(len(value), dtype=object)
+        numbers[:] = value
+    else:
+        numbers = np.asarray(value)
+    plain = numbers.dtype.kind in "biuO" or numbers.dtype in (np.float16, np.float32, np.float64)
+    if plain and numbers.shape == (dim,) and not isinstance(value, np.ma.MaskedArray):
+        entries = [x.item() if isinstance(x, _SCALARS) else x for x in numbers.tolist()]
+        if all(isinstance(x, int) or (isinstance(x, float) and math.isfinite(x)) for x in entries):
+            pairs = [(x, 0) if isinstance(x, int) else _pair(x) for x in entries]
+            return [m for m, _ in pairs], [e for _, e in pairs]
+    rule = f"be {dim} finite numbers, a list or a plain array of shape ({dim},)"
+    raise fail("value", rule, remedy="Give integers or floats of 64 bits.")
+
+
+def _pair(x: float) -> tuple[int, int]:
+    """Return integers m and e with x = m 2^e."""
+    share, exponent = math.frexp(x)
+    return int(math.ldexp(share, 53)), exponent - 53
 
 
 def _as_integers(x: FloatArray) -> tuple[list[int], list[int]]:

@@ -53,7 +53,7 @@ def fitted(kind, X, y, *, seed=0, **parameters):
 
     with (
         mock.patch.object(RepeatedNoise, "rvs", drawn),
-        mock.patch.object(RepeatedNoise, "publication", undithered),
+        mock.patch.object(RepeatedNoise, "publication_for", undithered),
         mock.patch.object(_coordinate_descent, "plan_descent", planned),
     ):
         model.fit(np.asarray(X, dtype=float), np.asarray(y))

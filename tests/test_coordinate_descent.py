@@ -222,7 +222,7 @@ def test_the_history_holds_the_models_of_all_passes(case, settings):
 
 def test_the_history_is_made_of_released_gradients_alone(monkeypatch):
     """Plain steps with the noise that the generator gives, worked out without the estimator."""
-    monkeypatch.setattr(RepeatedNoise, "publication", undithered)
+    monkeypatch.setattr(RepeatedNoise, "publication_for", undithered)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (50, 1)), rng.uniform(-1, 1, 50)
     X, y = np.round(X * 2**10) / 2**10, np.round(y * 2**10) / 2**10  # sums of floats are exact

@@ -49,10 +49,6 @@ class Noise:
         self.draws += [size[1]] * size[0]  # a row for each pass
         return self.size * rng.standard_normal(size)
 
-    def publication(self, factors, numbers):
-        assert len(factors) == numbers == SLOTS.dim
-        return Publication(Lattice(np.full(5, -40), np.full(5, -80), 1), 1.0)
-
 
 def descent_of(**changed):
     free = Descent(
@@ -60,6 +56,7 @@ def descent_of(**changed):
         unit=np.ones(5),
         clips=None,
         quiet=np.ones(len(SLOTS)),
+        published=Publication(Lattice(np.full(5, -40), np.full(5, -80), 1), 1.0),
         step=np.where(SLOTS.free, 1 / CURVATURE, 0.0),
         l1=np.zeros(5),
         ridge=np.zeros(5),

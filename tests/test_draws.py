@@ -10,7 +10,7 @@ from exact_law import exact
 from mpmath import mpf
 from scipy.stats import binom, chi2, kstest
 
-from skdp._draws import discrete_laplace, exponentials, gamma, gumbels, normals, uniforms
+from skdp._draws import discrete_laplace, exponentials, gamma, gammas, gumbels, normals, uniforms
 from skdp.noise import (
     FlippedHuber,
     Gaussian,
@@ -94,7 +94,9 @@ def test_normal_draws_are_near_real_ones():
                             assert off <= mpf(2) ** -49 * radius
 
 
-@pytest.mark.parametrize("sampler", ["uniforms", "exponentials", "normals", "gumbels", "gamma"])
+@pytest.mark.parametrize(
+    "sampler", ["uniforms", "exponentials", "normals", "gumbels", "gamma", "gammas"]
+)
 def test_draws_have_their_law(sampler):
     """60,000 draws against scipy's distribution function; a false alarm below 1e-8."""
     rng, n = np.random.default_rng(1), 60_000
@@ -104,11 +106,21 @@ def test_draws_have_their_law(sampler):
         "normals": (lambda: normals((n // 3, 3), rng).ravel(), "norm"),
         "gumbels": (lambda: gumbels(n, rng), "gumbel_r"),
         "gamma": (lambda: np.array([gamma(3, rng) for _ in range(n // 10)]), "gamma"),
+        "gammas": (lambda: gammas(3, n, rng), "gamma"),
     }[sampler]
-    args = (3,) if sampler == "gamma" else ()
+    args = (3,) if sampler.startswith("gamma") else ()
     x = draws()
     assert kstest(x, law, args=args).pvalue > 1e-8
-    assert kstest(0.95 * x + 0.05, law, args=args).pvalue < 1e-8 or sampler == "gamma"
+    assert kstest(0.95 * x + 0.05, law, args=args).pvalue < 1e-8 or sampler == "gamma"  # 6000 draws
+
+
+@pytest.mark.parametrize("shape", [1.0, 1.2, 50.0, 3000.0])
+def test_gamma_draws_of_any_shape(shape):
+    """20,000 draws against scipy, a false alarm below 1e-8; a shape of 10 % more is caught."""
+    rng = np.random.default_rng(2)
+    x = gammas([shape] * 20_000, 20_000, rng)
+    assert kstest(x, "gamma", args=(shape,)).pvalue > 1e-8
+    assert kstest(x, "gamma", args=(1.1 * shape,)).pvalue < 1e-8
 
 
 def test_normals_of_any_shape():

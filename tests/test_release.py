@@ -16,13 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.geometry import LpBall
+from skdp.geometry.lp import _generalised_normal
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.mechanisms import MatrixLaplace, Sensitivity, calibrate
+from skdp.mechanisms import Independent, MatrixLaplace, Sensitivity, calibrate
 from skdp.mechanisms.matrix_noise import MatrixGaussianNoise
 from skdp.mechanisms.noise import paid_in_full, publication_of, release
 from skdp.mechanisms.repeated import calibrate_releases
 from skdp.noise import Gaussian, Laplace, Logistic, Staircase, Tulap
-from skdp.privacy import Guarantee
+from skdp.noise.multivariate import multivariate_canonical
+from skdp.privacy import Guarantee, tradeoff
 from skdp.privacy.losses import GaussianLoss, ShiftLoss
 from skdp.randomness import Lattice, publish_near
 from skdp.testing import check_release
@@ -381,3 +383,141 @@ def test_a_publication_is_the_same_for_every_value_and_copy():
     first = publication_of(noise)
     assert first.stretch == noise.publication.stretch
     assert (first.lattice.spacing == noise.publication.lattice.spacing).all()
+
+
+def test_integers_are_not_rounded_to_floats():
+    """2^53 + 1 is no float, and as one it is 2 apart from the next: a release keeps it 1 apart."""
+    law = Laplace(2.0**40)
+    for start in (2**53, 2**60 + 128, 2**70):
+        values = [[start + k] for k in (0, 1, 2)]
+        if start < 2**62:
+            values += [np.array([start + 1]), np.array([start + 1], dtype=object)]
+        found = [law.release(v, 7)[0] for v in values]
+        # The lattice's spacing is about 2^10, and the noise is the same: all but a few agree.
+        assert len(set(found)) <= 2
+    fine = Laplace(2.0**-10)
+    one, two = (fine.release([2**40 + k], 7)[0] for k in (1, 2))
+    assert two - one == 1.0
+    odd, even = (Laplace(1e-3).release([2**53 + k], 7)[0] - 2.0**53 for k in (1, 2))
+    assert {odd, even} <= {0.0, 2.0, -2.0}  # as floats, rounded down after the noise
+    assert law.release([True, np.int64(3), np.float32(0.5), 0.1], 0).shape == (4,)
+
+
+ODD = [np.ma.array([1.0, 2.0]), np.array([1j, 2.0]), np.array(["1", "2"]), np.longdouble([1, 2])]
+ODD += [np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]"), [1.0, 2j], [1.0, "2"]]
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda v: type(v).__name__ + str(np.asarray(v).dtype))
+def test_what_is_no_plain_number_is_not_published(value):
+    with pytest.raises(ValueError, match="value must be 2 finite numbers"):
+        balls("l1", 1.0).release(value)
+
+
+@pytest.mark.parametrize("granularity", [2.0**-20, 2.0**-31, 2.0**-42, 2.0**-69])
+def test_the_lattice_is_no_finer_than_what_is_dithered(granularity):
+    """Else low bits would pass by the dither, and great values would raise an error."""
+    lattice = Lattice.of([3.0, 1e-5], granularity)
+    assert (lattice.spacing >= lattice.fine).all()
+    assert (lattice.fine >= np.log2([3.0, 1e-5]) - 57).all()
+    for value in (0.0, 1e30, -1e-30):
+        found = lattice.publish([value, value], lambda rng: rng.standard_normal(2), 0)
+        assert np.isfinite(found).all()
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """A law whose draws are off by more than usual, and that says so."""
+
+    scale: float = 1.0
+    granularity = 2.0**-25
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(Laplace(self.scale), name)
+
+    def logpdf(self, x):
+        return Laplace(self.scale).logpdf(x)
+
+    def logsf(self, x):
+        return Laplace(self.scale).logsf(x)
+
+    def isf(self, q):
+        return Laplace(self.scale).isf(q)
+
+    def rvs(self, size, rng):
+        return Laplace(self.scale).rvs(size, rng)
+
+    def var(self):
+        return Laplace(self.scale).var()
+
+    def scaled(self, s):
+        return Coarse(s * self.scale)
+
+
+def test_what_a_law_says_of_its_draws_is_heard_by_every_noise():
+    alone = Independent(Coarse()).calibrate(Sensitivity(LpBall(1)), epsilon=1.0, delta=1e-6)
+    budget = {"neighbors": "replace_one", "epsilon": 1.0, "delta": 1e-6}
+    repeated = calibrate_releases(Coarse(), [(1.0, 1)], **budget)
+    for noise in (alone, repeated):
+        lattice = noise.publication.lattice
+        deviation = math.sqrt(float(np.ravel(noise.covariance())[0]))
+        assert lattice.fine[0] >= math.log2(deviation * 2.0**-25)
+        assert noise.publication.stretch > 1 + 1e-6
+
+
+def test_the_function_publishes_with_repeated_noise_as_its_method_does():
+    """A thousand releases share the budget: one release pays by the distance of one."""
+    noise = calibrate_releases("laplace", [(1.0, 1000)], neighbors="replace_one", epsilon=1.0)
+    assert noise.publication.stretch > 1 + 1e-7
+    assert release(noise, [0.5], 3) == noise.release([0.5], 3)
+    assert noise.release([], 3).shape == (0,)
+
+    class Odd:
+        publication = "mine"
+
+    with pytest.raises(ValueError, match="noise must have a publication"):
+        release(Odd(), [0.5])
+
+
+def test_a_tiny_shift_beside_others_does_not_set_the_price_of_all():
+    shifts = [(1.0, 1000), (1e-9, 1)]
+    budget = {"neighbors": "replace_one", "epsilon": 1.0, "delta": 1e-6}
+    noise = calibrate_releases("gaussian", shifts, **budget)
+    assert noise.publication.stretch < 1 + 1e-5
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_canonical_noise_in_several_dimensions_publishes(norm):
+    noise = multivariate_canonical(tradeoff.gaussian(0.5), 3, norm)
+    assert noise.release([1.0, 2.0, 3.0]).shape == (3,)
+    check_release(Points(noise), numbers=1280)
+
+
+@dataclass
+class Points:
+    """Noise whose variances are those of a law in several dimensions."""
+
+    law: Any
+
+    def variance(self):
+        return np.diag(self.law.covariance())
+
+    def release(self, value, rng):
+        return self.law.release(value, rng)
+
+
+def test_sampled_laplace_coordinates_have_a_whole_tail():
+    """numpy's Laplace sampler ends at 36 scales, with cells as wide as a tenth of a scale there."""
+
+    class Low:
+        """Uniform numbers below 1/4 forty times, one above, a coin and a sign."""
+
+        def __init__(self):
+            self.numbers = iter([1e-17] * 40 + [0.6, 0.1, 0.6])
+
+        def random(self, size=None):
+            return np.full(size, next(self.numbers))
+
+    x = _generalised_normal((1, 1), 1.0, Low())
+    assert 55 < abs(float(x[0, 0])) < 60

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from skdp._checks import check_positive, fail
-from skdp._draws import exponentials
+from skdp._draws import exponentials, gammas
 from skdp.geometry.ball import FloatArray, NormBall, as_points, ask, exact_variance, listable
 
 Index = tuple[tuple[int, ...], ...]
@@ -199,7 +199,7 @@ class SumBall:
         # exp(-gauge) is a product over the parts, so its law X is drawn part by part. |X| is
         # Gamma(d) and free of the direction; with E ~ Exp(1), |X| / (|X| + E) is Beta(d, 1).
         parts = [
-            ball.sample(n, rng) * (rng.standard_gamma(ball.dim + 1, n) / weight)[:, None]
+            ball.sample(n, rng) * (gammas(ball.dim + 1, n, rng) / weight)[:, None]
             for ball, weight in zip(self.balls, self.weights, strict=True)
         ]
         x = self._layout.join(parts)

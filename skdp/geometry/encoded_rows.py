@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 
 from skdp._checks import check_count, fail
+from skdp._draws import gammas, uniforms
 from skdp.geometry._blocks import block_moments, draw_block, log_binomials, log_convolve
 from skdp.geometry.ball import FloatArray, NormBall, as_points, listable
 from skdp.geometry.direct_sum import ProductBall
@@ -159,7 +160,7 @@ class EncodedRowsBall:
             return self._join((a - b)[:, None], numbers, *blocks)
         if blocks:
             up, down = _greatest_sums(blocks, (n,))
-            factor = rng.random(n) ** (1 / self._n_levels) / (up + down)
+            factor = uniforms(n, rng) ** (1 / self._n_levels) / (up + down)
             blocks = [factor[:, None] * block for block in blocks]
         return self._join(numbers, *blocks)
 
@@ -268,7 +269,7 @@ class EncodedRowsBall:
         """Draw a = (1 + u_0) / 2 and b = 1 - a, neither rounded to 0, u_0 as with an intercept."""
         k = np.searchsorted(self._mixture_cdf, rng.random(n), side="right")
         shapes = np.stack([k + 1, self._n_levels - k + 1])
-        a, b = np.maximum(rng.standard_gamma(shapes), np.finfo(float).tiny)
+        a, b = gammas(shapes, np.shape(shapes), rng)
         return a / (a + b), b / (a + b)
 
     @property

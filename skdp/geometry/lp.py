@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from skdp._checks import check_count, check_interval, check_positive, fail
-from skdp._draws import exponentials, normals
+from skdp._draws import exponentials, gammas, normals, signed
 from skdp.geometry.ball import FloatArray, as_points
 
 MOST_CORNER_DIMS = 20
@@ -142,9 +142,9 @@ def _norm(x: FloatArray, p: float) -> FloatArray:
 def _generalised_normal(shape: tuple[int, int], p: float, rng: Generator) -> FloatArray:
     """Draw numbers with density proportional to exp(-|g|^p)."""
     if p == 1:
-        return rng.laplace(size=shape)
+        return signed(exponentials(shape, rng), rng)
     if p == 2:
         return normals(shape, rng) * math.sqrt(0.5)
     # |g| = Gamma(1/p)^(1/p), which underflows for great p; Gamma(1/p) is Gamma(1 + 1/p)
     # times the p-th power of a uniform number.
-    return rng.uniform(-1, 1, shape) * rng.standard_gamma(1 + 1 / p, shape) ** (1 / p)
+    return rng.uniform(-1, 1, shape) * gammas(1 + 1 / p, shape, rng) ** (1 / p)

@@ -161,6 +161,7 @@ class CoordinateDescent(PrivateLinearModel):
             n_passes=plan.n_passes,
             order=plan.order,
             average=bool(self.average),
+            published=plan.published(),
             choice=plan.choice,
         )
         return descent, slope

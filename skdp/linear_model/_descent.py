@@ -19,7 +19,7 @@ from skdp._draws import gumbels
 from skdp.linear_model._gram import GRAM_BITS
 from skdp.linear_model._records import Predictors
 from skdp.linear_model._slots import Slots
-from skdp.randomness import Lattice
+from skdp.mechanisms.noise import Publication
 
 FloatArray = NDArray[np.float64]
 # Called with the number of passes made and the coordinates; whether to stop.
@@ -29,8 +29,6 @@ Watch = Callable[[int, FloatArray], bool]
 FARTHEST = 2.0**20
 # About so many numbers are drawn at once.
 _DRAWN = 2**10
-# The noise of a choice is greater by this, for the sampler (docs/proofs/lattice_release.md).
-_PAID = 1 + 2.0**-20
 # How much finer than the sums the noise of a choice is.
 _MORE_BITS = 64
 
@@ -57,6 +55,8 @@ class Descent:
         A greedy pass is one step: it takes all gradients.
     average : bool
         Whether to average over the second half of the passes.
+    published : Publication
+        How the gradients of a pass are published.
     choice : float or None
         Scale of the Gumbel noise by which greedy coordinates are chosen.
     """
@@ -71,6 +71,7 @@ class Descent:
     n_passes: int
     order: str
     average: bool
+    published: Publication
     choice: float | None = None
 
     def run(
@@ -133,7 +134,7 @@ class Descent:
         known = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
         slack = np.where(theta == 0, self.l1, 0.0)
         known, slack = known / self.unit, slack / self.unit
-        gumbel = self.choice * _PAID * gumbels(len(theta), rng)
+        gumbel = self.choice * gumbels(len(theta), rng)
         best, at = -math.inf, 0
         for j in np.flatnonzero(self.slots.free).tolist():
             # Integers: rounding would say something of the sums. The noise's own digits go on.
@@ -162,8 +163,7 @@ class _Release:
         slots = descent.slots
         self._noise, self._rng, self._open = noise, rng, descent.n_passes
         self._factors = np.repeat(descent.quiet, slots.sizes)
-        self._lattice: Lattice
-        self._lattice, self._stretch = noise.publication(self._factors, slots.dim)
+        self._lattice, self._stretch = descent.published
         self._add = self._lattice.adder(-GRAM_BITS)
         self._passes: Iterator[list[int]] = iter(())
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._checks import fail
 from skdp.linear_model._first_look import REACH, FirstLook, Rows, usual_square
 from skdp.linear_model._slots import Slots
 from skdp.mechanisms.choices import calibrate_with_choices, choice_width
@@ -47,6 +48,8 @@ SCARCE, LOUDEST = 20.0, 15.0
 # What the rules take for the average's noise over that of the mean of all passes. The second half
 # has up to 1.41: ridges are a little smaller than noise alone would have them.
 AVERAGED = 1.15
+# docs/proofs/lattice_release.md, "Other releases".
+CHOICE_COST = 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +101,18 @@ class DescentPlan:
     def look_published(self) -> Publication:
         """Return how the sums of the first look are published."""
         dim = self.look.dim if self.look else 0
-        return self.noise.publication(np.full(dim, self.ratio), dim)
+        return self.noise.publication_for(np.full(dim, self.ratio), dim)
+
+    def published(self) -> Publication:
+        """Return how the gradients of a pass are published."""
+        # Rows of bounded length pay for a pass together, and else each slot pays for itself.
+        together = self.slots.dim if self.rows.bound is not None else int(max(self.slots.sizes))
+        factors = np.repeat(1 / self.rows.loudness, self.slots.sizes)
+        return self.noise.publication_for(factors, together)
 
     def check_published(self) -> None:
         """Raise where 53 bits cannot keep the guarantee."""
-        self.noise.publication(np.repeat(1 / self.rows.loudness, self.slots.sizes), self.slots.dim)
+        self.published()
         if self.look:
             self.look_published()
 
@@ -180,7 +190,11 @@ class Task:
         count = self.n_models * self.passes
         choices = choice_width(count, **budget), count
         noise = calibrate_with_choices(law, shifts, choices, neighbors=self.neighbors, **budget)
-        return noise, 2 * self.moved / choices[0]
+        # What the sampler of a choice is off by may add so much to its width.
+        width = choices[0] - CHOICE_COST
+        if not width > 0:
+            raise fail("epsilon", "be great enough for so many choices")
+        return noise, 2 * self.moved / width
 
 
 def more(information: float, power: float) -> float:

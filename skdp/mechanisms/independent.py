@@ -21,6 +21,7 @@ from skdp.mechanisms._worst_shift import WorstShift, worst_shift
 from skdp.mechanisms.noise import Publishing
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.guarantee import Guarantee
+from skdp.randomness import GRANULARITY
 
 NAMES = (*PLAIN, *FAMILIES)
 # Exponents a of the proportions that are tried, half-width^a: 1/2 is best for Gaussian noise
@@ -66,6 +67,11 @@ class IndependentNoise(Publishing):
     def coordinate(self, j: int = 0) -> Any:
         """Return the law of the noise in coordinate j."""
         return self.law.scaled(float(self.scale[j]))
+
+    @property
+    def granularity(self) -> float:  # type: ignore[override]
+        """How far a draw may be from one of the exact law, in standard deviations."""
+        return max(GRANULARITY, float(getattr(self.law, "granularity", GRANULARITY)))
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; to publish a number take ``release``."""

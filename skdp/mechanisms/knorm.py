@@ -85,10 +85,16 @@ class KNormNoise(Publishing):
 def _granularity(ball: NormBall) -> float:
     """Return it for the K-norm law of a ball (docs/proofs/lattice_release.md, Lemma 3)."""
     parts = [*getattr(ball, "balls", ()), *([ball.ball] if hasattr(ball, "ball") else [])]
-    mixed = np.ndim(getattr(ball, "matrix", 0.0)) == 2 or isinstance(ball, Hull)
+    found = max([GRANULARITY, *map(_granularity, parts)])
+    matrix = np.asarray(getattr(ball, "matrix", 0.0))
     # A sum over as many terms as there are dimensions may round once for each of them.
-    own = 2.0**-50 * ball.dim**2 if mixed or not is_ours(ball) else GRANULARITY
-    return min(2.0**-20, max([GRANULARITY, own, *map(_granularity, parts)]))
+    summed = 2.0**-50 * ball.dim**2
+    if matrix.ndim == 2:
+        inner, outer = (np.sqrt(uniform_variance(k)) for k in (ball.ball, ball))  # type: ignore[attr-defined]
+        found = (found + summed) * float(np.max(np.abs(matrix) @ inner / outer))
+    elif isinstance(ball, Hull) or not is_ours(ball):
+        found = max(found, summed)
+    return min(2.0**-20, found)
 
 
 @dataclass(frozen=True)

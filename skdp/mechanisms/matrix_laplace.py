@@ -34,11 +34,9 @@ from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.mechanisms.matrix_noise import MatrixNoise
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
+from skdp.randomness import GRANULARITY
 
 FloatArray = NDArray[np.float64]
-
-# Adding and subtracting this rounds to a multiple of 2^-18.
-_SPLIT = 1.5 * 2.0 ** (52 - 18)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -59,8 +57,13 @@ class MatrixLaplaceNoise(MatrixNoise):
     precision: FloatArray
     guarantee: Guarantee
 
+    @property
+    def granularity(self) -> float:  # type: ignore[override]
+        """How far a draw may be from one of the exact law, in standard deviations."""
+        return max(GRANULARITY, 2.0**-47 * math.sqrt(self.layout.n_rows))
+
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,)."""
+        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
         rows = self.layout.n_rows
         # Rows with covariance S^-1 / 2 make the density exp(-tr S W).
         root = np.sqrt(0.5 / self.precision)
@@ -164,19 +167,6 @@ class MatrixLaplace:
         # Hardly anything at the least: the optimum must exist where nothing is asked of a row.
         sizes = np.bincount(sorts)
         return np.asarray((demand + demand.T) / 2 + 1e-9 * most * np.outer(sizes, sizes))
-
-
-def _wishart(rows: FloatArray) -> FloatArray:
-    """Return ``rows @ rows.T`` with errors of some 2^-52 of its entries, however long rows are.
-
-    A product of matrices rounds once for each of its terms. What is left here after multiples of
-    2^-18, whose products add up exactly, is 2^-18 of the whole, and so are its roundings.
-    """
-    coarse = rows + _SPLIT
-    coarse -= _SPLIT
-    rest = rows - coarse
-    cross = rest @ (rows + coarse).T  # its symmetric part is what rest and coarse give together
-    return np.asarray(coarse @ coarse.T + (cross + cross.T) / 2)
 
 
 def _row_square(ball: NormBall, weights: FloatArray) -> float:

@@ -143,16 +143,16 @@ def publication_of(noise: Any) -> Publication:
     """
     sizes = np.sqrt(variances(noise))
     granularity = getattr(noise, "granularity", GRANULARITY)
-    return published(sizes, granularity, lambda cost: _shrink(noise, cost))
+    return published(sizes, granularity, lambda lattice: _shrink(noise, lattice.cost))
 
 
 def published(
-    sizes: FloatArray, granularity: float, shrink: Callable[[float], float]
+    sizes: FloatArray, granularity: float, shrink: Callable[[Lattice], float]
 ) -> Publication:
-    """Return the narrowest dither whose price, ``shrink(cost)`` of the noise, is small."""
+    """Return the narrowest dither whose price, a share of the noise, is small."""
     for bits in range(_USUAL_DITHER, _WIDEST_DITHER - 1, -1):
         lattice = Lattice.of(sizes, granularity, bits)
-        share = shrink(lattice.cost)
+        share = shrink(lattice)
         if share <= _USUAL_STRETCH:
             break
     if not share <= _MOST_STRETCH:
@@ -164,8 +164,12 @@ def published(
 
 def publication(noise: Any) -> Publication:
     """Return how a noise publishes: as it says itself, or as `publication_of` finds."""
-    found = getattr(noise, "publication", None)
-    return found if isinstance(found, Publication) else publication_of(noise)
+    if not hasattr(noise, "publication"):
+        return publication_of(noise)
+    found = noise.publication
+    if not isinstance(found, Publication):
+        raise fail("noise", "have a publication that is a Publication, or none", type(noise))
+    return found
 
 
 def _shrink(noise: Any, cost: float) -> float:
@@ -175,6 +179,8 @@ def _shrink(noise: Any, cost: float) -> float:
         # The total variation distance of the pair that is claimed.
         distance = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in guarantee.losses)
         return paid_in_full(cost, distance)
+    if guarantee.epsilon == 0:
+        return -cost / math.log1p(-guarantee.delta)
     return cost * max(2 / float(guarantee.epsilon), 1.5)
 
 

@@ -37,7 +37,7 @@ from skdp.mechanisms.noise import Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
 from skdp.privacy.losses import PrivacyLoss
-from skdp.randomness import GRANULARITY, RandomStateLike
+from skdp.randomness import GRANULARITY, Lattice, RandomStateLike
 
 MECHANISMS = ("auto", *NAMES)
 
@@ -109,7 +109,12 @@ class RepeatedNoise:
         """
         return np.asarray(self.law.rvs(1 if size is None else size, rng))
 
-    def publication(self, factors: FloatArray, numbers: int) -> Publication:
+    @property
+    def publication(self) -> Publication:
+        """How one number is published."""
+        return self.publication_for(np.ones(1), 1)
+
+    def publication_for(self, factors: FloatArray, numbers: int) -> Publication:
         """Return how draws, each times a public factor, are published.
 
         Parameters
@@ -118,12 +123,20 @@ class RepeatedNoise:
         numbers : int
             How many numbers at most are paid for together by one of the ``shifts``.
         """
+        count = sum(count for _, count in self.shifts)
+        whole = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in self.losses)
+
+        def shrink(lattice: Lattice) -> float:
+            # Each release by its own distance, or all of them by that of the composition.
+            cost = numbers / lattice.dither
+            return min(paid_in_full(cost, distance), paid_in_full(cost * count, whole))
+
         halves = np.array([size / 2 for size, _ in self.shifts])
         distance = float(np.min(-np.expm1(math.log(2) + np.asarray(self.law.logsf(halves)))))
         return published(
             factors * math.sqrt(self.var()),
             getattr(self.law, "granularity", GRANULARITY),
-            lambda cost: paid_in_full(cost * numbers / len(factors), distance),
+            shrink,
         )
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
@@ -142,7 +155,7 @@ class RepeatedNoise:
         ndarray of shape (k,)
         """
         count = np.size(value)
-        lattice, stretch = self.publication(np.ones(count), 1)
+        lattice, stretch = self.publication_for(np.ones(count), 1)
         return lattice.publish(value, lambda generator: stretch * self.rvs(generator, count), rng)
 
     def var(self) -> float:

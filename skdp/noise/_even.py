@@ -18,7 +18,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._checks import check_positive
-from skdp._draws import exponentials
+from skdp._draws import exponentials, signed
 from skdp.noise.law import FloatArray, Size
 from skdp.randomness import GRANULARITY, Lattice, RandomStateLike
 
@@ -141,7 +141,8 @@ class EvenLaw(ABC):
         """Publish numbers, each with a draw of its own: the only way to publish with a law.
 
         The results lie on a lattice that does not depend on the value. Each number costs at most
-        2^-33 more in epsilon than the law itself (docs/proofs/lattice_release.md, Theorem 1).
+        2^-34 more in epsilon than the law itself, and a delta is 1 + 2^-35 times as great
+        (docs/proofs/lattice_release.md, Theorem 1).
 
         Parameters
         ----------
@@ -201,7 +202,7 @@ def plain(x: FloatArray) -> FloatArray:
 
 def with_random_sign(x: FloatArray, rng: Generator) -> FloatArray:
     """Return x >= 0 with a sign from one more draw for each number."""
-    return plain(np.copysign(x, rng.random(np.shape(x)) - 0.5))
+    return plain(signed(x, rng))
 
 
 def crossing_at(

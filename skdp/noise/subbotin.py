@@ -12,6 +12,7 @@ from numpy.random import Generator
 from scipy.special import gammaincc
 
 from skdp._checks import check_interval, check_positive
+from skdp._draws import gammas, uniforms
 from skdp.noise._even import EvenLaw, with_random_sign
 from skdp.noise.law import FloatArray, Size
 
@@ -123,8 +124,8 @@ class Subbotin(EvenLaw):
         """Return independent draws of shape ``size``, one number if it is None."""
         # |X| is uniform below a power of a Gamma(1 + 1 / r) variable. Gamma(1 / r), of which |X|
         # itself is a power, underflows for great r.
-        edge = (self.r * rng.standard_gamma(1 + 1 / self.r, size)) ** (1 / self.r)
-        return with_random_sign(np.asarray(self.scale * edge * rng.random(size)), rng)
+        edge = (self.r * gammas(1 + 1 / self.r, () if size is None else size, rng)) ** (1 / self.r)
+        return with_random_sign(np.asarray(self.scale * edge * uniforms(size, rng)), rng)
 
     def _unit_variance(self) -> float:
         a = 1 / self.r

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -247,6 +248,18 @@ def test_budgets_of_a_run(law):
     strategy = RandomStopping(law)
     assert strategy.of_each(Budget(1.0, 1e-6)).delta * law.mean <= 1e-6
     assert StoppingLaw(1 - 1e-9).epsilon_of(1.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("base", [1e-13, 1e-8, 1e-4, 1.0, 800.0])
+def test_the_cost_of_small_runs_is_not_below_the_truth(base):
+    """In 60 digits, also where both logarithms of a difference have no digits left."""
+    for mean, shape in itertools.product((1.001, 2.0, 100.0, 1e6), (1, 3)):
+        law = StoppingLaw.of_mean(mean, shape)
+        with mpmath.workdps(60):
+            g, e = mpmath.mpf(law.gamma), mpmath.exp(mpmath.mpf(base))
+            truth = base + (1 + shape) * mpmath.log((e + g) / (1 + g * e))
+            found = mpmath.mpf(law.epsilon_of(base))
+            assert truth <= found <= truth * (1 + mpmath.mpf("1e-11"))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 0.7])

@@ -78,10 +78,11 @@ class StoppingLaw:
         base : float >= 0
             Pure epsilon of one run.
         """
-        # (e^b + g) / (1 + g e^b), divided by e^b so that nothing overflows.
-        small = math.exp(-base)
-        spread = math.log1p(self.gamma * small) - math.log(self.gamma + small)
-        return (base + (1 + self.shape) * max(spread, 0.0)) * (1 + _SLACK)
+        # (e^b + g) / (1 + g e^b), divided by e^b so that nothing overflows, and less the 1 that
+        # the digits of its logarithm would be lost in where b is small.
+        small, rest = math.exp(-base), -math.expm1(-base)
+        spread = math.log1p((1 - self.gamma) * rest / (self.gamma + small))
+        return (base + (1 + self.shape) * spread) * (1 + _SLACK)
 
     def base_of(self, epsilon: float) -> float:
         """Return the greatest budget of one run so that the best costs at most ``epsilon``."""

@@ -34,6 +34,7 @@ from skdp.mechanisms import KNorm, Sensitivity
 from skdp.model_selection import PrivateSearchCV, RecordScore
 from skdp.model_selection._ownership import private_step
 from skdp.model_selection._scoring import UNITS, as_record_score
+from skdp.model_selection._silence import silence
 from skdp.privacy import Guarantee
 
 BOX = Domain.box([0, 0], [10, 10], target=["no", "yes"])
@@ -313,6 +314,22 @@ def test_runs_that_nobody_counts_are_silent(workers, estimator, grid, table, cap
     assert [line for line in found if line] == []
     assert logging.root.manager.disable == logging.NOTSET
     assert "ignore" not in [rule[0] for rule in warnings.filters[:1]]
+
+
+def test_silences_that_overlap_end_with_the_last(capfd):
+    """Threads leave in the order in which they came: none ends another's, and none stays."""
+    before = sys.stdout, sys.stderr, list(warnings.filters), logging.root.manager.disable
+    first, second = silence(), silence()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    print("a fit")
+    warnings.warn("a fit", stacklevel=1)
+    logging.getLogger("loud").critical("a fit")
+    second.__exit__(None, None, None)
+    after = sys.stdout, sys.stderr, list(warnings.filters), logging.root.manager.disable
+    assert after == before
+    assert capfd.readouterr() == ("", "")
 
 
 def test_fits_that_are_counted_may_be_watched(table, capfd, caplog):

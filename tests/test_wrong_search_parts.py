@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from skdp import (
     Domain,
@@ -32,7 +32,7 @@ from skdp.geometry import LpBall
 from skdp.linear_model._predict import row_products
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.model_selection import PrivateSearchCV, RecordScore
-from skdp.model_selection._ownership import private_step
+from skdp.model_selection._ownership import check_built, private_step
 from skdp.model_selection._scoring import UNITS, as_record_score
 from skdp.model_selection._silence import silence
 from skdp.privacy import Guarantee
@@ -101,6 +101,79 @@ class Predictable(DPLogisticRegression):
 
 def watch(progress):
     """Look at a descent."""
+
+
+class Mean(TransformerMixin):
+    """A step that learns without a fit of its own."""
+
+    def fit_transform(self, X, y=None):
+        self.mean = X.mean(axis=0)
+        return X - self.mean
+
+    def transform(self, X):
+        return X - self.mean
+
+
+class Learns:
+    """A fit that learns, for classes that inherit what others say of themselves."""
+
+    def fit(self, X, y=None):
+        self.mean_ = np.mean(X, axis=0)
+        return super().fit(X, y)
+
+
+class LearnsToo(Learns):
+    """A fit that is inherited from a class that says nothing."""
+
+
+class LearningFunction(Learns, FunctionTransformer):
+    """A function that learns, under a tag that says it does not."""
+
+
+class LearningNorm(LearnsToo, Normalizer):
+    """A norm that learns, under a tag that says it does not."""
+
+
+class LearningPipeline(Learns, Pipeline):
+    """A pipeline that does more than its steps."""
+
+
+class LearningUnion(Learns, FeatureUnion):
+    """A union that does more than its parts."""
+
+
+class LearningFrozen(Learns, FrozenEstimator):
+    """A frozen step that is fitted all the same."""
+
+
+def varying(X):
+    """Choose columns by the data."""
+    return np.flatnonzero(np.var(X, axis=0) > 1.0)
+
+
+def searching(model=None, grid=None, **options):
+    grid = {"n_passes": [1, 2]} if grid is None else grid
+    return PrivateSearchCV(model or descent(), grid, **{"strategy": "disjoint", **options})
+
+
+class Free(Ledger):
+    """A ledger that counts nothing."""
+
+    def spend(self, *budget, **options):
+        pass
+
+
+class Duck:
+    """No ledger, but it can be told of a fit."""
+
+    spend = Free.spend
+
+
+class OtherSum(RecordScore):
+    """A score whose sum is not that of its records."""
+
+    def total(self, estimator, X, y):
+        return int(1e9 * y[0])
 
 
 ANY = {"model__fit_intercept": [True, False]}
@@ -228,6 +301,71 @@ REFUSED = {
         {},
         "inner__neighbors must be 'replace_one'",
     ),
+    "search inside a search": (
+        searching(),
+        {"held_out": [0.2, 0.3]},
+        {},
+        "estimator must be no search and hold none",
+    ),
+    "watched search inside a search": (
+        searching(grid={"callback": [watch]}),
+        {"held_out": [0.2, 0.3]},
+        STOPPING,
+        "estimator must be no search and hold none",
+    ),
+    "search in a model": (
+        Nested(),
+        {"inner": [[searching()]]},
+        {},
+        "be no search and hold none, got 'inner__0__param_grid'",
+    ),
+    "score with another sum": (
+        logistic(),
+        {"q": [0.5]},
+        {"scoring": OtherSum(len)},
+        "scoring must be one of",
+    ),
+    **{
+        f"{kind} in place of the {whose}": (
+            # Unseen by the models, which refuse it too, but whose ledgers the search replaces.
+            logistic(**({"ledger": ledger} if whose == "estimator's" else {})),
+            {"q": [0.5]},
+            {} if whose == "estimator's" else {"ledger": ledger},
+            "ledger must be a Ledger or None",
+        )
+        for kind, ledger in (("subclass", Free(9.0)), ("duck", Duck()))
+        for whose in ("estimator's", "search's")
+    },
+    "ledger of a model in a list": (
+        Nested(inner=[logistic(ledger=OTHER)]),
+        {"q": [0.5]},
+        {},
+        "inner__0__ledger must be None",
+    ),
+    "callback of a model in a dict": (
+        Nested(inner={"first": [descent(callback=watch)]}),
+        {"q": [0.5]},
+        STOPPING,
+        "inner__first__0__callback must be None",
+    ),
+    **{
+        f"step that learns: {name}": (pipeline(step), ANY, {}, "before the model must learn")
+        for name, step in {
+            "no fit": Mean(),
+            "function": LearningFunction(np.tanh),
+            "norm": LearningNorm(),
+            "pipeline": LearningPipeline([("a", stateless())]),
+            "union": LearningUnion([("a", stateless())]),
+            "frozen": LearningFrozen(stateless()),
+            "columns": ColumnTransformer([("a", stateless(), varying)]),
+        }.items()
+    },
+    "pipeline that learns": (
+        LearningPipeline([("a", stateless()), ("model", logistic())]),
+        ANY,
+        {},
+        "before the model must learn",
+    ),
     "promise under other neighbours": (
         OtherRelation(domain=BOX),
         {"q": [0.5]},
@@ -245,7 +383,9 @@ def test_it_is_refused_before_anything_is_spent(case, table):
     """With nothing charged: neither the search's ledger nor anybody's."""
     estimator, grid, options, message = REFUSED[case]
     ledger, before = Ledger(100.0), OTHER.entries
-    search = PrivateSearchCV(estimator, grid, **{"strategy": "disjoint", **options}, ledger=ledger)
+    # The estimator's own ledger is the one that is charged where the search has none.
+    own = {"ledger": None if getattr(estimator, "ledger", None) else ledger}
+    search = PrivateSearchCV(estimator, grid, **{"strategy": "disjoint", **own, **options})
     with pytest.raises(ValueError, match=message) as caught:
         search.fit(*table)
     assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]
@@ -260,7 +400,6 @@ def test_steps_that_agree_are_taken(table):
     first = pipeline(ColumnTransformer([("all", BOX.encoder(), [0, 1])]))
     first.set_params(model__ledger=ledger)
     models = [logistic(ledger=ledger), descent(ledger=ledger)]
-    models.append(pipeline(stateless(), model=logistic(ledger=ledger)))
     grid = {"model": models, "step0": [BOX.encoder(), FrozenEstimator(scaler), "passthrough"]}
     found = PrivateSearchCV(first, grid, epsilon=8.0, strategy="disjoint").fit(*table)
     (entry,) = ledger.entries
@@ -268,6 +407,18 @@ def test_steps_that_agree_are_taken(table):
     assert "DPCoordinateDescentClassifier or DPLogisticRegression" in found.guarantee_.mechanism
     assert all(private_step(model).ledger is ledger for model in models)
     assert not any(hasattr(model, "coef_") for model in models)
+
+
+class Tanh(FunctionTransformer):
+    """A class that changes nothing of how it is fitted."""
+
+
+def test_steps_that_learn_nothing_are_taken():
+    """Columns by name and type, norms of rows, and classes whose fit is the one that says so."""
+    named = make_column_selector("a|b")
+    step = ColumnTransformer([("a", Normalizer(), named), ("b", "passthrough", [1])])
+    for one in (step, Tanh(np.tanh), FeatureUnion([("a", Pipeline([("b", Normalizer())]))])):
+        check_built(pipeline(one), "replace_one")
 
 
 # What shows

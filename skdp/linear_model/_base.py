@@ -43,11 +43,10 @@ class PrivateLinearModel(BaseEstimator):
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
         if self.n_public is not None:
             check_count("n_public", self.n_public)
-        # By type: a subclass may encode rows, or count what is spent, in another way.
+        # By type: a subclass may encode rows in another way.
         if self.domain is not None and type(self.domain) is not Domain:
             raise fail("domain", "be a Domain or None", type(self.domain))
-        if self.ledger is not None and type(self.ledger) is not Ledger:
-            raise fail("ledger", "be a Ledger or None", type(self.ledger))
+        check_ledger("ledger", self.ledger)
 
     def _public_domain(self, n_columns):
         """Return the declared domain, or [-1, 1] for every column."""
@@ -156,6 +155,12 @@ def _promising(noise, void_because):
         return noise
     promise = replace(noise.guarantee, void_because=void_because)  # type: ignore[union-attr]
     return replace(noise, guarantee=promise)  # type: ignore[type-var]
+
+
+def check_ledger(name, ledger) -> None:
+    """Raise unless a ledger is None or of the class itself, as a subclass may not count."""
+    if ledger is not None and type(ledger) is not Ledger:
+        raise fail(name, "be a Ledger or None", type(ledger))
 
 
 def is_auto(value) -> bool:

@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from skdp._checks import fail
+from skdp.linear_model._base import check_ledger
 from skdp.model_selection._ownership import (
     OWNED,
     check_built,
@@ -115,6 +116,7 @@ def candidates_of(estimator: Any, grid: Any) -> Candidates:
     """Check an estimator and a grid, and return the candidates."""
     prefix = prefix_of(estimator)
     check_private(private_step(estimator))
+    check_ledger("the estimator's ledger", getattr(private_step(estimator), "ledger", None))
     settings = tuple(dict(one) for one in ParameterGrid(grid))
     if not settings:
         raise fail("param_grid", "hold at least one candidate")

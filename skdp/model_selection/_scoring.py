@@ -131,11 +131,11 @@ def as_record_score(
     bounds : (float, float) or None
         Of the target; None stands for [-1, 1], as in the estimators.
     """
-    if isinstance(scoring, RecordScore):
+    if type(scoring) is RecordScore:  # a subclass may have any sum
         return scoring
     if scoring is None:
         scoring = "accuracy" if classifier else "neg_mean_squared_error"
-    remedy = "For another one give a RecordScore with bounds for a record."
+    remedy = "For another one give a RecordScore itself, with bounds for a record."
     names = ["accuracy"] if classifier else list(_POWERS)
     check_choice("scoring", scoring, names, remedy)
     if scoring == "accuracy":

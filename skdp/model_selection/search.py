@@ -23,7 +23,7 @@ from skdp._checks import (
     fail,
 )
 from skdp.domain.tables import read_target
-from skdp.linear_model._base import _spent_note, is_auto
+from skdp.linear_model._base import _spent_note, check_ledger, is_auto
 from skdp.linear_model._validate import check_labels, check_table, check_target
 from skdp.model_selection._candidates import Candidates, candidates_of
 from skdp.model_selection._material import Fit, Found, Material
@@ -72,7 +72,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         With parameters ``epsilon``, ``delta`` and ``random_state``, which the search sets. Steps
         before it must learn nothing from data: ``domain.encoder()``, a transformer that
         needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. A pipeline
-        must have no ``memory``, which would write private rows to disk.
+        must have no ``memory``, which would write private rows to disk. No part of it may be a
+        search.
     param_grid : dict or list of dict
         As in scikit-learn; it may replace whole steps. ``epsilon``, ``delta``, ``ledger``,
         ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` are the same
@@ -245,8 +246,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not is_auto(self.mean_runs):
             check_interval("mean_runs", self.mean_runs, 1.0, math.inf, closed="neither")
         check_count("stopping_shape", self.stopping_shape)
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
-            raise fail("ledger", "be a Ledger or None", type(self.ledger))
+        check_ledger("ledger", self.ledger)
         return Budget(epsilon, delta)
 
     def _candidates(self, X: Any, y: Any) -> tuple[Candidates, Any, NDArray[Any]]:

@@ -20,10 +20,11 @@ def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueE
 
 def check_positive(name: str, value: Any, remedy: str = "") -> float:
     """Return ``value`` as a float in (0, inf)."""
+    number = _as_float(value)
     # ``not >`` also catches NaN.
-    if not _is_number(value) or not 0 < value < math.inf:
+    if not 0 < number < math.inf:
         raise fail(name, "be a finite number > 0", value, remedy)
-    return float(value)
+    return number
 
 
 def check_epsilon(value: Any, remedy: str = "") -> float:
@@ -42,13 +43,12 @@ def check_interval(
     ``closed`` says which ends belong: "both", "left", "right" or "neither".
     """
     left, right = closed in ("both", "left"), closed in ("both", "right")
-    inside = _is_number(value) and (
-        (lower <= value if left else lower < value) and (value <= upper if right else value < upper)
-    )
-    if not inside:
+    number = _as_float(value)
+    above = lower <= number if left else lower < number
+    if not (above and (number <= upper if right else number < upper)):
         span = f"{'[' if left else '('}{lower:g}, {upper:g}{']' if right else ')'}"
         raise fail(name, f"be a number in {span}", value, remedy)
-    return float(value)
+    return number
 
 
 def check_choice(name: str, value: Any, choices: Collection[str], remedy: str = "") -> str:
@@ -60,10 +60,16 @@ def check_choice(name: str, value: Any, choices: Collection[str], remedy: str = 
 
 def check_count(name: str, value: Any, least: int = 1, remedy: str = "") -> int:
     """Return ``value`` as an int >= ``least``; a bool is not a count."""
-    if not _is_number(value) or not math.isfinite(value) or value != int(value) or value < least:
+    if not math.isfinite(_as_float(value)) or value != int(value) or value < least:
         raise fail(name, f"be a whole number >= {least}", value, remedy)
     return int(value)
 
 
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and not math.isnan(value)
+def _as_float(value: Any) -> float:
+    """Return a number as the float that is checked and used, NaN for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import integrate
@@ -284,6 +285,23 @@ def test_losses_keep_what_they_promise(loss):
             low = np.maximum(slope - width, 0)
             high = np.minimum(slope + width, loss.slope_bound)
             assert np.all(loss.curvature(z, t) <= loss.curvature_bound(low, high) + 1e-12)
+
+
+@pytest.mark.parametrize("middle", [0.5, 0.75, 1 - 1e-6, 1 - 1e-9, 1 - 2**-53])
+def test_the_sharp_curvature_is_below_its_bound_at_slopes_as_computed(middle):
+    """In forty digits; the bound is far above nowhere where floats know the slope well."""
+    loss, far = SharpLogistic(middle), np.geomspace(1e-18, 30, 200)
+    with mpmath.workdps(40):
+        m = mpmath.mpf(middle)
+        k = m / (2 * (1 - m))
+        for t in map(mpmath.mpf, [*-far, *far]):
+            e, f = mpmath.exp(-abs(t)), (1 - m) * mpmath.exp(-k * abs(t))
+            slope, curvature = (1 - f, k * f) if t >= 0 else (e * (1 - f), e * (1 - (1 + k) * f))
+            bound = float(loss.curvature_bound(float(slope), float(slope)))
+            assert bound >= curvature
+            assert bound <= 1 + 1e-8
+            if middle < 0.9 and curvature > 1e-6:
+                assert bound <= curvature * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, SharpLogistic(0.5)], ids=repr)

@@ -147,7 +147,7 @@ class CoordinateDescent(PrivateLinearModel):
             unit = np.full(slots.dim, bound)
         alpha = None if is_auto(self.alpha) else float(self.alpha)
         penalty = self.penalty or "none"
-        l1, ridge = penalties(plan, frame, kind, unit, penalty, alpha, self.l1_ratio)
+        l1, ridge = penalties(plan, frame, kind, unit, penalty, alpha, float(self.l1_ratio))
         size = 1.0 if is_auto(self.step_size) else float(self.step_size)
         step = np.where(slots.free, size / curvature, 0.0)
         descent = Descent(

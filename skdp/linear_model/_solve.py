@@ -74,7 +74,7 @@ def minimise(objective: Objective, tolerance: float) -> Solution:
     >>> minimise(J, tolerance=1e-12).theta.round(6)  # log 3
     array([1.098612])
     """
-    check_positive("tolerance", tolerance)
+    tolerance = check_positive("tolerance", tolerance)
     # Trial points may be absurd and are refused by their gradient.
     with np.errstate(all="ignore"):
         theta, metric = _start(objective)

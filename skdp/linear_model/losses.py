@@ -29,6 +29,8 @@ from skdp._identity import claims
 
 FloatArray = NDArray[np.float64]
 
+# What a computed slope may be off by, and more than the error of solving for one: slopes up to 1.
+_SLOPE_ERROR = 32 * float(np.finfo(float).eps)
 # What losses are for.
 TARGETS = {"labels": "a label, 0 or 1", "number": "a number in [-1, 1]"}
 
@@ -141,7 +143,8 @@ class SharpLogistic:
     one_sided: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_interval("middle", self.middle, 0.5, 1.0, closed="left")
+        middle = check_interval("middle", self.middle, 0.5, 1.0, closed="left")
+        object.__setattr__(self, "middle", middle)
 
     @property
     def rate(self) -> float:
@@ -180,24 +183,26 @@ class SharpLogistic:
 
     def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
         """Return the greatest curvature: it rises with the slope to one peak and then falls."""
-        low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+        # Where m is close to 1, the curvature changes much within the rounding error of a slope.
+        low = np.asarray(low, dtype=float) - _SLOPE_ERROR
+        high = np.minimum(np.asarray(high, dtype=float) + _SLOPE_ERROR, 1.0)
         peak_slope, peak = self._peak
         rising = np.where(high < peak_slope, self._curvature_at(high), peak)
-        return np.where(low > peak_slope, self._curvature_at(low), rising)
+        return np.where(low > peak_slope, np.minimum(self._curvature_at(low), peak), rising)
 
     @cached_property
     def _peak(self) -> tuple[float, float]:
         m, k = self.middle, self.rate
         # On z < 0, with u = e^z: s = u (1 - (1-m) u^k) and s' = u (1 - (1-m)(1+k) u^k).
         u = min(1.0, ((1 - m) * (1 + k) ** 2) ** (-1 / k))
-        return u * (1 - (1 - m) * u**k), u * (1 - (1 - m) * (1 + k) * u**k)
+        return u * (1 - (1 - m) * u**k), u * (1 - (1 - m) * (1 + k) * u**k) * (1 + 1e-9)
 
     def _curvature_at(self, s: FloatArray) -> FloatArray:
         """Return the curvature where the slope is s, a hair above the exact value."""
         m, k = self.middle, self.rate
         # u - (1-m) u^(k+1) = s: increasing and concave, so that Newton's method rises to the
         # root from u = s, twice as many digits a step.
-        u = np.minimum(s, 1.0)
+        u = s = np.clip(s, 0.0, 1.0)
         for _ in range(7):
             power = (1 - m) * u**k
             u = u + (s - u * (1 - power)) / (1 - (1 + k) * power)
@@ -228,7 +233,7 @@ class PseudoHuber:
     target: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
-        check_positive("threshold", self.threshold)
+        object.__setattr__(self, "threshold", check_positive("threshold", self.threshold))
 
     @property
     def slope_bound(self) -> float:

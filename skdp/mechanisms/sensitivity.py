@@ -55,7 +55,7 @@ class Sensitivity:
 
     def __post_init__(self) -> None:
         require_ball(self.ball)
-        check_positive("radius", self.radius)
+        object.__setattr__(self, "radius", check_positive("radius", self.radius))
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
 
     @classmethod

@@ -261,7 +261,7 @@ def approximate_product(epsilon: float, delta: float, dim: int) -> Independent:
         If delta = 0: Theorem 4.8 there says that (epsilon, 0) has no such noise.
     """
     dim = check_count("dim", dim, least=2)
-    check_positive("epsilon", epsilon)
+    epsilon = check_positive("epsilon", epsilon)
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     if delta == 0:
         raise _no_multivariate()

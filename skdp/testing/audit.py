@@ -61,8 +61,8 @@ def epsilon_lower_bound(
     x, y = _table("first", first), _table("second", second)
     if x.shape[1] != y.shape[1]:
         raise fail("second", f"have {x.shape[1]} statistics like first", y.shape[1])
-    check_interval("delta", delta, 0.0, 1.0, closed="left")
-    check_interval("alarm", alarm, 0.0, 1.0, closed="neither")
+    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    alarm = check_interval("alarm", alarm, 0.0, 1.0, closed="neither")
     lens, statistics = _Lens.for_outputs(np.vstack([x[::2], y[::2]])), x.shape[1]
     x, y = lens.look(x), lens.look(y)
     event = _best_event((x[::2], y[::2]), statistics, delta, alarm)

@@ -8,6 +8,7 @@ import pytest
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, PrivacyLeakWarning
 from skdp.geometry import NormBall
+from skdp.linear_model._design import Design
 
 # The release itself, in the user's units and in those of the encoded columns.
 RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept"}
@@ -190,3 +191,15 @@ def test_the_card_says_that_labels_were_read_off_the_data():
     declared = DPLogisticRegression(classes=[0, 1]).fit(X, y)
     assert "read off y" in " ".join(str(inferred.guarantee_).split())
     assert "read off y" not in str(declared.guarantee_)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], list(range(40))], ids=len)
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+def test_what_hides_the_solver_leaves_delta_at_any_epsilon(mechanism, classes):
+    """A share of a great epsilon would have delta shrink below all floats."""
+    X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    domain = Domain.unit_box(2, classes)
+    model = DPLogisticRegression(epsilon=1e9, delta=1e-6, mechanism=mechanism, domain=domain)
+    plan = model._plan(Design(domain, True), 100, len(classes) if len(classes) > 2 else 1)
+    assert plan.objective.output_epsilon * plan.objective.models <= 1
+    assert model.fit(X, np.arange(100) % len(classes)).guarantee_.epsilon == 1e9

@@ -18,7 +18,7 @@ from skdp.linear_model._narrowing import Narrowing, Window, bounds_of, check_loo
 from skdp.linear_model._rules import choose, guessed_size
 from skdp.linear_model._task import Choice, Reference, Task
 from skdp.linear_model.gaussian_objective import corners
-from skdp.linear_model.objective import OUTPUT_SHARE, Perturbation, leverage_apart
+from skdp.linear_model.objective import Perturbation, leverage_apart, output_epsilon
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm import NAMES
@@ -128,7 +128,7 @@ class ObjectivePerturbation(PrivateLinearModel):
     def _plan(self, design, n, n_models):
         """Choose and calibrate, from public things only."""
         look = self._look_at(design, n)
-        rest = self.epsilon - (look.epsilon if look else 0.0)
+        rest = float(self.epsilon) - (look.epsilon if look else 0.0)
         return Plan(self._objective(design, n, n_models, rest, look is not None), look)
 
     def _look_at(self, design, n):
@@ -147,7 +147,7 @@ class ObjectivePerturbation(PrivateLinearModel):
     def _objective(self, design, n, n_models, epsilon, is_part):
         # Composed over the models; a hair less each, so that the sum cannot round up.
         epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
-        hidden = OUTPUT_SHARE * epsilon
+        hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness costs epsilon, and delta a factor (Theorem 4).
         delta = float(self.delta) * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
         budget = {"epsilon": epsilon - hidden, "hidden": hidden, "delta": delta}
@@ -160,6 +160,7 @@ class ObjectivePerturbation(PrivateLinearModel):
             row_norm=design.row_norm,
             n_bound=bound,
             inflation=self._inflation(task),
+            models=n_models,
             **calibrated(task, self._losses(task)),
         )
 

@@ -40,6 +40,8 @@ FloatArray = NDArray[np.float64]
 
 # Share of epsilon that pays for the solver's inexactness and the rounding to a lattice.
 OUTPUT_SHARE = 1e-3
+# More than this, over all models, is not needed; it costs delta a factor of exp of half of it.
+MOST_OUTPUT = 1.0
 # Distances that the solver leaves open are at least so many steps of the grid of releases.
 GRID_STEPS = 16
 
@@ -47,6 +49,11 @@ GRID_STEPS = 16
 def shift_share(s: FloatArray, neighbors: str) -> FloatArray:
     """Return t: which share of the sensitivity two slopes, c and ``s`` c, can move V by."""
     return (1 + s) / 2 if neighbors == "replace_one" else s
+
+
+def output_epsilon(epsilon: float, models: int = 1) -> float:
+    """Return what each of several models, of ``epsilon`` each, pays for hiding the solver."""
+    return min(OUTPUT_SHARE * epsilon, MOST_OUTPUT / models)
 
 
 @remembered(maxsize=1024)
@@ -166,6 +173,12 @@ class Perturbation:
     n_bound: int
     inflation: float = 1.0
     losses: tuple[Any, ...] = ()
+    models: int = 1
+
+    @property
+    def output_epsilon(self) -> float:
+        """What of epsilon pays for hiding the solver's inexactness."""
+        return output_epsilon(self.epsilon, self.models)
 
     @property
     def mechanism(self) -> str:
@@ -214,7 +227,7 @@ class Perturbation:
         """
         moved = np.sqrt(variances(self.noise)) / (self.n_bound * bend + self.ridge)
         # Standard deviation of a coordinate of the output noise, per unit of tolerance.
-        spread = 3 * math.sqrt(len(self.ridge)) / (OUTPUT_SHARE * self.epsilon)
+        spread = 3 * math.sqrt(len(self.ridge)) / self.output_epsilon
         return float(0.1 * np.min(moved) / spread * np.min(self.ridge))
 
     def release(self, design: FloatArray, target: FloatArray, rng: Generator) -> Solution:
@@ -241,7 +254,7 @@ class Perturbation:
         The distance is what the solver leaves open, and what the sampler of V does: both bound
         the gradient, over the least ridge (``docs/proofs/objective_perturbation.md``, Theorem 4).
         """
-        dim, epsilon = len(self.ridge), OUTPUT_SHARE * self.epsilon
+        dim, epsilon = len(self.ridge), self.output_epsilon
         granularity = getattr(self.noise, "granularity", GRANULARITY)
         sampled = granularity * math.sqrt(float(variances(self.noise).sum()))
         distance = (self.tolerance + sampled) / float(np.min(self.ridge)) * (1 + 1e-9)

@@ -703,6 +703,41 @@ def test_models_asked_about_other_rows_answer_about_those(people, domain, answer
 # What the chosen model says of its privacy
 
 
+class Elsewhere(Chance):
+    """A model that says it is private, and has no ledger to be rehearsed with."""
+
+    def __init__(self, threshold=0.0, epsilon=1.0, delta=0.0, random_state=None):
+        super().__init__(np.ones(2), threshold)
+        self.epsilon, self.delta, self.random_state = epsilon, delta, random_state
+
+
+class Derived(DPLogisticRegression):
+    """A model of this package, until it is changed."""
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyLeakWarning")
+@pytest.mark.parametrize(
+    ("model", "grid", "others"),
+    [
+        (Elsewhere(), {"threshold": [0.0, 9.0]}, ["Elsewhere"]),
+        (Derived(domain=BOX), {"q": [0.5]}, ["Derived"]),
+        (
+            pipeline(),
+            {"model": [descent(), logistic(), Derived(domain=BOX)]},
+            ["Derived"],
+        ),
+        (pipeline(), ANY, []),
+    ],
+    ids=["no ledger", "derived", "in the grid", "ours"],
+)
+def test_the_guarantee_says_whose_word_is_taken(model, grid, others, table):
+    found = PrivateSearchCV(model, grid, strategy="disjoint", epsilon=9.0).fit(*table)
+    said = [s for s in found.guarantee_.assumptions if s.startswith("the fits of")]
+    assert said == [
+        f"the fits of {name} are private at the budget they are given" for name in others
+    ]
+
+
 class Computed:
     """Noise that computes its guarantee."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skdp._identity import is_ours
 from skdp.model_selection._candidates import Candidates
 from skdp.model_selection._material import Found
 from skdp.model_selection._ownership import private_step
@@ -36,6 +37,8 @@ def guarantee_of(
     told += [_STEPS] if candidates.prefix else []
     told += [_LABELS] if candidates.labels is not None else []
     tried = [private_step(candidates.built(k)) for k in range(len(candidates))]
+    others = sorted({type(one).__name__ for one in tried if not is_ours(one)})
+    told += [f"the fits of {name} are private at the budget they are given" for name in others]
     name = " or ".join(sorted({type(one).__name__ for one in tried}))
     return Guarantee(
         whole.epsilon,

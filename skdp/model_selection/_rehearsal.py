@@ -40,7 +40,7 @@ class Rehearsal:
         self._folder.cleanup()
 
     def __call__(self, model: Any, X: Any, y: Any, budget: Budget) -> None:
-        """Rehearse one fit; a model without a ledger is not rehearsed."""
+        """Rehearse one fit; for one without a ledger the guarantee says that its word is taken."""
         name = prefix_of(model) + "ledger"
         if name not in model.get_params():
             return

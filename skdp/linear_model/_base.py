@@ -58,6 +58,8 @@ class PrivateLinearModel(BaseEstimator):
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
+    # A caller may have asked numpy to tell of underflow and the like: it would tell of the data.
+    @np.errstate(all="ignore")
     def _fit(self, X, y, unsupported):
         """Validate, plan, charge, release: whatever raises before the charge costs nothing."""
         with _spent_note() as spent:
@@ -111,6 +113,7 @@ class PrivateLinearModel(BaseEstimator):
             "running time, memory and errors are not observed",
         )
 
+    @np.errstate(all="ignore")
     def _predictor(self, X):
         """Return the linear predictor of the encoded and clipped rows, (n, models).
 

@@ -341,7 +341,7 @@ def test_named_scores():
         (lambda: as_record_score("r2", False, None), "scoring must be one of"),
         (lambda: as_record_score("accuracy", False, None), "scoring must be one of"),
         (
-            lambda: RecordScore(lambda *a: 1.0).total(None, np.eye(2), [1, 2]),
+            lambda: RecordScore(lambda *a: [1.0, 1.0]).total(None, np.eye(2), [1, 2]),
             "one number per record",
         ),
         (lambda: StoppingLaw(1.0), "gamma must be"),

@@ -20,6 +20,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from skdp import (
+    BudgetExceeded,
     Domain,
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
@@ -510,7 +511,9 @@ def test_an_error_of_a_run_says_nothing_of_it(table):
         error.add_note(f"of {model}")
         raise error
 
-    search = PrivateSearchCV(logistic(), {"q": [0.5]}, **STOPPING, scoring=RecordScore(quoting))
+    # Without a domain: no score is tried on made-up records before a run.
+    model = logistic(domain=None, classes=["no", "yes"])
+    search = PrivateSearchCV(model, {"q": [0.5]}, **STOPPING, scoring=RecordScore(quoting))
     with pytest.raises(RuntimeError, match="Its error is not shown") as caught:
         search.fit(*table)
     (note,) = caught.value.__notes__
@@ -698,6 +701,82 @@ def test_models_asked_about_other_rows_answer_about_those(people, domain, answer
         model.fit(people, answers)
         right = (model.predict(changed) == answers).sum()
         assert RecordScore(robust).total(model, people, answers) == right * UNITS
+
+
+# Scores are tried before anything is spent
+
+
+SCALARS = {
+    "number": lambda model, X, y: float(model.predict(X)[0] == y[0]),
+    "number of numpy": lambda model, X, y: np.mean(model.predict(X) == y),
+    "own method": lambda model, X, y: model.score(X, y),
+    "table": lambda model, X, y: (model.predict(X) == y).reshape(1, 1),
+    "array": lambda model, X, y: model.predict(X) == y,
+}
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_a_score_may_return_its_number_in_any_shape(name, table):
+    model = logistic(random_state=0).fit(*table)
+    right = np.sum(model.predict(table[0]) == table[1]) * UNITS
+    assert RecordScore(SCALARS[name]).total(model, *table) == right
+
+
+def two(model, X, y):
+    return [0.0, 1.0]
+
+
+def misspelt(model, X, y):
+    return model.predict_probability(X)
+
+
+@pytest.mark.parametrize("strategy", ["disjoint", "random_stopping"])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("score", [two, misspelt])
+def test_a_score_that_fails_costs_nothing(score, neighbors, strategy, people, domain, answers):
+    """Of frames in any order of columns, of arrays, and behind an encoder."""
+    alone = logistic(domain=domain, neighbors=neighbors)
+    behind = pipeline(domain.encoder(), model=logistic(domain=domain.encoded, neighbors=neighbors))
+    rows = people[list(domain.names)].to_numpy()
+    cases = [(alone, people), (alone, people.iloc[:, ::-1]), (alone, rows)]
+    for model, X in [*cases, (behind, people)]:
+        ledger = Ledger(1.0)
+        name = "model__q" if model is behind else "q"
+        search = PrivateSearchCV(model, {name: [0.5]}, strategy=strategy, ledger=ledger)
+        search.set_params(scoring=RecordScore(score))
+        with pytest.raises((ValueError, AttributeError)) as caught:
+            search.fit(X, answers)
+        assert caught.value.__notes__ == [
+            "The score was tried on made-up records, drawn from the domain.",
+            "No budget was spent and no noise was drawn.",
+        ]
+        assert ledger.entries == ()
+
+
+def test_a_score_is_tried_on_no_record_of_the_data(people, pay_domain, pay):
+    """But on rows of the same form; the models that are tried show themselves to nobody."""
+    asked, passes = [], []
+
+    def closeness(model, X, y):
+        asked.append((X, y))
+        return -np.abs(model.predict(X) - y)
+
+    def search(**options):
+        step = DPCoordinateDescentRegressor(domain=pay_domain, n_passes=1, callback=passes.append)
+        score = RecordScore(closeness, -60.0, 0.0)
+        grid = {"penalty": ["none", "l1"]}
+        return PrivateSearchCV(step, grid, strategy="disjoint", scoring=score, **options)
+
+    columns = people.columns[::-1]
+    with pytest.raises(BudgetExceeded):
+        search(ledger=Ledger(0.5)).fit(people[columns], np.full(len(people), 50.0))
+    assert len(asked) == 20
+    assert passes == []
+    assert all(list(X.columns) == list(columns) for X, _ in asked)
+    assert all((X.dtypes.map(str) == people[columns].dtypes.map(str)).all() for X, _ in asked)
+    assert len({float(y[0]) for _, y in asked}) == 10
+    search(epsilon=50.0).fit(people, pay)
+    assert len(passes) == 3
 
 
 # What the chosen model says of its privacy

@@ -21,7 +21,7 @@ from skdp._identity import claims
 
 # The search sets these itself, or the proof needs them to be the same for all candidates.
 OWNED = ("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "classes", "domain")
-_CALLBACKS = ("callback", "callbacks")
+CALLBACKS = ("callback", "callbacks")
 _GRIDS = ("param_grid", "param_distributions")
 # What these do with the estimators in them is known; a subclass may do anything.
 _COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
@@ -95,7 +95,7 @@ def check_built(model: Any, neighbors: str) -> None:
 def check_unwatched(model: Any) -> None:
     """Raise for a candidate that shows its fits to a function, where no run may be seen."""
     for name, value in _settings(model):
-        if name.rpartition("__")[2] in _CALLBACKS and value is not None:
+        if name.rpartition("__")[2] in CALLBACKS and value is not None:
             rule = "be None for random stopping: it would see runs that no guarantee counts"
             raise fail(name, rule, type(value), 'Or take strategy="disjoint".')
 

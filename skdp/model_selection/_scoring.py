@@ -31,9 +31,12 @@ class RecordScore:
     Parameters
     ----------
     function : callable
-        ``function(estimator, X, y)`` returns one number per record, greater for better. It is
-        called for one record at a time, so that a record's number cannot depend on the others.
+        ``function(estimator, X, y)`` returns one number, greater for better, alone or in an array
+        of size 1. It is called for one record at a time, so that a record's number cannot depend
+        on the others.
         It must compute the same for the same record and estimator, and keep or show nothing.
+        A search first tries it on made-up records, before anything is spent, if the estimator or
+        the encoder before it declares a domain. Without one its first error comes after.
     lower, upper : float, lower < upper
         Public bounds; what is outside is clipped, and NaN counts as ``lower``.
 
@@ -63,6 +66,11 @@ class RecordScore:
         if not self.lower < self.upper:
             raise fail("lower", f"be below upper, {self.upper:g}", self.lower)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the function is of this package: one that scores each record by itself."""
+        return type(self.function) in (Accuracy, NegativeError)
+
     def total(self, estimator: Any, X: Any, y: Any) -> int:
         """Return the sum over the records, in units of (upper - lower) / UNITS above lower.
 
@@ -74,14 +82,14 @@ class RecordScore:
         return int(np.rint(share * UNITS).astype(np.int64).sum())
 
     def _of_records(self, estimator: Any, X: Any, y: NDArray[Any]) -> FloatArray:
-        if is_rowwise(estimator) and type(self.function) in (Accuracy, NegativeError):
+        if is_rowwise(estimator) and self.is_ours:
             return np.asarray(self.function(estimator, X, y))
         numbers = np.empty(len(y))
         for k, (asked, row) in enumerate(one_by_one(estimator, X)):
             found = np.asarray(self.function(asked, row, y[k : k + 1]), dtype=float)
-            if found.shape != (1,):
+            if found.size != 1:
                 raise fail("scoring", "return one number per record")
-            numbers[k] = found[0]
+            numbers[k] = found.item()
         return numbers
 
     def mean(self, total: int, n: int) -> float:

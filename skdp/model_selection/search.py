@@ -34,6 +34,7 @@ from skdp.model_selection._rows import own_copy, parts
 from skdp.model_selection._scoring import as_record_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import Disjoint, RandomStopping, Strategy, split
+from skdp.model_selection._trial import try_score
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.ledger import Budget
 from skdp.randomness import as_generator, is_cryptographic
@@ -313,6 +314,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             for fit in material.fits:
                 for one in (fit, Fit(fit.which, last, whole, 1.0)):
                     rehearse(material.model(one), *material.records(one.rows), one.budget)
+        try_score(material, last)
 
     @property
     def _secret(self) -> bool:

@@ -120,7 +120,7 @@ def wrong_parts() -> Iterator[Verdict]:
 
 
 def auto_and_best() -> tuple[float, float]:
-    """Return what the noise of "auto" costs predictions, and the least of all names, at the worst."""
+    """Return what the noise of "auto" costs predictions, and the least of all names."""
     levels = {"first": list("abcde"), "second": list("abc")}
     domains = Domain(levels, target=["a", "b"]), Domain.l2_ball(10, 1.0, target=["a", "b"])
     found = []

@@ -14,7 +14,7 @@ import pytest
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate
-from skdp.noise.gaussian import Gaussian
+from skdp.noise import Gaussian, Laplace, Logistic
 from skdp.privacy import Guarantee, compose, conversions, tradeoff
 from skdp.privacy.loss import Composition
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ShiftLoss
@@ -151,3 +151,73 @@ def gaussian_truth(alpha: float, mu: float) -> mpmath.mpf:
             break
     place = x if a == goal else -x
     return mpmath.ncdf(-place - mu)
+
+
+def laplace_delta(shift, epsilon):
+    return -mpmath.expm1((mpmath.mpf(epsilon) - mpmath.mpf(shift)) / 2)
+
+
+def normal_delta(mu, epsilon):
+    m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+    return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+
+
+def logistic_delta(shift, epsilon):
+    v, e = mpmath.mpf(shift), mpmath.mpf(epsilon)
+    ratio = mpmath.exp((e - v) / 2)
+    x = -mpmath.log((1 - ratio) / (ratio - mpmath.exp(-v)))
+    return 1 / (1 + mpmath.exp(x)) - mpmath.exp(e) / (1 + mpmath.exp(x + v))
+
+
+def near_the_end(rng):
+    """Shifts of all sizes, at epsilons between a half and all but 1e-13 of the greatest loss."""
+    shift = 10 ** rng.uniform(-6, 1.5)
+    return shift, shift * (1 - 10 ** rng.uniform(-13, -0.3))
+
+
+def around_the_mean(rng):
+    mu = 10 ** rng.uniform(-3, 7)
+    return mu, max(0.0, mu * mu / 2 + mu * rng.uniform(-8, 8))
+
+
+@pytest.mark.parametrize(
+    ("loss", "delta", "draw"),
+    [
+        (lambda v: ShiftLoss(Laplace(1.0), v), laplace_delta, near_the_end),
+        (lambda v: ShiftLoss(Logistic(1.0), v), logistic_delta, near_the_end),
+        (GaussianLoss, normal_delta, around_the_mean),
+        (lambda mu: ShiftLoss(Gaussian(1.0), min(mu, 30.0)), None, around_the_mean),
+    ],
+    ids=["laplace", "logistic", "gaussian", "gaussian as a law"],
+)
+def test_bounds_of_one_loss_hold_in_sixty_digits(loss, delta, draw):
+    rng = np.random.default_rng(0)
+    cases = [draw(rng) for _ in range(300)]
+    if draw is near_the_end:
+        cases.append((0.007399126677156179, 0.007399108553901416))
+    else:
+        cases.append((98.84, 5078.7))
+    with mpmath.workdps(60):
+        for size, epsilon in cases:
+            if delta is None:
+                size = min(size, 30.0)
+                epsilon = min(epsilon, size * size / 2 + 8 * size)
+            exact = (delta or normal_delta)(size, epsilon)
+            bounds = Composition([(loss(size), 1)]).delta_at(epsilon)
+            assert bounds.lower <= exact <= bounds.upper
+            # What the rounding of epsilon, and the logs of tails, may do.
+            assert bounds.upper <= exact * (1 + 1e-9) + 1e-13 * epsilon
+
+
+@pytest.mark.parametrize(
+    ("make", "delta", "draw"),
+    [
+        (tradeoff.gaussian, normal_delta, around_the_mean),
+        (tradeoff.laplace, laplace_delta, near_the_end),
+    ],
+)
+def test_the_delta_of_a_tradeoff_function_is_never_below(make, delta, draw):
+    rng = np.random.default_rng(1)
+    with mpmath.workdps(60):
+        for size, epsilon in [draw(rng) for _ in range(300)]:
+            assert delta(size, epsilon) <= make(size).delta_at(epsilon)

@@ -150,7 +150,7 @@ def test_the_slope_is_the_derivative(name):
 def test_the_conjugate_lies_above_the_truth_and_close(f):
     """The bracketed supremum against the closed form: never below by more than its rounding."""
     epsilon = np.array([0.0, 1e-3, 0.3, 1.0, 2.5])
-    found, exact = np.exp(upper_log_delta(f.curve, epsilon)), np.exp(f.log_delta(epsilon))
+    found, exact = np.exp(upper_log_delta(f.curve, epsilon)), np.exp(f.loss().log_delta(epsilon))
     assert (found >= exact - 1e-13).all()
     assert found == pytest.approx(exact, rel=1e-9, abs=1e-12)
 
@@ -164,7 +164,7 @@ def test_delta_is_rounded_up_and_hardly(mu):
             e = mpmath.mpf(epsilon)
             exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
             assert exact <= f.delta_at(epsilon) <= exact * (1 + 1e-13)
-            missed += math.exp(float(f.log_delta(epsilon))) < exact
+            missed += math.exp(float(f.loss().log_delta(epsilon))) < exact
     assert missed > 0
 
 

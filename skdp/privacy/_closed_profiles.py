@@ -10,6 +10,7 @@ from scipy.special import xlogy
 
 from skdp.privacy._rounding import LEAST_LOG
 from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.normal_profile import error_of_arguments
 
 # What is returned is moved by this share of itself to the safe side: a thousand roundings.
 MARGIN = 1e-12
@@ -19,10 +20,9 @@ def gaussian_log_delta(mu: float, epsilon: float) -> float:
     if mu == 0:
         return -math.inf if epsilon >= 0 else math.log(-math.expm1(epsilon))
     found = float(np.asarray(GaussianLoss(mu).log_delta(epsilon)))
-    # The arguments of the normal tails are rounded: an error of u moves log delta by u times them.
-    size = abs(epsilon) / mu + mu / 2
-    off = MARGIN + 4e-16 * size * (1 + abs(epsilon / mu - mu / 2))
+    off = MARGIN + float(error_of_arguments(mu, epsilon))
     if off == math.inf:  # delta is 1, or no float is so small
+        size = abs(epsilon) / mu + mu / 2
         return 0.0 if epsilon / mu - mu / 2 < size / 2 else LEAST_LOG / 2
     return min(0.0, found + off)
 

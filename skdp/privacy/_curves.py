@@ -19,7 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri_exp, roots_legendre
 
 from skdp._checks import check_interval, check_positive, fail
+from skdp.privacy import normal_profile
+from skdp.privacy._grid import moved_log_delta
 from skdp.privacy.losses import GaussianLoss, PairLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.normal_profile import error_of_arguments
 
 FloatArray = NDArray[np.float64]
 _NODES, _LENGTHS = roots_legendre(24)
@@ -149,6 +152,9 @@ class Gaussian:
     def loss(self) -> PrivacyLoss:
         return GaussianLoss(self.mu)
 
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        return normal_profile.log_delta(self.mu, epsilon) + error_of_arguments(self.mu, epsilon)
+
 
 @dataclass(frozen=True)
 class Shifted:
@@ -208,6 +214,9 @@ class Shifted:
 
     def loss(self) -> PrivacyLoss:
         return ShiftLoss(self.law, self.shift)
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        return moved_log_delta(self.loss(), epsilon, 1)
 
     def _moved(self, log_s: ArrayLike, by: ArrayLike) -> FloatArray:
         return np.asarray(self.law.logsf(self._quantile(log_s) + np.asarray(by)))

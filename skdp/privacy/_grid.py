@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp._identity import remembered
 from skdp.privacy.losses import PrivacyLoss, Profile
@@ -33,6 +33,22 @@ _NUDGE = 100 * _UNIT
 _DROP = 3.0
 # A loss beyond this is infinite.
 _GREATEST = 1e300
+
+
+def moved_log_delta(loss: Profile, epsilon: ArrayLike, sign: int) -> FloatArray:
+    """Return a bound for a loss's log delta, the upper one for sign = 1 and the lower for -1.
+
+    It may be off by `ACCURACY`, and be that of an epsilon off by `SHAKE` of itself, more by as
+    much as the logs of tails are great. Of a loss of finitely many values it is not: the
+    differences of these from epsilon are exact.
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    found = np.asarray(loss.log_delta(epsilon))
+    if not hasattr(loss, "finite"):
+        share = np.minimum(SHAKE * (1 - np.minimum(found, 0.0)), 0.5)
+        moved = np.asarray(loss.log_delta(epsilon - sign * share * np.abs(epsilon)))
+        found = np.where(np.isneginf(found) | np.isinf(epsilon), found, moved)
+    return np.asarray(np.minimum(found + sign * ACCURACY, 0.0))
 
 
 def multiples(step: float, first: int, count: int) -> FloatArray:

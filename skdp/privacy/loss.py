@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from skdp._checks import check_count, check_interval, fail
 from skdp._identity import counted
 from skdp.privacy._fold import fold
-from skdp.privacy._grid import ACCURACY, Masses, log_alone, lower, reach, upper
+from skdp.privacy._grid import ACCURACY, Masses, log_alone, lower, moved_log_delta, reach, upper
 from skdp.privacy._plan import Parts, Plan, plan
 from skdp.privacy._rounding import LEAST_LOG, exp_up
 from skdp.privacy.losses import GaussianLoss, Profile
@@ -202,16 +202,16 @@ def _curves(
 ) -> tuple[Curve, Curve]:
     """Return a lower and an upper bound, close around what is given."""
     if len(parts) == 1 and parts[0][1] == 1:
-        return _own_curve(parts[0][0], -ACCURACY), _own_curve(parts[0][0], ACCURACY)
+        return _own_curve(parts[0][0], -1), _own_curve(parts[0][0], 1)
     outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
     return _curve(parts, outline, lower), _curve(parts, outline, upper)
 
 
-def _own_curve(loss: Profile, off: float) -> Curve:
-    """Return the loss's own log delta, less or plus what it may be off by."""
-    if off < 0 and not hasattr(loss, "log_tails"):
+def _own_curve(loss: Profile, sign: int) -> Curve:
+    """Return the loss's own log delta, moved up or down by what it may be off by."""
+    if sign < 0 and not hasattr(loss, "log_tails"):
         return Curve(_nothing)
-    return Curve(lambda epsilon: float(loss.log_delta(epsilon)) + off)
+    return Curve(lambda epsilon: float(moved_log_delta(loss, epsilon, sign)))
 
 
 def _curve(parts: Parts, outline: Plan, bound: Callable[..., Masses | None]) -> Curve:

@@ -47,6 +47,18 @@ def log_delta(mu: float, epsilon: ArrayLike) -> FloatArray:
     return np.where(epsilon < np.inf, np.maximum(found, LEAST_LOG), found)
 
 
+def error_of_arguments(mu: float, epsilon: ArrayLike) -> FloatArray:
+    """Return what log delta may be off by since the arguments of the normal tails are rounded.
+
+    An error of u in them moves log delta by u times them.
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    with np.errstate(over="ignore", invalid="ignore"):
+        a = np.abs(epsilon / mu - mu / 2)
+        error = 4e-16 * (np.abs(epsilon) / mu + mu / 2) * (1 + a)
+    return np.where(np.abs(epsilon) < np.inf, error, 0.0)
+
+
 def log_spared(mu: float, epsilon: ArrayLike) -> FloatArray:
     """Return the log of one minus the least delta: Phi(a) + e^epsilon Phi(-b)."""
     epsilon = np.asarray(epsilon, dtype=float)

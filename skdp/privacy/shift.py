@@ -19,9 +19,10 @@ from scipy.special import logsumexp, roots_legendre
 FloatArray = NDArray[np.float64]
 
 _NODES, _LENGTHS = roots_legendre(8)
-# Where the logs of two tails differ by less than this share of their size, the difference of the
-# tails has lost three digits, and the interval's own probability is integrated instead.
-_NARROW = 2e-3
+# Where the tails' difference, in logs and less epsilon, is less than the first share of their size
+# it has lost three digits. Unless the tails differ by the second share, an epsilon that is right
+# to its last digits has not, and the interval's own probability is integrated instead.
+_NARROW, _CLOSE = 2e-3, 0.25
 _MOST_PIECES = 32
 # Beyond this quantile no loss is asked of a law that has no ``log_ratio``: differences of its
 # log-densities have lost too many digits.
@@ -198,7 +199,8 @@ def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
             # Next to 1 the digits of delta are in its distance to 1.
             spared = _log_spared(law, c, epsilon, next_tail)
             found = np.where(spared < -math.log(2), np.log1p(-np.exp(spared)), found)
-        narrow = np.isfinite(c) & (tail - next_tail < _NARROW * (1 - tail))
+        narrow = np.isfinite(c) & (tail - next_tail < _CLOSE * (1 - tail))
+        narrow &= apart < _NARROW * (1 - tail)
         if narrow.any():
             found[narrow] = _log_difference(law, c[narrow], shift, epsilon[narrow])
     return np.asarray(np.where(np.isneginf(tail), -np.inf, found))

@@ -65,8 +65,8 @@ def _like(rows: Any, table: Any) -> Any:
         return np.asarray(rows)
     if not hasattr(rows, "iloc"):
         return type(table)(rows, columns=table.columns)
-    rows = rows[list(table.columns)]
-    with suppress(TypeError, ValueError):
+    with suppress(KeyError, TypeError, ValueError):
+        rows = rows[list(table.columns)]
         # By the names of types: a type of categories holds those that occur.
         rows = rows.astype({name: str(kind) for name, kind in table.dtypes.items()})
     return rows

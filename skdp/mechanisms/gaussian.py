@@ -16,6 +16,7 @@ from numpy.random import Generator
 
 from skdp._checks import check_epsilon, check_interval, check_positive, fail
 from skdp._draws import normals
+from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.ellipsoid import greatest_square
@@ -50,8 +51,11 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     >>> round(gaussian_scale(1.0, 1e-6), 4)
     4.2247
     """
-    epsilon, delta = check_positive("epsilon", epsilon), _check_delta(delta)
+    return _least_scale(check_positive("epsilon", epsilon), _check_delta(delta))
 
+
+@remembered(maxsize=1024)
+def _least_scale(epsilon: float, delta: float) -> float:
     def is_private(shift: float) -> bool:
         return bool(log_delta(shift, epsilon) <= math.log(delta))
 

@@ -7,7 +7,9 @@ them, and an object that changes keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from functools import cached_property, lru_cache, wraps
 from types import FunctionType, MethodType
@@ -28,11 +30,14 @@ class Remembered(Protocol[P, R]):
     def cache_info(self) -> Any: ...
 
 
+# What is the same as long as one call lasts, None outside of any.
+_CALL: ContextVar[object] = ContextVar("skdp_call", default=None)
+_LASTING = {__name__.partition(".")[0], "builtins", "numpy"}
 _PLAIN = (bool, int, str, bytes, type(None))
 
 
 def fingerprint(part: object) -> Hashable | None:
-    """Return what two parts share if and only if they are the same; None if that is not known.
+    """Return what two parts share if and only if they are the same now; None if it is not known.
 
     It is known of numbers, strings, tuples, functions without a closure, and instances of a class
     that is itself a frozen dataclass, of such fields and without further attributes. An inherited
@@ -101,7 +106,9 @@ def counted(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, int], ...]:
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
     """Return a decorator that remembers results for arguments whose fingerprint is known.
 
-    With others, that could change or be something else, the function is called anew.
+    With others, that could change or be something else, the function is called anew. What
+    functions and classes of somebody else's do may depend on what changes later, a global of their
+    module say: with them results are remembered within one call (`one_call`) only.
     """
 
     def decorated(function: Callable[P, R]) -> Remembered[P, R]:
@@ -109,7 +116,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
 
         @wraps(function)
         def asked(*arguments: P.args, **named: P.kwargs) -> R:
-            mark = fingerprint((arguments, tuple(sorted(named.items()))))
+            mark = _while_it_holds(fingerprint((arguments, tuple(sorted(named.items())))))
             if mark is None:
                 return function(*arguments, **named)
             return kept(_Call(mark, arguments, named))
@@ -119,6 +126,32 @@ def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
         return cast(Remembered[P, R], asked)
 
     return decorated
+
+
+@contextmanager
+def one_call() -> Iterator[None]:
+    """While it lasts, a fit say, parts of somebody else's are taken to do the same."""
+    token = _CALL.set(_CALL.get() or object())
+    try:
+        yield
+    finally:
+        _CALL.reset(token)
+
+
+def _while_it_holds(mark: Hashable | None) -> Hashable | None:
+    """Return the mark if it holds for ever, a mark of the present call, or None outside of any."""
+    if mark is None or _is_lasting(mark):
+        return mark
+    call = _CALL.get()
+    return None if call is None else (call, mark)
+
+
+def _is_lasting(mark: Hashable) -> bool:
+    if isinstance(mark, tuple):
+        return all(map(_is_lasting, mark))
+    if isinstance(mark, type | FunctionType):
+        return str(mark.__module__).partition(".")[0] in _LASTING
+    return True
 
 
 class _Call:

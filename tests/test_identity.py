@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp._identity import counted, fingerprint, remembered, same
+from skdp._identity import counted, fingerprint, one_call, remembered, same
 from skdp.geometry import LpBall, SumBall
 from skdp.linear_model.gaussian_objective import JointProfile, greatest_shift
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
@@ -24,7 +24,7 @@ from skdp.privacy.radial import RadialLoss
 
 @dataclass(frozen=True)
 class Point:
-    """What may be remembered."""
+    """What may be remembered while a call lasts."""
 
     x: float = 0.0
 
@@ -102,6 +102,46 @@ def test_what_could_change_has_no_fingerprint(part):
     count(part)
     count(part)
     assert len(asked) == 2
+
+
+factor = 1.0
+
+
+@dataclass(frozen=True)
+class OfAGlobal(PseudoHuber):
+    """A frozen class whose bound reads a global of its module."""
+
+    threshold: float = 0.5
+
+    def curvature_bound(self, low, high):
+        return factor * super().curvature_bound(low, high)
+
+
+def test_what_reads_something_that_changed_is_calibrated_anew(monkeypatch):
+    """It is remembered while one call lasts, and not from one to the next."""
+    args = (OfAGlobal(), 0.9, 1.0, "replace_one")
+    with one_call():
+        before = greatest_leverage(*args)
+    again = greatest_leverage(*args)
+    monkeypatch.setitem(globals(), "factor", 5.0)
+    assert again == before
+    assert greatest_leverage(*args) < before / 4
+    with one_call():
+        assert greatest_leverage(*args) < before / 4
+
+
+def test_within_one_call_parts_of_others_are_remembered():
+    asked = []
+    count = remembered(maxsize=8)(lambda part: asked.append(part))
+    with one_call():
+        count(Point(1.0))
+        with one_call():
+            count(Point(1.0))
+    assert len(asked) == 1
+    count(Point(1.0))
+    with one_call():
+        count(Point(1.0))
+    assert len(asked) == 3
 
 
 DIFFERENT = [

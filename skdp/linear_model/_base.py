@@ -17,6 +17,7 @@ from skdp._checks import (
     check_interval,
     fail,
 )
+from skdp._identity import one_call
 from skdp.domain import Domain
 from skdp.linear_model._design import Design
 from skdp.linear_model._predict import row_products
@@ -60,6 +61,7 @@ class PrivateLinearModel(BaseEstimator):
 
     # A caller may have asked numpy to tell of underflow and the like: it would tell of the data.
     @np.errstate(all="ignore")
+    @one_call()
     def _fit(self, X, y, unsupported):
         """Validate, plan, charge, release: whatever raises before the charge costs nothing."""
         with _spent_note() as spent:

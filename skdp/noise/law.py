@@ -29,7 +29,8 @@ class Law(Protocol):
     ``logpdf(x) - logpdf(x + shift)`` without loss of digits. All laws of this package have them.
 
     A law must be hashable and must not change between its calibration and its draws. What was
-    computed for it is remembered only if its own class is a frozen dataclass of numbers.
+    computed for it is remembered only if its own class is a frozen dataclass of numbers, and of
+    a class outside this package only while one fit or calibration lasts.
     """
 
     def logpdf(self, x: ArrayLike) -> FloatArray:

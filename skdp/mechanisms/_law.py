@@ -49,6 +49,22 @@ def check_law(law: Any, name: str = "law") -> None:
         _look_at(law, name)
 
 
+def scaled_law(law: Any, s: float, name: str = "law") -> Any:
+    """Return the law of s X, of the very scale that is to be drawn from; raise if it is not."""
+    wide = law.scaled(s)
+    if not is_ours(law):
+        _look_at_scaled(law, s, name)
+    return wide
+
+
+@remembered(maxsize=1024)
+def _look_at_scaled(law: Any, s: float, name: str) -> None:
+    wide = law.scaled(s)
+    with np.errstate(all="ignore"):
+        _check_scaled(law, wide, s, name)
+        _check_draws(wide, name)
+
+
 @remembered(maxsize=64)  # a plan calibrates a law many times
 def _look_at(law: Any, name: str) -> None:
     with np.errstate(all="ignore"):
@@ -155,6 +171,9 @@ def _check_scaled(law: Any, wide: Any, s: float, name: str) -> None:
     tails = np.allclose(wide.isf(_TAILS), s * x, rtol=_CLOSE, atol=0)
     heights, scaled = np.asarray(law.logpdf(x)), np.asarray(wide.logpdf(s * x)) + math.log(s)
     inner = np.isfinite(heights) & np.isfinite(scaled)
+    at = np.concatenate([-x, x])
+    tails = tails and np.allclose(wide.logsf(s * at), law.logsf(at), rtol=_CLOSE, atol=_CLOSE)
+    tails = tails and math.isclose(float(wide.var()), s * s * float(law.var()), rel_tol=_CLOSE)
     if not (tails and np.allclose(scaled[inner], heights[inner], rtol=_CLOSE, atol=_CLOSE)):
         raise fail(name, "have a scaled(s) that is the law of s X", law)
 

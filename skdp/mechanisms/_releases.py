@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdp._identity import one_call
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._budget import Budget
 from skdp.mechanisms._composed import Losses, Root, losses_of
+from skdp.mechanisms._law import scaled_law
 from skdp.mechanisms._shapes import FAMILIES, PLAIN
 from skdp.mechanisms._worst_shift import Shift, WorstShift
 from skdp.mechanisms.auto import TIE, first_of_least
@@ -36,6 +38,7 @@ class Found(NamedTuple):
         return float(self.law.var()) * self.scale**2
 
 
+@one_call()
 def calibrated(mechanism: Any, shifts: Shift, budget: Budget) -> tuple[Any, Losses, str]:
     """Return the noise of one release, its losses, and a sentence.
 
@@ -48,7 +51,7 @@ def calibrated(mechanism: Any, shifts: Shift, budget: Budget) -> tuple[Any, Loss
     """
     worst = worst_of(shifts, budget.delta)
     found = _best(worst, budget) if mechanism == "auto" else _named(mechanism, worst, budget)
-    law = found.law.scaled(found.scale)
+    law = scaled_law(found.law, found.scale, "mechanism")
     losses = losses_of(found.law, worst.above, worst.length, found.scale)
     count = sum(n for _, n in shifts)
     told = f"{law!r} noise in each of {count} releases with shifts {_shortened(shifts)}"

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from skdp._checks import check_count, check_positive
+from skdp._identity import one_call
 from skdp.mechanisms._composed import losses_of
+from skdp.mechanisms._law import scaled_law
 from skdp.mechanisms._releases import CANDIDATES
 from skdp.mechanisms._scale import last_passing
 from skdp.mechanisms.auto import TIE, first_of_least
@@ -50,6 +52,7 @@ def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
     return math.sqrt(SHARE * _VARIANCE / count) / gaussian_scale(epsilon, delta)
 
 
+@one_call()
 def calibrate_with_choices(
     mechanism: Any,
     shifts: Sequence[tuple[float, int]],
@@ -95,7 +98,7 @@ def calibrate_with_choices(
         ]
         noise, scale = _least_beside(alone, fixed, epsilon, delta)
     losses = (*_losses_of(noise, scale), fixed)
-    law = noise.law.scaled(scale)
+    law = scaled_law(noise.law, scale, "mechanism")
     releases = sum(n for _, n in noise.shifts)
     guarantee = Guarantee(
         epsilon,

@@ -72,4 +72,4 @@ def _as_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.copysign(math.inf, (value > 0) - 0.5)  # type: ignore[operator]

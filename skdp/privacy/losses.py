@@ -44,8 +44,8 @@ class Profile(Protocol):
         """Return log sup over S of P(S) - e^epsilon Q(S), for any real epsilon.
 
         Right to one part in 10^12 of delta, at an epsilon that is right to fifteen digits, less
-        those of the log of delta; an
-        upper bound (`ProfileLoss`) may be above the truth by any amount.
+        those of the log of delta; an upper bound (`ProfileLoss`) may be above the truth by any
+        amount.
         """
 
     def reversed(self) -> Profile:

@@ -177,7 +177,7 @@ def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, cla
 
 
 def test_a_look_finds_what_wide_bounds_hide():
-    """Windows of half the bounds at most, around the records; more accuracy with every seed, .02 on average.
+    """Windows of half the bounds at most, around the records; more accuracy, .02 on average.
 
     Noise of the means and mean squares is .01 of half the range, so that a variance is off by
     less than .08 but for a chance of e^-20 (Gamma and uniform tails): half windows are at most

@@ -346,9 +346,7 @@ def _counted(epsilon: float, delta: float, losses: Losses) -> Counted:
 def _by_pieces(delta: float, losses: Losses, share: float) -> Counted:
     """Return the sums over the pieces; those of no known mu leak ``share`` of what is left."""
     leak = sum((n * as_decimal(_leak(loss)) for loss, n in losses), Decimal(0))
-    pieces = [
-        (PairLoss(loss.epsilon) if type(loss) is PairLoss else loss, n) for loss, n in losses
-    ]
+    pieces = [(PairLoss(loss.epsilon) if type(loss) is PairLoss else loss, n) for loss, n in losses]
     # At delta = 1 nothing is said but by the losses.
     rows = [(piece, equivalents(0.0, 1.0, (piece,))) for piece in pieces]
     known = [row for _, row in rows if row.square < math.inf]

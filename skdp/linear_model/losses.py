@@ -40,8 +40,8 @@ class Loss(Protocol):
 
     Make it a frozen dataclass: its calibration is then remembered while a fit lasts, and that of
     any other class is computed anew whenever it is asked for. It may have a further member,
-    ``one_sided = True``, if phi'(., y) never changes its sign whatever y is: noise for delta > 0 then protects against one tail only,
-    which is wrong for any other loss.
+    ``one_sided = True``, if phi'(., y) never changes its sign whatever y is: noise for delta > 0
+    then protects against one tail only, which is wrong for any other loss.
     """
 
     @property

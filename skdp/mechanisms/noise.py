@@ -98,6 +98,10 @@ class Publishing:
 def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
     """Publish a value with a noise: any object with guarantee, rvs and covariance.
 
+    The guarantee is kept if the noise is log-concave, or if its log-density changes by at most
+    epsilon along a difference and in proportion to it. For any other noise the release costs up
+    to 2 d / t more in epsilon (docs/proofs/lattice_release.md, Theorems 1 and 2).
+
     Parameters
     ----------
     noise : Noise

@@ -142,8 +142,8 @@ class EvenLaw(ABC):
 
         The results lie on a lattice that does not depend on the value. Each number costs at most
         2^-34 more in epsilon than the law itself, and a delta is 1 + 2^-35 times as great
-        (docs/proofs/lattice_release.md, Theorem 1). That is not proved for the staircase law, and of
-        canonical noise only for Gaussian, Laplace and uniform noise, and Tulap's with delta = 0.
+        (docs/proofs/lattice_release.md, Theorem 1). That is not proved for the staircase law, nor
+        for canonical noise but Gaussian, Laplace and uniform noise, and Tulap's with delta = 0.
 
         Parameters
         ----------

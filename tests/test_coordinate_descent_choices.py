@@ -287,9 +287,8 @@ def test_the_law_of_the_model_is_the_law_of_the_draws(look, neighbors):
     )
     for _ in range(4):
         model.set_params(random_state=rng).fit(X, Y)
-    # Before calibration a law of somebody else's is looked at, in other scales.
-    probes = {Spy().scaled(s) for s in (1.0, 3.0)}
-    laws, draws = zip(*((own, x) for own, x in drawn if own not in probes), strict=True)
+    # A law of somebody else's is looked at before the fit, by many draws at once.
+    laws, draws = zip(*((own, x) for own, x in drawn if x.size < 50_000), strict=True)
     assert set(laws) == {model.noise_.law}
     looked = {0: 0, 0.2: 2 * 3 + (neighbors == "add_remove")}[look]
     assert sum(part.size for part in draws) == 4 * (2000 + looked)

@@ -262,6 +262,7 @@ def greedy(scores_l1, choice):
         n_passes=1,
         order="greedy",
         average=False,
+        published=None,
         choice=choice,
     )
 

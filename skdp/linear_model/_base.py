@@ -59,38 +59,37 @@ class PrivateLinearModel(BaseEstimator):
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    # A caller may have asked numpy to tell of underflow and the like: it would tell of the data.
-    @np.errstate(all="ignore")
-    @one_call()
     def _fit(self, X, y, unsupported):
         """Validate, plan, charge, release: whatever raises before the charge costs nothing."""
-        with _spent_note() as spent:
-            _refuse(unsupported)
-            self._check_parameters()
-            X = check_table(self, X, self.domain, reset=True)
-            n = len(X)
-            targets, public = self._targets(y, n)
-            design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-            plan = self._plan(design, n, len(targets))
-            plan.check_published()
-            guarantee = self._guarantee(plan)
-            data = self._prepare(plan, design, X, targets, n)
-            rng = as_generator(self.random_state)
-            if self.ledger is not None:
-                self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
-            spent.append(guarantee)
-            released = self._release(plan, data, rng)
-        # Only now: a fit that fails leaves the model of an earlier one as it was.
-        self._design, self.guarantee_ = design, guarantee
-        for name, value in public.items():
-            setattr(self, name, value)
-        self.noise_ = _promising(plan.noise, guarantee.void_because)
-        # One minimisation: how many steps a solver took depends on the data.
-        self.n_iter_ = 1
-        # A solver that does not converge raises: a model that exists has converged.
-        self.converged_ = True
-        self._keep(plan, released)
-        return self
+        # A caller may have asked numpy to tell of underflow: that would tell of the data.
+        with np.errstate(all="ignore"), one_call():
+            with _spent_note() as spent:
+                _refuse(unsupported)
+                self._check_parameters()
+                X = check_table(self, X, self.domain, reset=True)
+                n = len(X)
+                targets, public = self._targets(y, n)
+                design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
+                plan = self._plan(design, n, len(targets))
+                plan.check_published()
+                guarantee = self._guarantee(plan)
+                data = self._prepare(plan, design, X, targets, n)
+                rng = as_generator(self.random_state)
+                if self.ledger is not None:
+                    self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
+                spent.append(guarantee)
+                released = self._release(plan, data, rng)
+            # Only now: a fit that fails leaves the model of an earlier one as it was.
+            self._design, self.guarantee_ = design, guarantee
+            for name, value in public.items():
+                setattr(self, name, value)
+            self.noise_ = _promising(plan.noise, guarantee.void_because)
+            # One minimisation: how many steps a solver took depends on the data.
+            self.n_iter_ = 1
+            # A solver that does not converge raises: a model that exists has converged.
+            self.converged_ = True
+            self._keep(plan, released)
+            return self
 
     def _guarantee(self, plan):
         seeded = "the noise came from random_state and not from the operating system"

@@ -9,10 +9,11 @@ need the float's own grid to be regular. `discrete_laplace` uses integers alone 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -21,6 +22,8 @@ Size = int | tuple[int, ...] | None
 # A draw of 128 scales, which has probability e^-128, still fits 64 bits.
 MOST_SCALE = 2**55
 _LOG_2 = math.log(2)
+# For fewer exponential draws than this a sum is faster than a choice.
+_FEW = 4096
 # Adding and subtracting this rounds to a multiple of 2^-18.
 _SPLIT = 1.5 * 2.0 ** (52 - 18)
 
@@ -72,13 +75,16 @@ def gamma(shape: int, rng: Generator) -> float:
     return float(exponentials(shape, rng).sum())
 
 
-def gammas(shape: ArrayLike, size: int | tuple[int, ...], rng: Generator) -> FloatArray:
+def gammas(shape: Any, size: int | tuple[int, ...], rng: Generator) -> FloatArray:
     """Return Gamma draws of shapes >= 1, by the method of Marsaglia & Tsang (2000).
 
     A draw that is kept is some operations on a normal one; whether it is kept is a comparison of
-    floats.
+    floats. A few draws of one integer shape are sums of exponential draws instead.
     """
-    shapes = np.broadcast_to(np.asarray(shape, dtype=float), size).ravel()
+    wanted = (size,) if isinstance(size, int | np.integer) else tuple(size)
+    if isinstance(shape, int) and shape * math.prod(wanted) <= _FEW:
+        return np.asarray(exponentials((*wanted, shape), rng).sum(axis=-1))
+    shapes = np.broadcast_to(np.asarray(shape, dtype=float), wanted).ravel()
     out, open_ = np.empty(len(shapes)), np.arange(len(shapes))
     while len(open_):
         d = shapes[open_] - 1 / 3
@@ -88,7 +94,7 @@ def gammas(shape: ArrayLike, size: int | tuple[int, ...], rng: Generator) -> Flo
             kept = (v > 0) & (np.log(u) < x * x / 2 + d * (1 - v + np.log(v)))
         out[open_[kept]] = (d * v)[kept]
         open_ = open_[~kept]
-    return out.reshape(size)
+    return out.reshape(wanted)
 
 
 def signed(x: FloatArray, rng: Generator) -> FloatArray:

@@ -99,8 +99,8 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
     """Publish a value with a noise: any object with guarantee, rvs and covariance.
 
     The guarantee is kept if the noise is log-concave, or if its log-density changes by at most
-    epsilon along a difference and in proportion to it. For any other noise the release costs up
-    to 2 d / t more in epsilon (docs/proofs/lattice_release.md, Theorems 1 and 2).
+    epsilon along a difference and in proportion to it. For any other noise each number costs up
+    to 2^-34 more in epsilon (docs/proofs/lattice_release.md, Theorems 1 and 2).
 
     Parameters
     ----------

@@ -123,6 +123,8 @@ class RepeatedNoise:
         numbers : int
             How many numbers at most are paid for together by one of the ``shifts``.
         """
+        halves = np.array([size / 2 for size, _ in self.shifts])
+        distance = float(np.min(-np.expm1(math.log(2) + np.asarray(self.law.logsf(halves)))))
         count = sum(count for _, count in self.shifts)
         whole = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in self.losses)
 
@@ -131,8 +133,6 @@ class RepeatedNoise:
             cost = numbers / lattice.dither
             return min(paid_in_full(cost, distance), paid_in_full(cost * count, whole))
 
-        halves = np.array([size / 2 for size, _ in self.shifts])
-        distance = float(np.min(-np.expm1(math.log(2) + np.asarray(self.law.logsf(halves)))))
         return published(
             factors * math.sqrt(self.var()),
             getattr(self.law, "granularity", GRANULARITY),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -209,23 +208,6 @@ def test_rows_of_a_ball_domain_fill_its_hull() -> None:
     turn = np.linspace(0, 2 * math.pi, 100_001)
     x = np.column_stack([np.ones_like(turn), 3 * np.cos(turn), 3 * np.sin(turn)])
     np.testing.assert_allclose(ball.support(w), np.abs(w @ x.T).max(axis=1), rtol=1e-8)
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-def test_draws_are_fast(intercept: bool) -> None:
-    """A hundred columns: 5,000 draws in a second and one in 5 ms, the best of some tries."""
-    ball, rng = EncodedRowsBall(*ADULT, intercept), np.random.default_rng(49)
-
-    def best(n: int, tries: int) -> float:
-        times = []
-        for _ in range(tries):
-            start = time.perf_counter()
-            ball.sample(n, rng)
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    assert best(5_000, 5) < 1.0
-    assert best(1, 50) < 0.005
 
 
 def test_thousands_of_levels_stay_finite() -> None:

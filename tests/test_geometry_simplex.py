@@ -7,7 +7,6 @@ two samples here has ten p-values held against ALARM = 1e-10.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -30,7 +29,6 @@ from ball_battery import (
 from test_geometry_battery import Twin, directions_of, scaled
 
 from skdp.geometry import LpBall, MappedBall, ProductBall, SimplexBall, SumBall
-from skdp.randomness import as_generator
 
 DIMS = (1, 2, 3, 4, 7, 40)
 COLUMNS = [SimplexBall(m) for m in (8, 15, 6, 14, 5, 4, 1, 40, 3, 2, 7, 9, 11)]
@@ -214,38 +212,6 @@ def test_two_levels_are_an_interval() -> None:
     np.testing.assert_allclose(ball.covariance(), [[1 / 12]], rtol=1e-14)
     np.testing.assert_array_equal(ball.extreme_points(), [[-0.5], [0.5]])
     assert ball.log_volume() == pytest.approx(0.0, abs=1e-15)
-
-
-def best(draw: Callable[[], Any], tries: int) -> float:
-    times = []
-    for _ in range(tries):
-        start = time.perf_counter()
-        draw()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def test_draws_are_fast() -> None:
-    ball, rng = SimplexBall(40), np.random.default_rng(75)
-    assert best(lambda: ball.sample(10_000, rng), 10) < 0.1
-
-
-@pytest.mark.parametrize(
-    "ball",
-    [
-        SumBall((LpBall(1), LpBall(6, p=math.inf), *COLUMNS), (1.0,) * 15),
-        SumBall(
-            (ProductBall((LpBall(1), LpBall(6, p=math.inf), *COLUMNS[:5])), *COLUMNS[5:]),
-            (1.0,) * 9,
-        ),
-        SumBall(tuple(ProductBall((LpBall(1), column)) for column in COLUMNS), (1.0,) * 13),
-    ],
-    ids=["flat", "one product", "a product each"],
-)
-def test_one_draw_from_a_sum_of_columns_is_fast(ball: SumBall) -> None:
-    """One release of a whole table takes 2 ms at most, the best of some tries."""
-    rng = as_generator(None)
-    assert best(lambda: ball.sample(1, rng), 50) < 0.002
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ else is random here can fail only where the code is wrong.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +18,6 @@ from moment_records import LAYOUTS, Array, changes, draw_rows, greatest, moments
 from skdp import Domain
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout, NumbersBall
-from skdp.randomness import as_generator
 
 NEIGHBORS = ("replace_one", "add_remove")
 EVERY = [(name, relation) for name in LAYOUTS for relation in NEIGHBORS]
@@ -212,21 +210,6 @@ def test_layout_of_a_domain() -> None:
     assert layout == MomentLayout(3, (0, 2), ((1,),), target=False)
     with pytest.raises(ValueError, match="domain must bound every column"):
         MomentLayout.of(Domain.l2_ball(3, 1.0))
-
-
-@pytest.mark.parametrize(
-    ("p", "level", "rate"),
-    [(5, 1, 10_000), (12, 1, 1_000), (8, 2, 10), (50, 1, 10), (20, 2, 1)],
-)
-def test_draws_are_fast(p: int, level: int, rate: int) -> None:
-    """Draws a second from the cryptographic source, many at a time, the best of three."""
-    ball, rng = MomentBall(MomentLayout(p, tuple(range(p))), level), as_generator(None)
-    n, times = max(rate // 20, 4), []
-    for _ in range(3):
-        start = time.perf_counter()
-        ball.sample(n, rng)
-        times.append(time.perf_counter() - start)
-    assert n / min(times) > rate
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ Times have a wide margin, for machines that are slow or busy: examples/benchmark
 from __future__ import annotations
 
 import sys
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -34,16 +33,14 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_plan_takes_no_time_and_no_room(case: Case) -> None:
-    """Before, up to a minute, and a matrix of up to 40 GB: here 400 MB at most."""
+def test_a_plan_takes_no_room(case: Case) -> None:
+    """At most 400 MB; a matrix of all numbers would take up to 40 GB."""
     tracemalloc.start()
-    start = time.perf_counter()
     try:
         case.plan()
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - start < 15
     assert peak < 4e8
 
 

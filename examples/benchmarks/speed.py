@@ -1,4 +1,4 @@
-"""Time and memory of a fit against scikit-learn's, and the speed of the exact sampler.
+"""Time and memory of a fit against scikit-learn's.
 
 Both estimators fit the same rows in the same process by turns, with the same number of threads.
 The memory of a fit is what it adds to the peak of a process of its own that holds the data.
@@ -24,15 +24,11 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from skdp import Domain, DPLogisticRegression
-from skdp.geometry import EncodedRowsBall
 
 SIZES = [(1_000_000, 100), (100_000, 10)]
 OURS, THEIRS = "skdp", "scikit-learn"
 STATUS = Path("/proc/self/status")
 MOST_MEMORY = 2.0  # in units of the data
-# An intercept, six numbers and eight columns of levels: 101 coordinates.
-BALL = EncodedRowsBall(6, (8, 15, 6, 14, 5, 4, 1, 41))
-LEAST_DRAWS = 5000.0  # a second
 
 
 def draw_data(n: int, d: int, seed: int) -> tuple[FloatArray, Any]:
@@ -123,17 +119,6 @@ def fit_rows(n: int, d: int, arguments: argparse.Namespace) -> list[report.Row]:
     ]
 
 
-def sampler_row(arguments: argparse.Namespace) -> report.Row:
-    """Return exact uniform draws a second in 101 dimensions, drawn 5000 at a time."""
-    rng = np.random.default_rng(arguments.seed)
-    with threadpool_limits(arguments.threads):
-        BALL.sample(10, rng)
-        times = [seconds(lambda: BALL.sample(5000, rng)) for _ in range(arguments.repeats)]
-    rate = 5000 / float(np.median(times))
-    what = f"draws a second, {BALL.dim} dimensions"
-    return {"what": what, OURS: rate, **report.judged(rate, (LEAST_DRAWS,), higher=True)}
-
-
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=5)
     parser.add_argument("--threads", type=int, default=1, help="of BLAS and OpenMP, for both")
@@ -144,7 +129,7 @@ def main() -> None:
     for size in arguments.sizes:
         n, d = map(int, size.split("x"))
         rows += fit_rows(n, d, arguments)
-    report.publish("speed", [*rows, sampler_row(arguments)], arguments)
+    report.publish("speed", rows, arguments)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,15 @@ def is_cryptographic(random_state: RandomStateLike) -> bool:
     return random_state is None
 
 
+def granularity_of(sampler: object) -> float:
+    """Return how far a draw may be from one of the exact law, in standard deviations.
+
+    A sampler may state that its draws are farther off than 2^-42, not that they are closer: a
+    class with draws of its own inherits the statement of its parent.
+    """
+    return max(GRANULARITY, float(getattr(sampler, "granularity", GRANULARITY)))
+
+
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
 class Lattice:
     """The public grid on which noisy numbers are released, and how they are put on it.

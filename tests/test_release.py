@@ -521,3 +521,24 @@ def test_sampled_laplace_coordinates_have_a_whole_tail():
 
     x = _generalised_normal((1, 1), 1.0, Low())
     assert 55 < abs(float(x[0, 0])) < 60
+
+
+def test_no_sampler_is_taken_for_finer_than_usual():
+    """A class with draws of its own inherits what its parent says of others."""
+
+    @dataclass(frozen=True)
+    class Fine(Coarse):
+        granularity = 2.0**-50
+
+        def scaled(self, s):
+            return Fine(s * self.scale)
+
+    budget = {"neighbors": "replace_one", "epsilon": 1.0, "delta": 1e-6}
+    noise = calibrate_releases(Fine(), [(1.0, 1)], **budget)
+    usual = calibrate_releases(Laplace(), [(1.0, 1)], **budget)
+    assert noise.publication.lattice.fine == usual.publication.lattice.fine
+
+
+def test_the_size_of_matrix_noise_stays_as_its_lattice_knows_it():
+    with pytest.raises(ValueError, match="read-only"):
+        moments(3).precision[0] = 1.0

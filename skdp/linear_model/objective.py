@@ -34,7 +34,7 @@ from skdp._identity import remembered
 from skdp.linear_model._solve import Objective, Solution, attainable_tolerance, minimise
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms.noise import Noise, variances
-from skdp.randomness import GRANULARITY, publish_near
+from skdp.randomness import granularity_of, publish_near
 
 FloatArray = NDArray[np.float64]
 
@@ -255,8 +255,7 @@ class Perturbation:
         the gradient, over the least ridge (``docs/proofs/objective_perturbation.md``, Theorem 4).
         """
         dim, epsilon = len(self.ridge), self.output_epsilon
-        granularity = getattr(self.noise, "granularity", GRANULARITY)
-        sampled = granularity * math.sqrt(float(variances(self.noise).sum()))
+        sampled = granularity_of(self.noise) * math.sqrt(float(variances(self.noise).sum()))
         distance = (self.tolerance + sampled) / float(np.min(self.ridge)) * (1 + 1e-9)
         farthest = math.sqrt(dim) * distance  # in the l1 norm
         exponent = math.frexp(farthest / (dim * GRID_STEPS))[1] - 1

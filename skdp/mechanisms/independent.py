@@ -21,7 +21,7 @@ from skdp.mechanisms._worst_shift import WorstShift, worst_shift
 from skdp.mechanisms.noise import Publishing
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.privacy.guarantee import Guarantee
-from skdp.randomness import GRANULARITY
+from skdp.randomness import granularity_of
 
 NAMES = (*PLAIN, *FAMILIES)
 # Exponents a of the proportions that are tried, half-width^a: 1/2 is best for Gaussian noise
@@ -71,7 +71,7 @@ class IndependentNoise(Publishing):
     @property
     def granularity(self) -> float:  # type: ignore[override]
         """How far a draw may be from one of the exact law, in standard deviations."""
-        return max(GRANULARITY, float(getattr(self.law, "granularity", GRANULARITY)))
+        return granularity_of(self.law)
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; to publish a number take ``release``."""

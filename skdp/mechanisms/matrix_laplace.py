@@ -57,6 +57,12 @@ class MatrixLaplaceNoise(MatrixNoise):
     precision: FloatArray
     guarantee: Guarantee
 
+    def __post_init__(self) -> None:
+        precision = np.array(self.precision, dtype=float)
+        # The lattice of the releases is found once, for these very numbers.
+        precision.setflags(write=False)
+        object.__setattr__(self, "precision", precision)
+
     @property
     def granularity(self) -> float:  # type: ignore[override]
         """How far a draw may be from one of the exact law, in standard deviations."""

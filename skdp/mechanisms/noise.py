@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._checks import fail
 from skdp.geometry import NormBall
 from skdp.privacy.guarantee import Guarantee
-from skdp.randomness import GRANULARITY, Lattice, RandomStateLike
+from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
 
 FloatArray = NDArray[np.float64]
 
@@ -146,8 +146,7 @@ def publication_of(noise: Any) -> Publication:
         If the lattice would cost more than the guarantee has to spend.
     """
     sizes = np.sqrt(variances(noise))
-    granularity = getattr(noise, "granularity", GRANULARITY)
-    return published(sizes, granularity, lambda lattice: _shrink(noise, lattice.cost))
+    return published(sizes, granularity_of(noise), lambda lattice: _shrink(noise, lattice.cost))
 
 
 def published(

@@ -37,7 +37,7 @@ from skdp.mechanisms.noise import Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
 from skdp.privacy.losses import PrivacyLoss
-from skdp.randomness import GRANULARITY, Lattice, RandomStateLike
+from skdp.randomness import Lattice, RandomStateLike, granularity_of
 
 MECHANISMS = ("auto", *NAMES)
 
@@ -135,7 +135,7 @@ class RepeatedNoise:
 
         return published(
             factors * math.sqrt(self.var()),
-            getattr(self.law, "granularity", GRANULARITY),
+            granularity_of(self.law),
             shrink,
         )
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from skdp._checks import check_positive
 from skdp._draws import exponentials, signed
 from skdp.noise.law import FloatArray, Size
-from skdp.randomness import GRANULARITY, Lattice, RandomStateLike
+from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
 
 
 class EvenLaw(ABC):
@@ -156,7 +156,7 @@ class EvenLaw(ABC):
         ndarray of shape (k,)
         """
         count = np.size(value)
-        lattice = Lattice.of(np.full(count, self.std()), self.granularity)
+        lattice = Lattice.of(np.full(count, self.std()), granularity_of(self))
         return lattice.publish(value, lambda generator: self.rvs(count, generator), rng)
 
     def log_ratio(self, x: ArrayLike, shift: ArrayLike) -> FloatArray:

@@ -22,7 +22,7 @@ Size = int | tuple[int, ...] | None
 # A draw of 128 scales, which has probability e^-128, still fits 64 bits.
 MOST_SCALE = 2**55
 _LOG_2 = math.log(2)
-# For fewer exponential draws than this a sum is faster than a choice.
+# Below this many draws the number of calls counts, not that of the draws.
 _FEW = 4096
 # Adding and subtracting this rounds to a multiple of 2^-18.
 _SPLIT = 1.5 * 2.0 ** (52 - 18)
@@ -121,19 +121,31 @@ def discrete_laplace(scale: int, size: int, rng: Generator) -> IntArray:
 
 def _geometric(scale: int, size: int, rng: Generator) -> IntArray:
     """Return integers k >= 0 of probability proportional to exp(-k / scale)."""
-    rest = np.empty(size, dtype=np.int64)
-    open_ = np.arange(size)
-    while len(open_):
-        tried = rng.integers(0, scale, len(open_))
-        kept = _happens(tried, scale, rng)
-        rest[open_[kept]] = tried[kept]
-        open_ = open_[~kept]
-    whole = np.zeros(size, dtype=np.int64)
-    open_ = np.arange(size)
-    while len(open_):
-        open_ = open_[_happens(np.full(len(open_), scale), scale, rng)]
-        whole[open_] += 1
-    return scale * whole + rest
+    return scale * _whole(scale, size, rng) + _rest(scale, size, rng)
+
+
+def _whole(scale: int, size: int, rng: Generator) -> IntArray:
+    """Return how many events of probability 1 / e happen before one fails, (size,)."""
+    events = np.empty(0, dtype=np.bool_)
+    while np.count_nonzero(~events) < size:
+        more = _happens(np.full(_enough(size), scale), scale, rng)
+        events = np.concatenate([events, more])
+    failures = np.flatnonzero(~events)[:size]
+    return np.diff(failures, prepend=-1) - 1
+
+
+def _rest(scale: int, size: int, rng: Generator) -> IntArray:
+    """Return integers from 0 to scale - 1, of probability proportional to exp(-k / scale)."""
+    kept = np.empty(0, dtype=np.int64)
+    while len(kept) < size:
+        tried = rng.integers(0, scale, _enough(size))
+        kept = np.concatenate([kept, tried[_happens(tried, scale, rng)]])
+    return kept[:size]
+
+
+def _enough(size: int) -> int:
+    """Return how many tries are kept at least ``size`` times, of 1 - 1 / e each, nearly always."""
+    return math.ceil(1.6 * size + 4 * math.sqrt(size) + 4)
 
 
 def _happens(part: IntArray, scale: int, rng: Generator) -> NDArray[np.bool_]:
@@ -141,6 +153,11 @@ def _happens(part: IntArray, scale: int, rng: Generator) -> NDArray[np.bool_]:
     # The first k at which an event of probability part / (scale k) fails is odd that often.
     odd = np.ones(len(part), dtype=np.bool_)
     open_, k = np.arange(len(part)), 1
+    if len(part) < _FEW:  # more draws, but fewer calls
+        bounds = scale * np.arange(1, 5)
+        happened = rng.integers(0, bounds, (len(part), 4)) < part[:, None]
+        failed = np.where(happened.all(axis=1), 4, np.argmin(happened, axis=1))
+        odd, open_, k = failed % 2 == 0, np.flatnonzero(failed == 4), 5
     while len(open_):
         open_ = open_[rng.integers(0, scale * k, len(open_)) < part[open_]]
         odd[open_] ^= True

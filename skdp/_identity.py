@@ -34,6 +34,8 @@ class Remembered(Protocol[P, R]):
 _CALL: ContextVar[object] = ContextVar("skdp_call", default=None)
 _LASTING = {__name__.partition(".")[0], "builtins", "numpy"}
 _PLAIN = (bool, int, str, bytes, type(None))
+_CODE = (type, FunctionType)
+_NUMPY = (np.number, np.bool_)
 
 
 def fingerprint(part: object) -> Hashable | None:
@@ -50,7 +52,7 @@ def fingerprint(part: object) -> Hashable | None:
         return kind, part.hex()  # type: ignore[attr-defined]  # 0.0 == -0.0
     if kind is tuple:
         return _all(kind, part)  # type: ignore[arg-type]
-    if isinstance(part, np.number | np.bool_):
+    if isinstance(part, _NUMPY):
         return kind, part.tobytes()
     if isinstance(part, FunctionType):
         return part if part.__closure__ is None else None
@@ -149,7 +151,7 @@ def _while_it_holds(mark: Hashable | None) -> Hashable | None:
 def _is_lasting(mark: Hashable) -> bool:
     if isinstance(mark, tuple):
         return all(map(_is_lasting, mark))
-    if isinstance(mark, type | FunctionType):
+    if isinstance(mark, _CODE):
         return str(mark.__module__).partition(".")[0] in _LASTING
     return True
 

@@ -146,10 +146,11 @@ class Sketch:
             excess, slope = self._excess_of_mean(math.exp(log_theta))
             low, high = (log_theta, high) if excess < 0 else (low, log_theta)
             step = max(min(-excess / slope, 2.0), -2.0)
-            if not low < log_theta + step < high:
+            found = abs(step) < _NEAR
+            if not found and not low < log_theta + step < high:
                 step = (low + high) / 2 - log_theta
             log_theta += step
-            if abs(step) < _NEAR:
+            if found:
                 break
         return math.exp(log_theta)
 

@@ -56,7 +56,8 @@ def look_at_points(z: FloatArray, mu: FloatArray) -> Look:
     curvature = np.zeros((len(z), len(z)))
     for size, vector in zip(sizes, vectors.T, strict=True):
         if size > 1e-10 * sizes[-1]:
-            curvature += size * ((y * (vector / root**1.5)) @ y.T) ** 2
+            with np.errstate(over="ignore"):
+                curvature += size * ((y * (vector / root**1.5)) @ y.T) ** 2
     return Look(float(root.sum()), y**2 @ (1 / root), curvature)
 
 
@@ -107,8 +108,16 @@ def _height(here: Look, mu: FloatArray, t: float) -> float:
 
 
 def _newton_step(curvature: FloatArray, slope: FloatArray, t: float) -> FloatArray:
-    """Return (curvature + t)^-1 slope."""
+    """Return (curvature + t)^-1 slope.
+
+    Raises
+    ------
+    LinAlgError
+        If the sum of the B_j is singular, as for points that do not span the space.
+    """
     matrix = curvature + t * np.eye(len(slope))
+    if not np.isfinite(matrix).all():
+        raise LinAlgError("the curvature is infinite")
     try:
         return np.asarray(cho_solve(cho_factor(matrix), slope))
     except LinAlgError:

@@ -31,6 +31,8 @@ ACCURACY, SHAKE = 1e-12, 16 * _UNIT
 _NUDGE = 100 * _UNIT
 # By how much a profile's log falls at an atom, and not in a thousandth of the way elsewhere.
 _DROP = 3.0
+# The log of a number that is rounded to 0.
+_LEAST_LOG = -746.0
 # A loss beyond this is infinite.
 _GREATEST = 1e300
 
@@ -101,12 +103,9 @@ class Masses:
 @remembered(maxsize=16)
 def upper(loss: Profile, step: float, first: int, last: int) -> Masses:
     """Return a law that dominates: chords of H between the points first..last of the grid."""
-    below = multiples(step, 1, -first)
-    forward = _delta(loss, multiples(step, 0, last + 1))
-    same = loss.symmetric and -first <= last
-    behind = forward[1 : 1 - first] if same else _delta(loss.reversed(), below)
-    excess = np.concatenate([(behind * np.exp(-below))[::-1], forward])
-    nudge = SHAKE * step * max(last, -first)
+    forward, behind = map(np.exp, _logs(loss, step, first, last))
+    excess = np.concatenate([(behind * np.exp(-multiples(step, 1, -first)))[::-1], forward])
+    nudge = SHAKE * _depth(loss, step, first, last) * step * max(last, -first)
     return _polygon(step, first, excess, _margin(first, last), nudge)
 
 
@@ -116,7 +115,7 @@ def lower(loss: Profile, step: float, first: int, last: int) -> Masses | None:
     if not hasattr(loss, "log_tails"):
         return None
     known = cast(PrivacyLoss, loss)
-    nudge = _NUDGE * step * max(last, -first)
+    nudge = max(_NUDGE, SHAKE * _depth(loss, step, first, last)) * step * max(last, -first)
     ends = np.concatenate(
         [_lines_below(known, step, first, nudge), _lines_above(known, step, last, nudge)], axis=1
     )
@@ -132,6 +131,22 @@ def lower(loss: Profile, step: float, first: int, last: int) -> Masses | None:
 def _margin(first: int, last: int) -> float:
     """Return what rounding may do to a profile, relative to its size."""
     return 4 * ACCURACY + 32 * (last - first + 2) * _UNIT
+
+
+@remembered(maxsize=16)
+def _logs(loss: Profile, step: float, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    """Return log delta at the multiples 0..last, and that of the reversed loss at 1..-first."""
+    forward = np.minimum(loss.log_delta(multiples(step, 0, last + 1)), 0.0)
+    if loss.symmetric and -first <= last:
+        return forward, forward[1 : 1 - first]
+    return forward, np.minimum(loss.reversed().log_delta(multiples(step, 1, -first)), 0.0)
+
+
+def _depth(loss: Profile, step: float, first: int, last: int) -> float:
+    """Return by how much more an epsilon may be off where the logs of tails are great."""
+    logs = np.concatenate(_logs(loss, step, first, last))
+    # What is less than every float adds nothing.
+    return 1.0 - float(np.min(logs, where=logs > _LEAST_LOG, initial=0.0))
 
 
 def _delta(loss: Profile, epsilon: FloatArray) -> FloatArray:

@@ -1,5 +1,7 @@
 """What several test modules share: one small table with its public domain."""
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,18 @@ import pytest
 from skdp import Domain
 
 COLUMNS = {"age": (17, 90), "sex": ["f", "m"], "job": ["none", "clerk", "smith"], "hours": (0, 80)}
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their markers
+def pytest_collection_modifyitems(items):
+    """Leave all but the first cases of a long test to the slow tests."""
+    seen = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("rest_is_slow")) is not None:
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -74,6 +74,7 @@ def only_a_bound(loss):
     return ProfileLoss(loss.log_delta, loss.reversed().log_delta)
 
 
+@pytest.mark.rest_is_slow(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_mixtures_of_lopsided_answers(seed):
     """Against sums of fractions, both orders; some are known by their profiles alone."""

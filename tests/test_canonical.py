@@ -93,6 +93,7 @@ def test_the_tail_recursion_holds(name):
     assert np.isneginf(noise.logsf(x + 1)[~finite]).all()
 
 
+@pytest.mark.rest_is_slow(9)
 @pytest.mark.parametrize(("name", "epsilon"), LOOKS)
 def test_no_smaller_move_is_told_apart_better(name, epsilon):
     """T(N, N + m) >= f for 0 < m < 1, by the profile; a twin with 5 % less noise is seen."""

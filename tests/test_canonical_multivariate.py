@@ -81,6 +81,7 @@ def test_the_worst_move_is_told_apart_as_it_says(name, epsilon):
     assert twin - noise.tradeoff.delta_at(epsilon) > 3 * error
 
 
+@pytest.mark.rest_is_slow(3)
 @every
 def test_no_move_in_the_ball_is_told_apart_better(name):
     """Forty moves from the ball's sphere, two epsilons: seven standard errors, 1e-9 altogether."""

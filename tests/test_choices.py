@@ -11,6 +11,7 @@ from skdp.privacy import Composition, SelectionLoss, ShiftLoss
 BUDGETS = [(1.0, 1e-6, 20), (10.0, 1e-6, 5), (0.1, 1e-9, 100)]
 
 
+@pytest.mark.rest_is_slow(3)
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "flipped_huber"])
 @pytest.mark.parametrize(("epsilon", "delta", "count"), BUDGETS)
 def test_choices_and_releases_keep_the_budget_together(mechanism, epsilon, delta, count):

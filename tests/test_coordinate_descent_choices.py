@@ -265,6 +265,7 @@ def test_a_law_keeps_its_shape_and_is_scaled(law):
         assert f.var() == pytest.approx(found[0].var(), rel=1e-6)
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize(("look", "neighbors"), [(0, "replace_one"), (0.2, "add_remove")])
 def test_the_law_of_the_model_is_the_law_of_the_draws(look, neighbors):
     """Every draw of a fit came from noise_.law, and there were as many as were paid for.

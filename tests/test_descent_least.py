@@ -39,6 +39,7 @@ def planned(domain, mechanism, epsilon, delta, passes, **settings):
     return model._plan(Design(domain, True), 2000, 1)
 
 
+@pytest.mark.rest_is_slow(2)
 @pytest.mark.parametrize(
     "domain", [LEVELS, MIXED, BALL, BOX], ids=["levels", "mixed", "ball", "box"]
 )

@@ -93,6 +93,7 @@ PARAMETERS = [
 ]
 
 
+@pytest.mark.rest_is_slow(3)
 @pytest.mark.parametrize("parameters", PARAMETERS, ids=str)
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_plan_sees_public_things_only(monkeypatch, kind, parameters):

@@ -133,6 +133,7 @@ def told(case):
     return f"{kind.__name__}-{name}-{epsilon:g}-{columns}"
 
 
+@pytest.mark.rest_is_slow(3)
 @pytest.mark.parametrize("case", QUICK, ids=told)
 def test_nothing_tells_tables_apart(case, planned_once):
     battery(*case)
@@ -285,6 +286,7 @@ TWINS = [
 ]
 
 
+@pytest.mark.rest_is_slow(5)
 @pytest.mark.parametrize("twin", TWINS, ids=lambda kind: kind.__name__)
 def test_what_leaks_beside_a_release_is_caught(twin, planned_once):
     estimator = twin(epsilon=0.1, delta=DELTA)

@@ -193,6 +193,7 @@ def test_the_card_says_that_labels_were_read_off_the_data():
     assert "read off y" not in str(declared.guarantee_)
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize("classes", [[0, 1], list(range(40))], ids=len)
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
 def test_what_hides_the_solver_leaves_delta_at_any_epsilon(mechanism, classes):

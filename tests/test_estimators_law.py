@@ -105,6 +105,7 @@ def law_median(law):
     return low
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize(("kind", "neighbors"), CASES)
 def test_released_coefficients_have_the_exact_law(kind, neighbors):
     """Twins that must be caught: no ridge, a ridge twice as large, the other relation's scale."""

@@ -40,6 +40,7 @@ def test_first_private_model(tmp_path):
     assert "after two fits: epsilon=0.0, delta=0.0" in text
 
 
+@pytest.mark.slow
 def test_grid_search(tmp_path):
     """The cost is that of three folds at each epsilon and one more fit at the winner's."""
     text = run("grid_search.py", tmp_path)
@@ -101,6 +102,7 @@ def test_first_model(tmp_path):
     assert names == ["age", "hours", "job_trade", "job_care"]
 
 
+@pytest.mark.slow
 def test_cost_of_classification(tmp_path):
     """More epsilon, more accuracy; between trivial and free; the wrong shape costs."""
     text = run("02_cost_classification.py", tmp_path)
@@ -117,6 +119,7 @@ def test_cost_of_classification(tmp_path):
     assert laws["laplace"][0] < laws["auto"][0]
 
 
+@pytest.mark.slow
 def test_cost_of_regression(tmp_path):
     """Ahead of AdaSSP wherever there is budget for moments; noise of coefficients is told."""
     text = run("03_cost_regression.py", tmp_path)
@@ -128,6 +131,7 @@ def test_cost_of_regression(tmp_path):
     assert len(words_after(text, "epsilon = 10\n")) == 10
 
 
+@pytest.mark.slow
 def test_norm_balls(tmp_path):
     """Polytopes come down to the hull's error; draws have it; and the hull loses to a diamond."""
     text = run("05_norm_balls.py", tmp_path)
@@ -143,6 +147,7 @@ def test_norm_balls(tmp_path):
     assert diamond == pytest.approx(111, rel=0.02)
 
 
+@pytest.mark.slow
 def test_coordinate_descent(tmp_path):
     """Passes are worth their noise with a delta, and not without one."""
     text = run("06_coordinate_descent.py", tmp_path)
@@ -153,6 +158,7 @@ def test_coordinate_descent(tmp_path):
     assert last[2] == max(last)
 
 
+@pytest.mark.slow
 def test_your_own_parts(tmp_path):
     """Sound parts pass, each fault is told, and own parts work in the estimators."""
     text = run("07_your_own_parts.py", tmp_path)
@@ -167,6 +173,7 @@ def test_your_own_parts(tmp_path):
     assert errors == sorted(errors)
 
 
+@pytest.mark.slow
 def test_what_the_papers_got_wrong(tmp_path):
     """Every false figure is shown beside what holds, and valid noise is never below its rivals."""
     text = run("08_what_the_papers_got_wrong.py", tmp_path)
@@ -187,6 +194,7 @@ def test_what_the_papers_got_wrong(tmp_path):
     assert table(text, "T steps: variance of each")[-1][-1] > 0.99
 
 
+@pytest.mark.slow
 def test_which_noise_when(tmp_path):
     """Where flipped Huber helps and where it does not, and that noise gives away what it may."""
     text = run("04_which_noise_when.py", tmp_path)

@@ -65,6 +65,7 @@ def pairs(neighbors):
                 yield [*others, (-1.0, 1.0)], [*others, record]
 
 
+@pytest.mark.rest_is_slow(4)
 @EACH_LOSS
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(("epsilon", "delta", "room"), [(0.5, 1e-3, 0.5), (2.0, 1e-5, 0.3)])
@@ -119,6 +120,7 @@ def expectation(loss, shift, leverage, epsilon):
     return (1 if one_sided else 2) * integrate.simpson(values, x=grid)
 
 
+@pytest.mark.rest_is_slow(3)
 @EACH_LOSS
 @pytest.mark.parametrize(
     ("shift", "leverage", "epsilon"), [(0.25, 0.5, 1.0), (0.5, 0.9, 0.3), (1.5, 3.0, 3.0)]
@@ -281,6 +283,7 @@ def test_noise_without_a_bound_needs_delta(mechanism):
     assert ledger.entries == ()
 
 
+@pytest.mark.slow
 def test_auto_takes_gaussian_noise_only_where_it_promises_less_error():
     """Many coefficients and a small epsilon, or few: by the rule's own expectation."""
     many = Domain.unit_box(150)

@@ -61,6 +61,7 @@ REFUSED: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.rest_is_slow(6)
 @pytest.mark.parametrize("name", SETS)
 def test_the_gauge_is_where_the_constraints_end(name: str) -> None:
     """Points just inside the boundary keep every constraint, and those just outside do not."""

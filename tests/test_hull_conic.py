@@ -51,6 +51,7 @@ KNOWN = {
 }
 
 
+@pytest.mark.rest_is_slow(4)
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_known_ball_is_found_again(name):
     """Gauges but for rounding; supports from above, by no more than a solver's tolerance."""

@@ -184,6 +184,7 @@ def test_flipped_huber_has_the_least_variance(epsilon, delta, variance):
         assert found <= float(limit.covariance()[0, 0]) * (1 + 1e-6)
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize(
     "name", ["flipped_huber", "subbotin", "truncated_laplace", "offset_gaussian"]
 )

@@ -38,6 +38,7 @@ def flips(p):
     return lambda w: float((4 * (w[0] * k + w[1] * k * (p - k))).max())
 
 
+@pytest.mark.rest_is_slow(4)
 @pytest.mark.parametrize("p", [2, 5, 20])
 @pytest.mark.parametrize("ratio", [1e-3, 0.2, 1.0, 30.0])
 def test_the_cover_of_orbits_is_the_least(p, ratio):

@@ -63,6 +63,7 @@ def worst_of_three(share, ways=all_at_once):
     return after_a_gaussian(mu, plans)
 
 
+@pytest.mark.rest_is_slow(2)
 @pytest.mark.parametrize(("share", "least"), [(0.01, 0.74), (0.3, 0.87), (0.6, 0.92), (0.7, 0.9)])
 @pytest.mark.parametrize("worst", [worst_of_two, worst_of_three])
 def test_the_worst_choices_after_a_gaussian_release_keep_delta(share, least, worst):
@@ -75,6 +76,7 @@ def test_the_worst_choices_after_a_gaussian_release_keep_delta(share, least, wor
     assert least * DELTA < worst(share) <= DELTA
 
 
+@pytest.mark.rest_is_slow(2)
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.7])
 @pytest.mark.parametrize("worst", [worst_of_two, worst_of_three])
 def test_the_parts_beside_the_sums_use_up_their_three_quarters(share, worst):

@@ -149,6 +149,7 @@ def test_two_looks_are_taken_where_they_help():
     assert isinstance(other, TwoLooks)
 
 
+@pytest.mark.slow
 def test_records_close_together_are_regressed_better():
     """Median error of the coefficients over 40 fits: at least three times less than in one look.
 
@@ -167,6 +168,7 @@ def test_records_close_together_are_regressed_better():
     assert error("auto") < error("matrix") / 3
 
 
+@pytest.mark.slow
 def test_what_the_noise_does_is_told():
     """``coef_std_`` against the spread of 150 fits: a standard deviation is off by 6 %."""
     X, y = table(20_000, 5)

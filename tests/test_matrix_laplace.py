@@ -169,6 +169,7 @@ def test_with_one_row_it_is_the_laplace_law():
         assert (2 * min(share, 1 - share) < 1e-8) == alarm
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize("rows", [2, 3])
 def test_draws_are_definite_as_often_as_the_density_says(rows):
     """The share is 2^(1 - P (P + 1) / 2); P degrees of freedom, one too few, are caught.
@@ -215,6 +216,7 @@ def calibrated(ball, epsilon, weights=None):
     return MatrixLaplace(weights).calibrate(sensitivity, epsilon=epsilon)
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_draws_have_the_stated_covariance(neighbors):
     """Every product of two entries, at 6.5 standard errors; twins are caught.

@@ -115,6 +115,7 @@ def test_the_log_ratio_reaches_epsilon_and_never_exceeds_it(epsilon, neighbors):
             assert loss > 1.05 * epsilon
 
 
+@pytest.mark.rest_is_slow(4)
 @pytest.mark.parametrize("ball", BALLS, ids=repr)
 def test_draws_have_the_stated_law(ball):
     """|V|_K / scale is Gamma(3), and the covariance is that of the draws.

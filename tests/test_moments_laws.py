@@ -59,6 +59,7 @@ NUMBERS = [
 ]
 
 
+@pytest.mark.rest_is_slow(2)
 @pytest.mark.parametrize("ball", NUMBERS, ids=repr)
 def test_numbers_balls(ball: Any) -> None:
     for check in WITHOUT_SUPPORT:

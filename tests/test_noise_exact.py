@@ -43,6 +43,7 @@ LAWS = FEW + [pytest.param(law, marks=pytest.mark.slow) for law in MANY]
 TAILS = [1e-320, 1e-300, 1e-30, 0.01, 0.24, 0.26, 0.4999999, 0.5 - 2.0**-54]
 
 
+@pytest.mark.rest_is_slow(5)
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_tails_and_quantiles_have_fourteen_digits(law):
     """Of log P(X > x), on both sides of 0, of log f(x), and of x at a given tail."""

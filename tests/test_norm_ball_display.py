@@ -160,6 +160,7 @@ print(*set(sys.modules) - before)
     assert not {"matplotlib", "pandas", "cvxpy"} & new
 
 
+@pytest.mark.slow
 def test_the_example_prints_the_tables_and_saves_the_pictures(tmp_path: Path) -> None:
     """Run as a user runs it: areas, the paradox, two image files and nothing else."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

@@ -48,6 +48,7 @@ def noise_scale(loss, q, epsilon, neighbors):
     return (2 if neighbors == "replace_one" else 1) * loss.slope_bound / (epsilon * q)
 
 
+@pytest.mark.rest_is_slow(20)
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -115,6 +116,7 @@ def worst_case(slopes, epsilon, q, ridge, *, far=60.0, leverage=math.inf):
 SLOPES = expit(np.linspace(-6, 12, 721))
 
 
+@pytest.mark.rest_is_slow(2)
 @pytest.mark.parametrize("q", [0.5, 0.9])
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
 def test_the_joint_bound_is_exact(epsilon, q):

@@ -32,6 +32,7 @@ CASES = [
 ]
 
 
+@pytest.mark.rest_is_slow(4)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_plan_takes_no_room(case: Case) -> None:
     """At most 400 MB; a matrix of all numbers would take up to 40 GB."""

@@ -168,6 +168,7 @@ def test_the_expected_risk_falls_with_records_and_with_epsilon(kind, design, nei
         assert risks[-1] < 0.9 * risks[0]
 
 
+@pytest.mark.rest_is_slow(3)
 @EACH_DESIGN
 def test_no_candidate_beats_the_choice(design):
     """With the chosen ball, every fixed loss and q has at least the same expected risk.

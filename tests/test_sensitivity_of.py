@@ -83,6 +83,7 @@ def greatest(function, domain, w, rng):
     return best
 
 
+@pytest.mark.rest_is_slow(6)
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("name", STATISTICS)
 def test_no_difference_is_out_of_reach(name, neighbors):

@@ -80,6 +80,7 @@ class PrivateMean(RegressorMixin, BaseEstimator):
         return np.full(len(X), self.intercept_)
 
 
+@pytest.mark.slow
 def test_a_plain_private_estimator_passes():
     """False alarms: the audit's, 1e-8."""
     check_private_estimator(PrivateMean(), n_fits=400)
@@ -96,6 +97,7 @@ OWN = {
 }
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize("name", OWN)
 def test_this_packages_estimators_pass(name):
     """With few fits, that is with an audit that sees a release without noise."""
@@ -124,6 +126,7 @@ def pair(estimator, n=20):
     return (X, first), (X, second)
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_caught():
     """At epsilon = 2 by 3000 fits; the right noise passes the same audit. Seeded."""
     found = check_audit(PrivateMean(epsilon=2.0), pair(None), 3000, random_state=0)

@@ -98,6 +98,7 @@ def test_a_ball_without_variances_is_drawn_from() -> None:
     np.testing.assert_array_equal(uniform_variance(moments), moments.mean_squares())
 
 
+@pytest.mark.rest_is_slow(2)
 @pytest.mark.parametrize(
     "ball",
     [

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -41,7 +42,7 @@ ROOT = report.RESULTS.parent
 NEEDED = ("skdp", "tests", "docs", "examples", "README.md", "CHANGELOG.md", "LICENSE", "Makefile")
 UNUSED = shutil.ignore_patterns("__pycache__", "_build", ".*_cache", ".hypothesis")
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-FASTEST, MOST_SECONDS, TIMEOUT = 40, 60.0, 120.0
+FASTEST, TIMEOUT = 40, 120.0
 # Bytecode of a file that was changed within a second would be taken for that of the original.
 QUIET = {"PYTHONPATH": ".", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
 _SECONDS = re.compile(r"^([\d.]+)s (?:setup|call) +(.+?)\s*$", re.MULTILINE)
@@ -72,20 +73,20 @@ class Map:
         seconds = dict(zip(self.tests, self.seconds, strict=True))
         return sum(seconds.get(name, 0.0) for name in names)
 
-    def chosen(self, mutation: Mutation, everything: bool) -> list[str]:
-        """Return the tests for a mutation, fastest first."""
+    def chosen(self, mutation: Mutation, seconds: float) -> list[str]:
+        """Return the tests for a mutation, fastest first; all of them for infinite seconds."""
         running: set[int] = set()
         for module, first, last in mutation.places:
             running |= self.of(module, iter(range(first, last + 1)))
         order = sorted(running, key=self.seconds.__getitem__)
-        if everything:
+        if math.isinf(seconds):
             return [self.tests[k] for k in order]
         stem = Path(mutation.module).stem.strip("_")
         named = re.compile(rf"tests/test_{stem}(_\w+)?\.py::")
         taken, spent = [], 0.0
         for place, k in enumerate(order):
             wanted = place < FASTEST or named.match(self.tests[k])
-            if wanted and spent + self.seconds[k] <= MOST_SECONDS:
+            if wanted and spent + self.seconds[k] <= seconds:
                 spent += self.seconds[k]
                 taken.append(self.tests[k])
         return taken
@@ -185,13 +186,13 @@ def run_tests(copy: Path, tests: list[str], usual: float) -> tuple[str, str]:
 
 
 def tried(
-    mutation: Mutation, copies: Queue[Path], tests: Map, everything: bool, extra: list[str]
+    mutation: Mutation, copies: Queue[Path], tests: Map, seconds: float, extra: list[str]
 ) -> dict[str, Any]:
     """Make a mutation in a free copy, run its tests, and undo it."""
     copy = copies.get()
     path = copy / "skdp" / mutation.module
     original = path.read_bytes()
-    chosen = [*extra, *tests.chosen(mutation, everything)]
+    chosen = [*extra, *tests.chosen(mutation, seconds)]
     try:
         path.write_bytes(mutation.applied(original))
         result, by = run_tests(copy, chosen, tests.usual(chosen))
@@ -216,8 +217,8 @@ def run_all(
         copies: Queue[Path] = Queue()
         for job in range(arguments.jobs):
             copies.put(copied(copy, Path(folder) / str(job)))
-        every, extra = arguments.everything, arguments.extra
-        work = partial(tried, copies=copies, tests=tests, everything=every, extra=extra)
+        seconds = math.inf if arguments.everything else arguments.seconds
+        work = partial(tried, copies=copies, tests=tests, seconds=seconds, extra=arguments.extra)
         for done, (mutation, row) in enumerate(zip(todo, pool.map(work, todo), strict=True), 1):
             rows[mutation.key] = {"key": mutation.key, **row}
             with kept.open("a", encoding="utf-8") as file:
@@ -241,6 +242,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60, help="mutations")
     parser.add_argument("--seed", type=int, default=0, help="what is drawn follows from it")
     parser.add_argument("--jobs", type=int, default=1, help="mutations at a time")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests for a mutation")
     parser.add_argument("--copy", type=Path, default=Path(tempfile.gettempdir()) / "skdp_mutations")
     parser.add_argument("--map", type=Path, default=report.RESULTS / "mutation_map.json")
     parser.add_argument("--list", action="store_true", help="only say what would be changed")

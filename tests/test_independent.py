@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from skdp.mechanisms._scale import least_scale
 from skdp.mechanisms._shapes import FAMILIES
 from skdp.mechanisms._worst_shift import MOST_GROUPS, worst_shift
 from skdp.mechanisms.gaussian import IsotropicGaussian
-from skdp.mechanisms.independent import NAMES, Independent, IndependentNoise
+from skdp.mechanisms.independent import NAMES, Independent, IndependentNoise, _promising
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
@@ -391,3 +392,21 @@ def test_the_plug_takes_it():
     noise = calibrate(Independent("logistic"), ONE, epsilon=1.0)
     assert noise.scale == pytest.approx([2.0])
     assert calibrate("logistic", ONE, epsilon=1.0).scale == noise.scale
+
+
+def test_the_proportions_that_are_kept_have_the_least_variance():
+    """One for pure Laplace noise, by the sum of shifts, one for Gaussian noise, by the length."""
+    rng = np.random.default_rng(17)
+    for _ in range(200):
+        choices = [
+            (p, SimpleNamespace(total=1 / np.sum(p), length=np.sum(p**2) ** -0.5 * size))
+            for p, size in zip(
+                np.exp(rng.normal(size=(5, 3))), np.exp(rng.normal(0, 0.05, 5)), strict=True
+            )
+        ]
+        square = [np.sum(p**2) for p, _ in choices]
+        best = {
+            min(range(5), key=lambda k: square[k] * choices[k][1].total ** 2),
+            min(range(5), key=lambda k: square[k] * choices[k][1].length ** 2),
+        }
+        assert [w for _, w in _promising(choices)] == [choices[k][1] for k in sorted(best)]

@@ -57,6 +57,14 @@ def test_delta_is_no_zero_where_logarithms_leave_the_floats(pair: tuple[float, f
     assert min(bounds(*pair)) == LEAST
 
 
+@pytest.mark.parametrize("pair", [(1e200, 1.0), (1e160, 1e300)])
+def test_delta_is_one_where_nothing_is_hidden(pair: tuple[float, float]) -> None:
+    promised, *others = bounds(*pair)
+    assert promised == 1e-6  # what the release says of itself
+    assert min(others) == 1.0
+    assert conversions.rho_of_mu(1e200) == math.inf
+
+
 def test_delta_of_gaussian_noise_that_was_calibrated() -> None:
     """Thousands of sigmas beyond its own epsilon."""
     ball = Sensitivity(LpBall(2))

@@ -10,6 +10,7 @@ import pytest
 from skdp.noise.logistic import Logistic
 from skdp.privacy import tradeoff
 from skdp.privacy._conjugate import upper_log_delta
+from skdp.privacy.loss import Composition
 from skdp.privacy.losses import GaussianLoss
 
 LEVELS = [1e-300, 1e-20, 1e-8, 1e-3, 0.05, 0.37, 0.5, 0.7, 0.99, 1 - 1e-9, 1 - 2**-52]
@@ -360,3 +361,37 @@ BAD = [
 def test_errors_name_what_is_wrong(make, text):
     with pytest.raises(ValueError, match=text):
         make()
+
+
+def test_two_shifts_of_one_law_are_one_shift():
+    """The closed form against the definition: f(1 - g(alpha)), and nothing is left of the parts."""
+    law = Logistic()
+    far, near = tradeoff.from_law(law, 1.5), tradeoff.from_law(law, 0.25)
+    both = far.compose(near)
+    for alpha in (1e-3, 0.2, 0.7):
+        assert float(both(alpha)) == pytest.approx(float(far(1 - float(near(alpha)))), rel=1e-9)
+
+
+def test_the_power_along_a_profile_is_the_closed_one():
+    """log(1 - f(a)) of Gaussian privacy by its profile alone, never below the closed form."""
+    known = tradeoff.gaussian(1.0)
+    found = tradeoff.from_profile(known.log_delta)
+    log_a = np.log([1e-9, 1e-3, 0.1, 0.4])
+    exact, bound = known.log_power(log_a), found.log_power(log_a)
+    assert (bound >= exact - 1e-12).all()
+    np.testing.assert_allclose(bound, exact, rtol=1e-6)
+
+
+def test_the_slope_is_zero_where_nothing_is_missed():
+    """With delta = .1 the least type II error at 1 - s is 0 for s < .1, and so is its slope."""
+    f = tradeoff.from_profile(lambda epsilon: np.full(np.shape(epsilon), math.log(0.1)))
+    assert f.curve.log_slope(math.log(0.05)) == -math.inf
+    assert f.curve.log_slope(math.log(0.5)) > -math.inf
+
+
+def test_points_of_a_product_are_above_its_profile():
+    """The logarithm of each delta is rounded up."""
+    curve = tradeoff.laplace(0.5).tensor(tradeoff.gaussian(0.5)).curve
+    whole = Composition(curve.parts)
+    pairs = list(zip(curve.points.epsilons, curve.points.log_deltas, strict=True))[1:40]
+    assert all(found > math.log(whole.delta_at(epsilon).upper) for epsilon, found in pairs)

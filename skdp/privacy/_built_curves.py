@@ -175,8 +175,8 @@ class Profile:
 
         def rest(epsilon: FloatArray) -> FloatArray:
             tail = np.logaddexp(self._log_delta(epsilon), a) - epsilon
-            with np.errstate(divide="ignore"):
-                return np.asarray(-np.logaddexp(np.log(-np.expm1(-epsilon)), tail))
+            # Where 1 - e^-epsilon is rounded to 1 the search would no longer see a slope.
+            return np.asarray(-np.logaddexp(log1mexp(-epsilon), tail))
 
         greatest = np.maximum(self._least_lost(a)[0], _peak(rest, a.shape)[0])
         return np.minimum(-greatest, 0.0)

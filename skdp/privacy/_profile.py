@@ -84,7 +84,7 @@ def _nearly_gaussian(loss: Profile) -> bool:
 def _square(loss: Profile) -> float:
     if type(loss) is GaussianLoss:
         # Raised where it would be no float, or one of few digits.
-        return max(loss.mu**2, _TINY)
+        return max(loss.mu * loss.mu, _TINY)  # a power would raise beyond the floats
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
     if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:

@@ -185,7 +185,7 @@ def rho_of_pure(epsilon: float) -> float:
 def rho_of_mu(mu: float) -> float:
     """Return the least rho such that mu-Gaussian-DP implies rho-zCDP: mu^2 / 2."""
     mu = _check_amount("mu", mu)
-    return at_least_tiny(mu**2 / 2 * (1 + MARGIN), mu)
+    return at_least_tiny(mu * mu / 2 * (1 + MARGIN), mu)
 
 
 def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:

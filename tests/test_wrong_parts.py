@@ -28,6 +28,7 @@ from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
 from skdp.mechanisms._radial import is_round
 from skdp.mechanisms.repeated import calibrate_releases
 from skdp.noise import Gaussian, Laplace
+from skdp.noise import Logistic as LogisticNoise
 from skdp.privacy import Guarantee
 from skdp.testing import check_law
 
@@ -342,9 +343,31 @@ class OtherRatio(OwnLaplace):
         return super().log_ratio(x, shift) / 2
 
 
+class OtherRatioOnOneSide(OwnLaplace):
+    """Right beyond half the shift, where it is asked for first."""
+
+    def log_ratio(self, x, shift):
+        found = super().log_ratio(x, shift)
+        return np.where(np.asarray(x) < -np.abs(shift), found / 2, found)
+
+
 class OtherCrossing(OwnLaplace):
     def crossing(self, shift, epsilon):
         return super().crossing(shift, epsilon) + shift / 4
+
+
+class LateCrossing(LogisticNoise):
+    """Too far out: there the log-ratio has passed the level."""
+
+    def crossing(self, shift, epsilon):
+        return super().crossing(shift, epsilon) + shift / 4
+
+
+class EarlyCrossing(LogisticNoise):
+    """Not far enough: there the log-ratio has not come to the level."""
+
+    def crossing(self, shift, epsilon):
+        return super().crossing(shift, epsilon) - shift / 4
 
 
 class OtherSupport(OwnLaplace):
@@ -387,7 +410,10 @@ LAWS = [
     (OneDraw(), "rvs.size, rng. that draws finite numbers"),
     (DrawsOfNaN(), "rvs.size, rng. that draws finite numbers"),
     (OtherRatio(), "log_ratio.. that is logpdf"),
+    (OtherRatioOnOneSide(), "log_ratio.. that is logpdf"),
     (OtherCrossing(), "crossing.. where its log-ratio passes"),
+    (LateCrossing(), "crossing.. where its log-ratio passes"),
+    (EarlyCrossing(), "crossing.. where its log-ratio passes"),
     (OtherSupport(), "no draw beyond support"),
     (TooSteep(), "no steeper than greatest_slope"),
     (Unhashable(), "be hashable"),

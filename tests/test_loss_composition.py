@@ -291,6 +291,12 @@ def test_another_library_is_between():
         assert at.upper >= low.get_epsilon_for_delta(1e-6) - 1e-9
 
 
+def test_the_squares_of_unlike_gaussian_losses_stay_in_the_floats():
+    parts = ((GaussianLoss(1e-170), 3), (GaussianLoss(1.0), 1))
+    for order in (parts, parts[::-1]):
+        assert Composition(order).delta_at(0.5) == Composition(parts[1:]).delta_at(0.5)
+
+
 def test_gaussian_parts_are_one():
     """The closed form is taken where there is one."""
     both = Composition([(GaussianLoss(0.3), 16), (GaussianLoss(0.4), 4)])

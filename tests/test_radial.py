@@ -7,12 +7,12 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import betainc
+from scipy.special import betainc, logsumexp
 from scipy.stats import gamma, kstest
 
 from skdp.geometry import LpBall
 from skdp.noise.laplace import Laplace
-from skdp.privacy._radial_sum import bessel_ratio
+from skdp.privacy._radial_sum import RadialSum, bessel_ratio
 from skdp.privacy.losses import ShiftLoss
 from skdp.privacy.radial import RadialLoss
 
@@ -161,6 +161,20 @@ def test_far_tails_are_right_in_logs():
             assert float(RadialLoss(dim, shift).log_tails(loss)[0]) == pytest.approx(
                 float(true), rel=1e-12
             )
+
+
+@pytest.mark.parametrize(("dim", "shift"), [(2, 1.0), (5, 0.3), (40, 3.0)])
+def test_beyond_the_pieces_both_laws_differ_by_the_greatest_loss(dim, shift):
+    """There P has e^shift times the mass of Q, to all digits."""
+    gap = np.array([1e-30, 1e-60, 1e-200])
+    total = RadialSum(dim, shift)
+    p, q = total._log_far(total.end - np.log(gap) / 10)
+    np.testing.assert_allclose(p - q, shift, rtol=1e-12)
+    # And the pieces go on where the closed form begins.
+    ends = np.linspace(total.end, total.end + 80 / dim, 2000)
+    pieces = total._log_integrals(ends[:-1], ends[1:])
+    found = [logsumexp(piece) for piece in pieces]
+    np.testing.assert_allclose(found, total.log_beyond, rtol=1e-10)
 
 
 def test_delta_at_many_epsilons():

@@ -321,3 +321,42 @@ def test_the_curvature_bound_is_reached(loss):
 def test_powers_by_roots_are_powers(k):
     e = np.geomspace(1e-300, 1.0, 301)
     np.testing.assert_allclose(_power(e, k), e**k, rtol=1e-13)
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("q", [0.5, 0.85, 0.97])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_leverage_is_the_least_over_all_slopes(loss, q, neighbors):
+    """On a grid of 400,000 slopes, finest at full slope: never more, and within 3e-6 of it."""
+    share = np.unique(
+        np.concatenate([np.linspace(0, 1, 200_001), 1 - np.geomspace(1e-9, 1, 200_000)])
+    )
+    for epsilon in (0.25, 1.0, 4.0):
+        room = np.expm1(epsilon * (1 - q * shift_share(share, neighbors)))
+        slope = loss.slope_bound * share
+        with np.errstate(divide="ignore"):
+            least = np.min(room / loss.curvature_bound(slope, slope))
+        found = greatest_leverage(loss, q, epsilon, neighbors)
+        assert least * (1 - 3e-6) < found <= least
+
+
+def test_the_bound_on_a_steep_curvature_holds_whatever_a_slope_is_rounded_to():
+    """Near middle = 1 the curvature changes much within the rounding of a slope."""
+    loss = SharpLogistic(1 - 1e-9)
+    z = -np.geomspace(1e-13, 1e-6, 4000)
+    for sign in (1, -1):
+        at, zero = sign * z, np.zeros_like(z)
+        slope = np.abs(loss.slope(at, zero))
+        with mpmath.workdps(40):
+            m = mpmath.mpf(loss.middle)
+            rate = m / (2 * (1 - m))
+            exact = [_sharp_curvature(mpmath.mpf(t), m, rate) for t in at.tolist()]
+        bound = loss.curvature_bound(slope, slope)
+        assert all(b >= c for b, c in zip(bound.tolist(), exact, strict=True))
+
+
+def _sharp_curvature(t, m, k):
+    """The derivative of e^t (1 - (1 - m) e^(k t)) for t < 0, of 1 - (1 - m) e^(-k t) for t > 0."""
+    if t < 0:
+        return mpmath.exp(t) * (1 - (1 + k) * (1 - m) * mpmath.exp(k * t))
+    return k * (1 - m) * mpmath.exp(-k * t)

@@ -286,6 +286,18 @@ def test_seeds_repeat_and_void_the_guarantee(people, domain, answers):
     assert own.fit(people, answers).best_estimator_.random_state is None
 
 
+def test_fits_of_a_seeded_search_have_seeds_of_their_own(people, domain, answers, monkeypatch):
+    seeds, fit = [], DPLogisticRegression.fit
+
+    def seen(self, X, y):
+        seeds.append(self.random_state)
+        return fit(self, X, y)
+
+    monkeypatch.setattr(DPLogisticRegression, "fit", seen)
+    search(domain, {"regularization": [1e9, 1.0, 0.0]}, strategy="disjoint").fit(people, answers)
+    assert len({seed for seed in seeds if seed is not None}) >= 3
+
+
 def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
     X = np.clip(people[["age", "hours"]].to_numpy() / 50 - 1, -1, 1)
     found = PrivateSearchCV(DPLogisticRegression(), RIDGES, strategy="disjoint", epsilon=8.0)

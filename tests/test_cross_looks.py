@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -340,3 +341,17 @@ def test_nothing_but_the_release_depends_on_the_data_where_n_is_private():
     assert sides[0] == sides[1] == sides[2]
     assert models[0].moments_.gram[0, 0] != models[2].moments_.gram[0, 0]
     assert all(math.isfinite(model.intercept_) for model in models)
+
+
+@pytest.mark.parametrize("own", [[0.0, 0.0, 0.0, 0.0], [0.4, -0.2, 0.1, 0.0]])
+def test_without_noise_the_scale_is_the_mean_deviation_of_the_numbers(own):
+    """One for all numbers: the mean of their squares less that of their means' squares."""
+    plan = plan_of(DOMAINS["numbers"], "add_remove")
+    means = np.array([1.0, *own, 0.25])
+    first = SimpleNamespace(
+        means=means, deviation=np.zeros(6), number_square=0.2, target_square=0.3, n=50.0
+    )
+    box = plan.frame(first)
+    expected = math.sqrt(0.2 - np.mean(np.square(own)))
+    np.testing.assert_allclose(box.scale[plan.layout.numbers], expected, rtol=1e-12)
+    assert box.scale[-1] == pytest.approx(math.sqrt(0.3 - 0.0625), rel=1e-12)

@@ -95,6 +95,14 @@ def test_a_finite_loss_of_outcomes():
     assert FiniteLoss.between([0.1, 0.2, 0.7], [0.7, 0.2, 0.1]).symmetric
 
 
+def test_a_finite_loss_has_no_infinite_one_unless_it_is_given():
+    losses, log_p = (-math.log(3), math.log(3)), (math.log(0.25), math.log(0.75))
+    found, known = FiniteLoss(losses, log_p), FiniteLoss.between([0.75, 0.25], [0.25, 0.75])
+    assert found.log_p_alone == found.log_q_alone == -math.inf
+    for epsilon in (-0.5, 0.0, 0.5, 2.0):
+        assert found.log_delta(epsilon) == pytest.approx(known.log_delta(epsilon), abs=1e-14)
+
+
 def test_a_profile_of_two_functions():
     """On the negative side the bound is the other one's, mirrored."""
     loss = FiniteLoss.between([0.5, 0.3, 0.2], [0.1, 0.4, 0.5])

@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 
-from skdp.linear_model import _coordinate_descent
+from skdp.linear_model._descent import estimator as _coordinate_descent
 from skdp.linear_model.coordinate_descent import DPCoordinateDescentClassifier
 from skdp.mechanisms.noise import Publication
 from skdp.mechanisms.repeated import RepeatedNoise

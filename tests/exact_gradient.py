@@ -8,7 +8,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.linear_model._problem import Objective
+from skdp.linear_model._objective.problem import Objective
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic
 
 FloatArray = NDArray[np.float64]

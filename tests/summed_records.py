@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from skdp import Domain
-from skdp.linear_model._first_look import Rows, plain_frame
-from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS
-from skdp.linear_model._records import Predictors, Records
-from skdp.linear_model._slopes import ResidualSlope, logistic_slope
+from skdp.linear_model._descent.first_look import Rows, plain_frame
+from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope
+from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
 
 ONE = 2**GRAM_BITS
 STEP = 2.0**-NUMBER_BITS

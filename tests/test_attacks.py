@@ -11,11 +11,11 @@ import pytest
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model._families import GaussianFamily
-from skdp.linear_model._rules import Task
-from skdp.linear_model.gaussian_objective import JointProfile, greatest_shift
+from skdp.linear_model._objective.families import GaussianFamily
+from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
+from skdp.linear_model._objective.perturbation import OUTPUT_SHARE
+from skdp.linear_model._objective.rules import Task
 from skdp.linear_model.losses import Logistic, PseudoHuber
-from skdp.linear_model.objective import OUTPUT_SHARE
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms._radial import greatest_shift as greatest_shift_of
 from skdp.mechanisms._worst_shift import MOST_GROUPS, _grouped

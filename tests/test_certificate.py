@@ -10,9 +10,9 @@ from exact_gradient import LOSSES, FloatArray, distance, exact_gradient, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp.linear_model import _certificate
-from skdp.linear_model._certificate import attainable_tolerance, certified_gradient
-from skdp.linear_model._problem import Objective
+from skdp.linear_model._objective import certificate as _certificate
+from skdp.linear_model._objective.certificate import attainable_tolerance, certified_gradient
+from skdp.linear_model._objective.problem import Objective
 from skdp.linear_model.losses import Logistic, PseudoHuber
 
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.linear_model import _coordinate_descent as shared
-from skdp.linear_model import _descent
-from skdp.linear_model._descent import Descent
-from skdp.linear_model._first_look import FirstLook, Frame, Rows
-from skdp.linear_model._gram import GRAM_BITS
-from skdp.linear_model._records import Predictors, Records
-from skdp.linear_model._slopes import ResidualSlope, logistic_slope, residual
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent import algorithm as _descent
+from skdp.linear_model._descent import estimator as shared
+from skdp.linear_model._descent.algorithm import Descent
+from skdp.linear_model._descent.first_look import FirstLook, Frame, Rows
+from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model import _moment_rules as rules
-from skdp.linear_model._cross_looks import Box, CrossLooks, _gaussian_looks, _lengths
-from skdp.linear_model._gram import exact_gram
-from skdp.linear_model._moments import MomentPlan
-from skdp.linear_model._two_looks import TwoLooks
+from skdp.linear_model._moments import rules as rules
+from skdp.linear_model._moments.cross_looks import Box, CrossLooks, _gaussian_looks, _lengths
+from skdp.linear_model._moments.moments import MomentPlan
+from skdp.linear_model._moments.two_looks import TwoLooks
+from skdp.linear_model._shared.gram import exact_gram
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.linear_model._descent import FARTHEST, Descent
-from skdp.linear_model._gram import GRAM_BITS
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.algorithm import FARTHEST, Descent
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.noise import Publication
 from skdp.randomness import Lattice
 

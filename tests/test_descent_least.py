@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from skdp import Domain, DPCoordinateDescentRegressor
-from skdp.linear_model import _descent_plan as rules
-from skdp.linear_model._design import Design
+from skdp.linear_model._descent import plan as rules
+from skdp.linear_model._shared.design import Design
 
 LAWS = ("laplace", "gaussian", "logistic", "flipped_huber", "offset_gaussian")
 LEVELS = Domain({f"c{j}": ["a", "b", "c"] for j in range(10)}, target=(0, 1))

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp import Domain
-from skdp.linear_model import _descent_plan as rules
-from skdp.linear_model._coordinate_descent import CoordinateDescent
-from skdp.linear_model._descent_plan import Task, plan_descent, row_lengths, slots_alone
-from skdp.linear_model._descent_rules import (
+from skdp.linear_model._descent import plan as rules
+from skdp.linear_model._descent.estimator import CoordinateDescent
+from skdp.linear_model._descent.first_look import FirstLook
+from skdp.linear_model._descent.plan import Task, plan_descent, row_lengths, slots_alone
+from skdp.linear_model._descent.rules import (
     LOGISTIC,
     SQUARED,
     curvatures,
@@ -23,8 +24,7 @@ from skdp.linear_model._descent_rules import (
     penalties,
     residual_bound,
 )
-from skdp.linear_model._first_look import FirstLook
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.slots import Slots
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,

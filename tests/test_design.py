@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skdp import Domain
 from skdp.geometry import LpBall, MappedBall, NormBall
-from skdp.linear_model._design import LISTABLE, Design
+from skdp.linear_model._shared.design import LISTABLE, Design
 
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 ROUNDING = 1 + 1e-11

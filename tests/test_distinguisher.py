@@ -17,10 +17,10 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.linear_model import _moments
-from skdp.linear_model._gram import GRAM_BITS, exact_gram
-from skdp.linear_model._moment_rules import NAMES as MOMENT_NAMES
-from skdp.linear_model._two_looks import Frame, TwoLooks
+from skdp.linear_model._moments import moments as _moments
+from skdp.linear_model._moments.rules import NAMES as MOMENT_NAMES
+from skdp.linear_model._moments.two_looks import Frame, TwoLooks
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.mechanisms.repeated import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee

@@ -11,8 +11,8 @@ from scipy.stats import gamma, kstest, norm
 
 from skdp import DPLinearRegression
 from skdp.geometry import LpBall, MomentBall, MomentLayout
+from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic
-from skdp.linear_model.objective import greatest_leverage
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.independent import Independent
 from skdp.noise.flipped_huber import FlippedHuber

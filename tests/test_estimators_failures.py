@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import skdp.linear_model.objective as objective
+import skdp.linear_model._objective.perturbation as objective
 from skdp import (
     BudgetExceeded,
     Domain,
@@ -17,7 +17,7 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
 )
-from skdp.linear_model._solve import NotCertified
+from skdp.linear_model._objective.solve import NotCertified
 
 NUMBER, WORD = 12345.678, "SECRET"
 N_RECORDS = 137  # under add/remove their number is private as well

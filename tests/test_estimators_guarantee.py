@@ -8,7 +8,7 @@ import pytest
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, PrivacyLeakWarning
 from skdp.geometry import NormBall
-from skdp.linear_model._design import Design
+from skdp.linear_model._shared.design import Design
 
 # The release itself, in the user's units and in those of the encoded columns.
 RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept"}

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp import Domain
-from skdp.linear_model import _first_look
-from skdp.linear_model._first_look import FirstLook, Frame, Rows, plain_frame, usual_square
-from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS
-from skdp.linear_model._records import Records
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent import first_look as _first_look
+from skdp.linear_model._descent.first_look import FirstLook, Frame, Rows, plain_frame, usual_square
+from skdp.linear_model._descent.records import Records
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
 
 UNIT = 2**GRAM_BITS
 COLUMNS = {"a": (0.0, 1.0), "b": (-2.0, 2.0), "c": ["x", "y", "z"], "d": ["p", "q"]}

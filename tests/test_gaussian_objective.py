@@ -12,16 +12,16 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
-from skdp.linear_model import gaussian_objective
-from skdp.linear_model.gaussian_objective import (
+from skdp.linear_model._objective import gaussian as gaussian_objective
+from skdp.linear_model._objective.gaussian import (
     JointProfile,
     ReleasedProfile,
     _envelope,
     corners,
     greatest_shift,
 )
+from skdp.linear_model._objective.perturbation import leverage_apart
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.linear_model.objective import leverage_apart
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.normal_profile import log_delta

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import skdp.linear_model._gram as gram_module
+import skdp.linear_model._shared.gram as gram_module
 from skdp import Domain
-from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums, row_unit
+from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums, row_unit
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
 DOMAIN = Domain(COLUMNS, target=(-2.0, 5.0))

@@ -177,7 +177,7 @@ def test_the_reading_of_imports_sees_a_circle_and_a_climb():
     source = """
 import skdp.geometry.lp as lp
 from skdp import domain
-from skdp.linear_model._base import PrivateLinearModel
+from skdp.linear_model._shared.base import PrivateLinearModel
 if TYPE_CHECKING:
     from skdp.privacy import Guarantee
 def f():
@@ -185,7 +185,12 @@ def f():
 class C:
     from skdp.randomness import Lattice
 """
-    at_import = ["skdp.geometry.lp", "skdp.domain", "skdp.linear_model._base", "skdp.randomness"]
+    at_import = [
+        "skdp.geometry.lp",
+        "skdp.domain",
+        "skdp.linear_model._shared.base",
+        "skdp.randomness",
+    ]
     every = set(imported(ast.parse(source)))
     assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm"}
     assert set(imported(AtImport().visit(ast.parse(source)))) == set(at_import)

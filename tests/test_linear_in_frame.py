@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model import _moment_rules as rules
-from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
-from skdp.linear_model._two_looks import Frame, TwoLooks, _gaussian_looks
+from skdp.linear_model._moments import rules as rules
+from skdp.linear_model._moments.two_looks import Frame, TwoLooks, _gaussian_looks
+from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixGaussianNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.privacy.normal_profile import log_delta

@@ -9,8 +9,8 @@ from scipy.stats import beta, chi2, gamma, kstest, laplace
 
 from skdp import Domain, DPLinearRegression
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._gram import exact_gram
-from skdp.linear_model._moment_rules import plan_moments
+from skdp.linear_model._moments.rules import plan_moments
+from skdp.linear_model._shared.gram import exact_gram
 from skdp.mechanisms import KNormNoise
 
 UNIT = 2.0**-40

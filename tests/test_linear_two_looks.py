@@ -9,8 +9,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._gram import exact_gram
-from skdp.linear_model._two_looks import Frame, TwoLooks, _gaussian_looks, _greatest_square
+from skdp.linear_model._moments.two_looks import Frame, TwoLooks, _gaussian_looks, _greatest_square
+from skdp.linear_model._shared.gram import exact_gram
 from skdp.mechanisms.gaussian import gaussian_scale
 
 RELATIONS = ["replace_one", "add_remove"]

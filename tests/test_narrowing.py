@@ -11,9 +11,9 @@ import pytest
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression, Ledger
-from skdp.linear_model import _narrowing
-from skdp.linear_model._design import Design
-from skdp.linear_model._narrowing import Narrowing, Window
+from skdp.linear_model._objective import narrowing as _narrowing
+from skdp.linear_model._objective.narrowing import Narrowing, Window
+from skdp.linear_model._shared.design import Design
 from skdp.mechanisms.noise import Publication
 from skdp.privacy import compose
 from skdp.randomness import Lattice

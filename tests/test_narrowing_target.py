@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from skdp import Domain, DPHuberRegressor, Ledger
-from skdp.linear_model._design import Design
-from skdp.linear_model._narrowing import Narrowing, Window
+from skdp.linear_model._objective.narrowing import Narrowing, Window
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import PseudoHuber
 
 RELATIONS = ["replace_one", "add_remove"]

@@ -12,14 +12,14 @@ from scipy.special import expit, logit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model._design import Design
-from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, _power
-from skdp.linear_model.objective import (
+from skdp.linear_model._objective.perturbation import (
     Perturbation,
     greatest_leverage,
     leverage_apart,
     shift_share,
 )
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, _power
 from skdp.mechanisms import KNorm, Sensitivity
 
 EPSILONS = [0.05, 0.25, 1.0, 4.0]

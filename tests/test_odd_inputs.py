@@ -21,7 +21,7 @@ from skdp import (
 )
 from skdp.domain.layout import read_once
 from skdp.domain.tables import ArrayTable, KeptTable
-from skdp.linear_model._gram import exact_gram
+from skdp.linear_model._shared.gram import exact_gram
 from skdp.model_selection import PrivateSearchCV, epsilon_curve
 
 SECRET = "Zanzibar"

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import skdp.linear_model._base as base
+import skdp.linear_model._shared.base as base
 from skdp import (
     BudgetExceeded,
     Domain,

@@ -12,13 +12,18 @@ from scipy import integrate
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression
-from skdp.linear_model import _cross_looks, _descent, _gram, _records, _two_looks, objective
-from skdp.linear_model._design import Design
-from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, blocks_of, row_unit
-from skdp.linear_model._moment_rules import moment_ball
-from skdp.linear_model.gaussian_objective import greatest_shift
+from skdp.linear_model._descent import algorithm as _descent
+from skdp.linear_model._descent import records as _records
+from skdp.linear_model._moments import cross_looks as _cross_looks
+from skdp.linear_model._moments import two_looks as _two_looks
+from skdp.linear_model._moments.rules import moment_ball
+from skdp.linear_model._objective import perturbation as objective
+from skdp.linear_model._objective.gaussian import greatest_shift
+from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart
+from skdp.linear_model._shared import gram as _gram
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, blocks_of, row_unit
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.linear_model.objective import greatest_leverage, leverage_apart
 from skdp.mechanisms import _releases, _worst_shift, auto
 from skdp.mechanisms._budget import Budget
 from skdp.mechanisms._statistics import ROUNDING

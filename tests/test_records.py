@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from summed_records import MIXED, ONE, SLOPES, STEP, framed, moved, on_grid, sums, table
 
-import skdp.linear_model._records as records_module
+import skdp.linear_model._descent.records as records_module
 from skdp import Domain
-from skdp.linear_model._gram import MOST_ROWS, NUMBER_BITS
-from skdp.linear_model._records import BLOCK, Predictors, Records, _folded
-from skdp.linear_model._slopes import logistic_slope, residual
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.records import BLOCK, Predictors, Records, _folded
+from skdp.linear_model._descent.slopes import logistic_slope, residual
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.gram import MOST_ROWS, NUMBER_BITS
 
 LARGEST_MOVE = 2.0**21
 

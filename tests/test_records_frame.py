@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from summed_records import MIXED, ONE, STEP, framed, moved, plain, sums, table
 
-import skdp.linear_model._records as records_module
+import skdp.linear_model._descent.records as records_module
 from skdp import Domain
-from skdp.linear_model._first_look import Rows
-from skdp.linear_model._gram import MOST_ROWS
-from skdp.linear_model._records import Predictors, Records
-from skdp.linear_model._slopes import ResidualSlope, logistic_slope, residual
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.first_look import Rows
+from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.gram import MOST_ROWS
 
 # Numbers, weights, levels
 

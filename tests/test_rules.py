@@ -7,13 +7,13 @@ import pytest
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model import _rules
-from skdp.linear_model._design import Design
-from skdp.linear_model._families import Q_GRID, KNormFamily, cluster, rough_leverage
-from skdp.linear_model._rules import Task, choose, guessed_size
+from skdp.linear_model._objective import rules as _rules
+from skdp.linear_model._objective.families import Q_GRID, KNormFamily, cluster, rough_leverage
+from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.rules import Task, choose, guessed_size
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model.logistic import CANDIDATES
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.linear_model.objective import greatest_leverage
 
 MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1], "e": list(range(40))}
 DOMAINS = {

@@ -12,8 +12,13 @@ import pytest
 from exact_gradient import LOSSES, FloatArray, distance, exact_gradient, problem
 from scipy.optimize import approx_fprime, minimize
 
-from skdp.linear_model import _solve
-from skdp.linear_model._solve import NotCertified, Objective, attainable_tolerance, minimise
+from skdp.linear_model._objective import solve as _solve
+from skdp.linear_model._objective.solve import (
+    NotCertified,
+    Objective,
+    attainable_tolerance,
+    minimise,
+)
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
 

@@ -9,7 +9,7 @@ from test_objective_privacy import Minimiser, noise_scale
 
 from skdp import Domain, DPHuberRegressor
 from skdp._identity import fingerprint
-from skdp.linear_model.objective import greatest_leverage
+from skdp.linear_model._objective.perturbation import greatest_leverage
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from skdp import (
     Ledger,
 )
 from skdp.geometry import LpBall, ScaledBall
-from skdp.linear_model.gaussian_objective import corners
+from skdp.linear_model._objective.gaussian import corners
+from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.linear_model.objective import greatest_leverage
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
 from skdp.mechanisms._radial import is_round
 from skdp.mechanisms.repeated import calibrate_releases

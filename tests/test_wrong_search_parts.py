@@ -30,7 +30,7 @@ from skdp import (
     Ledger,
 )
 from skdp.geometry import LpBall
-from skdp.linear_model._predict import row_products
+from skdp.linear_model._shared.predict import row_products
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.model_selection import PrivateSearchCV, RecordScore
 from skdp.model_selection._ownership import check_built, private_step

@@ -16,8 +16,8 @@ from attack_report import MOST_ZEROS, Data, FloatArray, Verdict, guesses, zeros
 from numpy.typing import NDArray
 
 from skdp import Domain, DPLinearRegression
-from skdp.linear_model._gram import GRAM_BITS, exact_gram
-from skdp.linear_model._two_looks import Frame, TwoLooks
+from skdp.linear_model._moments.two_looks import Frame, TwoLooks
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 
 
 @dataclass(frozen=True)

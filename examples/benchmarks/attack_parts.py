@@ -26,9 +26,9 @@ from skdp import (
     Ledger,
 )
 from skdp.geometry import LpBall
-from skdp.linear_model._descent_plan import _predicted_noise
+from skdp.linear_model._descent.plan import _predicted_noise
+from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.linear_model.objective import greatest_leverage
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV
 from skdp.model_selection._scoring import as_record_score
@@ -258,7 +258,7 @@ SCRIPT = """
 import time
 import numpy as np
 from skdp import Domain
-from skdp.linear_model._moment_rules import plan_moments
+from skdp.linear_model._moments.rules import plan_moments
 columns, n, options = {what}
 domain = Domain(columns, target=(-1.0, 1.0))
 start = time.process_time()

@@ -25,10 +25,10 @@ from scipy.stats import t
 from skdp import Domain
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model._gram import GRAM_BITS
-from skdp.linear_model._moment_rules import plan_moments
-from skdp.linear_model._moments import MomentPlan, Moments
-from skdp.linear_model._postprocess import solve
+from skdp.linear_model._moments.moments import MomentPlan, Moments
+from skdp.linear_model._moments.postprocess import solve
+from skdp.linear_model._moments.rules import plan_moments
+from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.mechanisms import Sensitivity, calibrate
 

@@ -30,13 +30,13 @@ from skdp.linear_model import (
     DPCoordinateDescentRegressor,
     DPHuberRegressor,
     DPLogisticRegression,
-    _descent_plan,
-    _descent_rules,
-    _first_look,
-    _narrowing,
-    _rules,
-    _task,
 )
+from skdp.linear_model._descent import first_look as _first_look
+from skdp.linear_model._descent import plan as _descent_plan
+from skdp.linear_model._descent import rules as _descent_rules
+from skdp.linear_model._objective import narrowing as _narrowing
+from skdp.linear_model._objective import rules as _rules
+from skdp.linear_model._objective import task as _task
 
 FloatArray = NDArray[np.float64]
 MODULES = (_descent_plan, _descent_rules, _first_look, _narrowing, _rules, _task)

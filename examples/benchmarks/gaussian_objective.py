@@ -25,7 +25,7 @@ import numpy as np
 import report
 from scipy.optimize import brentq, minimize_scalar
 
-from skdp.linear_model.gaussian_objective import greatest_shift
+from skdp.linear_model._objective.gaussian import greatest_shift
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.privacy.normal_profile import log_delta

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from report import FloatArray
 
 from skdp import Domain
-from skdp.linear_model._gram import exact_gram
-from skdp.linear_model._moments import MomentPlan
+from skdp.linear_model._moments.moments import MomentPlan
+from skdp.linear_model._shared.gram import exact_gram
 
 SET = "king_county_house_sales"
 EPSILONS = [2.0**k for k in range(-3, 6)]

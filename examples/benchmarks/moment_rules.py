@@ -25,11 +25,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp import Domain, DPLinearRegression
-from skdp.linear_model import _moment_rules as rules
-from skdp.linear_model import _postprocess as post
-from skdp.linear_model._cross_looks import CrossLooks
-from skdp.linear_model._gram import GRAM_BITS
-from skdp.linear_model._moments import MomentPlan, Moments
+from skdp.linear_model._moments import postprocess as post
+from skdp.linear_model._moments import rules as rules
+from skdp.linear_model._moments.cross_looks import CrossLooks
+from skdp.linear_model._moments.moments import MomentPlan, Moments
+from skdp.linear_model._shared.gram import GRAM_BITS
 
 FloatArray = NDArray[np.float64]
 MOST_LOSS = 1.5

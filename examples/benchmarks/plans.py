@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import skdp
 from skdp import Domain
-from skdp.linear_model._design import Design
+from skdp.linear_model._shared.design import Design
 
 ESTIMATORS = {
     "logistic": skdp.DPLogisticRegression,

@@ -1,6 +1,6 @@
 """Private linear models for scikit-learn."""
 
-from skdp.linear_model._progress import Progress
+from skdp.linear_model._shared.progress import Progress
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,

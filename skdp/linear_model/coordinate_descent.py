@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from numbers import Real
 
-from skdp.linear_model._base import is_auto
-from skdp.linear_model._classification import PrivateClassifier
-from skdp.linear_model._coordinate_descent import CoordinateDescent
-from skdp.linear_model._descent_rules import LOGISTIC, SQUARED, residual_bound
-from skdp.linear_model._regression import PrivateRegressor
-from skdp.linear_model._slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.estimator import CoordinateDescent
+from skdp.linear_model._descent.rules import LOGISTIC, SQUARED, residual_bound
+from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._shared.base import is_auto
+from skdp.linear_model._shared.classification import PrivateClassifier
+from skdp.linear_model._shared.regression import PrivateRegressor
 
 # Predictions and targets in [-1, 1] are no farther apart.
 _WHOLE_RANGE = 2.0

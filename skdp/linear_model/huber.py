@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from skdp._checks import check_positive, fail
-from skdp.linear_model._base import is_auto
-from skdp.linear_model._perturbed import ObjectivePerturbation
-from skdp.linear_model._regression import PrivateRegressor
-from skdp.linear_model._rules import residual_moments
-from skdp.linear_model._task import Reference
+from skdp.linear_model._objective.perturbed import ObjectivePerturbation
+from skdp.linear_model._objective.rules import residual_moments
+from skdp.linear_model._objective.task import Reference
+from skdp.linear_model._shared.base import is_auto
+from skdp.linear_model._shared.regression import PrivateRegressor
 from skdp.linear_model.losses import PseudoHuber
 
 # The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most

@@ -12,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._checks import check_choice, fail
 from skdp.domain.layout import read_once
 from skdp.domain.subset import subset
-from skdp.linear_model._coefficient_noise import coefficient_covariance
-from skdp.linear_model._cross_looks import CrossLooks
-from skdp.linear_model._design import Design
-from skdp.linear_model._gram import row_unit
-from skdp.linear_model._moment_rules import check_mechanism, plan_moments
-from skdp.linear_model._moments import Moments
-from skdp.linear_model._postprocess import RECIPES, SHRINK, SHRINK_IN_BALL, solve
-from skdp.linear_model._regression import PrivateRegressor
-from skdp.linear_model._two_looks import TwoLooks
+from skdp.linear_model._moments.coefficient_noise import coefficient_covariance
+from skdp.linear_model._moments.cross_looks import CrossLooks
+from skdp.linear_model._moments.moments import Moments
+from skdp.linear_model._moments.postprocess import RECIPES, SHRINK, SHRINK_IN_BALL, solve
+from skdp.linear_model._moments.rules import check_mechanism, plan_moments
+from skdp.linear_model._moments.two_looks import TwoLooks
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import row_unit
+from skdp.linear_model._shared.regression import PrivateRegressor
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from skdp._checks import fail
-from skdp.linear_model._classification import PrivateClassifier
-from skdp.linear_model._perturbed import ObjectivePerturbation
-from skdp.linear_model._rules import logistic_moments
-from skdp.linear_model._task import Reference
+from skdp.linear_model._objective.perturbed import ObjectivePerturbation
+from skdp.linear_model._objective.rules import logistic_moments
+from skdp.linear_model._objective.task import Reference
+from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model.losses import Logistic, SharpLogistic
 
 LOSSES = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}

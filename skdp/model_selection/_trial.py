@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from skdp.domain import Domain
-from skdp.linear_model._validate import check_labels
+from skdp.linear_model._shared.validate import check_labels
 from skdp.model_selection._candidates import Candidates
 from skdp.model_selection._material import Material
 from skdp.model_selection._ownership import CALLBACKS, prefix_of

@@ -21,7 +21,7 @@ from skdp._checks import check_count, check_positive, fail
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, kinds_of
 from skdp.domain.tables import read_target
-from skdp.linear_model._validate import check_labels
+from skdp.linear_model._shared.validate import check_labels
 from skdp.model_selection._candidates import Candidates
 from skdp.model_selection._ownership import prefix_of, private_step
 from skdp.model_selection._progress import Bar

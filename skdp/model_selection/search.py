@@ -23,8 +23,8 @@ from skdp._checks import (
     fail,
 )
 from skdp.domain.tables import read_target
-from skdp.linear_model._base import _spent_note, check_ledger, is_auto
-from skdp.linear_model._validate import check_labels, check_table, check_target
+from skdp.linear_model._shared.base import _spent_note, check_ledger, is_auto
+from skdp.linear_model._shared.validate import check_labels, check_table, check_target
 from skdp.model_selection._candidates import Candidates, candidates_of
 from skdp.model_selection._material import Fit, Found, Material
 from skdp.model_selection._ownership import check_unwatched, private_step

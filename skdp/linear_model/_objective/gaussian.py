@@ -1,9 +1,8 @@
 """Objective perturbation with Gaussian noise: the privacy profile of gradient and curvature.
 
-The objective is that of :mod:`skdp.linear_model.objective`, with V normal. Let mu be the greatest
-length of c x in units of the noise (x' S^-1 x for the covariance S), L the leverage, and kappa(s)
-the curvature where the slope is s c. Given the changing record, the log of the ratio of densities
-is at most
+The objective is that of `perturbation`, with V normal. Let mu be the greatest length of c x in
+units of the noise (x' S^-1 x for the covariance S), L the leverage, and kappa(s) the curvature
+where the slope is s c. Given the changing record, the log of the ratio of densities is at most
 
     l(Z) = max_{0 <= s <= 1}  max(0, s mu Z + s^2 mu^2 / 2) + log(1 + kappa(s) L)
 

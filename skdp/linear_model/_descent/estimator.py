@@ -9,14 +9,14 @@ import numpy as np
 
 from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp.domain.layout import read_once
-from skdp.linear_model._base import PrivateLinearModel, is_auto
-from skdp.linear_model._descent import FARTHEST, Descent
-from skdp.linear_model._descent_rules import curvatures, frame_of, penalties, plan_descent
-from skdp.linear_model._first_look import FirstLook
-from skdp.linear_model._gram import GRAM_BITS, row_unit
-from skdp.linear_model._progress import Progress
-from skdp.linear_model._records import Predictors, Records
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.algorithm import FARTHEST, Descent
+from skdp.linear_model._descent.first_look import FirstLook
+from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.rules import curvatures, frame_of, penalties, plan_descent
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.base import PrivateLinearModel, is_auto
+from skdp.linear_model._shared.gram import GRAM_BITS, row_unit
+from skdp.linear_model._shared.progress import Progress
 
 PENALTIES = ("auto", "l1", "l2", "elasticnet", "none")
 ORDERS = ("cyclic", "random", "greedy")

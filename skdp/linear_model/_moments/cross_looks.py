@@ -5,7 +5,7 @@ of all columns, the mean square of the target and one mean square for all number
 second releases the sums of the products of the target with the features, and of the target, each
 number clipped to a box around where the first look found it. That is some 2 q sums in place of
 q^2 / 2. What features have to do with each other stays unknown, and is guessed after the release
-(``_postprocess.py``). Statement and proof: ``docs/proofs/moment_release.md``, "Cross looks".
+(``postprocess.py``). Statement and proof: ``docs/proofs/moment_release.md``, "Cross looks".
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._gram import GRAM_BITS, exact_gram, exact_sums
-from skdp.linear_model._moments import Moments
-from skdp.linear_model._two_looks import Frame
+from skdp.linear_model._moments.moments import Moments
+from skdp.linear_model._moments.two_looks import Frame
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_sums
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.noise import publication, release_integers, variances

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.linear_model._design import Design, Group
+from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms.noise import Noise
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 
-from skdp.linear_model._base import PrivateLinearModel
-from skdp.linear_model._validate import check_labels, check_target
+from skdp.linear_model._shared.base import PrivateLinearModel
+from skdp.linear_model._shared.validate import check_labels, check_target
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._checks import fail
-from skdp.linear_model._first_look import REACH, FirstLook, Rows, usual_square
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.first_look import REACH, FirstLook, Rows, usual_square
+from skdp.linear_model._descent.slots import Slots
 from skdp.mechanisms.choices import calibrate_with_choices, choice_width
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.independent import Independent

@@ -13,9 +13,9 @@ from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._gram import GRAM_BITS, exact_gram, exact_statistic
-from skdp.linear_model._postprocess import SHRINK, NoisyMoments
-from skdp.linear_model._two_looks import Frame, TwoLooks
+from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
+from skdp.linear_model._moments.two_looks import Frame, TwoLooks
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_statistic
 from skdp.mechanisms.noise import Noise, publication, release_integers, variances
 
 FloatArray = NDArray[np.float64]

@@ -16,10 +16,10 @@ from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
-from skdp.linear_model._cross_looks import CrossLooks
-from skdp.linear_model._gram import NUMBER_BITS, row_unit
-from skdp.linear_model._moments import MomentPlan
-from skdp.linear_model._two_looks import TwoLooks
+from skdp.linear_model._moments.cross_looks import CrossLooks
+from skdp.linear_model._moments.moments import MomentPlan
+from skdp.linear_model._moments.two_looks import TwoLooks
+from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.calibrate import LAWS, Noise
 from skdp.mechanisms.elliptic import EllipticGaussian

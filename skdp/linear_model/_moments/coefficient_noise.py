@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.linear_model._postprocess import NoisyMoments, Solution
+from skdp.linear_model._moments.postprocess import NoisyMoments, Solution
 
 FloatArray = NDArray[np.float64]
 

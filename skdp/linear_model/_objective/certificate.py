@@ -34,7 +34,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from skdp.linear_model._problem import Objective, block_rows, euclidean, predictor
+from skdp.linear_model._objective.problem import Objective, block_rows, euclidean, predictor
 from skdp.linear_model.losses import FloatArray
 
 UNIT = 2.0**-53
@@ -131,7 +131,7 @@ def attainable_tolerance(
     Returns
     -------
     float
-        A tolerance for :func:`skdp.linear_model._solve.minimise`.
+        A tolerance for :func:`skdp.linear_model._objective.solve.minimise`.
 
     Examples
     --------

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.linear_model._gram import GRAM_BITS, exact_sums, row_unit
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_sums, row_unit
 
 FloatArray = NDArray[np.float64]
 

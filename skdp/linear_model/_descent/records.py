@@ -18,9 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._checks import fail
-from skdp.linear_model._first_look import Frame
-from skdp.linear_model._gram import CELLS, GRAM_BITS, MOST_ROWS, NUMBER_BITS, ROUNDER, blocks_of
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.first_look import Frame
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.gram import (
+    CELLS,
+    GRAM_BITS,
+    MOST_ROWS,
+    NUMBER_BITS,
+    ROUNDER,
+    blocks_of,
+)
 
 FloatArray = NDArray[np.float64]
 Integers = NDArray[Any]

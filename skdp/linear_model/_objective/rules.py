@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from skdp._identity import remembered
-from skdp.linear_model._design import Design
-from skdp.linear_model._task import Choice, Family, Population, Task
+from skdp.linear_model._objective.task import Choice, Family, Population, Task
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
 
 FloatArray = NDArray[np.float64]

@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 from skdp.domain import Domain
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_statistic, exact_sums
+from skdp.linear_model._shared.gram import (
+    GRAM_BITS,
+    NUMBER_BITS,
+    exact_gram,
+    exact_statistic,
+    exact_sums,
+)
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.matrix_noise import MatrixGaussianNoise, MatrixNoise

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from skdp._checks import check_interval, fail
 from skdp.domain import Domain
 from skdp.geometry import LpBall
-from skdp.linear_model._design import Design
-from skdp.linear_model._gram import CELLS, GRAM_BITS, MOST_ROWS, sums_of
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import CELLS, GRAM_BITS, MOST_ROWS, sums_of
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.noise import release_integers
 

@@ -11,14 +11,14 @@ import numpy as np
 from skdp._checks import check_choice, check_interval, fail
 from skdp._identity import claims
 from skdp.geometry import NormBall
-from skdp.linear_model._base import PrivateLinearModel, is_auto
-from skdp.linear_model._families import GaussianFamily, KNormFamily
-from skdp.linear_model._loss_check import check_loss
-from skdp.linear_model._narrowing import Narrowing, Window, bounds_of, check_look
-from skdp.linear_model._rules import choose, guessed_size
-from skdp.linear_model._task import Choice, Reference, Task
-from skdp.linear_model.gaussian_objective import corners
-from skdp.linear_model.objective import Perturbation, leverage_apart, output_epsilon
+from skdp.linear_model._objective.families import GaussianFamily, KNormFamily
+from skdp.linear_model._objective.gaussian import corners
+from skdp.linear_model._objective.loss_check import check_loss
+from skdp.linear_model._objective.narrowing import Narrowing, Window, bounds_of, check_look
+from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
+from skdp.linear_model._objective.rules import choose, guessed_size
+from skdp.linear_model._objective.task import Choice, Reference, Task
+from skdp.linear_model._shared.base import PrivateLinearModel, is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm import NAMES

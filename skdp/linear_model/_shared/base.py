@@ -19,9 +19,9 @@ from skdp._checks import (
 )
 from skdp._identity import one_call
 from skdp.domain import Domain
-from skdp.linear_model._design import Design
-from skdp.linear_model._predict import row_products
-from skdp.linear_model._validate import check_table
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.predict import row_products
+from skdp.linear_model._shared.validate import check_table
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import as_generator, is_cryptographic

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.linear_model._descent_plan import DescentPlan, more, plan_descent
-from skdp.linear_model._first_look import Frame, Rows, plain_frame, usual_square
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.first_look import Frame, Rows, plain_frame, usual_square
+from skdp.linear_model._descent.plan import DescentPlan, more, plan_descent
+from skdp.linear_model._descent.slots import Slots
 
 __all__ = [
     "LOGISTIC",

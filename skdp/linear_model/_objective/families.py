@@ -17,11 +17,11 @@ from skdp._checks import fail
 from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import uniform_variance
-from skdp.linear_model._design import Design
-from skdp.linear_model._task import Calibrated, Choice, Task
-from skdp.linear_model.gaussian_objective import JointProfile, ReleasedProfile, greatest_shift
+from skdp.linear_model._objective.gaussian import JointProfile, ReleasedProfile, greatest_shift
+from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart, shift_share
+from skdp.linear_model._objective.task import Calibrated, Choice, Task
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
-from skdp.linear_model.objective import greatest_leverage, leverage_apart, shift_share
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import Guarantee

@@ -16,9 +16,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._draws import gumbels
-from skdp.linear_model._gram import GRAM_BITS
-from skdp.linear_model._records import Predictors
-from skdp.linear_model._slots import Slots
+from skdp.linear_model._descent.records import Predictors
+from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.noise import Publication
 
 FloatArray = NDArray[np.float64]

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
-from skdp.linear_model._solve import Objective, Solution, attainable_tolerance, minimise
+from skdp.linear_model._objective.solve import Objective, Solution, attainable_tolerance, minimise
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms.noise import Noise, variances
 from skdp.randomness import granularity_of, publish_near

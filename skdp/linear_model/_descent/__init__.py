@@ -1,0 +1,1 @@
+"""Coordinate descent: plans, rules, records and the algorithm."""

@@ -1,0 +1,1 @@
+"""The release of moments: plans, releases, and regressions on noisy moments."""

@@ -1,0 +1,1 @@
+"""What all estimators share: the base class, validation, encoded columns and exact sums."""

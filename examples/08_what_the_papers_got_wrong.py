@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate
-from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.independent.noise import Independent
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.subbotin import Subbotin
 from skdp.privacy.loss import Bounds, Composition

@@ -8,8 +8,8 @@ import numpy as np
 
 from skdp.linear_model._descent import estimator as _coordinate_descent
 from skdp.linear_model.coordinate_descent import DPCoordinateDescentClassifier
+from skdp.mechanisms.independent.repeated import RepeatedNoise
 from skdp.mechanisms.noise import Publication
-from skdp.mechanisms.repeated import RepeatedNoise
 from skdp.randomness import Lattice
 
 # No first look, nothing shrunk: the plain descent in the domain's own frame.

@@ -16,9 +16,9 @@ from skdp.geometry.hull import Hull
 from skdp.mechanisms import EllipticGaussian, KNorm, Sensitivity, calibrate
 from skdp.mechanisms._named import CHOICES
 from skdp.mechanisms.auto import CANDIDATES, TIE, Auto, first_of_least, quick_candidates, variances
-from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
-from skdp.mechanisms.gaussian import GaussianNoise
-from skdp.mechanisms.independent import Independent, IndependentNoise
+from skdp.mechanisms.gaussian.noise import GaussianNoise
+from skdp.mechanisms.independent.noise import Independent, IndependentNoise
+from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.privacy import Guarantee
 from skdp.privacy.radial import RadialLoss

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from skdp.mechanisms.choices import calibrate_with_choices, choice_width
+from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
 from skdp.noise import Laplace
 from skdp.privacy import Composition, SelectionLoss, ShiftLoss
 

@@ -13,7 +13,7 @@ from skdp import (
     Ledger,
 )
 from skdp.linear_model import Progress
-from skdp.mechanisms.repeated import RepeatedNoise
+from skdp.mechanisms.independent.repeated import RepeatedNoise
 
 RELATIONS = ["replace_one", "add_remove"]
 # Quickly calibrated, for whatever number of releases.

@@ -15,7 +15,7 @@ from skdp.linear_model._moments.moments import MomentPlan
 from skdp.linear_model._moments.two_looks import TwoLooks
 from skdp.linear_model._shared.gram import exact_gram
 from skdp.mechanisms import GaussianNoise, KNormNoise
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}

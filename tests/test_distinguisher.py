@@ -21,7 +21,7 @@ from skdp.linear_model._moments import moments as _moments
 from skdp.linear_model._moments.rules import NAMES as MOMENT_NAMES
 from skdp.linear_model._moments.two_looks import Frame, TwoLooks
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
-from skdp.mechanisms.repeated import MECHANISMS
+from skdp.mechanisms.independent.repeated import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee
 from skdp.testing import _leaves

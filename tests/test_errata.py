@@ -14,7 +14,7 @@ from skdp.geometry import LpBall, MomentBall, MomentLayout
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
-from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.independent.noise import Independent
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.subbotin import Subbotin
 from skdp.privacy import Guarantee, tradeoff

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, SimplexBall, SumBall
 from skdp.mechanisms import Sensitivity, calibrate
-from skdp.mechanisms.gaussian import (
+from skdp.mechanisms.gaussian.noise import (
     GaussianNoise,
     IsotropicGaussian,
     gaussian_scale,

@@ -8,8 +8,8 @@ import pytest
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ScaledBall
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
-from skdp.mechanisms._radial import shift_in_any_norm, shift_in_round_norm
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.knorm.radial import shift_in_any_norm, shift_in_round_norm
 from skdp.noise.laplace import Laplace
 from skdp.privacy.losses import ShiftLoss
 from skdp.privacy.radial import RadialLoss

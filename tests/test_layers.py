@@ -181,7 +181,7 @@ from skdp.linear_model._shared.base import PrivateLinearModel
 if TYPE_CHECKING:
     from skdp.privacy import Guarantee
 def f():
-    import skdp.mechanisms.knorm
+    import skdp.mechanisms.knorm.noise
 class C:
     from skdp.randomness import Lattice
 """
@@ -192,7 +192,7 @@ class C:
         "skdp.randomness",
     ]
     every = set(imported(ast.parse(source)))
-    assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm"}
+    assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm.noise"}
     assert set(imported(AtImport().visit(ast.parse(source)))) == set(at_import)
     assert "linear_model" not in ALLOWED["geometry"]
 

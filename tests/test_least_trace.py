@@ -11,9 +11,14 @@ import pytest
 from scipy.optimize import minimize
 
 from skdp.geometry import LpBall, MappedBall
-from skdp.mechanisms import ellipsoid
-from skdp.mechanisms.ellipsoid import least_cover, raised_to_cover, trace
-from skdp.mechanisms.least_trace import cover_points, cover_sums, look_at_points, solve_dual
+from skdp.mechanisms.gaussian import ellipsoid
+from skdp.mechanisms.gaussian.ellipsoid import least_cover, raised_to_cover, trace
+from skdp.mechanisms.gaussian.least_trace import (
+    cover_points,
+    cover_sums,
+    look_at_points,
+    solve_dual,
+)
 
 
 @pytest.mark.parametrize(("count", "d"), [(3, 2), (12, 2), (40, 4), (80, 6)])

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.mechanisms.knorm import KNormNoise
+from skdp.mechanisms.knorm.noise import KNormNoise
 
 RELATIONS = ["replace_one", "add_remove"]
 UNCHARGED = "No budget was spent and no noise was drawn."

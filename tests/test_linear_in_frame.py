@@ -13,7 +13,7 @@ from skdp.linear_model._moments import rules as rules
 from skdp.linear_model._moments.two_looks import Frame, TwoLooks, _gaussian_looks
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixGaussianNoise
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.privacy.normal_profile import log_delta
 
 UNIT = 2**GRAM_BITS

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model._moments.two_looks import Frame, TwoLooks, _gaussian_looks, _greatest_square
 from skdp.linear_model._shared.gram import exact_gram
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}

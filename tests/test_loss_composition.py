@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
 from skdp.privacy import _grid
 from skdp.privacy._fold import fold, tilt

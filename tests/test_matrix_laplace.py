@@ -20,7 +20,7 @@ from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplaceNoise
+from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise
 from skdp.privacy import Guarantee
 
 RELATIONS = ["replace_one", "add_remove"]

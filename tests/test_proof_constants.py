@@ -24,12 +24,14 @@ from skdp.linear_model._shared import gram as _gram
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, blocks_of, row_unit
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms import _releases, _worst_shift, auto
-from skdp.mechanisms._budget import Budget
-from skdp.mechanisms._statistics import ROUNDING
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms import auto
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.independent import releases as _releases
+from skdp.mechanisms.independent import worst_shift as _worst_shift
+from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.noise import variances
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.sensitivity.statistics import ROUNDING
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.noise import Laplace
 from skdp.privacy import _accounting, _fold, _grid, _loss_text, _plan, _profile, _radial_sum

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from test_repeated import COUNTS, MIXED, calibrated, composed
 
-from skdp.mechanisms._budget import Budget
-from skdp.mechanisms._composed import Composed, Root
-from skdp.mechanisms._releases import CANDIDATES
-from skdp.mechanisms._sketch import Sketch, _binned
 from skdp.mechanisms.auto import TIE
-from skdp.mechanisms.repeated import MECHANISMS, _calibrated
+from skdp.mechanisms.independent.budget import Budget
+from skdp.mechanisms.independent.composed import Composed, Root
+from skdp.mechanisms.independent.releases import CANDIDATES
+from skdp.mechanisms.independent.repeated import MECHANISMS, _calibrated
+from skdp.mechanisms.independent.sketch import Sketch, _binned
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.laplace import Laplace
 from skdp.noise.logistic import Logistic

@@ -25,8 +25,8 @@ from skdp.linear_model._objective.gaussian import corners
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
-from skdp.mechanisms._radial import is_round
-from skdp.mechanisms.repeated import calibrate_releases
+from skdp.mechanisms.independent.repeated import calibrate_releases
+from skdp.mechanisms.knorm.radial import is_round
 from skdp.noise import Gaussian, Laplace
 from skdp.noise import Logistic as LogisticNoise
 from skdp.privacy import Guarantee

@@ -20,7 +20,7 @@ import numpy as np
 import report
 from speed import seconds
 
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import Laplace
 from skdp.privacy import _fold, _grid, _plan
 from skdp.privacy.loss import Bounds, epsilon_bounds

@@ -33,7 +33,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
 # Where a method has no epsilon.

@@ -22,7 +22,7 @@ from scipy.stats import gamma
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 
 DIMS = [1, 2, 5, 10, 20, 50, 100, 300, 1000]
 

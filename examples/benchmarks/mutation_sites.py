@@ -15,7 +15,7 @@ FOLDERS = ("mechanisms", "privacy", "linear_model", "model_selection")
 
 # Modules in which nothing is a promise, and why.
 EXCLUDED = {
-    "mechanisms/_sketch.py": "a rough look, whose results are certified by others",
+    "mechanisms/independent/sketch.py": "a rough look, whose results are certified by others",
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
     "privacy/_card.py": "display",
     "privacy/_plan.py": "where to look: what it leaves out is counted where it is left out",

@@ -24,8 +24,9 @@ import report
 from composition import forget
 from scipy.optimize import brentq
 
-from skdp.mechanisms import _sketch, repeated
-from skdp.mechanisms._composed import Composed
+from skdp.mechanisms.independent import repeated
+from skdp.mechanisms.independent import sketch as _sketch
+from skdp.mechanisms.independent.composed import Composed
 from skdp.noise import FlippedHuber
 from skdp.privacy.conversions import zcdp_delta
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdp.mechanisms.elliptic import EllipticGaussian
-from skdp.mechanisms.elliptic_knorm import EllipticKNorm
-from skdp.mechanisms.gaussian import IsotropicGaussian
-from skdp.mechanisms.independent import Independent
-from skdp.mechanisms.knorm import NAMES, KNorm
+from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
+from skdp.mechanisms.gaussian.noise import IsotropicGaussian
+from skdp.mechanisms.independent.noise import Independent
+from skdp.mechanisms.knorm.elliptic import EllipticKNorm
+from skdp.mechanisms.knorm.noise import NAMES, KNorm
 
 GAUSSIANS = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
 # Independent noise of one law in each coordinate, its shape chosen for the least variance.

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp._checks import fail
 from skdp._identity import is_ours
-from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.mechanisms.sensitivity.base import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 
 _MEMBERS = ("guarantee", "rvs", "covariance")

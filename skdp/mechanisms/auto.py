@@ -15,11 +15,11 @@ from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
 from skdp.mechanisms._promise import check_noise
-from skdp.mechanisms.elliptic import EllipticGaussian
-from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
-from skdp.mechanisms.knorm import NAMES, KNorm, KNormNoise
+from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
+from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
+from skdp.mechanisms.knorm.noise import NAMES, KNorm, KNormNoise
 from skdp.mechanisms.noise import Noise
-from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.mechanisms.sensitivity.base import Sensitivity
 
 # Subbotin's laws are named to be tried: where no shift is of one coordinate they need seconds to
 # minutes, and where it is they have been the best at no (epsilon, delta) that was looked at.

@@ -9,9 +9,9 @@ from skdp.geometry import NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
 from skdp.mechanisms._promise import check_noise
 from skdp.mechanisms.auto import Auto
-from skdp.mechanisms.knorm import KNorm
+from skdp.mechanisms.knorm.noise import KNorm
 from skdp.mechanisms.noise import Noise
-from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.mechanisms.sensitivity.base import Sensitivity
 
 __all__ = ["GAUSSIANS", "LAWS", "Noise", "calibrate"]
 

@@ -14,8 +14,8 @@ from skdp.geometry import LpBall
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._named import CHOICES, named
 from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates, variances
-from skdp.mechanisms.knorm import NAMES
-from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.mechanisms.knorm.noise import NAMES
+from skdp.mechanisms.sensitivity.base import Sensitivity
 
 # What everybody knows, and what gains are measured against.
 BASELINE = ("laplace", "gaussian")

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from skdp._checks import fail
 from skdp.linear_model._descent.first_look import REACH, FirstLook, Rows, usual_square
 from skdp.linear_model._descent.slots import Slots
-from skdp.mechanisms.choices import calibrate_with_choices, choice_width
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
+from skdp.mechanisms.independent.noise import Independent
+from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
 from skdp.mechanisms.noise import Publication
-from skdp.mechanisms.repeated import RepeatedNoise, calibrate_releases
 from skdp.noise.gaussian import Gaussian
 
 FloatArray = NDArray[np.float64]

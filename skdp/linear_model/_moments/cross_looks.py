@@ -26,9 +26,9 @@ from skdp.linear_model._moments.moments import Moments
 from skdp.linear_model._moments.two_looks import Frame
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_sums
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity, calibrate
-from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.noise import publication, release_integers, variances
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
 

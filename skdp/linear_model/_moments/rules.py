@@ -22,9 +22,9 @@ from skdp.linear_model._moments.two_looks import TwoLooks
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.calibrate import LAWS, Noise
-from skdp.mechanisms.elliptic import EllipticGaussian
-from skdp.mechanisms.elliptic_knorm import EllipticKNorm, knorm_is_less
-from skdp.mechanisms.matrix_laplace import MatrixLaplace
+from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
+from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
+from skdp.mechanisms.matrix.laplace import MatrixLaplace
 from skdp.mechanisms.noise import variances
 
 FloatArray = NDArray[np.float64]

@@ -30,10 +30,10 @@ from skdp.linear_model._shared.gram import (
     exact_sums,
 )
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.matrix_noise import MatrixGaussianNoise, MatrixNoise
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
 from skdp.mechanisms.noise import publication, release_integers
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses import GaussianLoss
 

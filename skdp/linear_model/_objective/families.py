@@ -23,7 +23,7 @@ from skdp.linear_model._objective.task import Calibrated, Choice, Task
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import ProfileLoss
 

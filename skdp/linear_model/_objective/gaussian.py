@@ -25,8 +25,8 @@ from scipy.optimize import brentq
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
 from skdp.linear_model.losses import Loss, is_one_sided
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.privacy.loss import Composition
 from skdp.privacy.losses import ProfileLoss

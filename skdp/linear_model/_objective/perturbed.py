@@ -21,7 +21,7 @@ from skdp.linear_model._objective.task import Choice, Reference, Task
 from skdp.linear_model._shared.base import PrivateLinearModel, is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
-from skdp.mechanisms.knorm import NAMES
+from skdp.mechanisms.knorm.noise import NAMES
 from skdp.mechanisms.noise import publication
 
 # Without a public order of magnitude the solver's tolerance is set for so many records.

@@ -29,7 +29,7 @@ from skdp.geometry import (
 )
 from skdp.geometry.ball import exact_variance
 from skdp.geometry.encoded_rows import rows_ball
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.sensitivity.base import ROUND_UP
 
 FloatArray = NDArray[np.float64]
 LISTABLE = 4096

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from skdp._checks import check_interval, check_positive, fail
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
 from skdp.noise.logistic import Logistic

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from skdp._checks import check_epsilon, fail
 from skdp.geometry.ball import FloatArray
-from skdp.mechanisms.ellipsoid import greatest_square, least_cover, trace
-from skdp.mechanisms.gaussian import GaussianNoise, gaussian_scale, promise
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.mechanisms.gaussian.ellipsoid import greatest_square, least_cover, trace
+from skdp.mechanisms.gaussian.noise import GaussianNoise, gaussian_scale, promise
+from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 
 _REMEDY = "Greater weights make for less noise in a coordinate."
 

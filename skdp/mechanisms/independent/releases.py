@@ -10,12 +10,12 @@ import numpy as np
 
 from skdp._identity import one_call
 from skdp.geometry.ball import FloatArray
-from skdp.mechanisms._budget import Budget
-from skdp.mechanisms._composed import Losses, Root, losses_of
-from skdp.mechanisms._law import scaled_law
-from skdp.mechanisms._shapes import FAMILIES, PLAIN
-from skdp.mechanisms._worst_shift import Shift, WorstShift
 from skdp.mechanisms.auto import TIE, first_of_least
+from skdp.mechanisms.independent.budget import Budget
+from skdp.mechanisms.independent.composed import Losses, Root, losses_of
+from skdp.mechanisms.independent.law import scaled_law
+from skdp.mechanisms.independent.shapes import FAMILIES, PLAIN
+from skdp.mechanisms.independent.worst_shift import Shift, WorstShift
 
 # The preferred first; at delta = 0 those whose loss is bounded. docs/automatic_choices.md says
 # why truncated Laplace and Subbotin noise are only taken where they are named.

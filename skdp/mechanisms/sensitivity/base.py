@@ -17,9 +17,9 @@ from skdp.geometry import LpBall, NormBall
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.hull._halfspaces import facet_directions
 from skdp.geometry.moments import MomentBall
-from skdp.mechanisms._ball import require_ball
-from skdp.mechanisms._reach import ball_of_maps, reach_of_set
-from skdp.mechanisms._statistics import quadratic_of
+from skdp.mechanisms.sensitivity.ball import require_ball
+from skdp.mechanisms.sensitivity.reach import ball_of_maps, reach_of_set
+from skdp.mechanisms.sensitivity.statistics import quadratic_of
 from skdp.privacy.guarantee import NEIGHBORS
 
 # Gauges are computed in floats; a bound on one is raised by more than their error.

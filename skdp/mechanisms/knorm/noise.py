@@ -15,10 +15,10 @@ from skdp._draws import gamma
 from skdp._identity import is_ours, same
 from skdp.geometry import Hull, LpBall, NormBall
 from skdp.geometry.ball import uniform_covariance, uniform_variance
-from skdp.mechanisms._ball import require_ball
-from skdp.mechanisms._radial import greatest_shift, losses_of
+from skdp.mechanisms.knorm.radial import greatest_shift, losses_of
 from skdp.mechanisms.noise import Publishing
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.mechanisms.sensitivity.ball import require_ball
+from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import PrivacyLoss
 from skdp.randomness import GRANULARITY

@@ -13,7 +13,7 @@ from skdp.geometry.ball import FloatArray
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
 from skdp.geometry.hull._conic import check_body, compiled, flat
 from skdp.geometry.hull.polytope import MOST_PAIRS
-from skdp.mechanisms._statistics import Quadratic
+from skdp.mechanisms.sensitivity.statistics import Quadratic
 
 # Corners of an affine statistic whose differences are hulled.
 MOST_CORNERS = 1024

@@ -32,8 +32,8 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.geometry.ball import FloatArray
-from skdp.mechanisms.least_trace import cover_points, cover_sums
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.gaussian.least_trace import cover_points, cover_sums
+from skdp.mechanisms.sensitivity.base import ROUND_UP
 
 # Where a factor's own rounding could matter more than this another cover is taken.
 MOST_ROUNDING = 1e-3

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from skdp.mechanisms._scale import greatest_slope, last_passing
-from skdp.mechanisms._sketch import Sketch
-from skdp.mechanisms._worst_shift import Shift
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.independent.scale import greatest_slope, last_passing
+from skdp.mechanisms.independent.sketch import Sketch
+from skdp.mechanisms.independent.worst_shift import Shift
+from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
 from skdp.privacy._plan import Look, planned
 from skdp.privacy.loss import Composition, log_delta_as_planned

@@ -31,8 +31,8 @@ from skdp._identity import is_ours
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
-from skdp.mechanisms.matrix_noise import MatrixNoise
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.mechanisms.matrix.noise import MatrixNoise
+from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import GRANULARITY
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.geometry import LpBall, MappedBall
-from skdp.mechanisms._radial import greatest_shift
-from skdp.mechanisms.elliptic import EllipticGaussian
-from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.knorm import KNorm, KNormNoise
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.knorm.noise import KNorm, KNormNoise
+from skdp.mechanisms.knorm.radial import greatest_shift
+from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

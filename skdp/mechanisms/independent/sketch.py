@@ -18,7 +18,7 @@ from scipy.special import logsumexp, roots_legendre
 
 from skdp._identity import remembered
 from skdp.geometry.ball import FloatArray
-from skdp.mechanisms._worst_shift import Shift
+from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.privacy._plan import Reach
 from skdp.privacy.shift import log_ratio
 

@@ -21,7 +21,7 @@ from skdp.geometry.ball import FloatArray
 from skdp.geometry.hull._programs import ConeSet, load_cvxpy
 from skdp.geometry.hull.polytope import null_direction
 from skdp.geometry.lp import sign_patterns
-from skdp.mechanisms._polynomial import NotPolynomial, Polynomial
+from skdp.mechanisms.sensitivity.polynomial import NotPolynomial, Polynomial
 
 # Choices of levels for which a statistic is worked out one by one.
 MOST_CHOICES = 4096

@@ -19,9 +19,9 @@ from skdp._draws import normals
 from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray
-from skdp.mechanisms.ellipsoid import greatest_square
+from skdp.mechanisms.gaussian.ellipsoid import greatest_square
 from skdp.mechanisms.noise import Publishing
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses import GaussianLoss
 from skdp.privacy.normal_profile import log_delta

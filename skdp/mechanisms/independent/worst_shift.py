@@ -15,8 +15,8 @@ import numpy as np
 
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import FloatArray, ask
-from skdp.mechanisms.ellipsoid import greatest_square
-from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
+from skdp.mechanisms.gaussian.ellipsoid import greatest_square
+from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 
 # Shifts and how many coordinates have each, in falling order.
 Shift = tuple[tuple[float, int], ...]

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from skdp._checks import check_choice, check_epsilon, check_interval, check_positive, fail
 from skdp.geometry import NormBall
 from skdp.geometry.ball import FloatArray, ask
-from skdp.mechanisms._budget import Budget
-from skdp.mechanisms._composed import Losses, Root, losses_of
-from skdp.mechanisms._law import check_law
-from skdp.mechanisms._shapes import FAMILIES, PLAIN, Family
-from skdp.mechanisms._worst_shift import WorstShift, worst_shift
+from skdp.mechanisms.independent.budget import Budget
+from skdp.mechanisms.independent.composed import Losses, Root, losses_of
+from skdp.mechanisms.independent.law import check_law
+from skdp.mechanisms.independent.shapes import FAMILIES, PLAIN, Family
+from skdp.mechanisms.independent.worst_shift import WorstShift, worst_shift
 from skdp.mechanisms.noise import Publishing
-from skdp.mechanisms.sensitivity import Sensitivity
+from skdp.mechanisms.sensitivity.base import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import granularity_of
 

@@ -1,0 +1,1 @@
+"""Independent noise in each coordinate, for one release or for many."""

@@ -1,0 +1,1 @@
+"""The sensitivity of a statistic: a ball of differences, and the gauge of one ball in another."""

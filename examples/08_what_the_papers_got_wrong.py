@@ -35,8 +35,8 @@ from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.independent.noise import Independent
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.subbotin import Subbotin
-from skdp.privacy.loss import Bounds, Composition
-from skdp.privacy.losses import ShiftLoss
+from skdp.privacy.composition.composition import Bounds, Composition
+from skdp.privacy.losses.losses import ShiftLoss
 
 FloatArray = NDArray[np.float64]
 

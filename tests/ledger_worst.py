@@ -7,9 +7,9 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 from skdp.privacy import BudgetExceeded, Guarantee, _accounting
-from skdp.privacy._accounting import Entry
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon
-from skdp.privacy.losses import GaussianLoss, PairLoss
+from skdp.privacy.ledger.accounting import Entry
+from skdp.privacy.losses.losses import GaussianLoss, PairLoss
 
 EPSILON, DELTA = 1.0, 1e-5
 # Of delta, in a ledger that is divided.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from skdp.noise import Laplace
-from skdp.privacy._fold import Spread, _power, _transform, fold, tilt
-from skdp.privacy._grid import upper
-from skdp.privacy.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.composition.fold import Spread, _power, _transform, fold, tilt
+from skdp.privacy.composition.grid import upper
+from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
 
 STEP, FIRST, LAST = 0.01, -300, 300
 

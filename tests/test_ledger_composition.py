@@ -18,7 +18,6 @@ from ledger_worst import (
 
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee, Ledger, compose
-from skdp.privacy._accounting import Adaptive, Budget, Fixed
 from skdp.privacy.conversions import (
     gaussian_delta,
     gaussian_epsilon,
@@ -26,8 +25,9 @@ from skdp.privacy.conversions import (
     mixed_delta,
     mu_of_pure,
 )
-from skdp.privacy.losses import PairLoss, ShiftLoss
-from skdp.privacy.radial import RadialLoss
+from skdp.privacy.ledger.accounting import Adaptive, Budget, Fixed
+from skdp.privacy.losses.losses import PairLoss, ShiftLoss
+from skdp.privacy.losses.radial import RadialLoss
 
 
 def test_choosing_among_planned_accounts_in_view_of_an_output_costs_nearly_twice_delta():

@@ -34,9 +34,9 @@ from skdp import (
 )
 from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, _accounting, compose
-from skdp.privacy._accounting import Adaptive, Budget, Counted, Divided, _sums_of
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
-from skdp.privacy.losses import GaussianLoss, PairLoss, ShiftLoss
+from skdp.privacy.ledger.accounting import Adaptive, Budget, Counted, Divided, _sums_of
+from skdp.privacy.losses.losses import GaussianLoss, PairLoss, ShiftLoss
 
 
 def worst_of_two(share, ways=all_at_once):

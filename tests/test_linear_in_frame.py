@@ -14,7 +14,7 @@ from skdp.linear_model._moments.two_looks import Frame, TwoLooks, _gaussian_look
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixGaussianNoise
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.privacy.normal_profile import log_delta
+from skdp.privacy.losses.normal_profile import log_delta
 
 UNIT = 2**GRAM_BITS
 MIXED = Domain({"a": (-1, 1), "b": list("uvw"), "c": (-1, 1)}, target=(-1, 1))

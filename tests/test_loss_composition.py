@@ -9,11 +9,16 @@ import pytest
 
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
-from skdp.privacy import _grid
-from skdp.privacy._fold import fold, tilt
-from skdp.privacy._plan import plan
-from skdp.privacy.loss import Bounds, Composition, epsilon_bounds, log_delta_bounds
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.composition import grid as _grid
+from skdp.privacy.composition.composition import (
+    Bounds,
+    Composition,
+    epsilon_bounds,
+    log_delta_bounds,
+)
+from skdp.privacy.composition.fold import fold, tilt
+from skdp.privacy.composition.plan import plan
+from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
 
 PROMISES = [
     (0.01, 1e-2),

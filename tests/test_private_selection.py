@@ -24,7 +24,7 @@ from skdp.model_selection._rows import parts, sizes
 from skdp.model_selection._scoring import UNITS, as_record_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import RandomStopping, exactly, split
-from skdp.privacy._decimal import add, as_decimal
+from skdp.privacy.decimals import add, as_decimal
 from skdp.privacy.ledger import Budget
 
 DRAWS = 4_000

@@ -34,11 +34,17 @@ from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.mechanisms.sensitivity.statistics import ROUNDING
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.noise import Laplace
-from skdp.privacy import _accounting, _fold, _grid, _loss_text, _plan, _profile, _radial_sum
+from skdp.privacy.composition import fold as _fold
+from skdp.privacy.composition import grid as _grid
+from skdp.privacy.composition import plan as _plan
+from skdp.privacy.composition.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, pure_of_mu, rho_of_pure
-from skdp.privacy.loss import Composition
-from skdp.privacy.losses import ShiftLoss
-from skdp.privacy.selection import SelectionLoss
+from skdp.privacy.guarantee import profile as _profile
+from skdp.privacy.ledger import accounting as _accounting
+from skdp.privacy.ledger import text as _loss_text
+from skdp.privacy.losses import radial_sum as _radial_sum
+from skdp.privacy.losses.losses import ShiftLoss
+from skdp.privacy.losses.selection import SelectionLoss
 from skdp.randomness import GRANULARITY
 
 PROOFS = Path(__file__).parents[1] / "docs" / "proofs"

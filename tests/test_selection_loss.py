@@ -9,9 +9,9 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from skdp.privacy import Composition, Guarantee, PairLoss, compose
-from skdp.privacy._loss_text import from_text, to_text
-from skdp.privacy.losses import FiniteLoss
-from skdp.privacy.selection import SelectionLoss
+from skdp.privacy.ledger.text import from_text, to_text
+from skdp.privacy.losses.losses import FiniteLoss
+from skdp.privacy.losses.selection import SelectionLoss
 
 WIDTHS = [1e-6, 1e-3, 0.1, 1.0, 5.0, 50.0]
 # Shares of the width: at both ends, next to them, far beyond.

@@ -22,9 +22,11 @@ from speed import seconds
 
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import Laplace
-from skdp.privacy import _fold, _grid, _plan
-from skdp.privacy.loss import Bounds, epsilon_bounds
-from skdp.privacy.losses import GaussianLoss, PairLoss, Profile, ShiftLoss
+from skdp.privacy.composition import fold as _fold
+from skdp.privacy.composition import grid as _grid
+from skdp.privacy.composition import plan as _plan
+from skdp.privacy.composition.composition import Bounds, epsilon_bounds
+from skdp.privacy.losses.losses import GaussianLoss, PairLoss, Profile, ShiftLoss
 
 COUNT, SCALE, DELTA, INTERVAL = 10_000, 100.0, 1e-6, 1e-4
 CLOSED_FORM = 4.88655

@@ -28,7 +28,7 @@ from scipy.optimize import brentq, minimize_scalar
 from skdp.linear_model._objective.gaussian import greatest_shift
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.privacy.normal_profile import log_delta
+from skdp.privacy.losses.normal_profile import log_delta
 
 # The multiplier of the second does not depend on its threshold, which only sets the unit.
 LOSSES: dict[str, Loss] = {"logistic": Logistic(), "pseudo-Huber": PseudoHuber(1.0)}

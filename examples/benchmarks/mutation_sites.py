@@ -17,8 +17,8 @@ FOLDERS = ("mechanisms", "privacy", "linear_model", "model_selection")
 EXCLUDED = {
     "mechanisms/independent/sketch.py": "a rough look, whose results are certified by others",
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
-    "privacy/_card.py": "display",
-    "privacy/_plan.py": "where to look: what it leaves out is counted where it is left out",
+    "privacy/guarantee/card.py": "display",
+    "privacy/composition/plan.py": "what it leaves out is counted where it is left out",
     "linear_model/_moments/coefficient_noise.py": "what the rules expect: accuracy, not privacy",
     "linear_model/_descent/rules.py": "rules: accuracy, not privacy",
     "linear_model/_objective/families.py": "what the rules compare: accuracy, not privacy",

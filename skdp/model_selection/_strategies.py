@@ -17,7 +17,7 @@ from skdp.model_selection._progress import Bar
 from skdp.model_selection._scoring import UNITS
 from skdp.model_selection._silence import silence
 from skdp.model_selection._stopping import StoppingLaw
-from skdp.privacy._decimal import as_decimal, float_below
+from skdp.privacy.decimals import as_decimal, float_below
 from skdp.privacy.ledger import Budget
 
 # A quotient of floats is within this of the true one.

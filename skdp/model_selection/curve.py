@@ -26,7 +26,7 @@ from skdp.model_selection._candidates import Candidates
 from skdp.model_selection._ownership import prefix_of, private_step
 from skdp.model_selection._progress import Bar
 from skdp.privacy import BudgetExceeded, Ledger
-from skdp.privacy._decimal import add, as_decimal
+from skdp.privacy.decimals import add, as_decimal
 
 FloatArray = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]

@@ -25,8 +25,9 @@ from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
 from skdp.noise.law import FloatArray, Law
 from skdp.noise.uniform import Uniform
-from skdp.privacy import _built_curves, _curves
 from skdp.privacy.tradeoff import TradeOff
+from skdp.privacy.tradeoff import built_curves as _built_curves
+from skdp.privacy.tradeoff import curves as _curves
 
 
 def _crowded_panels(panels: int, nodes: int) -> tuple[FloatArray, FloatArray]:

@@ -15,7 +15,7 @@ from skdp._checks import check_interval, check_positive
 from skdp.noise._even import EvenLaw, crossing_at
 from skdp.noise._exponential import fallen, inverse_hazard
 from skdp.noise.law import FloatArray
-from skdp.privacy.mills import mills_ratio
+from skdp.privacy.losses.mills import mills_ratio
 
 _FAR = 1e150
 _ROOT_2 = math.sqrt(2)

@@ -22,8 +22,8 @@ from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import FloatArray, Law
 from skdp.noise.uniform import Uniform
 from skdp.privacy import tradeoff as functions
-from skdp.privacy._curves import Approximate, Gaussian, Shifted, StandardLaplace
 from skdp.privacy.tradeoff import TradeOff
+from skdp.privacy.tradeoff.curves import Approximate, Gaussian, Shifted, StandardLaplace
 from skdp.randomness import Lattice, RandomStateLike
 
 NORMS = ("l1", "l2", "linf")

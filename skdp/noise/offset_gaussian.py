@@ -14,7 +14,7 @@ from skdp._checks import check_interval, check_positive
 from skdp.noise._even import EvenLaw, crossing_at
 from skdp.noise._normal import excess_moments, hazard_between
 from skdp.noise.law import FloatArray
-from skdp.privacy.mills import mills_ratio
+from skdp.privacy.losses.mills import mills_ratio
 
 _STEPS = 4
 _FAR = 1e150

@@ -1,11 +1,11 @@
 """What a guarantee is, how guarantees add up, and where they are recorded."""
 
 from skdp.privacy import conversions, tradeoff
+from skdp.privacy.composition.composition import Bounds, Composition
 from skdp.privacy.guarantee import Guarantee, compose
 from skdp.privacy.leak import PrivacyLeakWarning
 from skdp.privacy.ledger import BudgetExceeded, Ledger, LedgerLost
-from skdp.privacy.loss import Bounds, Composition
-from skdp.privacy.losses import (
+from skdp.privacy.losses.losses import (
     FiniteLoss,
     GaussianLoss,
     PairLoss,
@@ -13,8 +13,8 @@ from skdp.privacy.losses import (
     ProfileLoss,
     ShiftLoss,
 )
-from skdp.privacy.radial import RadialLoss
-from skdp.privacy.selection import SelectionLoss
+from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.losses.selection import SelectionLoss
 
 __all__ = [
     "Bounds",

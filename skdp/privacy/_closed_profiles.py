@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from skdp.privacy._rounding import LEAST_LOG
-from skdp.privacy.losses import GaussianLoss
-from skdp.privacy.normal_profile import error_of_arguments
+from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses.normal_profile import error_of_arguments
 
 # What is returned is moved by this share of itself to the safe side: a thousand roundings.
 MARGIN = 1e-12

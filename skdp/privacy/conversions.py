@@ -1,7 +1,7 @@
 """From one statement of privacy to another: Gaussian DP, zCDP, Rényi divergences, epsilon alone.
 
 Every conversion is an upper bound that holds whatever the mechanism, rounded to the safe side.
-Where the privacy loss itself is known, `skdp.privacy.losses` says more. Proofs are in
+Where the privacy loss itself is known, `skdp.privacy.losses.losses` says more. Proofs are in
 docs/proofs/conversions.md.
 """
 

@@ -30,7 +30,7 @@ from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.noise import publication, release_integers, variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
-from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.losses.losses import GaussianLoss
 
 FloatArray = NDArray[np.float64]
 Noises = tuple[KNormNoise | GaussianNoise, KNormNoise | GaussianNoise]

@@ -35,7 +35,7 @@ from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
 from skdp.mechanisms.noise import publication, release_integers
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
-from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.losses.losses import GaussianLoss
 
 FloatArray = NDArray[np.float64]
 Noises = tuple[KNormNoise | GaussianNoise, MatrixNoise]

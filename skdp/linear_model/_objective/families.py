@@ -25,7 +25,7 @@ from skdp.linear_model.losses import Loss
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses import ProfileLoss
+from skdp.privacy.losses.losses import ProfileLoss
 
 FloatArray = NDArray[np.float64]
 

@@ -27,11 +27,11 @@ from skdp._identity import remembered
 from skdp.linear_model.losses import Loss, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.privacy.composition.composition import Composition
 from skdp.privacy.guarantee import NEIGHBORS
-from skdp.privacy.loss import Composition
-from skdp.privacy.losses import ProfileLoss
-from skdp.privacy.mills import fall_of_mills_ratio, mills_ratio
-from skdp.privacy.normal_profile import log_delta
+from skdp.privacy.losses.losses import ProfileLoss
+from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
+from skdp.privacy.losses.normal_profile import log_delta
 
 FloatArray = NDArray[np.float64]
 

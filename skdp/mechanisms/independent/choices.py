@@ -16,9 +16,9 @@ from skdp.mechanisms.independent.law import scaled_law
 from skdp.mechanisms.independent.releases import CANDIDATES
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
 from skdp.mechanisms.independent.scale import last_passing
+from skdp.privacy.composition.composition import Composition
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.loss import Composition
-from skdp.privacy.selection import SelectionLoss
+from skdp.privacy.losses.selection import SelectionLoss
 
 # A privacy loss, and how often it is met.
 Part = tuple[Any, int]

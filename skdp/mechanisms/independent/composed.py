@@ -18,9 +18,9 @@ from skdp.mechanisms.independent.sketch import Sketch
 from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
-from skdp.privacy._plan import Look, planned
-from skdp.privacy.loss import Composition, log_delta_as_planned
-from skdp.privacy.losses import GaussianLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.composition.composition import Composition, log_delta_as_planned
+from skdp.privacy.composition.plan import Look, planned
+from skdp.privacy.losses.losses import GaussianLoss, PrivacyLoss, ShiftLoss
 
 Losses = tuple[tuple[PrivacyLoss, int], ...]
 

@@ -36,7 +36,7 @@ from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.mechanisms.noise import Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
-from skdp.privacy.losses import PrivacyLoss
+from skdp.privacy.losses.losses import PrivacyLoss
 from skdp.randomness import Lattice, RandomStateLike, granularity_of
 
 MECHANISMS = ("auto", *NAMES)

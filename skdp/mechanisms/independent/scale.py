@@ -17,7 +17,7 @@ from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
 from skdp.noise.logistic import Logistic
 from skdp.noise.subbotin import Subbotin
-from skdp.privacy.shift import log_delta, log_spared
+from skdp.privacy.losses.shift import log_delta, log_spared
 
 _LEAST = 1e-290
 _REMEDY = "Give 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."

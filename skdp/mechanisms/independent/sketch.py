@@ -19,8 +19,8 @@ from scipy.special import logsumexp, roots_legendre
 from skdp._identity import remembered
 from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.independent.worst_shift import Shift
-from skdp.privacy._plan import Reach
-from skdp.privacy.shift import log_ratio
+from skdp.privacy.composition.plan import Reach
+from skdp.privacy.losses.shift import log_ratio
 
 _NODES, _LENGTHS = roots_legendre(8)
 # The line is cut at 0, at half a shift, and into this many pieces of one length beyond; the first

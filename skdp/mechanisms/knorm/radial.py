@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 
 from skdp.geometry import LpBall, MappedBall, NormBall, ScaledBall
 from skdp.noise.laplace import Laplace
-from skdp.privacy.losses import PrivacyLoss, ShiftLoss
-from skdp.privacy.radial import MOST_SHIFT, RadialLoss
+from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
+from skdp.privacy.losses.radial import MOST_SHIFT, RadialLoss
 
 # Above this the Laplace bound is taken, which is safe: sums over so many pieces take their time.
 _MOST_EPSILON = 1e4

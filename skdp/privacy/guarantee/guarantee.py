@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_count, check_interval, fail
-from skdp.privacy import _profile
-from skdp.privacy._card import NEIGHBORS, card, card_html
-from skdp.privacy._decimal import add, as_decimal, float_above
-from skdp.privacy._profile import Losses
 from skdp.privacy._rounding import tested
 from skdp.privacy.conversions import gaussian_epsilon, zcdp_epsilon
+from skdp.privacy.decimals import add, as_decimal, float_above
+from skdp.privacy.guarantee import profile as _profile
+from skdp.privacy.guarantee.card import NEIGHBORS, card, card_html
+from skdp.privacy.guarantee.profile import Losses
 
 __all__ = ["NEIGHBORS", "Guarantee", "compose"]
 
@@ -54,7 +54,7 @@ class Guarantee:
         Why the statement does not hold for this release; empty if it does.
     losses : tuple of pairs (loss, count)
         What is known beyond epsilon and delta: a composition of this many releases with each
-        of these privacy losses (see `skdp.privacy.losses`) is no more private than this one.
+        of these privacy losses (see `skdp.privacy.losses.losses`) is no more private than this one.
         The conversions below then use both statements.
 
     Raises
@@ -279,7 +279,7 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     Examples
     --------
     >>> from skdp.privacy import Guarantee, compose
-    >>> from skdp.privacy.losses import GaussianLoss
+    >>> from skdp.privacy.losses.losses import GaussianLoss
     >>> both = compose(Guarantee(0.1, mechanism="laplace"), Guarantee(0.2, 1e-9))
     >>> both.epsilon, both.delta
     (0.3, 1e-09)

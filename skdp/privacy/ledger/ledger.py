@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from skdp._checks import check_choice, check_interval, fail
-from skdp.privacy import _ledger_rows
-from skdp.privacy._accounting import RULES, Budget, Entry, Rule
-from skdp.privacy._ledger_rows import Identity
-from skdp.privacy._loss_text import kept
 from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.ledger import rows as _ledger_rows
+from skdp.privacy.ledger.accounting import RULES, Budget, Entry, Rule
+from skdp.privacy.ledger.rows import Identity
+from skdp.privacy.ledger.text import kept
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 

@@ -19,11 +19,19 @@ from scipy.optimize import brentq
 
 from skdp._checks import check_count, check_interval, fail
 from skdp._identity import counted
-from skdp.privacy._fold import fold
-from skdp.privacy._grid import ACCURACY, Masses, log_alone, lower, moved_log_delta, reach, upper
-from skdp.privacy._plan import Parts, Plan, plan
 from skdp.privacy._rounding import LEAST_LOG, exp_up
-from skdp.privacy.losses import GaussianLoss, Profile
+from skdp.privacy.composition.fold import fold
+from skdp.privacy.composition.grid import (
+    ACCURACY,
+    Masses,
+    log_alone,
+    lower,
+    moved_log_delta,
+    reach,
+    upper,
+)
+from skdp.privacy.composition.plan import Parts, Plan, plan
+from skdp.privacy.losses.losses import GaussianLoss, Profile
 
 # No epsilon beyond this is looked at.
 _FARTHEST = 1e9
@@ -43,7 +51,7 @@ class Composition:
     Parameters
     ----------
     parts : sequence of (loss, count)
-        A privacy loss (`skdp.privacy.losses`) and how many releases have it, an int >= 1.
+        A privacy loss (`skdp.privacy.losses.losses`) and how many releases have it, an int >= 1.
 
     Raises
     ------
@@ -53,7 +61,7 @@ class Composition:
     Examples
     --------
     >>> from skdp.noise import Laplace
-    >>> from skdp.privacy.losses import PairLoss, ShiftLoss
+    >>> from skdp.privacy.losses.losses import PairLoss, ShiftLoss
     >>> both = Composition([(ShiftLoss(Laplace(10.0), 1.0), 100), (PairLoss(0.5), 2)])
     >>> bounds = both.epsilon_at(1e-6)
     >>> round(bounds.upper, 2), bounds.upper - bounds.lower < 1e-3

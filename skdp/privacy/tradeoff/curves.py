@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtri_exp, roots_legendre
 
 from skdp._checks import check_interval, check_positive, fail
-from skdp.privacy import normal_profile
-from skdp.privacy._grid import moved_log_delta
-from skdp.privacy.losses import GaussianLoss, PairLoss, PrivacyLoss, ShiftLoss
-from skdp.privacy.normal_profile import error_of_arguments
+from skdp.privacy.composition.grid import moved_log_delta
+from skdp.privacy.losses import normal_profile
+from skdp.privacy.losses.losses import GaussianLoss, PairLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.losses.normal_profile import error_of_arguments
 
 FloatArray = NDArray[np.float64]
 _NODES, _LENGTHS = roots_legendre(24)

@@ -16,8 +16,6 @@ from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from skdp._identity import remembered
-from skdp.privacy._decimal import add, as_decimal, float_above, float_below, subtract
-from skdp.privacy._profile import Losses, composition, equivalents, merged, worst
 from skdp.privacy.conversions import (
     gaussian_delta,
     gaussian_epsilon,
@@ -27,7 +25,9 @@ from skdp.privacy.conversions import (
     mu_of_pure,
     pure_of_mu,
 )
-from skdp.privacy.losses import PairLoss, Profile
+from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
+from skdp.privacy.guarantee.profile import Losses, composition, equivalents, merged, worst
+from skdp.privacy.losses.losses import PairLoss, Profile
 
 # Shares of delta of the rules between which a ledger is divided, and of the leaks beside all but
 # the first. They add up to 1. A quarter, so that spends of usual deltas still fit as sums.

@@ -15,9 +15,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from skdp._identity import remembered
-from skdp.privacy._fold import SPARE_STEPS, Spread, tilt
-from skdp.privacy._grid import Masses, reach, upper
-from skdp.privacy.losses import FiniteLoss, Profile
+from skdp.privacy.composition.fold import SPARE_STEPS, Spread, tilt
+from skdp.privacy.composition.grid import Masses, reach, upper
+from skdp.privacy.losses.losses import FiniteLoss, Profile
 
 FloatArray = NDArray[np.float64]
 Parts = tuple[tuple[Profile, int], ...]

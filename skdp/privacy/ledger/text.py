@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy._grid import multiples, upper
-from skdp.privacy._profile import Losses
-from skdp.privacy.losses import (
+from skdp.privacy.composition.grid import multiples, upper
+from skdp.privacy.guarantee.profile import Losses
+from skdp.privacy.losses.losses import (
     FiniteLoss,
     GaussianLoss,
     PairLoss,
@@ -28,8 +28,8 @@ from skdp.privacy.losses import (
     ProfileLoss,
     ShiftLoss,
 )
-from skdp.privacy.radial import RadialLoss
-from skdp.privacy.selection import SelectionLoss
+from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.losses.selection import SelectionLoss
 
 FloatArray = NDArray[np.float64]
 

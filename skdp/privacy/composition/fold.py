@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy._grid import Masses, multiples
+from skdp.privacy.composition.grid import Masses, multiples
 
 FloatArray = NDArray[np.float64]
 Parts = Sequence[tuple[Masses, int]]

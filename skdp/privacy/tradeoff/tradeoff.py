@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_count, check_interval, check_positive, fail
-from skdp.privacy import losses
-from skdp.privacy._built_curves import (
+from skdp.privacy._rounding import LEAST_LOG, exp_up
+from skdp.privacy.losses import losses
+from skdp.privacy.tradeoff.built_curves import (
     Composed,
     Greatest,
     LeakedProfile,
@@ -28,8 +29,8 @@ from skdp.privacy._built_curves import (
     Repeated,
     Tensor,
 )
-from skdp.privacy._conjugate import fixed_point, upper_log_delta
-from skdp.privacy._curves import (
+from skdp.privacy.tradeoff.conjugate import fixed_point, upper_log_delta
+from skdp.privacy.tradeoff.curves import (
     Approximate,
     Curve,
     Gaussian,
@@ -39,7 +40,6 @@ from skdp.privacy._curves import (
     powered,
     powered_slope,
 )
-from skdp.privacy._rounding import LEAST_LOG, exp_up
 
 FloatArray = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
 from skdp.privacy._rounding import LEAST_LOG
-from skdp.privacy.mills import fall_of_mills_ratio
+from skdp.privacy.losses.mills import fall_of_mills_ratio
 
 FloatArray = NDArray[np.float64]
 

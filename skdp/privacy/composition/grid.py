@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._identity import remembered
-from skdp.privacy.losses import PrivacyLoss, Profile
+from skdp.privacy.losses.losses import PrivacyLoss, Profile
 
 FloatArray = NDArray[np.float64]
 

@@ -13,11 +13,11 @@ from scipy.special import ndtr, ndtri
 
 from skdp._identity import counted, remembered, same
 from skdp.privacy._rounding import tested
+from skdp.privacy.composition.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
-from skdp.privacy.loss import Composition
-from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, Profile, ShiftLoss
-from skdp.privacy.radial import RadialLoss
-from skdp.privacy.shift import log_ratio
+from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, Profile, ShiftLoss
+from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.losses.shift import log_ratio
 
 Losses = tuple[tuple[Profile, int], ...]
 FloatArray = NDArray[np.float64]

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, logsumexp
 
 from skdp._checks import check_interval, check_positive, fail
-from skdp.privacy import normal_profile
-from skdp.privacy.shift import ShiftedLaw, crossing
-from skdp.privacy.shift import log_delta as shift_log_delta
+from skdp.privacy.losses import normal_profile
+from skdp.privacy.losses.shift import ShiftedLaw, crossing
+from skdp.privacy.losses.shift import log_delta as shift_log_delta
 
 FloatArray = NDArray[np.float64]
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -69,7 +69,7 @@ class ShiftLoss:
     Parameters
     ----------
     law : even log-concave law
-        Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.shift`.
+        Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.losses.shift`.
     shift : float in (0, inf), units of the law
 
     Raises

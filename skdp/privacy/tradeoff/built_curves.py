@@ -11,9 +11,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.privacy._curves import LOG_HALF, Curve, FloatArray, log1mexp, powered, powered_slope
-from skdp.privacy.loss import Composition
-from skdp.privacy.losses import Profile as LossProfile
+from skdp.privacy.composition.composition import Composition
+from skdp.privacy.losses.losses import Profile as LossProfile
+from skdp.privacy.tradeoff.curves import (
+    LOG_HALF,
+    Curve,
+    FloatArray,
+    log1mexp,
+    powered,
+    powered_slope,
+)
 
 # Beyond this e^epsilon is no float; a profile is looked at no further out.
 _FARTHEST = 700.0

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_count, check_interval, check_positive
-from skdp.privacy._radial_sum import RadialSum
+from skdp.privacy.losses.radial_sum import RadialSum
 
 FloatArray = NDArray[np.float64]
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

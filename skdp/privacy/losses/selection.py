@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_positive
-from skdp.privacy._curves import log1mexp
+from skdp.privacy.tradeoff.curves import log1mexp
 
 FloatArray = NDArray[np.float64]
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -1,0 +1,1 @@
+"""Sums of independent privacy losses, with certified bounds on every error."""

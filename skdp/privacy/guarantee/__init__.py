@@ -1,0 +1,5 @@
+"""What a release promises: the guarantee, its equivalents and its card."""
+
+from skdp.privacy.guarantee.guarantee import NEIGHBORS, Guarantee, compose
+
+__all__ = ["NEIGHBORS", "Guarantee", "compose"]

@@ -1,0 +1,1 @@
+"""Privacy losses of one release, as laws of a log-ratio."""

@@ -7,10 +7,7 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from skdp.geometry import LpBall
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
-from skdp.noise.multivariate import (
+from skdp.noise.canonical.multivariate import (
     GaussianCanonical,
     Independent,
     LInfLaplace,
@@ -20,7 +17,10 @@ from skdp.noise.multivariate import (
     repeated,
     uniform_box,
 )
-from skdp.noise.uniform import Uniform
+from skdp.noise.canonical.uniform import Uniform
+from skdp.noise.gaussian import Gaussian
+from skdp.noise.laplace import Laplace
+from skdp.noise.logistic import Logistic
 from skdp.privacy import tradeoff
 
 SKEW = [[4.0, 1.0, 0.0], [1.0, 2.0, -0.5], [0.0, -0.5, 1.0]]

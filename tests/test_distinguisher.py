@@ -24,8 +24,8 @@ from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.mechanisms.independent.repeated import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee
-from skdp.testing import _leaves
-from skdp.testing._attacker import attack
+from skdp.testing._attacker import leaves as _leaves
+from skdp.testing._attacker.attacker import attack
 from skdp.testing.estimator import check_attack, check_independence
 
 EPSILONS, COLUMNS = (0.004, 0.1, 1.0), (3, 20, 100)

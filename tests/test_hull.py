@@ -259,7 +259,7 @@ def test_pickled_it_is_the_same(name):
 
 def test_a_linear_program_that_fails_is_tried_by_another_method(monkeypatch):
     """And is an error with a remedy when none can."""
-    from skdp.geometry.hull import _programs
+    from skdp.geometry.hull import programs as _programs
 
     used, real = [], linprog
 

@@ -4,6 +4,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,36 @@ def test_imports_run_down(module):
     for name in imported(parsed(MODULES[module])):
         used = room_of(name)
         assert used in ALLOWED[room] | {room}, f"{module} may not import {name}"
+
+
+def hidden_from(module, used):
+    """Whether a part of the used name has an underscore and lies in a folder that is not ours."""
+    parts = used.split(".")
+    return any(
+        part.startswith("_") and not part.startswith("__")
+        and not f"{module}.".startswith(".".join(parts[:place]) + ".")
+        for place, part in enumerate(parts)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_private_modules_are_imported_from_their_own_folder(module):
+    """What another folder needs is public there."""
+    hidden = [used for used in imported(parsed(MODULES[module])) if hidden_from(module, used)]
+    assert not hidden
+
+
+def test_the_rule_on_private_modules_sees_a_private_folder():
+    assert hidden_from("skdp.noise.canonical", "skdp.privacy._curves")
+    assert hidden_from("skdp.model_selection.search", "skdp.linear_model._shared.base")
+    assert not hidden_from("skdp.linear_model._objective.rules", "skdp.linear_model._shared.base")
+    assert not hidden_from("skdp.noise.laplace", "skdp._checks")
+
+
+def test_folders_are_small():
+    """At most 12 files each."""
+    counts = Counter(path.parent for path in FILES)
+    assert max(counts.values()) <= 12, counts.most_common(3)
 
 
 def test_no_import_circle():

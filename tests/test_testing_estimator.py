@@ -16,7 +16,7 @@ from skdp import (
 )
 from skdp.randomness import as_generator, is_cryptographic
 from skdp.testing import _toy, check_private_estimator
-from skdp.testing._picture import picture
+from skdp.testing._attacker.picture import picture
 from skdp.testing.estimator import (
     Drawn,
     NoDraws,

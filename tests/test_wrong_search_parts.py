@@ -33,9 +33,9 @@ from skdp.geometry import LpBall
 from skdp.linear_model._shared.predict import row_products
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.model_selection import PrivateSearchCV, RecordScore
-from skdp.model_selection._ownership import check_built, private_step
+from skdp.model_selection._candidates.ownership import check_built, private_step
+from skdp.model_selection._candidates.silence import silence
 from skdp.model_selection._scoring import UNITS, as_record_score
-from skdp.model_selection._silence import silence
 from skdp.privacy import Guarantee
 
 BOX = Domain.box([0, 0], [10, 10], target=["no", "yes"])

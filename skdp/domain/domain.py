@@ -16,8 +16,7 @@ from skdp.domain.declare import Target, as_columns, as_numbers, as_target, label
 from skdp.domain.describe import describe
 from skdp.domain.encoder import DomainEncoder
 from skdp.domain.layout import Layout, Piece, pieces_of
-from skdp.domain.norms import ball_norm, box_norm
-from skdp.domain.projections import Box
+from skdp.domain.projections import Box, ball_norm, box_norm
 from skdp.domain.sample import sample
 from skdp.domain.tables import as_table, read_target, room_for
 

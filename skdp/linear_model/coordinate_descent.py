@@ -7,9 +7,9 @@ from numbers import Real
 from skdp.linear_model._descent.estimator import CoordinateDescent
 from skdp.linear_model._descent.rules import LOGISTIC, SQUARED, residual_bound
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
-from skdp.linear_model._shared.base import is_auto
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model._shared.regression import PrivateRegressor
+from skdp.linear_model.validation import is_auto
 
 # Predictions and targets in [-1, 1] are no farther apart.
 _WHOLE_RANGE = 2.0

@@ -8,9 +8,9 @@ from skdp._checks import check_positive, fail
 from skdp.linear_model._objective.perturbed import ObjectivePerturbation
 from skdp.linear_model._objective.rules import residual_moments
 from skdp.linear_model._objective.task import Reference
-from skdp.linear_model._shared.base import is_auto
 from skdp.linear_model._shared.regression import PrivateRegressor
 from skdp.linear_model.losses import PseudoHuber
+from skdp.linear_model.validation import is_auto
 
 # The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most
 # SMALL, then growing with a power of it to the whole range, where the loss is least squares. With

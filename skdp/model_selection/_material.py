@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from skdp.model_selection._candidates import Candidates
+from skdp.model_selection._candidates.candidates import Candidates
+from skdp.model_selection._candidates.silence import silence
 from skdp.model_selection._rows import Rows, take
 from skdp.model_selection._scoring import RecordScore
-from skdp.model_selection._silence import silence
 from skdp.privacy.ledger import Budget
 
 

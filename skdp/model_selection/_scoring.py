@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_interval, fail
-from skdp.model_selection._alone import is_rowwise, one_by_one
+from skdp.model_selection._candidates.alone import is_rowwise, one_by_one
 
 FloatArray = NDArray[np.float64]
 Function = Callable[[Any, Any, Any], ArrayLike]

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
+from skdp.model_selection._candidates.silence import silence
 from skdp.model_selection._choice import discrete_laplace, permute_and_flip
 from skdp.model_selection._material import Found, Material
 from skdp.model_selection._progress import Bar
 from skdp.model_selection._scoring import UNITS
-from skdp.model_selection._silence import silence
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.privacy.decimals import as_decimal, float_below
 from skdp.privacy.ledger import Budget

@@ -21,9 +21,9 @@ from skdp._checks import check_count, check_positive, fail
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, kinds_of
 from skdp.domain.tables import read_target
-from skdp.linear_model._shared.validate import check_labels
-from skdp.model_selection._candidates import Candidates
-from skdp.model_selection._ownership import prefix_of, private_step
+from skdp.linear_model.validation import check_labels
+from skdp.model_selection._candidates.candidates import Candidates
+from skdp.model_selection._candidates.ownership import prefix_of, private_step
 from skdp.model_selection._progress import Bar
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -23,18 +22,25 @@ from skdp._checks import (
     fail,
 )
 from skdp.domain.tables import read_target
-from skdp.linear_model._shared.base import _spent_note, check_ledger, is_auto
-from skdp.linear_model._shared.validate import check_labels, check_table, check_target
-from skdp.model_selection._candidates import Candidates, candidates_of
+from skdp.linear_model.validation import (
+    check_labels,
+    check_ledger,
+    check_table,
+    check_target,
+    is_auto,
+    spent_note,
+    without_spent_notes,
+)
+from skdp.model_selection._candidates.candidates import Candidates, candidates_of
+from skdp.model_selection._candidates.ownership import check_unwatched, private_step
+from skdp.model_selection._candidates.promise import guarantee_of, restate, results_of
+from skdp.model_selection._candidates.rehearsal import Rehearsal
+from skdp.model_selection._candidates.trial import try_score
 from skdp.model_selection._material import Fit, Found, Material
-from skdp.model_selection._ownership import check_unwatched, private_step
-from skdp.model_selection._promise import guarantee_of, restate, results_of
-from skdp.model_selection._rehearsal import Rehearsal
 from skdp.model_selection._rows import own_copy, parts
 from skdp.model_selection._scoring import as_record_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import Disjoint, RandomStopping, Strategy, split
-from skdp.model_selection._trial import try_score
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.ledger import Budget
 from skdp.randomness import as_generator, is_cryptographic
@@ -214,7 +220,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         RuntimeError
             If a run of random stopping fails: its own error may tell of the run.
         """
-        with _spent_note() as spent, _without_notes():
+        with spent_note() as spent, without_spent_notes():
             whole = self._check_parameters()
             candidates, X, y = self._candidates(X, y)
             strategy, name = self._strategy(candidates, len(y))
@@ -384,14 +390,3 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = False
         tags.target_tags.required = True
         return tags
-
-
-@contextmanager
-def _without_notes() -> Iterator[None]:
-    """Drop what a single fit says of its own budget: it is the search's that counts."""
-    try:
-        yield
-    except BaseException as error:
-        notes = getattr(error, "__notes__", [])
-        error.__notes__ = [note for note in notes if "budget was spent" not in note]
-        raise

@@ -4,8 +4,8 @@ Two attackers know both of two neighbouring tables and see many fits to each. On
 released numbers and looks for an event that is too likely under one table
 (`skdp.testing.audit`). The other reads all that a fitted model holds and shows: each number with
 its last bit, zeros with their signs, types, shapes and the layout of arrays, texts, and what is in
-a pickle (`skdp.testing._attacker`). What does not come from noise must be the same for both
-tables: 40 fits of each catch it at epsilon = 1.
+a pickle (`skdp.testing._attacker`). What does not come from noise must be the same for both tables:
+40 fits of each catch it at epsilon = 1.
 
 That is not far. An audit sees one pair of data sets, and events as likely as some in n_fits: no
 delta of 1e-6, no noise that is 10 % short, nothing that other data would bring to light, and not
@@ -31,9 +31,9 @@ from skdp._checks import check_count
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger
 from skdp.randomness import RandomStateLike, as_generator
 from skdp.testing import _toy
-from skdp.testing._attacker import attack
-from skdp.testing._leaves import features, of_differences, structure
-from skdp.testing._picture import picture, public_picture
+from skdp.testing._attacker.attacker import attack
+from skdp.testing._attacker.leaves import features, of_differences, structure
+from skdp.testing._attacker.picture import picture, public_picture
 from skdp.testing._require import agree, require
 from skdp.testing.audit import ALARM, epsilon_lower_bound
 

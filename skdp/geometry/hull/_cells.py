@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 
 from skdp._checks import fail
 from skdp.geometry.ball import FloatArray
-from skdp.geometry.hull._programs import STEPS, TURN, load_cvxpy
+from skdp.geometry.hull.programs import STEPS, TURN, load_cvxpy
 from skdp.geometry.lp import sign_patterns
 
 # Farther than this along a ray, relative to the point given, a cell counts as unbounded there.

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._checks import check_count, fail
 from skdp.geometry.ball import FloatArray, as_points
 from skdp.geometry.hull._cells import HalfSpaces
-from skdp.geometry.hull._conic import ConeBody, cone_body, difference_body, flat
 from skdp.geometry.hull._directions import spread
-from skdp.geometry.hull._halfspaces import differences_of, even_normals, facet_directions
 from skdp.geometry.hull._samplers import Body, Box, box_around, reject, walk
+from skdp.geometry.hull.conic import ConeBody, cone_body, difference_body, flat
+from skdp.geometry.hull.halfspaces import differences_of, even_normals, facet_directions
 from skdp.geometry.hull.polytope import Corners, Facets, Polytope, is_small, null_direction
 
 # Rejection is given up where fewer than this share of the points tried are kept.

@@ -23,7 +23,7 @@ from scipy.special import gammaln
 from skdp._checks import fail
 from skdp._draws import exponentials
 from skdp.geometry.ball import FloatArray, as_points, listable
-from skdp.geometry.hull._programs import least_sum
+from skdp.geometry.hull.programs import least_sum
 
 # Pairs of points whose hull is computed, by dimension: below a second, and 200,000 facets.
 MOST_PAIRS = {1: 2**15, 2: 2**15, 3: 2**14, 4: 2**11, 5: 512, 6: 256, 7: 128, 8: 64}

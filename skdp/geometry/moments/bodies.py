@@ -19,8 +19,12 @@ from skdp.geometry.ball import FloatArray, as_points
 from skdp.geometry.moments.gauges import square_gauge
 from skdp.geometry.moments.layout import IntArray
 from skdp.geometry.moments.linear_law import MOST_ENTRIES, LinearLaw
-from skdp.geometry.moments.triangle_law import MOST_VARIABLES, TriangleLaw
-from skdp.geometry.moments.triples import squares_held, third_nodes
+from skdp.geometry.moments.triangle_law import (
+    MOST_VARIABLES,
+    TriangleLaw,
+    squares_held,
+    third_nodes,
+)
 
 
 @dataclass(frozen=True)

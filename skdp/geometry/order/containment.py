@@ -20,7 +20,7 @@ from skdp._checks import fail
 from skdp._identity import is_ours
 from skdp.geometry.ball import FloatArray, MappedBall, NormBall, ScaledBall, ask
 from skdp.geometry.direct_sum import ProductBall, SumBall
-from skdp.geometry.hull._programs import STEPS
+from skdp.geometry.hull.programs import STEPS
 from skdp.geometry.lp import LpBall
 from skdp.geometry.order._cones import Gauge, by_cones, half_of_signs
 

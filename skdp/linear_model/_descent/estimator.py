@@ -14,9 +14,10 @@ from skdp.linear_model._descent.first_look import FirstLook
 from skdp.linear_model._descent.records import Predictors, Records
 from skdp.linear_model._descent.rules import curvatures, frame_of, penalties, plan_descent
 from skdp.linear_model._descent.slots import Slots
-from skdp.linear_model._shared.base import PrivateLinearModel, is_auto
+from skdp.linear_model._shared.base import PrivateLinearModel
 from skdp.linear_model._shared.gram import GRAM_BITS, row_unit
 from skdp.linear_model._shared.progress import Progress
+from skdp.linear_model.validation import is_auto
 
 PENALTIES = ("auto", "l1", "l2", "elasticnet", "none")
 ORDERS = ("cyclic", "random", "greedy")

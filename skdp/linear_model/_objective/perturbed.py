@@ -18,7 +18,8 @@ from skdp.linear_model._objective.narrowing import Narrowing, Window, bounds_of,
 from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
 from skdp.linear_model._objective.rules import choose, guessed_size
 from skdp.linear_model._objective.task import Choice, Reference, Task
-from skdp.linear_model._shared.base import PrivateLinearModel, is_auto
+from skdp.linear_model._shared.base import PrivateLinearModel
+from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm.noise import NAMES

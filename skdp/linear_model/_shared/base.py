@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import is_dataclass, replace
 
 import numpy as np
@@ -21,8 +19,8 @@ from skdp._identity import one_call
 from skdp.domain import Domain
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import row_products
-from skdp.linear_model._shared.validate import check_table
-from skdp.privacy import Guarantee, Ledger
+from skdp.linear_model.validation import check_ledger, check_table, spent_note
+from skdp.privacy import Guarantee
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import as_generator, is_cryptographic
 
@@ -63,7 +61,7 @@ class PrivateLinearModel(BaseEstimator):
         """Validate, plan, charge, release: whatever raises before the charge costs nothing."""
         # A caller may have asked numpy to tell of underflow: that would tell of the data.
         with np.errstate(all="ignore"), one_call():
-            with _spent_note() as spent:
+            with spent_note() as spent:
                 _refuse(unsupported)
                 self._check_parameters()
                 X = check_table(self, X, self.domain, reset=True)
@@ -159,30 +157,3 @@ def _promising(noise, void_because):
         return noise
     promise = replace(noise.guarantee, void_because=void_because)  # type: ignore[union-attr]
     return replace(noise, guarantee=promise)  # type: ignore[type-var]
-
-
-def check_ledger(name, ledger) -> None:
-    """Raise unless a ledger is None or of the class itself, as a subclass may not count."""
-    if ledger is not None and type(ledger) is not Ledger:
-        raise fail(name, "be a Ledger or None", type(ledger))
-
-
-def is_auto(value) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-@contextmanager
-def _spent_note() -> Iterator[list[Guarantee]]:
-    """Say on any error whether the budget was spent; append the guarantee once it is."""
-    spent: list[Guarantee] = []
-    try:
-        yield spent
-    except BaseException as error:
-        if spent:
-            error.add_note(
-                f"The budget was spent: epsilon = {spent[0].epsilon:g}. Noise may have been drawn;"
-                " nothing was released."
-            )
-        else:
-            error.add_note("No budget was spent and no noise was drawn.")
-        raise

@@ -7,7 +7,7 @@ from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 
 from skdp.linear_model._shared.base import PrivateLinearModel
-from skdp.linear_model._shared.validate import check_labels, check_target
+from skdp.linear_model.validation import check_labels, check_target
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):

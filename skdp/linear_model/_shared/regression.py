@@ -8,7 +8,7 @@ from sklearn.base import RegressorMixin
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.linear_model._shared.base import PrivateLinearModel
-from skdp.linear_model._shared.validate import check_target
+from skdp.linear_model.validation import check_target
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):

@@ -15,7 +15,7 @@ from skdp._identity import same
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.hull import Hull, polytope_around
-from skdp.geometry.hull._halfspaces import facet_directions
+from skdp.geometry.hull.halfspaces import facet_directions
 from skdp.geometry.moments import MomentBall
 from skdp.mechanisms.sensitivity.ball import require_ball
 from skdp.mechanisms.sensitivity.reach import ball_of_maps, reach_of_set

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import FloatArray
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
-from skdp.geometry.hull._conic import check_body, compiled, flat
+from skdp.geometry.hull.conic import check_body, compiled, flat
 from skdp.geometry.hull.polytope import MOST_PAIRS
 from skdp.mechanisms.sensitivity.statistics import Quadratic
 

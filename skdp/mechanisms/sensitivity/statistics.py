@@ -18,8 +18,8 @@ import numpy as np
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.geometry.ball import FloatArray
-from skdp.geometry.hull._programs import ConeSet, load_cvxpy
 from skdp.geometry.hull.polytope import null_direction
+from skdp.geometry.hull.programs import ConeSet, load_cvxpy
 from skdp.geometry.lp import sign_patterns
 from skdp.mechanisms.sensitivity.polynomial import NotPolynomial, Polynomial
 

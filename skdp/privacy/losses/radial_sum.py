@@ -1,8 +1,9 @@
 """Integrals of the privacy loss of exp(-|x|_2), in logs: the sums behind `RadialLoss`.
 
-The loss is v tanh x, and x has the density p of `skdp.privacy.losses.radial` under P and
-q(x) = p(-x) under Q. Both are summed over x > 0, on pieces with Gauss-Legendre nodes; all terms are
-positive, and nothing cancels. The bound on the error: ``docs/proofs/knorm_delta.md``, Proposition 4.
+The loss is v tanh x, and x has the density p of `skdp.privacy.losses.radial` under P and q(x) =
+p(-x) under Q. Both are summed over x > 0, on pieces with Gauss-Legendre nodes; all terms are
+positive, and nothing cancels. The bound on the error: ``docs/proofs/knorm_delta.md``, Proposition
+4.
 """
 
 from __future__ import annotations

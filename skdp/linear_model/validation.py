@@ -7,7 +7,8 @@ here and name nothing but shapes of columns, declared labels and rules.
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from skdp._checks import fail
 from skdp.domain.cells import NOT_REAL, as_cells, has_foreign, kinds_of, refuse_not_real
 from skdp.domain.columns import Levels
 from skdp.domain.tables import as_table, is_sparse, plain, positions_of
-from skdp.privacy import PrivacyLeakWarning
+from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
 
 # Records beyond this are not counted on when the solver's tolerance is set.
 MOST_RECORDS = 2**31
@@ -140,3 +141,42 @@ def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
         return positions_of(values, Levels((None, *labels.tolist()), None)) - 1
     found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
     return np.asarray(np.where(labels[found] == y, found, -1))
+
+
+def check_ledger(name: str, ledger: Any) -> None:
+    """Raise unless a ledger is None or of the class itself, as a subclass may not count."""
+    if ledger is not None and type(ledger) is not Ledger:
+        raise fail(name, "be a Ledger or None", type(ledger))
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is the text "auto"."""
+    return isinstance(value, str) and value == "auto"
+
+
+@contextmanager
+def spent_note() -> Iterator[list[Guarantee]]:
+    """Say on any error whether the budget was spent; append the guarantee once it is."""
+    spent: list[Guarantee] = []
+    try:
+        yield spent
+    except BaseException as error:
+        if spent:
+            error.add_note(
+                f"The budget was spent: epsilon = {spent[0].epsilon:g}. Noise may have been drawn;"
+                " nothing was released."
+            )
+        else:
+            error.add_note("No budget was spent and no noise was drawn.")
+        raise
+
+
+@contextmanager
+def without_spent_notes() -> Iterator[None]:
+    """Drop what a single fit says of its own budget: it is the search's that counts."""
+    try:
+        yield
+    except BaseException as error:
+        notes = getattr(error, "__notes__", [])
+        error.__notes__ = [note for note in notes if "budget was spent" not in note]
+        raise

@@ -13,7 +13,7 @@ from scipy.spatial import ConvexHull, HalfspaceIntersection, KDTree, QhullError
 from skdp._checks import fail
 from skdp.geometry.ball import MOST_POINTS, FloatArray
 from skdp.geometry.hull._cells import linear_rows
-from skdp.geometry.hull._conic import asymmetric, flat
+from skdp.geometry.hull.conic import asymmetric, flat
 from skdp.geometry.hull.polytope import (
     MOST_PAIRS,
     Polytope,

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._checks import fail
 from skdp.geometry.ball import FloatArray, as_points
 from skdp.geometry.hull._cells import Cell, Level, cells_of
-from skdp.geometry.hull._programs import ConeSet, load_cvxpy
 from skdp.geometry.hull.polytope import by_size, null_direction
+from skdp.geometry.hull.programs import ConeSet, load_cvxpy
 
 # Solvers stop within about 1e-8 of the truth; what rests on one of them is raised by this much.
 MARGIN = 1e-6

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from skdp.domain import Domain
-from skdp.linear_model._shared.validate import check_labels
-from skdp.model_selection._candidates import Candidates
+from skdp.linear_model.validation import check_labels
+from skdp.model_selection._candidates.candidates import Candidates
+from skdp.model_selection._candidates.ownership import CALLBACKS, prefix_of
+from skdp.model_selection._candidates.silence import silence
 from skdp.model_selection._material import Material
-from skdp.model_selection._ownership import CALLBACKS, prefix_of
-from skdp.model_selection._silence import silence
 from skdp.privacy.ledger import Budget
 
 _RECORDS = 10

@@ -14,7 +14,7 @@ from scipy.special import gammainc
 from skdp._checks import check_interval, check_positive, fail
 from skdp._draws import exponentials
 from skdp.noise._even import EvenLaw
-from skdp.noise.canonical import CanonicalNoise
+from skdp.noise.canonical.canonical import CanonicalNoise
 from skdp.noise.law import FloatArray, Size
 from skdp.privacy import tradeoff
 

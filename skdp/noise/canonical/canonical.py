@@ -21,10 +21,10 @@ from scipy.special import roots_legendre
 
 from skdp._checks import check_count, check_positive, fail
 from skdp.noise._even import EvenLaw
+from skdp.noise.canonical.uniform import Uniform
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
 from skdp.noise.law import FloatArray, Law
-from skdp.noise.uniform import Uniform
 from skdp.privacy.tradeoff import TradeOff
 from skdp.privacy.tradeoff import built_curves as _built_curves
 from skdp.privacy.tradeoff import curves as _curves

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp._identity import is_ours
-from skdp.model_selection._candidates import Candidates
+from skdp.model_selection._candidates.candidates import Candidates
+from skdp.model_selection._candidates.ownership import private_step
 from skdp.model_selection._material import Found
-from skdp.model_selection._ownership import private_step
 from skdp.model_selection._strategies import Strategy
 from skdp.privacy import Guarantee
 from skdp.privacy.ledger import Budget

@@ -6,8 +6,8 @@ import tempfile
 from typing import Any
 
 from skdp._checks import fail
-from skdp.model_selection._ownership import prefix_of
-from skdp.model_selection._silence import silence
+from skdp.model_selection._candidates.ownership import prefix_of
+from skdp.model_selection._candidates.silence import silence
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.ledger import Budget, Entry
 

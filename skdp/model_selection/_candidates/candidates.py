@@ -10,8 +10,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from skdp._checks import fail
-from skdp.linear_model._shared.base import check_ledger
-from skdp.model_selection._ownership import (
+from skdp.linear_model.validation import check_ledger
+from skdp.model_selection._candidates.ownership import (
     OWNED,
     check_built,
     check_private,

@@ -1,0 +1,1 @@
+"""Candidates of a search: how they are built, checked, rehearsed and tried."""

@@ -1,0 +1,1 @@
+"""Canonical noise for a trade-off function, in one dimension and in several."""

@@ -1,0 +1,1 @@
+"""A strong distinguisher that reads every public attribute."""

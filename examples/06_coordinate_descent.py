@@ -136,7 +136,7 @@ show(
     ["as published, C = 1", "one by one", "default", "objective perturbation"],
     [
         (
-            accuracy(clip=1.0, look=0, average=False),
+            accuracy(clip=1.0, scaling_share=0, average=False),
             accuracy(mechanism="offset_gaussian"),
             accuracy(),
             accuracy(DPLogisticRegression),

@@ -13,7 +13,7 @@ from skdp.mechanisms.noise import Publication
 from skdp.randomness import Lattice
 
 # No first look, nothing shrunk: the plain descent in the domain's own frame.
-PLAIN = {"look": 0, "penalty": None, "average": False, "fit_intercept": False}
+PLAIN = {"scaling_share": 0, "penalty": None, "average": False, "fit_intercept": False}
 
 
 class Run(NamedTuple):

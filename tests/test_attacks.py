@@ -323,7 +323,7 @@ def test_the_guarantee_of_a_descent_carries_every_step_of_every_model(order):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (300, 2)), np.arange(300) % 3
     model = DPCoordinateDescentClassifier(
-        delta=1e-6, mechanism="laplace", classes=[0, 1, 2], n_passes=4, order=order, look=0
+        delta=1e-6, mechanism="laplace", classes=[0, 1, 2], n_passes=4, order=order, scaling_share=0
     ).fit(X, y)
     counts = [count for _, count in model.guarantee_.losses]
     assert counts == ([3 * 4 * 3] if order == "cyclic" else [3 * 4, 3 * 4])

@@ -76,8 +76,8 @@ def test_poor_data_are_fitted(name, neighbors):
     X = np.array(rows, dtype=object)
     settings = [
         {},
-        NORMAL | {"look": 0.2, "fit_intercept": False},
-        {"look": 0, "clip": 0.3, "penalty": "l1", "alpha": 0.1},
+        NORMAL | {"scaling_share": 0.2, "fit_intercept": False},
+        {"scaling_share": 0, "clip": 0.3, "penalty": "l1", "alpha": 0.1},
         {"order": "greedy", "penalty": "elasticnet", "alpha": 0.1, "epsilon": 0.1},
         NORMAL | {"order": "random", "penalty": None, "clip": None, "epsilon": 1e3},
     ]
@@ -89,7 +89,9 @@ def test_poor_data_are_fitted(name, neighbors):
 
 
 @pytest.mark.parametrize("order", ["cyclic", "random", "greedy"])
-@pytest.mark.parametrize("parameters", [{}, {"clip": 0.5}, {"clip": None, "look": 0}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{}, {"clip": 0.5}, {"clip": None, "scaling_share": 0}], ids=str
+)
 def test_huge_steps_end_in_finite_models(parameters, order):
     """On separable data, too, and with a penalty or none; no warning comes."""
     X = np.linspace(-1, 1, 200)[:, None] * [1.0, 0.5, 0.0]
@@ -110,11 +112,11 @@ def test_parameters_at_the_ends_of_their_ranges_are_fitted_quietly(order):
     """Nothing overflows to what is no number, whatever is multiplied by whatever."""
     ends = [
         {"alpha": 1e30, "penalty": "l1", "step_size": 1e30},
-        {"alpha": 1e30, "penalty": "l2", "look": 1e-6},
+        {"alpha": 1e30, "penalty": "l2", "scaling_share": 1e-6},
         {"clip": 1e30, "penalty": "elasticnet", "step_size": 1e30},
         {"clip": 1e-30, "step_size": 1e-30, "epsilon": 1e-6},
         {"epsilon": 1e-6, "step_size": 1e30, "penalty": "l1", "alpha": 1e-30},
-        {"epsilon": 1e12, "alpha": 0, "penalty": "l2", "look": 1 - 1e-6},
+        {"epsilon": 1e12, "alpha": 0, "penalty": "l2", "scaling_share": 1 - 1e-6},
     ]
     X = np.linspace(-1, 1, 90).reshape(30, 3)
     for parameters in ends:
@@ -160,14 +162,18 @@ def test_a_model_may_begin_where_another_ended(case):
     """Units and levels there and back: with tiny steps it stays, with a look and without."""
     estimator, domain, X, y = case
     first = estimator(domain=domain, epsilon=20.0, **NORMAL, random_state=1).fit(X, y)
-    for settings in ({"look": 0}, {"look": 0.5}, {"look": 0.5, "penalty": "l2", "alpha": 0}):
+    for settings in (
+        {"scaling_share": 0},
+        {"scaling_share": 0.5},
+        {"scaling_share": 0.5, "penalty": "l2", "alpha": 0},
+    ):
         still = {"start": (first.coef_, first.intercept_), "step_size": 1e-14, "n_passes": 2}
         again = estimator(domain=domain, **QUIET, **(still | settings)).fit(X, y)
         np.testing.assert_allclose(again._encoded_coef, first._encoded_coef, atol=1e-9)
         np.testing.assert_allclose(again._encoded_intercept, first._encoded_intercept, atol=1e-9)
         np.testing.assert_allclose(again.coef_, first.coef_, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(again._predictor(X), first._predictor(X), atol=1e-8)
-    cold = estimator(domain=domain, **QUIET, step_size=1e-14, n_passes=2, look=0).fit(X, y)
+    cold = estimator(domain=domain, **QUIET, step_size=1e-14, n_passes=2, scaling_share=0).fit(X, y)
     assert np.abs(cold._encoded_coef - first._encoded_coef).max() > 0.01  # the twin
 
 
@@ -188,7 +194,7 @@ def test_a_start_beyond_the_box_of_a_frame_is_moved_into_it(case):
     regression = estimator is DPCoordinateDescentRegressor
     start = domain.decode_coef(np.full(5, 0.99 * 2.0**20), 0.0, regression=regression)
     still = {"step_size": 1e-14, "n_passes": 1}
-    model = estimator(domain=domain, start=start, look=0.5, **QUIET, **still)
+    model = estimator(domain=domain, start=start, scaling_share=0.5, **QUIET, **still)
     found = fit_quietly(model, X, y)._encoded_coef
     assert 0 < found[0, 0] < 0.9 * 2.0**20  # age, in units of its deviations, was more
     np.testing.assert_allclose(found[0, 1:4], 0.99 * 2.0**20)  # levels have no other units
@@ -197,7 +203,9 @@ def test_a_start_beyond_the_box_of_a_frame_is_moved_into_it(case):
 # History and callbacks
 
 
-@pytest.mark.parametrize("settings", [{}, {"look": 0, "penalty": "l1", "alpha": 0.02}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"scaling_share": 0, "penalty": "l1", "alpha": 0.02}], ids=str
+)
 def test_the_history_holds_the_models_of_all_passes(case, settings):
     """The last one is the model, or the mean of the second half; nothing else is in it."""
     estimator, domain, X, y = case
@@ -227,7 +235,13 @@ def test_the_history_is_made_of_released_gradients_alone(monkeypatch):
     X, y = rng.uniform(-1, 1, (50, 1)), rng.uniform(-1, 1, 50)
     X, y = np.round(X * 2**10) / 2**10, np.round(y * 2**10) / 2**10  # sums of floats are exact
     model = DPCoordinateDescentRegressor(
-        look=0, clip=None, penalty=None, fit_intercept=False, n_passes=5, **NORMAL, random_state=7
+        scaling_share=0,
+        clip=None,
+        penalty=None,
+        fit_intercept=False,
+        n_passes=5,
+        **NORMAL,
+        random_state=7,
     ).fit(X, y)
     w, found = 0.0, []
     for draw in model.noise_.rvs(np.random.default_rng(7), (5, 1)):

@@ -67,9 +67,9 @@ PARAMETERS = [
     ("order", ["greed", None, 1], "order must be one of .*'cyclic', 'greedy', 'random'"),
     ("average", ["no", None, 0, 1], "average must be True or False"),
     (
-        "look",
+        "scaling_share",
         [-0.1, 1, NAN, 1e-31, "x", None, True],
-        r'look must be .*\[1e-06, 1\).*0 looks.*"auto"',
+        r'scaling_share must be .*\[1e-06, 1\).*0 uses the bounds.*"auto"',
     ),
     ("verbose", [-1, 0.5, "yes", None], "verbose must be a whole number >= 0"),
     ("callback", [1, "print", [print]], "callback must be None or a function of a Progress"),
@@ -136,7 +136,7 @@ def test_bad_cells_are_found_before_anything_is_spent(estimator, look):
     """Also by a fit that looks at nothing before the descent."""
     cells = X.copy()
     cells[-1, 1] = NAN
-    refuses(estimator, {"look": look}, "column 1 must hold finite numbers", cells)
+    refuses(estimator, {"scaling_share": look}, "column 1 must hold finite numbers", cells)
 
 
 @BOTH
@@ -157,8 +157,8 @@ def test_good_values_at_the_ends_are_taken(estimator):
         {"alpha": 0, "penalty": "l1", "l1_ratio": 0},
         {"alpha": 1e6, "penalty": "elasticnet", "l1_ratio": 1, "n_passes": np.int64(1)},
         {"n_passes": 2.0, "step_size": np.float32(0.5), "average": np.True_, "verbose": False},
-        {"penalty": "none", "clip": np.float64(0.1), "look": 0.999, "callback": print},
-        {"start": ([[0, 0, 0]], [0]), "look": 0.0},
+        {"penalty": "none", "clip": np.float64(0.1), "scaling_share": 0.999, "callback": print},
+        {"start": ([[0, 0, 0]], [0]), "scaling_share": 0.0},
     ):
         given = {"classes": [0, 1]} if estimator is DPCoordinateDescentClassifier else {}
         model = estimator(**given, **parameters).fit(X, Y)
@@ -229,24 +229,26 @@ def test_every_name_is_a_law(name):
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize(
-    "parameters", [{}, {"order": "greedy"}, {"clip": 0.5}, {"look": 0}], ids=str
+    "parameters", [{}, {"order": "greedy"}, {"clip": 0.5}, {"scaling_share": 0}], ids=str
 )
 def test_the_guarantee_carries_losses_that_use_delta_up(parameters, neighbors):
     """Of all steps, choices and the look: together delta, and hardly less. Never more."""
-    model = fitted(mechanism="gaussian", neighbors=neighbors, **({"look": 0.2} | parameters))
+    model = fitted(
+        mechanism="gaussian", neighbors=neighbors, **({"scaling_share": 0.2} | parameters)
+    )
     spent = Composition(model.guarantee_.losses).delta_at(1.0)
     assert 0.98e-6 < spent.upper <= 1e-6 * (1 + 1e-9)
     assert not model.guarantee_.void_because
     for claim in ("look", "gradients"):
         assert (claim in model.guarantee_.mechanism) == (
-            claim == "gradients" or parameters != {"look": 0}
+            claim == "gradients" or parameters != {"scaling_share": 0}
         )
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_auto_is_at_least_as_quiet_as_every_name(delta):
     """The variance of a step's noise where all are on equal terms: shares clipped one by one."""
-    common = {"delta": delta, "clip": 0.5, "look": 0}
+    common = {"delta": delta, "clip": 0.5, "scaling_share": 0}
     auto = fitted(**common).noise_.var()
     names = ["laplace", "logistic"] if delta == 0 else NAMES
     best = min(fitted(mechanism=name, **common).noise_.var() for name in names)
@@ -284,7 +286,12 @@ def test_the_law_of_the_model_is_the_law_of_the_draws(look, neighbors):
 
     rng = np.random.default_rng(0)
     model = DPCoordinateDescentClassifier(
-        classes=[0, 1], n_passes=500, look=look, neighbors=neighbors, mechanism=Spy(), delta=1e-6
+        classes=[0, 1],
+        n_passes=500,
+        scaling_share=look,
+        neighbors=neighbors,
+        mechanism=Spy(),
+        delta=1e-6,
     )
     for _ in range(4):
         model.set_params(random_state=rng).fit(X, Y)
@@ -319,7 +326,7 @@ def test_models_of_several_labels_share_the_budget(delta):
 
     With rows of the same length, or none: clipped shares.
     """
-    common = {"delta": delta, "mechanism": "gaussian" if delta else "laplace", "look": 0}
+    common = {"delta": delta, "mechanism": "gaussian" if delta else "laplace", "scaling_share": 0}
     common |= {"clip": 0.5}
     parameters = {"n_passes": 4, **common}
     three = DPCoordinateDescentClassifier(classes=[0, 1, 2], **parameters).fit(X, Y)

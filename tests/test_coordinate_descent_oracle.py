@@ -14,7 +14,7 @@ NOISELESS = {
     "epsilon": 1e9,
     "random_state": 0,
     "step_size": 1.9,  # below 2, and nearly twice as fast as 1
-    "look": 0,
+    "scaling_share": 0,
     "clip": None,
     "average": False,
 }
@@ -231,7 +231,12 @@ def test_a_first_look_changes_the_coordinates_and_not_the_model(kind, neighbors)
 
     Where all records are within the frame. Of these, uniform, none is 3 deviations out.
     """
-    settings = NOISELESS | {"look": 0.1, "penalty": None, "neighbors": neighbors, "domain": PEOPLE}
+    settings = NOISELESS | {
+        "scaling_share": 0.1,
+        "penalty": None,
+        "neighbors": neighbors,
+        "domain": PEOPLE,
+    }
     if kind == "regressor":
         X, y = regression(PEOPLE)
         model = DPCoordinateDescentRegressor(n_passes=120, **settings).fit(X, y)

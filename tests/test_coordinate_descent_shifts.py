@@ -177,12 +177,18 @@ def the_same(exact, rng=None):
 
 
 DATA_CASES = [
-    {"look": 0, "clip": "auto"},
-    {"look": "auto", "clip": "auto", "penalty": "auto", "fit_intercept": True, "average": True},
-    {"look": 0.3, "clip": 0.2, "penalty": "l1", "alpha": 0.01, "fit_intercept": True},
-    {"look": 0, "order": "random", "penalty": "auto"},
-    {"look": "auto", "neighbors": "add_remove", "penalty": "auto", "fit_intercept": True},
-    {"look": 0, "neighbors": "add_remove", "n_public": 100, "penalty": "auto"},
+    {"scaling_share": 0, "clip": "auto"},
+    {
+        "scaling_share": "auto",
+        "clip": "auto",
+        "penalty": "auto",
+        "fit_intercept": True,
+        "average": True,
+    },
+    {"scaling_share": 0.3, "clip": 0.2, "penalty": "l1", "alpha": 0.01, "fit_intercept": True},
+    {"scaling_share": 0, "order": "random", "penalty": "auto"},
+    {"scaling_share": "auto", "neighbors": "add_remove", "penalty": "auto", "fit_intercept": True},
+    {"scaling_share": 0, "neighbors": "add_remove", "n_public": 100, "penalty": "auto"},
 ]
 
 

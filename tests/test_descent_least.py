@@ -33,7 +33,7 @@ def planned(domain, mechanism, epsilon, delta, passes, **settings):
         n_passes=passes,
         mechanism=mechanism,
         domain=domain,
-        **{"look": 0, **settings},
+        **{"scaling_share": 0, **settings},
     )
     model._check_parameters()
     return model._plan(Design(domain, True), 2000, 1)
@@ -45,7 +45,13 @@ def planned(domain, mechanism, epsilon, delta, passes, **settings):
 )
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"look": "auto"}, {"clip": 0.1}, {"order": "greedy"}, {"neighbors": "add_remove"}],
+    [
+        {},
+        {"scaling_share": "auto"},
+        {"clip": 0.1},
+        {"order": "greedy"},
+        {"neighbors": "add_remove"},
+    ],
     ids=str,
 )
 def test_auto_is_the_least_of_the_named_laws(domain, settings):

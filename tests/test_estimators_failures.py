@@ -50,7 +50,7 @@ def descent_regressor(**parameters):
 
 def descent_blindly(**parameters):
     """Without a look at the data before the descent."""
-    return descent_regressor(look=0, **parameters)
+    return descent_regressor(scaling_share=0, **parameters)
 
 
 CLASSIFIERS = [classifier, descent_classifier]

@@ -29,10 +29,10 @@ ESTIMATORS = [
     DPCoordinateDescentClassifier(),
     DPCoordinateDescentClassifier(delta=1e-6, neighbors="add_remove"),
     DPCoordinateDescentClassifier(
-        epsilon=8.0, penalty="l1", alpha=0.01, order="random", fit_intercept=False, look=0
+        epsilon=8.0, penalty="l1", alpha=0.01, order="random", fit_intercept=False, scaling_share=0
     ),
     DPCoordinateDescentRegressor(),
-    DPCoordinateDescentRegressor(neighbors="add_remove", n_public=1000, look=0, clip=0.5),
+    DPCoordinateDescentRegressor(neighbors="add_remove", n_public=1000, scaling_share=0, clip=0.5),
     DPCoordinateDescentRegressor(delta=1e-6, mechanism="gaussian", order="greedy", n_passes=5),
 ]
 

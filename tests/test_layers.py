@@ -261,3 +261,13 @@ def test_public_names_are_there_and_documented(module, names):
     for name in names:
         assert getattr(found, name).__doc__
         assert name in getattr(found, "__all__", names)
+
+
+def test_the_drawing_shows_the_imports_of_today():
+    """Run ``python docs/_architecture.py`` after a change of folders."""
+    docs = ROOT.parent / "docs"
+    code = "import _architecture as a; print(a.drawing(a.imports()), end='')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=docs, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == (docs / "architecture.svg").read_text(encoding="utf-8")

@@ -165,7 +165,13 @@ def test_the_look_and_the_objective_together_cost_epsilon_and_no_more(neighbors,
 def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, classes):
     """Hardly less than by the sum: a fifth of epsilon is the look's; and much less without it."""
     epsilon, delta, ledger = 1 / 3, 1e-6, Ledger(1.0, delta=1e-5)
-    asked = {"epsilon": epsilon, "delta": delta, "mechanism": "gaussian", "q": 0.8, "look": 0.2}
+    asked = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "mechanism": "gaussian",
+        "q": 0.8,
+        "scaling_share": 0.2,
+    }
     model, spent = watched(neighbors, classes, ledger=ledger, **asked)
     assert Fraction(epsilon) * (1 - Fraction(1, 10**12)) < spent <= Fraction(epsilon)
     assert [(entry.epsilon, entry.delta) for entry in ledger.entries] == [(epsilon, delta)]
@@ -194,7 +200,7 @@ def test_a_look_finds_what_wide_bounds_hide():
         assert (upper - lower < [500, 50]).all()
         assert (lower < [300, 5]).all()
         assert (upper > [300, 5]).all()
-        plain = DPLogisticRegression(**settings, look=0).fit(X, y)
+        plain = DPLogisticRegression(**settings, scaling_share=0).fit(X, y)
         np.testing.assert_allclose(plain.bounds_, [[0, 1000], [-50, 50]])
         gains.append(looked.score(test, labels) - plain.score(test, labels))
     assert min(gains) > 0.01
@@ -224,10 +230,10 @@ def test_whether_there_is_a_look_depends_on_public_things_alone():
 
     assert looks(2000)
     assert not looks(20)
-    assert looks(20, look=0.5)
-    assert not looks(2000, look=0)
+    assert looks(20, scaling_share=0.5)
+    assert not looks(2000, scaling_share=0)
     assert not looks(2000, mechanism="l2")
-    assert looks(2000, mechanism="l2", look=0.1)
+    assert looks(2000, mechanism="l2", scaling_share=0.1)
     # The number of records is private: the answer must be that of the public guess.
     assert looks(20, neighbors="add_remove") == looks(2000, neighbors="add_remove")
     assert not looks(2000, neighbors="add_remove", n_public=20)
@@ -236,8 +242,10 @@ def test_whether_there_is_a_look_depends_on_public_things_alone():
     ball.fit(rows, [0, 1] * 1000)
     assert "first look" not in ball.guarantee_.mechanism
     ledger = Ledger(1.0)
-    with pytest.raises(ValueError, match=r"look must be .* where the domain bounds the length"):
-        ball.set_params(look=0.1, ledger=ledger).fit(rows, [0, 1] * 1000)
+    with pytest.raises(
+        ValueError, match=r"scaling_share must be .* where the domain bounds the length"
+    ):
+        ball.set_params(scaling_share=0.1, ledger=ledger).fit(rows, [0, 1] * 1000)
     assert not ledger.entries
     np.testing.assert_array_equal(ball.bounds_, [[-3, 3], [-3, 3]])
 
@@ -246,8 +254,8 @@ def test_whether_there_is_a_look_depends_on_public_things_alone():
 def test_shares_that_are_none_are_refused(look):
     X, y = crowd(50)
     ledger = Ledger(1.0)
-    with pytest.raises(ValueError, match="look must"):
-        DPLogisticRegression(domain=WIDE, look=look, ledger=ledger).fit(X, y)
+    with pytest.raises(ValueError, match="scaling_share must"):
+        DPLogisticRegression(domain=WIDE, scaling_share=look, ledger=ledger).fit(X, y)
     assert not ledger.entries
 
 

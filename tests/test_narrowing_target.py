@@ -70,7 +70,7 @@ def test_a_look_finds_the_target_and_charges_once(neighbors):
     settings = {"domain": WIDE, "neighbors": neighbors, "n_public": 20_000, "epsilon": 0.2}
     for seed in range(3):
         ledger = Ledger(10.0)
-        model = DPHuberRegressor(**settings, look="auto", random_state=seed, ledger=ledger)
+        model = DPHuberRegressor(**settings, scaling_share="auto", random_state=seed, ledger=ledger)
         lower, upper = model.fit(X, y).target_bounds_
         assert -1000 <= lower < 300 < upper <= 1000
         assert upper - lower < 1200
@@ -89,7 +89,7 @@ def test_a_look_finds_the_target_and_charges_once(neighbors):
 def test_a_threshold_or_a_loss_keeps_the_domains_units():
     """What was fixed in the target's units is not scaled by what the look finds."""
     X, y = crowd(5000)
-    settings = {"domain": WIDE, "look": 0.2, "random_state": 0}
+    settings = {"domain": WIDE, "scaling_share": 0.2, "random_state": 0}
     fixed = DPHuberRegressor(**settings, threshold=40.0).fit(X, y)
     assert fixed.threshold_ == pytest.approx(40.0)
     own = DPHuberRegressor(**settings, loss=PseudoHuber(0.1)).fit(X, y)

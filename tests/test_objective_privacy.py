@@ -232,7 +232,9 @@ def test_the_objective_and_what_hides_the_solver_cost_epsilon_together(epsilon, 
     By Theorems 1 and 4, from what is drawn alone. Hiding takes a thousandth: with 5 % less paid
     for it than it costs, the sum would be off by 5e-5; it is found to 1e-5.
     """
-    model = DPLogisticRegression(epsilon=epsilon, neighbors=neighbors, n_public=2000, look=0)
+    model = DPLogisticRegression(
+        epsilon=epsilon, neighbors=neighbors, n_public=2000, scaling_share=0
+    )
     plan = model._plan(Design(Domain.unit_box(2), True), 2000, 1).objective
     corners = np.array(list(itertools.product([1.0], [-1.0, 1.0], [-1.0, 1.0])))
     loss, records = plan.loss, 2 if neighbors == "replace_one" else 1

@@ -771,7 +771,7 @@ def test_a_callback_is_refused(callback):
 
 def descent(callback):
     X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
-    settings = {"domain": DOMAIN, "n_passes": 3, "random_state": 0, "look": 0}
+    settings = {"domain": DOMAIN, "n_passes": 3, "random_state": 0, "scaling_share": 0}
     return DPCoordinateDescentRegressor(callback=callback, **settings).fit(X, X[:, 0])
 
 

@@ -51,7 +51,7 @@ def table():
 
 
 def logistic(**options):
-    return DPLogisticRegression(**{"domain": BOX, "look": 0, **options})
+    return DPLogisticRegression(**{"domain": BOX, "scaling_share": 0, **options})
 
 
 def descent(**options):

@@ -135,7 +135,7 @@ def auto_and_best() -> tuple[float, float]:
 def predicted_noise(domain: Domain, mechanism: str, options: dict[str, Any]) -> float:
     """Return what the noise of gradients costs predictions, by which "auto" is chosen."""
     X, y = domain.sample(200, random_state=0, with_target=True)
-    asked = {"epsilon": 0.3, "delta": 0.01, "n_passes": 2, "look": 0, **options}
+    asked = {"epsilon": 0.3, "delta": 0.01, "n_passes": 2, "scaling_share": 0, **options}
     model = DPCoordinateDescentClassifier(domain=domain, mechanism=mechanism, **asked).fit(X, y)
     plan = model._plan(model._design, len(y), 1)
     return _predicted_noise(plan)

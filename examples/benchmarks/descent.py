@@ -197,7 +197,12 @@ def source_style(name: str) -> Settings:
     if data.domain.target_bounds:
         lower, upper = data.domain.target_bounds
         half_range = (upper - lower) / 2
-    return {"look": 0, "average": False, "alpha": SOURCE_ALPHA, "clip": SOURCE_CLIP * half_range}
+    return {
+        "scaling_share": 0,
+        "average": False,
+        "alpha": SOURCE_ALPHA,
+        "clip": SOURCE_CLIP * half_range,
+    }
 
 
 def table(name: str, arguments: argparse.Namespace) -> list[report.Row]:
@@ -299,7 +304,7 @@ def few_errors(columns: int, settings: list[Settings], seed: int, repetition: in
     X, y = data.encoded[train, :columns], data.domain.encode_target(data.y[train])
     domain = Domain.box(-np.ones(columns), np.ones(columns), target=(-1, 1))
     fixed = {"domain": domain, "random_state": report.noise_seed(seed, repetition)}
-    fixed |= {"n_passes": 1, "look": 0, "fit_intercept": False, "average": False}
+    fixed |= {"n_passes": 1, "scaling_share": 0, "fit_intercept": False, "average": False}
     # Every share is clipped at 1, whatever the noise.
     fixed |= {"clip": np.sqrt(columns), "penalty": None}
 

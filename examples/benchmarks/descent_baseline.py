@@ -53,7 +53,7 @@ REAL = ["california_housing", "electricity"]
 STEPS, CLIPS = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0], [0.1, 0.3, 1.0]
 PASSES = [20, 100, 500]
 LOOK_SHARE, REACH, LEAST_DEVIATION = 0.1, 3.0, 0.01
-DESCENTS: dict[str, Settings] = {"descent": {}, "descent, no look": {"look": 0}}
+DESCENTS: dict[str, Settings] = {"descent": {}, "descent, no look": {"scaling_share": 0}}
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,7 @@ def private(
         penalty="l1",
         # Of columns and of a target that are scaled to [-1, 1].
         alpha=alpha / (bound * TARGET),
-        look=0,
+        scaling_share=0,
         # All columns are clipped alike: at C / sqrt(P), in units of the target.
         clip=share / bound * math.sqrt(P),
         # The domain's bound on the curvature is bound^2 times the variance.

@@ -231,7 +231,7 @@ def main() -> None:
     parser.add_argument("--objective", action="store_true", help="objective perturbation")
     arguments = parser.parse_args()
     if arguments.objective:
-        looking = partial(DPHuberRegressor, look="auto")
+        looking = partial(DPHuberRegressor, scaling_share="auto")
         KINDS.update(classification=DPLogisticRegression, regression=looking)
     warnings.simplefilter("ignore")
     for task in arguments.tasks:

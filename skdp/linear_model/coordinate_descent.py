@@ -66,9 +66,10 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
     start : None or pair of arrays, default=None
         Coefficients and intercept to begin with, like ``(model.coef_, model.intercept_)`` of a
         public model. They must not have been learnt from these records without a guarantee.
-    look : "auto" or float in [0, 1), default="auto"
-        Share of the budget for a first look at the columns' means, squares and level counts, by
-        which numbers are centred and scaled, and steps chosen. 0 takes the domain as it is.
+    scaling_share : "auto" or float in [0, 1), default="auto"
+        Share of the budget spent on privately estimated means, squares and level counts. Numbers
+        are centred and scaled by them, and step sizes are chosen by them. 0 uses the domain's
+        bounds.
     verbose : int, default=0
         1 shows a progress bar on standard error.
     callback : None or callable, default=None
@@ -134,7 +135,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
         order="cyclic",
         average=True,
         start=None,
-        look="auto",
+        scaling_share="auto",
         verbose=0,
         callback=None,
     ):
@@ -157,7 +158,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
         self.order = order
         self.average = average
         self.start = start
-        self.look = look
+        self.scaling_share = scaling_share
         self.verbose = verbose
         self.callback = callback
 
@@ -211,7 +212,8 @@ class DPCoordinateDescentRegressor(PrivateRegressor, CoordinateDescent):
     epsilon, delta, neighbors, n_public, domain, mechanism, fit_intercept, random_state, ledger
         As in :class:`DPCoordinateDescentClassifier`. The domain declares the target's bounds,
         ``target=(lower, upper)``; without a domain features and target are clipped to [-1, 1].
-    penalty, alpha, l1_ratio, n_passes, step_size, order, average, start, look, verbose, callback
+    penalty, alpha, l1_ratio, n_passes, step_size, order, average, start, scaling_share, verbose, \
+callback
         As in :class:`DPCoordinateDescentClassifier`. With a number for ``alpha`` the objective is
         that of scikit-learn's ElasticNet, with the encoded columns and the target scaled to
         [-1, 1].
@@ -267,7 +269,7 @@ class DPCoordinateDescentRegressor(PrivateRegressor, CoordinateDescent):
         order="cyclic",
         average=True,
         start=None,
-        look="auto",
+        scaling_share="auto",
         verbose=0,
         callback=None,
     ):
@@ -289,7 +291,7 @@ class DPCoordinateDescentRegressor(PrivateRegressor, CoordinateDescent):
         self.order = order
         self.average = average
         self.start = start
-        self.look = look
+        self.scaling_share = scaling_share
         self.verbose = verbose
         self.callback = callback
 

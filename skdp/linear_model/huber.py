@@ -28,9 +28,9 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     The pseudo-Huber loss has a bounded slope, so that one record moves the objective's gradient
     by a bounded amount and the noise lives in as many dimensions as the model has
     coefficients. Statements and proofs: ``docs/proofs/objective_perturbation.md`` and, for
-    delta > 0, ``docs/proofs/gaussian_objective.md``. All bounds come from the public ``domain``,
-    and with ``look`` windows inside them from noisy sums; predictions are clipped to the target's
-    bounds.
+    delta > 0, ``docs/proofs/gaussian_objective.md``. All bounds come from the public ``domain``;
+    with ``scaling_share`` narrower ones are estimated privately. Predictions are clipped to the
+    target's bounds.
 
     Parameters
     ----------
@@ -44,10 +44,11 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     threshold : float > 0 or "auto", default="auto", units of the target
         The residual at which the loss turns from quadratic to linear. "auto" takes a part of the
         target's range that grows with the number of records, epsilon, and falling dimension.
-    look : "auto" or float in [0, 1), default=0
-        As in :class:`DPLogisticRegression`. The target is looked at too, unless ``threshold`` or
-        ``loss`` is given, and clipped to a window inside its bounds. It helps much where bounds
-        are wide, and bends what is linear far out: hence it is not the default.
+    scaling_share : "auto" or float in [0, 1), default=0
+        As in :class:`DPLogisticRegression`. Bounds of the target are estimated too, unless
+        ``threshold`` or ``loss`` is given, and the target is clipped to them. This helps where the
+        declared bounds are wide. It is not the default, because clipping distorts linear effects
+        far from the centre.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         regularization="auto",
         loss="pseudo_huber",
         threshold="auto",
-        look=0,
+        scaling_share=0,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -113,7 +114,7 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         self.regularization = regularization
         self.loss = loss
         self.threshold = threshold
-        self.look = look
+        self.scaling_share = scaling_share
 
     def fit(self, X, y, **unsupported):
         """Fit the model, once, for ``epsilon``.

@@ -72,12 +72,12 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         and more curvature for the same noise, which pays when the noise is large
         (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses. A Loss works on
         targets 0 and 1, and says so by ``target = "labels"``.
-    look : "auto" or float in [0, 1), default="auto"
-        Share of epsilon for a first look at where the numbers are. They are then clipped, in
-        ``fit`` and in ``predict``, to windows inside their bounds that hold most records, and
-        the same noise hides less. 0 takes the domain as it is. "auto" spends a twentieth to a
-        fifth, and nothing where the look would see little: on few records, in a domain that
-        bounds the length of rows, or where a ``mechanism`` is named.
+    scaling_share : "auto" or float in [0, 1), default="auto"
+        Share of epsilon spent on privately estimated clipping bounds. Numbers are clipped to
+        these bounds, in ``fit`` and in ``predict``. They hold most records, and narrower bounds
+        need less noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth. It
+        spends nothing on few records, in a domain that bounds the length of rows, or where
+        ``mechanism`` is given.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         q="auto",
         regularization="auto",
         loss="auto",
-        look="auto",
+        scaling_share="auto",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -152,7 +152,7 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         self.q = q
         self.regularization = regularization
         self.loss = loss
-        self.look = look
+        self.scaling_share = scaling_share
 
     def fit(self, X, y, **unsupported):
         """Fit the model, once, for ``epsilon``.

@@ -47,9 +47,10 @@ class CoordinateDescent(PrivateLinearModel):
             least = "None clips least. " + _AUTO
             _check_unless_auto(self.clip, check_interval, "clip", _LEAST, _MOST, "both", least)
         check_choice("order", self.order, ORDERS)
-        share = "It is the first look's share of the budget; 0 looks at nothing. " + _AUTO
-        if self.look != 0:
-            _check_unless_auto(self.look, check_interval, "look", 1e-6, 1.0, "left", share)
+        if self.scaling_share != 0:
+            remedy = "0 uses the bounds of the domain. " + _AUTO
+            limits = (1e-6, 1.0, "left", remedy)
+            _check_unless_auto(self.scaling_share, check_interval, "scaling_share", *limits)
         if not isinstance(self.average, bool | np.bool_):
             raise fail("average", "be True or False", self.average)
         if not isinstance(self.verbose, bool):
@@ -70,9 +71,9 @@ class CoordinateDescent(PrivateLinearModel):
             self._starts(slots, n_models)  # refused before anything is spent
         return plan_descent(
             slots,
-            None if self.look == 0 else look,
+            None if self.scaling_share == 0 else look,
             self.mechanism,
-            share=None if is_auto(self.look) else float(self.look),
+            share=None if is_auto(self.scaling_share) else float(self.scaling_share),
             n_passes=None if is_auto(self.n_passes) else int(self.n_passes),
             n_models=n_models,
             order=self.order,

@@ -36,7 +36,7 @@ LEAST_SHARE, MOST_SHARE, GOOD_NOISE, MOST_NOISE = 0.05, 0.2, 0.01, 0.5
 REACH, TARGET_REACH, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
 # A number's variance where noise hides it, and the least that one is taken to have.
 USUAL_SQUARE, LEAST_SQUARE = 0.04, 1e-4
-REMEDY = 'It is the first look\'s share of the budget; 0 looks at nothing. Or give "auto".'
+REMEDY = '0 uses the bounds of the domain. Or give "auto".'
 # Prior variance of a mean: one that is mostly noise is drawn towards the middle of its bounds.
 CENTRE = 0.25
 
@@ -174,7 +174,9 @@ class Narrowing:
         numbers = design.domain.n_numbers + with_target
         if design.domain.is_ball and share is not None:
             rule = 'be "auto" or 0 where the domain bounds the length of rows'
-            raise fail("look", rule, share, "Or declare a bound for each column: Domain.box.")
+            raise fail(
+                "scaling_share", rule, share, "Or declare a bound for each column: Domain.box."
+            )
         if design.domain.is_ball or not numbers:
             return None
         counted = n is None
@@ -257,11 +259,11 @@ def as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
     return columns
 
 
-def check_look(look: Any) -> None:
-    """Raise unless ``look`` is "auto", 0 or a share of the budget."""
-    is_auto = isinstance(look, str) and look == "auto"
-    if not is_auto and (isinstance(look, str) or look != 0):
-        check_interval("look", look, 1e-6, 1.0, "left", REMEDY)
+def check_scaling_share(share: Any) -> None:
+    """Raise unless it is "auto", 0 or a share of the budget."""
+    is_auto = isinstance(share, str) and share == "auto"
+    if not is_auto and (isinstance(share, str) or share != 0):
+        check_interval("scaling_share", share, 1e-6, 1.0, "left", REMEDY)
 
 
 def bounds_of(window: Window, domain: Domain) -> FloatArray:

@@ -14,7 +14,7 @@ from skdp.geometry import NormBall
 from skdp.linear_model._objective.families import GaussianFamily, KNormFamily
 from skdp.linear_model._objective.gaussian import corners
 from skdp.linear_model._objective.loss_check import check_loss
-from skdp.linear_model._objective.narrowing import Narrowing, Window, bounds_of, check_look
+from skdp.linear_model._objective.narrowing import Narrowing, Window, bounds_of, check_scaling_share
 from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
 from skdp.linear_model._objective.rules import choose, guessed_size
 from skdp.linear_model._objective.task import Choice, Reference, Task
@@ -86,7 +86,7 @@ class ObjectivePerturbation(PrivateLinearModel):
         if not is_auto(self.regularization):
             remedy = 'Or give "auto".'
             check_interval("regularization", self.regularization, 0.0, math.inf, "left", remedy)
-        check_look(self.look)
+        check_scaling_share(self.scaling_share)
         if not isinstance(self.loss, str):
             check_loss(self.loss, self._target)
         self._check_mechanism()
@@ -134,11 +134,11 @@ class ObjectivePerturbation(PrivateLinearModel):
 
     def _look_at(self, design, n):
         """Return the plan of a first look, or None."""
-        if self.look == 0 or (is_auto(self.look) and not is_auto(self.mechanism)):
+        if self.scaling_share == 0 or (is_auto(self.scaling_share) and not is_auto(self.mechanism)):
             return None
         epsilon, public = float(self.epsilon), n if self.neighbors == "replace_one" else None
         known = self._task(design, n, {"epsilon": epsilon}).n
-        share = None if is_auto(self.look) else float(self.look)
+        share = None if is_auto(self.scaling_share) else float(self.scaling_share)
         return Narrowing.plan(design, public, known, epsilon, share, self._looks_at_target())
 
     def _looks_at_target(self):

@@ -566,7 +566,7 @@ def test_numbers_that_turn_bad_after_the_charge_are_not_noticed(estimator, chang
 @pytest.mark.parametrize(
     "changing", sorted({*CHANGING} - {"objects", "frame of objects"}), indirect=True
 )
-def test_a_search_fits_what_it_has_rehearsed(changing):
+def test_a_search_fits_what_its_dry_run_has_seen(changing):
     """All but cells with code of their own: each fit of a search reads these anew."""
     model = made(DPLogisticRegression)
     search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, strategy="disjoint", random_state=0)

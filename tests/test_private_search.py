@@ -434,7 +434,7 @@ def test_progress_is_shown_where_it_tells_nothing(people, domain, answers, capsy
     assert capsys.readouterr().err == ""
 
 
-def test_the_rehearsal_draws_no_noise(people, domain, answers, monkeypatch, fits):
+def test_the_dry_run_draws_no_noise(people, domain, answers, monkeypatch, fits):
     """Every candidate is looked at under both budgets before the first draw of a fit."""
     plans = []
     guarantee = base.PrivateLinearModel._guarantee

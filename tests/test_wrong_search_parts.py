@@ -783,7 +783,7 @@ def test_a_score_is_tried_on_no_record_of_the_data(people, pay_domain, pay):
 
 
 class Elsewhere(Chance):
-    """A model that says it is private, and has no ledger to be rehearsed with."""
+    """A model that says it is private, and has no ledger for a dry run."""
 
     def __init__(self, threshold=0.0, epsilon=1.0, delta=0.0, random_state=None):
         super().__init__(np.ones(2), threshold)

@@ -56,5 +56,5 @@ def take(table: Any, rows: Rows) -> Any:
 
 
 def own_copy(table: Any) -> Any:
-    """Return a copy of an array or a DataFrame: what is rehearsed is what is fitted later."""
+    """Return a copy of an array or a DataFrame: the dry run sees what is fitted later."""
     return table.copy()

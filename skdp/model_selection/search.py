@@ -32,9 +32,9 @@ from skdp.linear_model.validation import (
     without_spent_notes,
 )
 from skdp.model_selection._candidates.candidates import Candidates, candidates_of
+from skdp.model_selection._candidates.dry_run import DryRun
 from skdp.model_selection._candidates.ownership import check_unwatched, private_step
 from skdp.model_selection._candidates.promise import guarantee_of, restate, results_of
-from skdp.model_selection._candidates.rehearsal import Rehearsal
 from skdp.model_selection._candidates.trial import try_score
 from skdp.model_selection._material import Fit, Found, Material
 from skdp.model_selection._rows import own_copy, parts
@@ -215,7 +215,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             If the ledger has less than epsilon left; nothing was drawn or spent.
         ValueError
             If parameters, columns or labels break a rule, of the search or of any candidate:
-            all are rehearsed before anything is spent. The note of every error says whether
+            a dry run of all comes before anything is spent. The note of every error says whether
             the budget was spent.
         RuntimeError
             If a run of random stopping fails: its own error may tell of the run.
@@ -229,7 +229,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 for which in range(len(candidates)):
                     check_unwatched(candidates.built(which))
             material = self._material(strategy, trial, candidates, X, y)
-            self._rehearse(material, last or trial)
+            self._dry_run(material, last or trial)
             guarantee = guarantee_of(candidates, strategy, whole, self._secret)
             self._charge(candidates, guarantee)
             spent.append(guarantee)
@@ -313,13 +313,13 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self.n_jobs,
         )
 
-    def _rehearse(self, material: Material, last: Budget) -> None:
+    def _dry_run(self, material: Material, last: Budget) -> None:
         """Raise now what fits would raise; together they look at all the data."""
         whole = np.arange(len(material.y))
-        with Rehearsal(material.neighbors, self._secret) as rehearse:
+        with DryRun(material.neighbors, self._secret) as dry_run:
             for fit in material.fits:
                 for one in (fit, Fit(fit.which, last, whole, 1.0)):
-                    rehearse(material.model(one), *material.records(one.rows), one.budget)
+                    dry_run(material.model(one), *material.records(one.rows), one.budget)
         try_score(material, last)
 
     @property

@@ -3,7 +3,6 @@
 from skdp.privacy import conversions, tradeoff
 from skdp.privacy.composition.composition import Bounds, Composition
 from skdp.privacy.guarantee import Guarantee, compose
-from skdp.privacy.leak import PrivacyLeakWarning
 from skdp.privacy.ledger import BudgetExceeded, Ledger, LedgerLost
 from skdp.privacy.losses.losses import (
     FiniteLoss,
@@ -15,6 +14,7 @@ from skdp.privacy.losses.losses import (
 )
 from skdp.privacy.losses.radial import RadialLoss
 from skdp.privacy.losses.selection import SelectionLoss
+from skdp.privacy.warnings import PrivacyLeakWarning
 
 __all__ = [
     "Bounds",

@@ -1,1 +1,1 @@
-"""Candidates of a search: how they are built, checked, rehearsed and tried."""
+"""Candidates of a search: how they are built, checked, and tried without noise."""

@@ -1,4 +1,4 @@
-"""A rehearsal of every fit: errors and promises are known before anything is spent."""
+"""A dry run of every fit: errors and promises are known before anything is spent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skdp.privacy.ledger import Budget, Entry
 _NOTHING = 5e-324
 
 
-class Rehearsal:
+class DryRun:
     """Raise what fits would raise before they charge their budget, and charge none.
 
     A ledger with nothing in it stops each fit after all that it checks and before any noise. What
@@ -31,8 +31,8 @@ class Rehearsal:
     def __init__(self, neighbors: str, secret: bool) -> None:
         self.neighbors, self.secret = neighbors, secret
 
-    def __enter__(self) -> Rehearsal:
-        self._folder = tempfile.TemporaryDirectory(prefix="skdp-rehearsal-")
+    def __enter__(self) -> DryRun:
+        self._folder = tempfile.TemporaryDirectory(prefix="skdp-dry-run-")
         self._closed = Ledger(_NOTHING, path=f"{self._folder.name}/ledger.sqlite3")
         return self
 
@@ -40,7 +40,10 @@ class Rehearsal:
         self._folder.cleanup()
 
     def __call__(self, model: Any, X: Any, y: Any, budget: Budget) -> None:
-        """Rehearse one fit; for one without a ledger the guarantee says that its word is taken."""
+        """Try one fit without noise.
+
+        Without a ledger there is nothing to try; the guarantee says that its word is taken.
+        """
         name = prefix_of(model) + "ledger"
         if name not in model.get_params():
             return

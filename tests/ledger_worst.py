@@ -6,8 +6,9 @@ import numpy as np
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
-from skdp.privacy import BudgetExceeded, Guarantee, _accounting
+from skdp.privacy import BudgetExceeded, Guarantee
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon
+from skdp.privacy.ledger import accounting as _accounting
 from skdp.privacy.ledger.accounting import Entry
 from skdp.privacy.losses.losses import GaussianLoss, PairLoss
 

@@ -33,8 +33,9 @@ from skdp import (
     DPLogisticRegression,
 )
 from skdp.noise import FlippedHuber
-from skdp.privacy import BudgetExceeded, Guarantee, Ledger, _accounting, compose
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
+from skdp.privacy.ledger import accounting as _accounting
 from skdp.privacy.ledger.accounting import Adaptive, Budget, Counted, Divided, _sums_of
 from skdp.privacy.losses.losses import GaussianLoss, PairLoss, ShiftLoss
 

@@ -36,7 +36,6 @@ from skdp.geometry.moments import (
     PairHull,
     linear_law,
     triangle_law,
-    triples,
 )
 from skdp.geometry.moments.gauges import (
     counted_product_gauge,
@@ -296,8 +295,8 @@ def test_added_proposals_without_the_acceptance_step_are_caught(check: Check) ->
 @pytest.fixture
 def part_of_the_triples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take a part of the triples from three variables on, instead of from thirteen on."""
-    caches = (triples.third_nodes, triples.squares_held)
-    monkeypatch.setattr(triples, "MOST_WITH_ALL", 2)
+    caches = (triangle_law.third_nodes, triangle_law.squares_held)
+    monkeypatch.setattr(triangle_law, "MOST_WITH_ALL", 2)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -318,16 +317,16 @@ def test_law_with_a_part_of_the_triples() -> None:
 @pytest.mark.parametrize("n_variables", [13, 14, 20, 51, 100])
 def test_chosen_triples(n_variables: int) -> None:
     """Each is there from all three sides, none twice; an entry is in at most five."""
-    third = triples.third_nodes(n_variables, 2)
+    third = triangle_law.third_nodes(n_variables, 2)
     i, j, slot = np.nonzero(third != np.arange(n_variables + 1)[:, None, None])
     found = set(map(frozenset, np.stack([i, j, third[i, j, slot]], axis=1).tolist()))
     assert all(len(t) == 3 for t in found)
     assert len(i) == 6 * len(found)  # no triple twice, none from one side only
-    assert third.shape[2] == triples.TRIPLES
+    assert third.shape[2] == triangle_law.TRIPLES
     assert len(i) / (n_variables * (n_variables + 1)) > 3
-    held = triples.squares_held(n_variables, 2)
+    held = triangle_law.squares_held(n_variables, 2)
     assert held[:, 0].all()
-    assert (held[1:].sum(axis=1) <= triples.PAIRS).all()
+    assert (held[1:].sum(axis=1) <= triangle_law.PAIRS).all()
 
 
 def test_parts_work_within_other_balls() -> None:

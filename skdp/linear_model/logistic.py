@@ -17,61 +17,65 @@ CANDIDATES = (
 
 
 class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
-    """Logistic regression under differential privacy.
+    """Classifier for when you need a single private model: logistic regression.
 
-    Objective perturbation with K-norm noise (Awan & Slavkovic 2020, section 4) or, where delta is
-    allowed, Gaussian noise, calibrated for gradient and curvature jointly; the statements and
-    their proofs are in ``docs/proofs/objective_perturbation.md``, Theorems 1 to 5, and
-    ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4. All bounds come from the public
-    ``domain``, and windows inside them from a first look's noisy sums: records outside are
-    clipped, in ``fit`` and in ``predict``.
+    The method is objective perturbation: the released coefficients minimise the logistic loss
+    plus a ridge and a random linear term. The random term has K-norm noise (Awan & Slavkovic
+    2020, section 4) or, with a delta, Gaussian noise. Statements and proofs:
+    ``docs/proofs/objective_perturbation.md``, Theorems 1 to 5, and
+    ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4.
+
+    Numbers are clipped, in ``fit`` and in ``predict``, to the bounds of the public ``domain`` or
+    to narrower bounds that are estimated privately.
 
     Parameters
     ----------
     epsilon : float > 0, default=1.0
         The privacy budget of one call of ``fit``.
     delta : float in [0, 1), default=0.0
-        Allowed failure probability. Where K-norm noise promises less error the guarantee is the
-        stronger one with delta = 0, whatever is allowed here.
+        The delta of the budget. If K-norm noise has a smaller expected error than Gaussian
+        noise, it is used, and the guarantee has delta = 0.
     neighbors : {"replace_one", "add_remove"}, default="replace_one"
-        Whose data sets are to look alike: with one record replaced, the number of records being
-        public; or with one record more or less, the number being private.
+        The neighbouring relation. "replace_one": one record is replaced, and the number of
+        records is public. "add_remove": one record is added or removed, and the number of records
+        is private.
     n_public : int, default=None
-        Under "add_remove", a public order of magnitude of the number of records for the
-        automatic choices. Without it they assume a middling one.
+        A public order of magnitude of the number of records, for the automatic choices under
+        "add_remove". None assumes a medium number.
     domain : Domain, default=None
-        Public bounds and levels of the columns. None: every column is clipped to [-1, 1].
+        Public bounds and levels of the columns. With None every column is clipped to [-1, 1].
     mechanism : str, NormBall, KNorm or object, default="auto"
-        "l1", "l2", "linf", "hull" or a norm ball shape K-norm noise: "hull" is the hull of all
-        possible rows. "gaussian" and "elliptic" need delta > 0: normal noise of one variance, or
-        of one for each group of columns. "auto" takes what promises the least error, K-norm noise
-        on a weighted combination of the hull's parts or elliptic noise, from public things only.
-        The name of a law of `skdp.noise`, or any other object with
-        ``calibrate(sensitivity, *, epsilon, delta)``, gets q epsilon for its noise, 0.8 epsilon
-        by default, and the curvature the rest; with delta > 0 its noise must be log-concave.
+        The noise. "l1", "l2", "linf", "hull" and norm balls give K-norm noise in that norm, where
+        "hull" is the convex hull of all possible rows. "gaussian" and "elliptic" need delta > 0;
+        they give normal noise with one variance, or with one variance per group of columns. "auto"
+        chooses the noise with the least expected error by public information: K-norm noise on a
+        weighted combination of the hull's parts, or elliptic noise. The name of a law of
+        `skdp.noise`, or an object with ``calibrate(sensitivity, *, epsilon, delta)``, is
+        calibrated with q epsilon (0.8 epsilon by default), and the rest is spent on the
+        curvature. With delta > 0 its noise must be log-concave.
     fit_intercept : bool, default=True
-        Whether to fit an intercept; it is covered by the proof like any other coefficient.
+        Whether to fit an intercept. The guarantee covers it like the coefficients.
     classes : list of labels, default=None
-        The public label set. None takes the labels of ``domain.target``, or else reads them off
-        ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With K > 2 labels one model per
-        label is fitted, with noise of its own: epsilon / K each, or for Gaussian noise what the
-        composition of their privacy losses allows.
+        The public labels. None uses the labels of ``domain.target``; if there are none, the
+        labels are read from ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With K > 2
+        labels one model per label is fitted, each with its own noise. Each model has epsilon / K,
+        or with Gaussian noise what the composition of the privacy losses allows.
     random_state : None, int or Generator, default=None
-        None draws from the operating system's entropy. Anything else is for tests, and the
-        guarantee then says that it does not hold.
+        With None the noise comes from a cryptographic generator, seeded by the operating system.
+        Anything else is for tests, and the guarantee says that it does not hold.
     ledger : Ledger, default=None
-        Charged before any noise is drawn.
+        A ledger that is charged before any noise is drawn.
     q : float in (0, 1) or "auto", default="auto"
-        Share of epsilon that the perturbation of the gradient may use up; what the steepest
-        record leaves of it covers the curvature.
+        Share of epsilon spent on the noise; the rest is spent on the curvature of the loss.
     regularization : float >= 0 or "auto", default="auto"
-        Ridge added to the least that privacy needs, on the scale of the summed loss. "auto"
-        chooses one for each group of columns, and down-weights rows of high leverage.
+        Ridge added to the least ridge that privacy needs, on the scale of the summed loss. "auto"
+        chooses one ridge for each group of columns, and gives rows of high leverage smaller
+        weights.
     loss : {"auto", "logistic", "sharp"} or Loss, default="auto"
         "logistic" is the negative log-likelihood. "sharp" has the same minimiser in expectation
-        and more curvature for the same noise, which pays when the noise is large
-        (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses. A Loss works on
-        targets 0 and 1, and says so by ``target = "labels"``.
+        and more curvature for the same noise, which is better if the noise is large
+        (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses one of the two. A Loss
+        must have ``target = "labels"`` and accept targets 0 and 1.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of epsilon spent on privately estimated clipping bounds. Numbers are clipped to
         these bounds, in ``fit`` and in ``predict``. They hold most records, and narrower bounds
@@ -86,19 +90,19 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         levels but the first.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     bounds_ : ndarray of shape (n_numbers, 2)
-        To what the numbers are clipped, in the user's units: windows that a first look found,
-        or the domain's own bounds. Released, like the coefficients.
+        Clipping bounds of the numbers, in the user's units: privately estimated, or those of
+        the domain. The guarantee covers them.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X had column names.
     guarantee_ : Guarantee
     noise_ : KNormNoise, GaussianNoise or what the mechanism makes
-        The law of the perturbation of the objective, never the draw.
+        The law of the random linear term, without its draw.
     n_iter_ : int
-        Always 1, the one minimisation: the solver's steps depend on the data and are not told.
+        Always 1. The number of steps of the solver depends on the data and is not released.
     converged_ : bool
-        Always True: a fit that cannot certify its solution raises.
+        Always True. If the solution cannot be certified, ``fit`` raises an error.
 
     Examples
     --------

@@ -16,65 +16,69 @@ _WHOLE_RANGE = 2.0
 
 
 class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
-    """Logistic regression by private coordinate descent.
+    """Classifier for sparse models or all intermediate models: private coordinate descent.
 
-    Each step releases the gradient of one coordinate with noise and moves it. Noise of one scale
-    for all steps is calibrated by the exact composition of their privacy losses (Muthukrishnan &
-    Kalyani 2023, appendix D, after Mangold, Bellet, Salmon & Tommasi 2022, with the bounds from
-    the domain and not from the data). Statement and proof: ``docs/proofs/coordinate_descent.md``,
-    Theorems 1 to 6. Records outside the public ``domain`` are clipped to it.
+    Each step releases the gradient of one coordinate with noise and moves the coordinate. All
+    steps have noise of one scale, which is calibrated by the exact composition of their privacy
+    losses (Muthukrishnan & Kalyani 2023, appendix D, after Mangold, Bellet, Salmon & Tommasi
+    2022; here the bounds come from the domain and not from the data). Statement and proof:
+    ``docs/proofs/coordinate_descent.md``, Theorems 1 to 6. Records outside the public ``domain``
+    are clipped to it.
 
     Parameters
     ----------
     epsilon : float > 0, default=1.0
         The privacy budget of one call of ``fit``.
     delta : float in [0, 1), default=0.0
-        Allowed failure probability. Many noisy steps cost much less with a small one, such as
-        1e-6, than with none.
+        The delta of the budget. Many noisy steps cost much less with a small delta, such as 1e-6,
+        than with delta = 0.
     neighbors, n_public, domain, fit_intercept, classes, random_state, ledger
-        As in :class:`DPLogisticRegression`. With K > 2 labels K models, one against rest each,
-        share the budget.
+        As in :class:`DPLogisticRegression`. With K > 2 labels, K one-versus-rest models share the
+        budget.
     mechanism : str or Law, default="auto"
-        Noise of a step: "gaussian", "laplace", "logistic", "flipped_huber", "offset_gaussian",
-        "subbotin", "truncated_laplace", or a law of :mod:`skdp.noise` or of your own, whose
-        scale is calibrated. "auto" takes the least variance. With delta = 0 only laws of
-        bounded log-density ratios will do, "laplace" and "logistic".
+        The noise of a step: "gaussian", "laplace", "logistic", "flipped_huber",
+        "offset_gaussian", "subbotin", "truncated_laplace", a law of :mod:`skdp.noise` or your own
+        law. Its scale is calibrated. "auto" chooses the law of least variance. With delta = 0 only
+        laws that are pure DP are accepted, such as "laplace" and "logistic".
     penalty : {"auto", "l1", "l2", "elasticnet", None}, default="auto"
-        Of the encoded columns (numbers scaled to [-1, 1], indicators of all levels but the
-        first), never of the intercept. "auto" shrinks each coefficient by as much as the noise
-        asks for, the intercept and all levels too.
+        The penalty on the coefficients of the encoded columns: numbers scaled to [-1, 1], and
+        indicators of all levels but the first. The intercept has no penalty. "auto" shrinks each
+        coefficient, and the intercept, according to the size of the noise.
     alpha : float in [0, 1e30] or "auto", default="auto"
         The penalty on the mean loss is ``alpha * (l1_ratio |w|_1 + (1 - l1_ratio) |w|_2^2 / 2)``:
-        ``C = 1 / (n alpha)`` in scikit-learn's logistic regression. "auto" weighs the noise.
+        ``C = 1 / (n alpha)`` in scikit-learn's logistic regression. "auto" chooses it by the size
+        of the noise.
     l1_ratio : float in [0, 1], default=0.5
-        For penalty="elasticnet".
+        The share of the l1 penalty if penalty="elasticnet".
     n_passes : int >= 1 or "auto", default="auto"
-        Passes over all coordinates; with order="greedy" steps, each of which reads all data.
+        Number of passes over all coordinates. With order="greedy" it is the number of steps.
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
-        Steps over the inverse curvature of their coordinate, which the domain bounds, or the
-        first look estimates; "auto" is 1. From 2 on steps may diverge, to finite coefficients.
+        Length of a step, in units of the inverse curvature of its coordinate. The curvature is
+        bounded by the domain, or estimated privately. "auto" is 1. With 2 or more the steps may
+        diverge, to finite coefficients.
     clip : "auto", None or float > 0, default="auto"
-        A number C clips the share of each record in the gradient of coordinate j at
-        ``C sqrt(M_j / sum M)``, M_j being its curvature, as in the source. Of the logistic loss
-        nothing need be clipped. "auto" counts less, for Gaussian noise, the few records that are
-        longer than most; None counts all alike.
+        A number C clips the contribution of each record to the gradient of coordinate j at
+        ``C sqrt(M_j / sum M)``, where M_j is the curvature of the coordinate, as in the source.
+        The logistic loss needs no clipping. With Gaussian noise "auto" gives smaller weights to
+        the few records that are longer than most. None gives all records the same weight.
     order : {"cyclic", "random", "greedy"}, default="cyclic"
-        Greedy steps choose the steepest coordinate, privately: for many coordinates of which
-        few matter.
+        The order of the coordinates. "greedy" chooses the coordinate with the largest gradient,
+        privately; it is for many coordinates of which few matter.
     average : bool, default=True
-        Whether to return the average over the second half of the passes, or the last one.
+        Whether to return the average of the models of the second half of the passes, or else the
+        last model.
     start : None or pair of arrays, default=None
-        Coefficients and intercept to begin with, like ``(model.coef_, model.intercept_)`` of a
-        public model. They must not have been learnt from these records without a guarantee.
+        Initial coefficients and intercept, such as ``(model.coef_, model.intercept_)`` of a public
+        model. They must not have been learned from these records without a guarantee.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of the budget spent on privately estimated means, squares and level counts. Numbers
         are centred and scaled by them, and step sizes are chosen by them. 0 uses the domain's
         bounds.
     verbose : int, default=0
-        1 shows a progress bar on standard error.
+        With 1 a progress bar is shown on standard error.
     callback : None or callable, default=None
-        Called after every pass with a :class:`~skdp.linear_model.Progress`; if it returns
-        True the model's descent ends there. All of the budget is spent all the same.
+        Called after every pass with a :class:`~skdp.linear_model.Progress`. If it returns True,
+        the descent of the model ends. The whole budget is spent in any case.
 
     Attributes
     ----------
@@ -83,11 +87,11 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
         levels but the first.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     history_ : list of Progress
-        The models after each pass, all released.
+        The models after each pass. The guarantee covers all of them.
     n_iter_ : int
-        Passes made.
+        Number of passes.
     converged_ : bool
-        Whether all planned passes were made: False only where ``callback`` ended one early.
+        Whether all planned passes were made. False only if ``callback`` ended a descent early.
     classes_, n_features_in_, feature_names_in_, guarantee_
         As in :class:`DPLogisticRegression`.
     noise_ : RepeatedNoise
@@ -200,11 +204,11 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
 
 
 class DPCoordinateDescentRegressor(PrivateRegressor, CoordinateDescent):
-    """Least squares, Lasso, ridge and elastic net by private coordinate descent.
+    """Regressor for Lasso, ridge and elastic net: private coordinate descent.
 
-    Each step releases the gradient of one coordinate with noise and moves it; see
-    :class:`DPCoordinateDescentClassifier`. Residuals are clipped, which bounds what one record
-    can change; predictions are clipped to the target's bounds. Statement and proof:
+    Each step releases the gradient of one coordinate with noise and moves the coordinate; see
+    :class:`DPCoordinateDescentClassifier`. Residuals are clipped, which bounds the change that
+    one record can cause. Predictions are clipped to the bounds of the target. Statement and proof:
     ``docs/proofs/coordinate_descent.md``, Theorems 1 to 6.
 
     Parameters
@@ -218,10 +222,10 @@ callback
         that of scikit-learn's ElasticNet, with the encoded columns and the target scaled to
         [-1, 1].
     clip : "auto", None or float > 0, default="auto", units of the target
-        "auto" clips residuals by a rule, at fewer deviations of the target the more noise there
-        is: Huber's loss. None clips them at the whole range of the target. A number C clips the
-        share of each record in the gradient of coordinate j at ``C sqrt(M_j / sum M)``, M_j
-        being its curvature, as in the source.
+        "auto" clips residuals, which gives Huber's loss; the more noise there is, the fewer
+        standard deviations of the target are kept. None clips them at the whole range of the
+        target. A number C clips the contribution of each record to the gradient of coordinate j at
+        ``C sqrt(M_j / sum M)``, where M_j is the curvature of the coordinate, as in the source.
 
     Attributes
     ----------

@@ -23,14 +23,16 @@ PUT_BACK, FEW = 0.12, 22.0
 
 
 class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
-    """Robust linear regression under differential privacy.
+    """Regressor for predictions: a robust private linear model.
 
-    The pseudo-Huber loss has a bounded slope, so that one record moves the objective's gradient
-    by a bounded amount and the noise lives in as many dimensions as the model has
-    coefficients. Statements and proofs: ``docs/proofs/objective_perturbation.md`` and, for
-    delta > 0, ``docs/proofs/gaussian_objective.md``. All bounds come from the public ``domain``;
-    with ``scaling_share`` narrower ones are estimated privately. Predictions are clipped to the
-    target's bounds.
+    The method is objective perturbation of the pseudo-Huber loss. The slope of this loss is
+    bounded, so one record changes the gradient of the objective by a bounded amount, and the
+    noise has as many dimensions as the model has coefficients. Statements and proofs:
+    ``docs/proofs/objective_perturbation.md`` and, for delta > 0,
+    ``docs/proofs/gaussian_objective.md``.
+
+    All bounds come from the public ``domain``; with ``scaling_share`` narrower bounds are
+    estimated privately. Predictions are clipped to the bounds of the target.
 
     Parameters
     ----------
@@ -40,10 +42,11 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     random_state, ledger, q, regularization
         As in :class:`DPLogisticRegression`.
     loss : "pseudo_huber" or Loss, default="pseudo_huber"
-        A Loss works on targets scaled to [-1, 1], and says so by ``target = "number"``.
+        A Loss must have ``target = "number"`` and accept targets scaled to [-1, 1].
     threshold : float > 0 or "auto", default="auto", units of the target
-        The residual at which the loss turns from quadratic to linear. "auto" takes a part of the
-        target's range that grows with the number of records, epsilon, and falling dimension.
+        The residual at which the loss turns from quadratic to linear. "auto" takes a share of the
+        target's range. The share increases with the number of records and with epsilon, and
+        decreases with the number of coefficients.
     scaling_share : "auto" or float in [0, 1), default=0
         As in :class:`DPLogisticRegression`. Bounds of the target are estimated too, unless
         ``threshold`` or ``loss`` is given, and the target is clipped to them. This helps where the
@@ -55,11 +58,11 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
     intercept_ : float, units of the target
     bounds_ : ndarray of shape (n_numbers, 2)
-        To what the numbers are clipped, as in :class:`DPLogisticRegression`.
+        Clipping bounds of the numbers, as in :class:`DPLogisticRegression`.
     target_bounds_ : pair of floats, units of the target
-        To what the target was clipped.
+        Clipping bounds of the target.
     threshold_ : float, units of the target
-        A public part of the target's bounds. Not with a Loss of the user's own.
+        The threshold that was used. Missing if ``loss`` is a Loss.
     n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
         As in :class:`DPLogisticRegression`.
 

@@ -42,13 +42,13 @@ class Regression:
 
 
 class DPLinearRegression(PrivateRegressor):
-    """Least squares from private moments (functional mechanism).
+    """Regressor for several analyses of one release: least squares from private moments.
 
-    One release of noisy sums of products of all columns, and everything after it is free: this
-    regression, regressions of any column on any others (:meth:`from_moments`), means and
-    covariances (``moments_``). If only predictions are wanted, :class:`DPHuberRegressor` gives
-    better ones for the same epsilon: its noise lives in as many dimensions as there are
-    coefficients and not in their square. Statement and proof:
+    The method is the functional mechanism. ``fit`` releases noisy sums of products of all columns
+    once. This regression, regressions of any column on any others (:meth:`from_moments`), means
+    and covariances (``moments_``) are computed from them and need no further budget. If you only
+    need predictions, :class:`DPHuberRegressor` is more accurate for the same epsilon: its noise
+    has as many dimensions as there are coefficients, and not their square. Statement and proof:
     ``docs/proofs/moment_release.md``, ``docs/proofs/matrix_laplace.md`` and
     ``docs/proofs/moment_balls.md``.
 
@@ -61,35 +61,38 @@ class DPLinearRegression(PrivateRegressor):
     mechanism : {"auto", "matrix", "hull", "laplace", "l1", "l2", "linf", "gaussian", \
             "elliptic", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
             "offset_gaussian"}, norm ball or object with ``calibrate``, default="auto"
-        The noise. "matrix" is the difference of two Wishart matrices, "hull" the K-norm
-        mechanism on the least known ball around the moments' differences, "gaussian" and
-        "elliptic" need ``delta`` > 0. The last five are independent noise of that law on every
-        moment, all but "logistic" with ``delta`` > 0; they are composed over the moments, which
-        takes seconds, and have seldom less noise than the others. "auto" takes the least
-        expected error. With enough records it looks twice: a part of epsilon finds where the
-        columns lie and how far they spread, and the moments are then taken around there, records
-        that stick out counting less. With so few that noise would drown all products of
-        features, and with an intercept, it releases means and the products with the target alone
-        (``docs/proofs/moment_release.md``, "Cross looks"): other targets are then refused by
-        :meth:`from_moments`. With fewer still it releases the mean of the target alone,
-        whatever ``fit_intercept`` says. Only public things decide (docs/automatic_choices.md).
+        The noise. "matrix" is the difference of two Wishart matrices. "hull" is the K-norm
+        mechanism on the smallest known ball around the differences of the moments. "gaussian" and
+        "elliptic" need ``delta`` > 0. The last five names are independent noise of that law on
+        every moment. They are composed over the moments, which takes seconds; all but "logistic"
+        need ``delta`` > 0, and they seldom have less noise than the others.
+
+        "auto" chooses the least expected error by public information only
+        (docs/automatic_choices.md). With many records it releases in two stages: a share of
+        epsilon estimates means and scales of the columns, and the moments are then taken in these
+        units, with smaller weights for records far from the centre. With fewer records, and with
+        an intercept, it releases means and the products with the target only
+        (``docs/proofs/moment_release.md``, "Cross looks"); :meth:`from_moments` then refuses other
+        targets. With very few records it releases the mean of the target only, for any
+        ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
-        None draws from the operating system; anything else voids the guarantee.
+        With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
     ledger : Ledger or None, default=None
     postprocess : {"auto", "pinv", "ridge", "psd"} or callable, default="auto"
-        From moments to coefficients. "auto" projects the moments on what is possible and
-        shrinks the directions that the noise drowns; "psd" projects only; "ridge" adds a ridge
-        of the noise's size; "pinv" does nothing of this (Awan & Slavkovic 2020, Equation 4).
+        The method that computes coefficients from the moments. "auto" projects the moments on the
+        set of possible moments and shrinks directions in which the noise dominates. "psd" only
+        projects. "ridge" adds a ridge of the size of the noise. "pinv" uses the pseudo-inverse
+        (Awan & Slavkovic 2020, Equation 4).
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
     intercept_ : float, units of the target
     coef_std_ : ndarray of shape (n_encoded,)
-        What the noise alone does to each coefficient: its standard deviation to first order.
+        Standard deviation of each coefficient that is due to the noise, to first order.
     intercept_std_ : float
     moments_ : Moments
-        What was released.
+        The released moments.
     n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
         As in :class:`DPLogisticRegression`.
 

@@ -1,8 +1,8 @@
-"""Private coordinate descent: many noisy steps for the price of one.
+"""Private coordinate descent: many noisy steps at the price of few.
 
-What to see: with a small delta the number of passes is nearly free; a first look at the columns is
-worth far more than it costs; which law the noise has hardly matters after a handful of steps; and a
-sparse model can be found by steps that choose their coordinate privately.
+This example shows four things. With a small delta the number of passes costs nearly nothing.
+Privately estimated means and scales of the columns gain more than they cost. After a few steps the
+law of the noise hardly matters. Steps that choose their coordinate privately find a sparse model.
 
 What it does not show: that this is always the best model. With delta = 0 the passes do cost, and
 `DPLogisticRegression` needs none. The data are scikit-learn's own, and public: curves like these,

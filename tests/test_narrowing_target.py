@@ -76,10 +76,10 @@ def test_a_look_finds_the_target_and_charges_once(neighbors):
         assert upper - lower < 1200
         assert 0 < model.threshold_ <= upper - lower
         assert [entry.epsilon for entry in ledger.entries] == [0.2]
-        assert "first look" in model.guarantee_.mechanism
+        assert "estimated " in model.guarantee_.mechanism
         plain = DPHuberRegressor(**settings, random_state=seed).fit(X, y)
         assert plain.target_bounds_ == (-1000.0, 1000.0)
-        assert "first look" not in plain.guarantee_.mechanism
+        assert "estimated " not in plain.guarantee_.mechanism
         assert model.score(test, answers) > plain.score(test, answers) + 0.02
         inside = model.bounds_.mean(axis=1)[None]
         expected = float(inside[0] @ model.coef_ + model.intercept_)

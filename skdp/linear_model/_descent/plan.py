@@ -95,7 +95,7 @@ class DescentPlan:
     def mechanism(self) -> str:
         """What a guarantee says of it."""
         steps = self.n_models * self.n_passes * (1 if self.choice else len(self.slots))
-        looked = f"a first look at {self.look.dim} sums, then " if self.look else ""
+        looked = f"estimated means and scales ({self.look.dim} sums), then " if self.look else ""
         return f"{looked}{steps} noisy gradients; {self.noise.guarantee.mechanism}"
 
     def look_published(self) -> Publication:

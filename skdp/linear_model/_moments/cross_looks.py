@@ -115,7 +115,7 @@ class CrossLooks:
     def mechanism(self) -> str:
         """What a guarantee says of it."""
         return (
-            f"a first look at means and scales ({self.first.dim} sums,"
+            f"estimated means and scales ({self.first.dim} sums,"
             f" {type(self.first).__name__}), then {self.noise.dim} products with the target"
             f" around them with {type(self.noise).__name__}"
         )

@@ -130,7 +130,7 @@ class TwoLooks:
     def mechanism(self) -> str:
         """What a guarantee says of it."""
         return (
-            f"a first look at centres and scales ({self.first.dim} sums,"
+            f"estimated centres and scales ({self.first.dim} sums,"
             f" {type(self.first).__name__}), then"
             f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
         )

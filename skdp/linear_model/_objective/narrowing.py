@@ -198,7 +198,7 @@ class Narrowing:
     @property
     def mechanism(self) -> str:
         """What a guarantee says of it."""
-        return f"a first look at {self.noise.dim} sums ({type(self.noise).__name__})"
+        return f"estimated clipping bounds ({self.noise.dim} sums, {type(self.noise).__name__})"
 
     def sums(self, matrix: FloatArray, target: FloatArray) -> NDArray[Any]:
         """Return what is released, before its noise: integers in units of 2^-40, (dim,).

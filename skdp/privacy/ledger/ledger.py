@@ -46,6 +46,10 @@ class LedgerLost(ValueError):
     """The ledger's file is gone, or is not the one it was; what is left cannot be known."""
 
 
+# Where users import them from: what a traceback names.
+BudgetExceeded.__module__ = LedgerLost.__module__ = "skdp.privacy"
+
+
 class Ledger:
     """A record of what was spent, which refuses what does not fit under its ceiling.
 
@@ -107,7 +111,7 @@ class Ledger:
     >>> ledger.spend(Guarantee(0.8))
     Traceback (most recent call last):
         ...
-    skdp.privacy.ledger.ledger.BudgetExceeded: The release does not fit ...
+    skdp.privacy.BudgetExceeded: The release does not fit ...
     """
 
     __slots__ = ("_ceiling", "_composition", "_path", "_seen", "_token")

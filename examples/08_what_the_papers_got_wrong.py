@@ -31,12 +31,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp.geometry import LpBall
-from skdp.mechanisms import Sensitivity, calibrate
-from skdp.mechanisms.independent.noise import Independent
+from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.subbotin import Subbotin
+from skdp.privacy import ShiftLoss
 from skdp.privacy.composition.composition import Bounds, Composition
-from skdp.privacy.losses.losses import ShiftLoss
 
 FloatArray = NDArray[np.float64]
 

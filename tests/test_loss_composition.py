@@ -386,3 +386,15 @@ def test_equal_parts_are_counted_together():
 def test_what_makes_no_sense_is_refused(make, name):
     with pytest.raises(ValueError, match=f"^{name}"):
         make()
+
+
+@pytest.mark.parametrize("side", [_grid.upper, _grid.lower])
+def test_a_grid_is_moved_by_as_much_as_deep_tails_may_be_off(side):
+    """A log of delta that is off by its last digits is that of another epsilon, farther off."""
+    step, last, loss = 0.05, 600, GaussianLoss(1.0)
+    deepest = float(loss.log_delta(step * last))
+    assert -700 < deepest < -400
+    least = _grid.SHAKE * (1 - deepest) * step * last
+    assert side(loss, step, -last, last).nudge >= least
+    near = side(loss, step, -40, 40)
+    assert near.nudge >= _grid.SHAKE * (1 - float(loss.log_delta(2.0))) * 2.0

@@ -2,9 +2,10 @@
 
 Works in a copy of the project. There the fast tests run once, to learn which of them run each
 line of the four folders that privacy rests on; the map is kept in the folder ``results``. Then
-mutations are drawn, stratified over the lines, and for each the tests that run its line: the
-fastest, and those of the file that is named after the module. Goes on where it was stopped, for
-the same seed. A survivor is not yet an error: it needs a look, and often a test.
+mutations are drawn, stratified over the lines. For each of them some tests that run its line are
+run: the fastest case of each test function, and the file that is named after the module. A run that
+was stopped goes on where it was, for the same seed. A survivor is not yet an error: it needs a
+look, and often a test.
 
 Needs pytest-cov. The map takes ten minutes on two cores, a mutation half a minute.
 """

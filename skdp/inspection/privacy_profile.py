@@ -102,7 +102,7 @@ class PrivacyProfileDisplay:
         Examples
         --------
         >>> from skdp.privacy import Guarantee
-        >>> from skdp.privacy.losses.losses import GaussianLoss
+        >>> from skdp.privacy import GaussianLoss
         >>> pure = Guarantee(1.0, mechanism="pure")
         >>> gaussian = Guarantee(1.0, 1e-6, losses=((GaussianLoss(0.2367), 1),))
         >>> shown = PrivacyProfileDisplay.from_guarantee([pure, gaussian], ["pure", "Gaussian"])

@@ -42,8 +42,9 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
         laws that are pure DP are accepted, such as "laplace" and "logistic".
     penalty : {"auto", "l1", "l2", "elasticnet", None}, default="auto"
         The penalty on the coefficients of the encoded columns: numbers scaled to [-1, 1], and
-        indicators of all levels but the first. The intercept has no penalty. "auto" shrinks each
-        coefficient, and the intercept, according to the size of the noise.
+        indicators of all levels but the first. "auto" shrinks each coefficient, and the
+        intercept, according to the size of the noise. With other values the intercept has no
+        penalty.
     alpha : float in [0, 1e30] or "auto", default="auto"
         The penalty on the mean loss is ``alpha * (l1_ratio |w|_1 + (1 - l1_ratio) |w|_2^2 / 2)``:
         ``C = 1 / (n alpha)`` in scikit-learn's logistic regression. "auto" chooses it by the size

@@ -1,4 +1,4 @@
-"""Looking at X and y: public facts raise, private ones stay private.
+"""Checks of X, y and parameters: messages contain public facts only.
 
 scikit-learn's own validators quote the array in their messages, so that these checks are made
 here and name nothing but shapes of columns, declared labels and rules.

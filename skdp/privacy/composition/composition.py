@@ -61,7 +61,7 @@ class Composition:
     Examples
     --------
     >>> from skdp.noise import Laplace
-    >>> from skdp.privacy.losses.losses import PairLoss, ShiftLoss
+    >>> from skdp.privacy import PairLoss, ShiftLoss
     >>> both = Composition([(ShiftLoss(Laplace(10.0), 1.0), 100), (PairLoss(0.5), 2)])
     >>> bounds = both.epsilon_at(1e-6)
     >>> round(bounds.upper, 2), bounds.upper - bounds.lower < 1e-3

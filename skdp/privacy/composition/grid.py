@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 _UNIT = np.finfo(float).eps
 # A profile's delta and tails may be off by this share of themselves, and at an epsilon off by
-# this share of the greatest of the grid (losses.Profile).
+# this share of the greatest of the grid, times 1 - the log of delta (losses.Profile, `_depth`).
 ACCURACY, SHAKE = 1e-12, 16 * _UNIT
 # How far from a grid point, as a share of the greatest loss, an atom is looked for that lies on
 # it. Far more than rounding of the point or the atom, and far less than a step.

@@ -279,7 +279,7 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     Examples
     --------
     >>> from skdp.privacy import Guarantee, compose
-    >>> from skdp.privacy.losses.losses import GaussianLoss
+    >>> from skdp.privacy import GaussianLoss
     >>> both = compose(Guarantee(0.1, mechanism="laplace"), Guarantee(0.2, 1e-9))
     >>> both.epsilon, both.delta
     (0.3, 1e-09)

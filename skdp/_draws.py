@@ -15,7 +15,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skdp._arrays import FloatArray
+
 IntArray = NDArray[np.int64]
 Size = int | tuple[int, ...] | None
 

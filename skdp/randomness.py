@@ -20,6 +20,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from randomgen import ChaCha
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp._draws import discrete_laplace
 
@@ -28,7 +29,6 @@ GRANULARITY = 2.0**-42
 # The lattice of a release is so many halvings below the standard deviation of its noise.
 SPACING_BITS = 30
 
-FloatArray = NDArray[np.float64]
 _SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64)
 RandomStateLike = int | np.integer | np.random.Generator | np.random.RandomState | None
 

@@ -13,12 +13,13 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_checks", "_draws", "_identity"}
+BASE = {"_arrays", "_checks", "_draws", "_identity"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
+    "_arrays": set(),
     "_checks": set(),
-    "_draws": set(),
+    "_draws": {"_arrays"},
     "_identity": set(),
     "randomness": BASE,
     "domain": BASE,

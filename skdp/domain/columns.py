@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+from skdp._arrays import FloatArray
 
 
 def listed(items: Iterable[str]) -> str:

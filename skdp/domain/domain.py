@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
-from skdp.domain.columns import UNIT, Column, FloatArray, Number
+from skdp.domain.columns import UNIT, Column, Number
 from skdp.domain.declare import Target, as_columns, as_numbers, as_target, label_of, refuse_repeated
 from skdp.domain.describe import describe
 from skdp.domain.encoder import DomainEncoder

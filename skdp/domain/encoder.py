@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.domain.columns import FloatArray
 from skdp.domain.tables import as_table
 
 

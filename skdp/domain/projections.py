@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp.domain.columns import FloatArray
+from skdp._arrays import FloatArray
 
 # Within this and its inverse a width is divided by without a thought of overflow.
 SMALLEST_WIDTH = 1e-290

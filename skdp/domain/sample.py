@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
-from skdp.domain.columns import Column, FloatArray, Indicators, Levels, Number
+from skdp.domain.columns import Column, Indicators, Levels, Number
 
 # Standard deviations of a made-up target: of what the row explains, and of the rest, in log-odds
 # and in halves of the target's range.

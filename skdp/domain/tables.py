@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain.cells import as_cells, copy_reals, has_foreign, kinds_of
-from skdp.domain.columns import FloatArray, Levels
+from skdp.domain.columns import Levels
 
 # A quarter of a MiB of floats: what is written once is still in the cache for the next step.
 CACHED_CELLS = 2**15

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 
+from skdp._arrays import FloatArray
 from skdp._draws import exponentials
-
-FloatArray = NDArray[np.float64]
 
 
 def log_binomials(m: int) -> FloatArray:

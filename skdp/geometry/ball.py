@@ -16,12 +16,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import lu_factor, lu_solve
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
-
-FloatArray = NDArray[np.float64]
 
 # More vertices than this are never listed; a support function says the same in less space.
 MOST_POINTS = 2**16

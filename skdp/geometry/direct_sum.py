@@ -13,9 +13,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 from skdp._draws import exponentials, gammas
-from skdp.geometry.ball import FloatArray, NormBall, as_points, ask, exact_variance, listable
+from skdp.geometry.ball import NormBall, as_points, ask, exact_variance, listable
 
 Index = tuple[tuple[int, ...], ...]
 

@@ -30,10 +30,11 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._draws import gammas, uniforms
 from skdp.geometry._blocks import block_moments, draw_block, log_binomials, log_convolve
-from skdp.geometry.ball import FloatArray, NormBall, as_points, listable
+from skdp.geometry.ball import NormBall, as_points, listable
 from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall, sign_patterns
 

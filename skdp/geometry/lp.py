@@ -13,9 +13,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp._draws import exponentials, gammas, normals, signed
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 
 MOST_CORNER_DIMS = 20
 

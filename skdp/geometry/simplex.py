@@ -24,9 +24,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count
 from skdp._draws import exponentials
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 
 
 @dataclass(frozen=True)

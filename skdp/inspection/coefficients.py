@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp.inspection._drawing import COLORS, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
 
 UNITS = ("column", "range")
 

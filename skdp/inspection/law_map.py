@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import RegularGridInterpolator
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.inspection._drawing import COLORS, pyplot
 from skdp.mechanisms.law_map import LawMap
@@ -16,7 +16,6 @@ from skdp.mechanisms.law_map import LawMap
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
 
 BLUE, VERMILLION, GREEN, _BLACK, PURPLE, SKY, ORANGE = COLORS
 # A law has one colour in all maps; in the same map no two that win have the same.

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, fail
 from skdp.geometry import NormBall
 from skdp.geometry.order.comparison import BallSensitivity, scaled_balls
@@ -16,7 +17,6 @@ from skdp.inspection._drawing import pyplot, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
 
 SPACE = "#B9C4D0"
 

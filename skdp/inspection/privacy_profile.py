@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_positive, fail
 from skdp.inspection._drawing import pyplot, style
 from skdp.privacy.guarantee import Guarantee
@@ -17,7 +17,6 @@ from skdp.privacy.guarantee import Guarantee
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
 
 Kind = Literal["profile", "tradeoff"]
 KINDS = ("profile", "tradeoff")

@@ -21,13 +21,12 @@ from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
 from skdp._identity import claims
-
-FloatArray = NDArray[np.float64]
 
 # What a computed slope may be off by, and more than the error of solving for one: slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)

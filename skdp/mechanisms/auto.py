@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
 from skdp.mechanisms._promise import check_noise
 from skdp.mechanisms.gaussian.elliptic import EllipticGaussian

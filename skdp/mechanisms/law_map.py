@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp.geometry import LpBall
-from skdp.geometry.ball import FloatArray
 from skdp.mechanisms._named import CHOICES, named
 from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates, variances
 from skdp.mechanisms.knorm.noise import NAMES

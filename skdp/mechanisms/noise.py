@@ -11,12 +11,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.geometry import NormBall
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
-
-FloatArray = NDArray[np.float64]
 
 # The noise is stretched by no more than this share; below the first one the dither is not widened.
 _USUAL_STRETCH, _MOST_STRETCH = 2.0**-8, 2.0**-4

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, fail
 from skdp.model_selection._candidates.alone import is_rowwise, one_by_one
 
-FloatArray = NDArray[np.float64]
 Function = Callable[[Any, Any, Any], ArrayLike]
 
 # Whole units between the least and the greatest score of a record.

@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_positive, fail
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, kinds_of
@@ -28,7 +29,6 @@ from skdp.model_selection._progress import Bar
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
 
-FloatArray = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _FOLDS = 5

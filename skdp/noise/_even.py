@@ -17,9 +17,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive
 from skdp._draws import exponentials, signed
-from skdp.noise.law import FloatArray, Size
+from skdp.noise.law import Size
 from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import exprel
 
-from skdp.noise.law import FloatArray
+from skdp._arrays import FloatArray
 
 
 def fallen(rate: float, t: FloatArray | float) -> FloatArray:

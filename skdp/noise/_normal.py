@@ -10,7 +10,7 @@ import math
 import numpy as np
 from scipy.special import erf, erfcx, roots_legendre
 
-from skdp.noise.law import FloatArray
+from skdp._arrays import FloatArray
 from skdp.privacy.losses.mills import mills_ratio
 
 _SHORT = 0.5

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf, erfinv, gammainc, ndtri_exp
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
 from skdp.noise._even import EvenLaw, crossing_at
 from skdp.noise._exponential import fallen, inverse_hazard
-from skdp.noise.law import FloatArray
 from skdp.privacy.losses.mills import mills_ratio
 
 _FAR = 1e150

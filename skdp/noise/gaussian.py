@@ -10,10 +10,11 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import erfinv, ndtri_exp
 
+from skdp._arrays import FloatArray
 from skdp._draws import normals
 from skdp.noise._even import ScaleLaw, crossing_at, plain
 from skdp.noise._normal import half_normal_hazard
-from skdp.noise.law import FloatArray, Size
+from skdp.noise.law import Size
 
 
 @dataclass(frozen=True)

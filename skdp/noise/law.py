@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol, Self, runtime_checkable
 
-import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from skdp._arrays import FloatArray
+
 Size = int | tuple[int, ...] | None
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp.noise._even import ScaleLaw, crossing_at
-from skdp.noise.law import FloatArray
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
 from skdp.noise._even import EvenLaw, crossing_at
 from skdp.noise._normal import excess_moments, hazard_between
-from skdp.noise.law import FloatArray
 from skdp.privacy.losses.mills import mills_ratio
 
 _STEPS = 4

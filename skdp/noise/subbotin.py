@@ -11,10 +11,11 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import gammaincc
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
 from skdp._draws import gammas, uniforms
 from skdp.noise._even import EvenLaw, with_random_sign
-from skdp.noise.law import FloatArray, Size
+from skdp.noise.law import Size
 
 # z = |x / scale|^r / r. Up to the first the series has sixteen digits, from the second on the
 # continued fraction, where scipy's incomplete gamma function begins to underflow.

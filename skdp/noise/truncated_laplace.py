@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
 from skdp.noise._even import EvenLaw, crossing_at
 from skdp.noise._exponential import inverse_hazard
-from skdp.noise.law import FloatArray
 
 # Below this many scales the law is uniform in every digit, and its moments underflow.
 _LEAST = 1e-100

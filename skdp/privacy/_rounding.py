@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skdp._arrays import FloatArray
 
 # Logarithms beyond it are of positive numbers all the same.
 LEAST_LOG = -float(np.finfo(float).max)

@@ -11,14 +11,13 @@ from typing import Self
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp.geometry import NormBall
 from skdp.mechanisms import Sensitivity
 from skdp.noise.law import Size
 from skdp.privacy import Guarantee
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

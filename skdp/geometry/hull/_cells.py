@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.optimize import brentq
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.geometry.ball import FloatArray
 from skdp.geometry.hull.programs import STEPS, TURN, load_cvxpy
 from skdp.geometry.lp import sign_patterns
 

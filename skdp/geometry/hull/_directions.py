@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from skdp.geometry.ball import FloatArray
+from skdp._arrays import FloatArray
 from skdp.geometry.hull.polytope import MOST_PAIRS
 
 # Pairs of facets around a body in two and three dimensions: the polytope is about one percent

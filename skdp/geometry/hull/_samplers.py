@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.geometry.ball import FloatArray
+from skdp._arrays import FloatArray
 
 # Rays by which a share is found: fewer where each costs a program.
 PILOT = {True: 1024, False: 48}

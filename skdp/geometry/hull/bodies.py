@@ -12,8 +12,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 from skdp.geometry.hull._cells import HalfSpaces
 from skdp.geometry.hull._directions import spread
 from skdp.geometry.hull._samplers import Body, Box, box_around, reject, walk

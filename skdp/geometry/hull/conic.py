@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 from skdp.geometry.hull._cells import Cell, Level, cells_of
 from skdp.geometry.hull.polytope import by_size, null_direction
 from skdp.geometry.hull.programs import ConeSet, load_cvxpy

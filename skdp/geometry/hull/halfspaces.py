@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull, HalfspaceIntersection, KDTree, QhullError
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.geometry.ball import MOST_POINTS, FloatArray
+from skdp.geometry.ball import MOST_POINTS
 from skdp.geometry.hull._cells import linear_rows
 from skdp.geometry.hull.conic import asymmetric, flat
 from skdp.geometry.hull.polytope import (

@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, KDTree, QhullError
 from scipy.special import gammaln
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import exponentials
-from skdp.geometry.ball import FloatArray, as_points, listable
+from skdp.geometry.ball import as_points, listable
 from skdp.geometry.hull.programs import least_sum
 
 # Pairs of points whose hull is computed, by dimension: below a second, and 200,000 facets.

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csc_array
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.geometry.ball import FloatArray
 
 # In the order in which they are tried; those that are not installed are passed over.
 CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")

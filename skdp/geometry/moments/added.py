@@ -25,8 +25,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedRowsBall
 from skdp.geometry.moments.bodies import rooms
 from skdp.geometry.moments.gauges import counted_product_gauge, counted_square_gauge

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments.added import AddedBall

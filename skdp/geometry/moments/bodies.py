@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 from scipy.stats import hypergeom
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._draws import exponentials
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 from skdp.geometry.moments.gauges import square_gauge
 from skdp.geometry.moments.layout import IntArray
 from skdp.geometry.moments.linear_law import MOST_ENTRIES, LinearLaw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdp.geometry.ball import FloatArray
+from skdp._arrays import FloatArray
 
 
 def square_gauge(u: FloatArray, square: FloatArray) -> FloatArray:

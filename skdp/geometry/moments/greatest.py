@@ -23,8 +23,9 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 from skdp.geometry.moments.layout import IntArray, MomentLayout
 
 # Sums are computed in floats; the bound is raised by more than their error.

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, fail
-from skdp.geometry.ball import FloatArray, as_points
+from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedDomain
 
 IntArray = NDArray[np.intp]

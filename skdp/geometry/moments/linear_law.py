@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import comb, roots_legendre
 
-from skdp.geometry.ball import FloatArray
+from skdp._arrays import FloatArray
 from skdp.geometry.moments.layout import IntArray
 
 CELLS = 256

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.geometry.ball import FloatArray, as_points
+from skdp._arrays import FloatArray
+from skdp.geometry.ball import as_points
 from skdp.geometry.moments.bodies import NumbersBall
 from skdp.geometry.moments.gauges import product_gauge, square_gauge
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
-from skdp.geometry.ball import FloatArray, MappedBall, as_points
+from skdp.geometry.ball import MappedBall, as_points
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments.layout import IntArray, MomentLayout
 

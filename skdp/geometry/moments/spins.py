@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from skdp.geometry.ball import FloatArray
+from skdp._arrays import FloatArray
 from skdp.geometry.moments.layout import IntArray, MomentLayout
 
 Terms = dict[int, float]

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from skdp.geometry.ball import FloatArray
+from skdp._arrays import FloatArray
 from skdp.geometry.moments.layout import IntArray
 
 # Beyond this a single draw takes many seconds.

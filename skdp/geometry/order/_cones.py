@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skdp.geometry.ball import FloatArray, NormBall
+from skdp._arrays import FloatArray
+from skdp.geometry.ball import NormBall
 from skdp.geometry.lp import sign_patterns
 
 # Cones are cut until upper and lower bound differ by less than this share.

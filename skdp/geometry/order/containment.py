@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours
-from skdp.geometry.ball import FloatArray, MappedBall, NormBall, ScaledBall, ask
+from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask
 from skdp.geometry.direct_sum import ProductBall, SumBall
 from skdp.geometry.hull.programs import STEPS
 from skdp.geometry.lp import LpBall

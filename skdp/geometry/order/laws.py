@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincc, gammaincinv, gammaln
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, fail
 from skdp.geometry.ball import (
-    FloatArray,
     NormBall,
     ScaledBall,
     as_points,

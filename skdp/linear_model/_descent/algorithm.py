@@ -15,13 +15,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._draws import gumbels
 from skdp.linear_model._descent.records import Predictors
 from skdp.linear_model._descent.slots import Slots
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.noise import Publication
 
-FloatArray = NDArray[np.float64]
 # Called with the number of passes made and the coordinates; whether to stop.
 Watch = Callable[[int, FloatArray], bool]
 

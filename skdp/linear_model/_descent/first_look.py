@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.linear_model._descent.slots import Slots
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_sums, row_unit
-
-FloatArray = NDArray[np.float64]
 
 # Deviations of a number that are 1 in a frame; records farther out are weighted down.
 REACH = 3.0

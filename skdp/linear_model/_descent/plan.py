@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._descent.first_look import REACH, FirstLook, Rows, usual_square
 from skdp.linear_model._descent.slots import Slots
@@ -23,8 +23,6 @@ from skdp.mechanisms.independent.noise import Independent
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
 from skdp.mechanisms.noise import Publication
 from skdp.noise.gaussian import Gaussian
-
-FloatArray = NDArray[np.float64]
 
 # With so much information, records per slot times epsilon, powers of it are 1.
 USUAL_INFORMATION = 66.0

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._descent.first_look import Frame
 from skdp.linear_model._descent.slots import Slots
@@ -29,7 +30,6 @@ from skdp.linear_model._shared.gram import (
     blocks_of,
 )
 
-FloatArray = NDArray[np.float64]
 Integers = NDArray[Any]
 # From some rows and their slopes to sums over them: one, or as many as a slot has coordinates.
 Sums = Callable[[slice, FloatArray], Any]

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.linear_model._descent.first_look import Frame, Rows, plain_frame, usual_square
 from skdp.linear_model._descent.plan import DescentPlan, more, plan_descent
 from skdp.linear_model._descent.slots import Slots
@@ -28,7 +28,6 @@ __all__ = [
     "residual_bound",
 ]
 
-FloatArray = NDArray[np.float64]
 
 # Residuals are clipped at so many deviations of the target, or more with more information. Where
 # nothing was looked at, all passes together can go this way from the middle of the domain.

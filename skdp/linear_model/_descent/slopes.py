@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skdp._arrays import FloatArray
 
 # Log-odds beyond this differ from certainty by less than half a unit of the grid, 2^-21.
 _FAR = 16.0

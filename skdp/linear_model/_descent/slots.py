@@ -13,9 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.domain import Domain
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

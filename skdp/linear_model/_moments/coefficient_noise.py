@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.linear_model._moments.postprocess import NoisyMoments, Solution
-
-FloatArray = NDArray[np.float64]
 
 
 def coefficient_covariance(

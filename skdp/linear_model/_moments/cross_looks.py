@@ -18,6 +18,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall
 from skdp.geometry.encoded_rows import rows_ball
@@ -32,7 +33,6 @@ from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
 
-FloatArray = NDArray[np.float64]
 Noises = tuple[KNormNoise | GaussianNoise, KNormNoise | GaussianNoise]
 
 # Share of epsilon for the first look; of the shift where noise is Gaussian, whose squares add up.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.columns import listed
@@ -17,8 +18,6 @@ from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._moments.two_looks import Frame, TwoLooks
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_statistic
 from skdp.mechanisms.noise import Noise, publication, release_integers, variances
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-
-FloatArray = NDArray[np.float64]
 
 # In units of the noise's spectral norm: eigenvalues below it are shrunk. Chosen on simulated
 # regressions (docs/automatic_choices.md), and flat around there. Where rows are bounded in length

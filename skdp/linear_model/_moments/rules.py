@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp.domain import Domain
 from skdp.geometry import NormBall
@@ -26,8 +26,6 @@ from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.matrix.laplace import MatrixLaplace
 from skdp.mechanisms.noise import variances
-
-FloatArray = NDArray[np.float64]
 
 # What an error in x_i x_j does to the normal equations, next to one in x_i y: the square of the
 # length of the coefficients that can be told from noise. It is SIGNAL where n epsilon / q^(3/2) is

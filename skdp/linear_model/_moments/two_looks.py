@@ -19,6 +19,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.domain import Domain
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
@@ -37,7 +38,6 @@ from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
 
-FloatArray = NDArray[np.float64]
 Noises = tuple[KNormNoise | GaussianNoise, MatrixNoise]
 
 # Share of epsilon for the first look: what gives its means noise of FIRST_NOISE, within these.

@@ -34,8 +34,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from skdp._arrays import FloatArray
 from skdp.linear_model._objective.problem import Objective, block_rows, euclidean, predictor
-from skdp.linear_model.losses import FloatArray
 
 UNIT = 2.0**-53
 SLACK = 1 + 2.0**-20

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
 from skdp.geometry import NormBall
@@ -26,8 +26,6 @@ from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import ProfileLoss
-
-FloatArray = NDArray[np.float64]
 
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
 # Gaussian noise leaves nearly all of epsilon to the curvature before the tilt notices.

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
 from skdp.linear_model.losses import Loss, is_one_sided
@@ -32,8 +32,6 @@ from skdp.privacy.guarantee import NEIGHBORS
 from skdp.privacy.losses.losses import ProfileLoss
 from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
 from skdp.privacy.losses.normal_profile import log_delta
-
-FloatArray = NDArray[np.float64]
 
 # Slopes are taken in so many cells, denser towards full slope, where the noise is decided.
 _CELLS = 400

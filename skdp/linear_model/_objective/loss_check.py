@@ -10,13 +10,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 from skdp._identity import is_ours
 from skdp.linear_model.losses import TARGETS, Loss, is_one_sided
-
-FloatArray = NDArray[np.float64]
 
 _PROBED = {"labels": (0.0, 1.0), "number": (-1.0, -0.3, 0.0, 0.6, 1.0)}
 _MEMBERS = ("slope_bound", "value", "slope", "curvature", "curvature_bound")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail
 from skdp.domain import Domain
 from skdp.geometry import LpBall
@@ -25,8 +26,6 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import CELLS, GRAM_BITS, MOST_ROWS, sums_of
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.noise import release_integers
-
-FloatArray = NDArray[np.float64]
 
 # Share of epsilon for the look: what gives its means noise of GOOD_NOISE, within these. Where it
 # is above MOST_NOISE nothing is looked at.

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
@@ -35,8 +35,6 @@ from skdp.linear_model._objective.solve import Objective, Solution, attainable_t
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms.noise import Noise, variances
 from skdp.randomness import granularity_of, publish_near
-
-FloatArray = NDArray[np.float64]
 
 # Share of epsilon that pays for the solver's inexactness and the rounding to a lattice.
 OUTPUT_SHARE = 1e-3

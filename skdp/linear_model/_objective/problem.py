@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.linalg import norm
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
-from skdp.linear_model.losses import FloatArray, Loss
+from skdp.linear_model.losses import Loss
 
 MOST_ROWS = 2**14  # the predictor and its slopes stay in cache, too
 BLOCK_ENTRIES = 2**18  # 2 MB of design: the second product finds it in cache.

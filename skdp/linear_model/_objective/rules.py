@@ -26,15 +26,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from skdp._arrays import FloatArray
 from skdp._identity import remembered
 from skdp.linear_model._objective.task import Choice, Family, Population, Task
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
-
-FloatArray = NDArray[np.float64]
 
 # Below this many records per dimension and unit of epsilon, data are scarce.
 SCARCE = 36.0

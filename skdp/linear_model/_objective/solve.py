@@ -23,10 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive
 from skdp.linear_model._objective.certificate import UNIT, attainable_tolerance, certified_gradient
 from skdp.linear_model._objective.problem import Objective, euclidean
-from skdp.linear_model.losses import FloatArray
 
 __all__ = ["NotCertified", "Objective", "Solution", "attainable_tolerance", "minimise"]
 

@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms.noise import Noise
-
-FloatArray = NDArray[np.float64]
 
 # The variance of a number of [-1, 1] in the reference population.
 SPREAD = 0.1

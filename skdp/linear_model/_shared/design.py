@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.geometry import (
@@ -31,7 +31,6 @@ from skdp.geometry.ball import exact_variance
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
-FloatArray = NDArray[np.float64]
 LISTABLE = 4096
 
 

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.domain import Domain
 from skdp.domain.tables import as_table
 from skdp.geometry.moments import MomentLayout
-
-FloatArray = NDArray[np.float64]
 
 # Bits behind the binary point of an encoded number, and of a product of two.
 NUMBER_BITS = 20

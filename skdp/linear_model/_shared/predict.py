@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skdp._arrays import FloatArray
 
 # Products are made of so many cells at once, which stay in the cache.
 _CELLS = 2**17

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours
 from skdp.geometry import (
@@ -31,7 +32,6 @@ from skdp.geometry import (
     ScaledBall,
     SumBall,
 )
-from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.gaussian.least_trace import cover_points, cover_sums
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, fail
-from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square, least_cover, trace
 from skdp.mechanisms.gaussian.noise import GaussianNoise, gaussian_scale, promise
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr
 
-from skdp.geometry.ball import FloatArray
+from skdp._arrays import FloatArray
 
 COARSE, TOLERANCE = 1e-3, 1e-5  # relative, of the least trace
 MOST_ROUNDS = 100

@@ -14,11 +14,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, check_positive, fail
 from skdp._draws import normals
 from skdp._identity import remembered
 from skdp.geometry import NormBall
-from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square
 from skdp.mechanisms.noise import Publishing
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity

@@ -12,15 +12,13 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import roots_legendre
 from scipy.stats import kstwobign
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours, remembered
 from skdp.noise.law import Law
-
-FloatArray = NDArray[np.float64]
 
 # Tails at whose quantiles a law is looked at.
 _TAILS = np.concatenate([np.linspace(0.49, 0.05, 12), np.geomspace(0.04, 1e-300, 230)])

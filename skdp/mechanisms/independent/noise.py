@@ -10,9 +10,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, check_positive, fail
 from skdp.geometry import NormBall
-from skdp.geometry.ball import FloatArray, ask
+from skdp.geometry.ball import ask
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.composed import Losses, Root, losses_of
 from skdp.mechanisms.independent.law import check_law

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdp._arrays import FloatArray
 from skdp._identity import one_call
-from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.auto import TIE, first_of_least
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.composed import Losses, Root, losses_of

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import (
     check_choice,
     check_count,
@@ -27,7 +28,6 @@ from skdp._checks import (
 )
 from skdp._identity import remembered
 from skdp.geometry import NormBall
-from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.law import check_law
 from skdp.mechanisms.independent.noise import NAMES, Independent

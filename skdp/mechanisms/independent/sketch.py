@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, roots_legendre
 
+from skdp._arrays import FloatArray
 from skdp._identity import remembered
-from skdp.geometry.ball import FloatArray
 from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.privacy.composition.plan import Reach
 from skdp.privacy.losses.shift import log_ratio

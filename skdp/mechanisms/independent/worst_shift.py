@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import FloatArray, ask
+from skdp.geometry.ball import ask
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 

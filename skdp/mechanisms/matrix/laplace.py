@@ -25,6 +25,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, fail
 from skdp._draws import wishart
 from skdp._identity import is_ours
@@ -35,8 +36,6 @@ from skdp.mechanisms.matrix.noise import MatrixNoise
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import GRANULARITY
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

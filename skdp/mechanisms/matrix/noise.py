@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._draws import normals
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms.noise import Publishing
 from skdp.privacy.guarantee import Guarantee
-
-FloatArray = NDArray[np.float64]
 
 
 class MatrixNoise(Publishing):

@@ -12,14 +12,12 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import kstwobign
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._identity import claims, is_ours
 from skdp.geometry import NormBall
-
-FloatArray = NDArray[np.float64]
 
 _PLAIN = (str, int, float, np.ndarray, np.generic, type(None))
 _POINTS, _DRAWS, _ALARM = 64, 1000, 1e-9

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import FloatArray
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
 from skdp.geometry.hull.conic import check_body, compiled, flat
 from skdp.geometry.hull.polytope import MOST_PAIRS

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.geometry.ball import FloatArray
 from skdp.geometry.hull.polytope import null_direction
 from skdp.geometry.hull.programs import ConeSet, load_cvxpy
 from skdp.geometry.lp import sign_patterns

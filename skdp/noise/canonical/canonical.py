@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_positive, fail
 from skdp.noise._even import EvenLaw
 from skdp.noise.canonical.uniform import Uniform
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
-from skdp.noise.law import FloatArray, Law
+from skdp.noise.law import Law
 from skdp.privacy.tradeoff import TradeOff
 from skdp.privacy.tradeoff import built_curves as _built_curves
 from skdp.privacy.tradeoff import curves as _curves

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp._draws import gammas, normals
 from skdp.noise.canonical.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.canonical.uniform import Uniform
-from skdp.noise.law import FloatArray, Law
+from skdp.noise.law import Law
 from skdp.privacy import tradeoff as functions
 from skdp.privacy.tradeoff import TradeOff
 from skdp.privacy.tradeoff.curves import Approximate, Gaussian, Shifted, StandardLaplace

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import gammainc
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive, fail
 from skdp._draws import exponentials
 from skdp.noise._even import EvenLaw
 from skdp.noise.canonical.canonical import CanonicalNoise
-from skdp.noise.law import FloatArray, Size
+from skdp.noise.law import Size
 from skdp.privacy import tradeoff
 
 _MOST_CELLS = 1_000_000

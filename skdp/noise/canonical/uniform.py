@@ -8,9 +8,9 @@ from typing import Self
 
 import numpy as np
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive
 from skdp.noise._even import EvenLaw
-from skdp.noise.law import FloatArray
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.privacy.composition.grid import Masses, multiples
 
-FloatArray = NDArray[np.float64]
 Parts = Sequence[tuple[Masses, int]]
 
 _UNIT = np.finfo(float).eps

@@ -17,10 +17,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp._arrays import FloatArray
 from skdp._identity import remembered
 from skdp.privacy.losses.losses import PrivacyLoss, Profile
-
-FloatArray = NDArray[np.float64]
 
 _UNIT = np.finfo(float).eps
 # A profile's delta and tails may be off by this share of themselves, and at an epsilon off by

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
@@ -19,7 +18,6 @@ from skdp.privacy.composition.fold import SPARE_STEPS, Spread, tilt
 from skdp.privacy.composition.grid import Masses, reach, upper
 from skdp.privacy.losses.losses import FiniteLoss, Profile
 
-FloatArray = NDArray[np.float64]
 Parts = tuple[tuple[Profile, int], ...]
 Rough = Sequence[tuple[Masses, int]]
 Reach = tuple[float, float, float]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from skdp._arrays import FloatArray
 from skdp._identity import counted, remembered, same
 from skdp.privacy._rounding import tested
 from skdp.privacy.composition.composition import Composition
@@ -20,7 +20,6 @@ from skdp.privacy.losses.radial import RadialLoss
 from skdp.privacy.losses.shift import log_ratio
 
 Losses = tuple[tuple[Profile, int], ...]
-FloatArray = NDArray[np.float64]
 
 # Sums of squares make fewer roundings than this share of them.
 _ROUND_UP = 1 + 1e-12

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp.privacy.composition.grid import multiples, upper
 from skdp.privacy.guarantee.profile import Losses
 from skdp.privacy.losses.losses import (
@@ -30,8 +30,6 @@ from skdp.privacy.losses.losses import (
 )
 from skdp.privacy.losses.radial import RadialLoss
 from skdp.privacy.losses.selection import SelectionLoss
-
-FloatArray = NDArray[np.float64]
 
 VERSION = 1
 _LAWS = (

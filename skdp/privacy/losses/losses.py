@@ -14,15 +14,15 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive, fail
 from skdp.privacy.losses import normal_profile
 from skdp.privacy.losses.shift import ShiftedLaw, crossing
 from skdp.privacy.losses.shift import log_delta as shift_log_delta
 
-FloatArray = NDArray[np.float64]
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 # What two probability vectors may be off by, each being a sum of rounded numbers.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, roots_legendre
 
-FloatArray = NDArray[np.float64]
+from skdp._arrays import FloatArray
 
 # Widths up to .5 are met by the short rule to sixteen digits, all others by the long one.
 _SHORT, _LONG = roots_legendre(8), roots_legendre(24)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
+from skdp._arrays import FloatArray
 from skdp.privacy._rounding import LEAST_LOG
 from skdp.privacy.losses.mills import fall_of_mills_ratio
-
-FloatArray = NDArray[np.float64]
 
 
 def log_delta(mu: float, epsilon: ArrayLike) -> FloatArray:

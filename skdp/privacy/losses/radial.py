@@ -19,12 +19,12 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive
 from skdp.privacy.losses.radial_sum import RadialSum
 
-FloatArray = NDArray[np.float64]
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 # Beyond this the sums have too many pieces to be quick.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import k0e, k1e, logsumexp, roots_legendre
 
-FloatArray = NDArray[np.float64]
+from skdp._arrays import FloatArray
 
 # Twenty nodes on pieces over which no logarithm moves by more than _CHANGE, up to twice their
 # length away in the complex plane: the sums are exact to 1e-19 of themselves (Proposition 4).

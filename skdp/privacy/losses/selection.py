@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_positive
 from skdp.privacy.tradeoff.curves import log1mexp
 
-FloatArray = NDArray[np.float64]
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, roots_legendre
 
-FloatArray = NDArray[np.float64]
+from skdp._arrays import FloatArray
 
 _NODES, _LENGTHS = roots_legendre(8)
 # Where the tails' difference, in logs and less epsilon, is less than the first share of their size

@@ -11,12 +11,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import Profile as LossProfile
 from skdp.privacy.tradeoff.curves import (
     LOG_HALF,
     Curve,
-    FloatArray,
     log1mexp,
     powered,
     powered_slope,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.privacy.tradeoff.curves import LOG_HALF, Curve, FloatArray, log1mexp
+from skdp._arrays import FloatArray
+from skdp.privacy.tradeoff.curves import LOG_HALF, Curve, log1mexp
 
 # No float is positive below e^-745.
 _LEAST = -745.0

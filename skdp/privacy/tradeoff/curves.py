@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp, roots_legendre
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive, fail
 from skdp.privacy.composition.grid import moved_log_delta
 from skdp.privacy.losses import normal_profile
 from skdp.privacy.losses.losses import GaussianLoss, PairLoss, PrivacyLoss, ShiftLoss
 from skdp.privacy.losses.normal_profile import error_of_arguments
 
-FloatArray = NDArray[np.float64]
 _NODES, _LENGTHS = roots_legendre(24)
 LOG_HALF = -math.log(2)
 

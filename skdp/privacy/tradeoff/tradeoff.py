@@ -15,8 +15,9 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp.privacy._rounding import LEAST_LOG, exp_up
 from skdp.privacy.losses import losses
@@ -40,8 +41,6 @@ from skdp.privacy.tradeoff.curves import (
     powered,
     powered_slope,
 )
-
-FloatArray = NDArray[np.float64]
 
 # Levels in both tails, at which two functions without a common closed form are compared.
 _LEVELS = -np.geomspace(1e-12, 690.0, 1000)

@@ -7,8 +7,6 @@ epsilon, prints a table and one guarantee, and draws the curve.
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from skdp import DPLogisticRegression
+from skdp._progress import with_bar
 from skdp.datasets import domain_of, load_breast_cancer
 
 # Declared in the package, each bound with its reason, and not computed from the rows.
@@ -79,7 +78,7 @@ def private_model(epsilon: float) -> DPLogisticRegression:
 def measure(X: NDArray[np.float64], y: NDArray[Any], repeats: int) -> Curve:
     """Fit on four fifths of the rows and score on the others, split after split."""
     private, plain, majority = [], [], []
-    for seed in progress(repeats, "Fitting"):
+    for seed in with_bar(range(repeats), repeats, "split"):
         train, test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
         models = [private_model(epsilon).fit(train, y_train) for epsilon in EPSILONS]
         private.append([model.score(test, y_test) for model in models])
@@ -92,17 +91,6 @@ def plain_accuracy(train: Any, y_train: Any, test: Any, y_test: Any) -> float:
     """Return the accuracy of logistic regression without privacy, on the same encoding."""
     model = LogisticRegression(max_iter=1000).fit(DOMAIN.encode(train), y_train)
     return float(model.score(DOMAIN.encode(test), y_test))
-
-
-def progress(n: int, label: str) -> Iterator[int]:
-    """Count to ``n`` and show how far it is, on standard error."""
-    width = 32
-    for k in range(n + 1):
-        bar = "#" * (width * k // n)
-        end = "\n" if k == n else ""
-        print(f"\r{label} [{bar:<{width}}] {k}/{n}", end=end, file=sys.stderr, flush=True)
-        if k < n:
-            yield k
 
 
 def table(curve: Curve) -> str:

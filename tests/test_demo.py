@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from skdp import __main__ as demo
+from skdp._progress import with_bar
 
 
 @pytest.fixture
@@ -65,8 +66,8 @@ def test_rejects_no_repeats(capsys):
 
 def test_progress_counts_to_the_end_on_standard_error(capsys):
     """The bar is drawn apart from the results, which can be piped on."""
-    assert list(demo.progress(3, "Fitting")) == [0, 1, 2]
+    assert list(with_bar(range(3), 3, "split")) == [0, 1, 2]
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.endswith("3/3\n")
-    assert "#" * 32 in shown.err
+    assert shown.err.endswith("split 3 of 3\n")
+    assert "#" * 30 in shown.err

@@ -204,7 +204,7 @@ def test_budgets_of_the_fits_by_random_stopping(people, domain, answers, fits):
     found = search(domain, strategy="random_stopping", epsilon=1.0, mean_runs=6.0, delta=1e-6)
     found.estimator.set_params(mechanism="l2")
     found.fit(people, answers)
-    strategy, _ = found._strategy([None, None], 400)
+    strategy = found._choose_strategy([None, None], 400)
     assert isinstance(strategy, RandomStopping)
     (epsilon,), (delta,) = ({fit[k] for fit in fits} for k in (0, 1))
     assert strategy.law.epsilon_of(epsilon) == pytest.approx(1.0, abs=1e-9)
@@ -248,15 +248,15 @@ def test_no_record_is_in_two_parts(strategy, neighbors, people, domain, answers)
     """Nor in a fit and in the scores; random stopping fits all candidates to one part."""
     found = search(domain, strategy=strategy)
     found.estimator.set_params(neighbors=neighbors)
-    candidates, X, y = found._candidates(people, answers)
-    how, _ = found._strategy(candidates, 400)
-    made = found._material(how, Budget(1.0, 0.0), candidates, X, y)
+    candidates, X, y = found._read(people, answers)
+    how = found._choose_strategy(candidates, 400)
+    made = found._task(how, Budget(1.0, 0.0), candidates, X, y)
     rows = [fit.rows for fit in made.fits]
     if strategy == "random_stopping":
         assert rows.pop() is rows[0]
-    assert sorted(np.concatenate([*rows, made.held]).tolist()) == list(range(400))
+    assert sorted(np.concatenate([*rows, made.held_out]).tolist()) == list(range(400))
     # Five standard deviations of a count of 400 under add/remove.
-    assert len(made.held) == pytest.approx(80, abs=0 if neighbors == "replace_one" else 40)
+    assert len(made.held_out) == pytest.approx(80, abs=0 if neighbors == "replace_one" else 40)
 
 
 @pytest.mark.parametrize("strategy", BOTH)

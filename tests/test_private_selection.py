@@ -13,17 +13,17 @@ from scipy.special import comb
 from scipy.stats import chi2
 
 from skdp.model_selection import RecordScore
-from skdp.model_selection._choice import (
-    coin,
+from skdp.model_selection._exact_draws import (
+    bernoulli,
+    bernoulli_exp,
     discrete_laplace,
-    exp_coin,
     permute_and_flip,
     uniform_below,
 )
-from skdp.model_selection._rows import parts, sizes
 from skdp.model_selection._scoring import UNITS, as_record_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import RandomStopping, exactly, split
+from skdp.model_selection._task import parts, sizes
 from skdp.privacy.decimals import add, as_decimal
 from skdp.privacy.ledger import Budget
 
@@ -138,10 +138,10 @@ def test_whole_numbers_of_any_size():
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 3)])
 def test_coins_of_exponential_probability(x):
     rng, p = np.random.default_rng(3), math.exp(-x)
-    draws = [exp_coin(x, rng) for _ in range(DRAWS)]
+    draws = [bernoulli_exp(x, rng) for _ in range(DRAWS)]
     assert is_drawn_from(draws, {True: p, False: 1 - p})
     assert is_drawn_from(
-        [coin(x / 3, rng) for _ in range(DRAWS)], {True: float(x / 3), False: 1 - float(x / 3)}
+        [bernoulli(x / 3, rng) for _ in range(DRAWS)], {True: float(x / 3), False: 1 - float(x / 3)}
     )
     assert x == 0 or not is_drawn_from(draws, {True: p**2, False: 1 - p**2})
 
@@ -171,13 +171,22 @@ def pmf(law):
     return np.exp(log) / np.exp(log).sum()
 
 
+def generating(law, x):
+    """The generating function of the number of runs, by Theorem 4.
+
+    At 1 - x it is the probability that no run tries any of a share x of the candidates.
+    """
+    terms = (1 - (1 - law.gamma) * x) ** -law.shape - 1
+    return terms / (law.gamma**-law.shape - 1)
+
+
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_numbers_of_runs_have_their_law(law):
     """Mean, law, and the chance that a share of the candidates is never tried."""
     rng, weights = np.random.default_rng(5), pmf(law)
     k = np.arange(1, len(weights) + 1)
     assert law.mean == pytest.approx(k @ weights, rel=1e-9)
-    assert law.missed(0.25) == pytest.approx(0.75**k @ weights, rel=1e-9)
+    assert generating(law, 0.75) == pytest.approx(0.75**k @ weights, rel=1e-9)
     assert StoppingLaw.of_mean(law.mean, law.shape).gamma == pytest.approx(law.gamma, rel=1e-6)
     draws = [law.rvs(rng) for _ in range(DRAWS)]
     assert is_drawn_from(draws, dict(enumerate(weights.tolist(), 1)))
@@ -246,7 +255,7 @@ def test_budgets_of_a_run(law):
         base = law.base_of(epsilon)
         assert law.epsilon_of(base) <= epsilon < law.epsilon_of(base * (1 + 1e-9))
     strategy = RandomStopping(law)
-    assert strategy.of_each(Budget(1.0, 1e-6)).delta * law.mean <= 1e-6
+    assert strategy.fit_budget(Budget(1.0, 1e-6)).delta * law.mean <= 1e-6
     assert StoppingLaw(1 - 1e-9).epsilon_of(1.0) == pytest.approx(1.0)
 
 

@@ -33,9 +33,9 @@ from skdp.geometry import LpBall
 from skdp.linear_model._shared.predict import row_products
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.model_selection import PrivateSearchCV, RecordScore
-from skdp.model_selection._candidates.ownership import check_built, private_step
-from skdp.model_selection._candidates.silence import silence
+from skdp.model_selection._candidates import check_candidate, private_step
 from skdp.model_selection._scoring import UNITS, as_record_score
+from skdp.model_selection._silence import silence
 from skdp.privacy import Guarantee
 
 BOX = Domain.box([0, 0], [10, 10], target=["no", "yes"])
@@ -306,19 +306,19 @@ REFUSED = {
         searching(),
         {"held_out": [0.2, 0.3]},
         {},
-        "estimator must be no search and hold none",
+        "estimator must not be a search and not contain one",
     ),
     "watched search inside a search": (
         searching(grid={"callback": [watch]}),
         {"held_out": [0.2, 0.3]},
         STOPPING,
-        "estimator must be no search and hold none",
+        "estimator must not be a search and not contain one",
     ),
     "search in a model": (
         Nested(),
         {"inner": [[searching()]]},
         {},
-        "be no search and hold none, got 'inner__0__param_grid'",
+        "not be a search and not contain one, got 'inner__0__param_grid'",
     ),
     "score with another sum": (
         logistic(),
@@ -367,15 +367,20 @@ REFUSED = {
         {},
         "before the model must learn",
     ),
-    "promise under other neighbours": (
+    "guarantee under other neighbours": (
         OtherRelation(domain=BOX),
         {"q": [0.5]},
         {},
-        "promise what it does under neighbors='replace_one'",
+        "claim a guarantee under neighbors='replace_one'",
     ),
-    "promise of more": (Spendthrift(domain=BOX), {"q": [0.5]}, {}, "charge at most"),
-    "promise of a delta": (Failing(domain=BOX), {"q": [0.5]}, {}, "charge at most"),
-    "promise that is void": (Predictable(domain=BOX), {"q": [0.5]}, {}, "promise what holds"),
+    "guarantee of a greater epsilon": (Spendthrift(domain=BOX), {"q": [0.5]}, {}, "charge at most"),
+    "guarantee with a delta": (Failing(domain=BOX), {"q": [0.5]}, {}, "charge at most"),
+    "guarantee that is void": (
+        Predictable(domain=BOX),
+        {"q": [0.5]},
+        {},
+        "claim a guarantee that holds",
+    ),
 }
 
 
@@ -419,7 +424,7 @@ def test_steps_that_learn_nothing_are_taken():
     named = make_column_selector("a|b")
     step = ColumnTransformer([("a", Normalizer(), named), ("b", "passthrough", [1])])
     for one in (step, Tanh(np.tanh), FeatureUnion([("a", Pipeline([("b", Normalizer())]))])):
-        check_built(pipeline(one), "replace_one")
+        check_candidate(pipeline(one), "replace_one")
 
 
 # What shows
@@ -747,7 +752,7 @@ def test_a_score_that_fails_costs_nothing(score, neighbors, strategy, people, do
         with pytest.raises((ValueError, AttributeError)) as caught:
             search.fit(X, answers)
         assert caught.value.__notes__ == [
-            "The score was tried on made-up records, drawn from the domain.",
+            "The score was tried on artificial records, drawn from the domain.",
             "No budget was spent and no noise was drawn.",
         ]
         assert ledger.entries == ()
@@ -903,8 +908,8 @@ def test_a_chosen_model_claims_no_less_than_the_search_cost(model, options, tabl
     if "Plugged" not in repr(model):
         copies.append(pickle.loads(pickle.dumps(search.best_estimator_)))
     for best in copies:
-        for promise in dict(guarantees(best)).values():
-            assert promise == search.guarantee_
+        for claimed in dict(guarantees(best)).values():
+            assert claimed == search.guarantee_
         private = best[-1] if prefix else best
         assert private.guarantee_.epsilon == 3.0
         assert getattr(private.noise_, "losses", ()) == ()

@@ -28,7 +28,6 @@ EXCLUDED = {
     "linear_model/_objective/rules.py": "rules: accuracy, not privacy",
     "linear_model/_objective/solve.py": "a search; how flat its end is, the certificate proves",
     "linear_model/_objective/task.py": "what the rules take for granted",
-    "model_selection/_progress.py": "display",
     "model_selection/curve.py": "scores of public or private data for the user: no promise",
 }
 # Functions, classes and constants of other modules that are excluded, and why. Shares of a budget

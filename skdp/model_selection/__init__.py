@@ -1,4 +1,4 @@
-"""Choosing: what epsilon costs, and hyper-parameters chosen in private."""
+"""Private search over hyper-parameters, and curves of a score against epsilon."""
 
 from skdp.model_selection._scoring import RecordScore
 from skdp.model_selection.curve import EpsilonCurve, epsilon_curve

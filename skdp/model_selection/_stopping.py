@@ -1,7 +1,7 @@
-"""How often a search by random stopping runs, and what the best of these runs costs.
+"""The distribution of the number of runs in random stopping, and the cost of the best run.
 
-With generating function f of the number of runs, and runs of base budget e, the best of them is
-private at ``e + sup log f'(t) / f'(t')``: private_selection.md, Theorems 3 to 5.
+Let f be the generating function of the number of runs, and e the epsilon of one run. Then the best
+run is private at ``e + sup log f'(t) / f'(t')``: private_selection.md, Theorems 3 to 5.
 """
 
 from __future__ import annotations
@@ -14,32 +14,22 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._checks import check_count, check_interval, check_positive
-from skdp.model_selection._choice import coin
+from skdp.model_selection._exact_draws import bernoulli
 
-# Far more than the roundings of the formula take away.
+# Far greater than the rounding errors of the formula.
 _SLACK = 1e-12
 
 
 @dataclass(frozen=True)
 class StoppingLaw:
-    """The negative binomial law of the number of runs, given that there is at least one.
+    """The negative binomial distribution of the number of runs, conditional on at least one run.
 
-    ``P(K = k)`` is proportional to ``C(k + shape - 1, k) (1 - gamma)^k`` for k >= 1; shape 1 is
-    the geometric law.
-
-    Parameters
-    ----------
-    gamma : float in (0, 1)
-    shape : int >= 1
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
+    ``P(K = k)`` is proportional to ``C(k + shape - 1, k) (1 - gamma)^k`` for k >= 1. Shape 1 is
+    the geometric distribution. gamma is in (0, 1).
 
     Examples
     --------
-    Ten runs on average of 0.5 each cost 1.31 together, and not 5:
+    The best of ten runs on average, of epsilon 0.5 each, costs 1.31 and not 5:
 
     >>> law = StoppingLaw.of_mean(10.0)
     >>> round(law.epsilon_of(0.5), 4)
@@ -57,7 +47,7 @@ class StoppingLaw:
 
     @classmethod
     def of_mean(cls, mean: float, shape: int = 1) -> StoppingLaw:
-        """Return the law with this mean, > 1."""
+        """Return the distribution with this mean, > 1."""
         mean = check_interval("mean", mean, 1.0, math.inf, closed="neither")
         if shape == 1:
             return cls(1 / mean)
@@ -71,41 +61,28 @@ class StoppingLaw:
         return self.shape * (1 - self.gamma) / (self.gamma * some)
 
     def epsilon_of(self, base: float) -> float:
-        """Return what the best of the runs costs, rounded up: the least number that holds.
-
-        Parameters
-        ----------
-        base : float >= 0
-            Pure epsilon of one run.
-        """
-        # (e^b + g) / (1 + g e^b), divided by e^b so that nothing overflows, and less the 1 that
-        # the digits of its logarithm would be lost in where b is small.
+        """Return the epsilon of the best run, rounded up, if one run has epsilon ``base``."""
+        # log of (e^b + g) / (1 + g e^b), with both terms divided by e^b against overflow, and by
+        # log1p because the quotient is near 1 for small b.
         small, rest = math.exp(-base), -math.expm1(-base)
         spread = math.log1p((1 - self.gamma) * rest / (self.gamma + small))
         return (base + (1 + self.shape) * spread) * (1 + _SLACK)
 
     def base_of(self, epsilon: float) -> float:
-        """Return the greatest budget of one run so that the best costs at most ``epsilon``."""
+        """Return the greatest epsilon of one run so that the best run costs at most ``epsilon``."""
         low, high = 0.0, check_positive("epsilon", epsilon)
         while high - low > _SLACK * high:
             middle = (low + high) / 2
             low, high = (middle, high) if self.epsilon_of(middle) <= epsilon else (low, middle)
-        return low  # it has always passed
-
-    def missed(self, share: float) -> float:
-        """Return the probability that no run tries any of this share of the candidates."""
-        found = ((1 - (1 - self.gamma) * (1 - share)) ** -self.shape - 1) / (
-            self.gamma**-self.shape - 1
-        )
-        return float(found)
+        return low  # the bound holds at low
 
     def rvs(self, rng: np.random.Generator) -> int:
-        """Return a number of runs; the law is exact, and its longest runs are not cut off."""
+        """Return a number of runs, drawn exactly and without an upper limit."""
         gamma = Fraction(self.gamma)
         while True:
             runs = failures = 0
             while failures < self.shape:
-                if coin(gamma, rng):
+                if bernoulli(gamma, rng):
                     failures += 1
                 else:
                     runs += 1

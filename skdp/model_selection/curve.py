@@ -1,4 +1,4 @@
-"""What privacy costs: scores against epsilon, between a trivial and a non-private model."""
+"""Scores of a private model against epsilon, with a trivial and a non-private model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from sklearn.utils import _safe_indexing
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_positive, fail
+from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, kinds_of
 from skdp.domain.tables import read_target
 from skdp.linear_model.validation import check_labels
-from skdp.model_selection._candidates.candidates import Candidates
-from skdp.model_selection._candidates.ownership import prefix_of, private_step
-from skdp.model_selection._progress import Bar
+from skdp.model_selection._candidates import declared_labels, private_step
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
 
@@ -36,23 +35,23 @@ _FOLDS = 5
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
 class EpsilonCurve:
-    """Scores of a private model at several epsilons, and of two models to compare with.
+    """Scores of a private model at several epsilons, and of two reference models.
 
-    Made by `epsilon_curve`. Scores are computed from the records without noise, and so are those
-    of the models to compare with. Whoever looks at curves of private data, and then chooses
-    epsilon or an estimator, has used the data in a way that no guarantee covers and no ledger
-    counts. So draw curves of public data, of an earlier survey that is public, or of rows drawn
-    from the domain: these cost nothing, and show how many records a budget needs.
+    Made by `epsilon_curve`. All scores are computed from the records without noise. If epsilon or
+    an estimator is chosen by a curve of private data, the choice uses the data, but no guarantee
+    covers it and no ledger counts it. Draw curves of public data, such as an earlier public
+    survey, or of rows drawn from the domain. These cost nothing, and show how many records a
+    budget needs.
 
     Attributes
     ----------
     epsilons : ndarray of shape (n_epsilons,), increasing
     scores : ndarray of shape (n_epsilons, n_runs)
-        On the test part of each run; all epsilons see the same parts.
+        Scores on the test part of each run. All epsilons have the same parts.
     trivial : ndarray of shape (n_runs,)
-        Of the most common label, or the mean target.
+        Scores of a model that predicts the most common label, or the mean target.
     without_privacy : ndarray of shape (n_runs,)
-        Of logistic or least-squares regression on the same encoded columns.
+        Scores of logistic or least-squares regression on the same encoded columns.
     estimator_name, score_name : str
 
     Examples
@@ -111,10 +110,10 @@ def epsilon_curve(
     random_state: int | None = None,
     verbose: int = 0,
 ) -> EpsilonCurve:
-    """Fit at several epsilons, again and again, and score on other records.
+    """Fit a private model at several epsilons on repeated splits, and score it on test records.
 
     **A curve of private data is a release that no guarantee covers**, and a ledger is charged for
-    the fits alone: see `EpsilonCurve` for what to do instead.
+    the fits only. See `EpsilonCurve` for alternatives.
 
     Parameters
     ----------
@@ -123,15 +122,16 @@ def epsilon_curve(
     y : array-like of shape (n,)
     epsilons : sequence of float > 0
     repeats : int >= 1, default=10
-        How often the data are split anew.
+        Number of times that the data are split.
     cv : None, int or splitter, default=None
-        Folds, 5 if None. A number is shuffled for every repeat; a splitter is used as it is.
+        Folds; None is 5. If it is a number, the records are shuffled for every repeat. A splitter
+        is used as it is.
     scoring : None, str or callable, default=None
-        As in scikit-learn; None takes accuracy or R^2.
+        As in scikit-learn. None is accuracy or R^2.
     n_jobs : int, default=None
-        Processes; None is one.
+        Number of processes. None is one.
     random_state : None or int, default=None
-        Seeds splits and noise. None draws noise from the operating system.
+        Seed of the splits and the noise. None draws noise from the operating system's entropy.
     verbose : int, default=0
         1 shows a progress bar on standard error.
 
@@ -142,103 +142,71 @@ def epsilon_curve(
     Raises
     ------
     BudgetExceeded
-        If the estimator's ledger has too little left. Where its ceiling has no delta this is
-        raised before the first fit.
+        If the estimator's ledger has too little left; before the first fit if its delta is 0.
     """
-    plan = _Plan.of(estimator, epsilons, random_state)
+    grid = _checked_grid(estimator, epsilons)
     X, y, score = *_data(X, y), check_scoring(estimator, scoring)
-    splits = list(plan.splits(X, y, check_count("repeats", repeats), cv))
-    plan.refuse_early(len(splits))
+    splits = list(_splits(estimator, X, y, check_count("repeats", repeats), cv, random_state))
+    _check_ledger(estimator, grid, len(splits))
     references = _references(estimator, X, y)
-    calls = [
-        delayed(_scores)([*references, *plan.models(k)], X, y, split, score)
+    calls = (
+        delayed(_scores)(references, _models(estimator, grid, random_state, k), X, y, split, score)
         for k, split in enumerate(splits)
-    ]
-    with Bar(len(calls), "split", verbose) as bar:
-        found = np.array([*map(bar.passed, Parallel(n_jobs=n_jobs, return_as="generator")(calls))])
+    )
+    runs = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
+    found = np.array([*with_bar(runs, len(splits), "split", verbose)]).T
     names = type(private_step(estimator)).__name__, _score_name(estimator, scoring)
-    return EpsilonCurve(plan.epsilons, found.T[2:], found.T[0], found.T[1], *names)
+    return EpsilonCurve(grid, found[2:], found[0], found[1], *names)
+
+
+def _checked_grid(estimator: Any, epsilons: Sequence[float]) -> FloatArray:
+    """Return the epsilons in increasing order."""
+    grid = np.sort([check_positive("epsilons", value) for value in epsilons])
+    if not len(grid):
+        raise fail("epsilons", "hold at least one epsilon")
+    private = private_step(estimator)
+    if "epsilon" not in private.get_params():
+        raise fail("estimator", "have a parameter epsilon", type(private))
+    return grid
 
 
 def _data(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-    """Return the data, arrays in numpy's own class; raise for what no estimator takes."""
+    """Return the data, arrays in numpy's own class; raise for data that no estimator accepts."""
     target = as_cells(y, "y", one_type=True)
     if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
         raise fail("y", "hold numbers or strings")
     return as_cells(X) if isinstance(X, np.ndarray | list) else X, target
 
 
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """Which models are fitted to which records."""
-
-    estimator: Any
-    epsilons: FloatArray
-    seed: int | None
-
-    @classmethod
-    def of(cls, estimator: Any, epsilons: Sequence[float], seed: int | None) -> _Plan:
-        """Check an estimator and epsilons, and put these in order."""
-        grid = np.sort([check_positive("epsilons", value) for value in epsilons])
-        if not len(grid):
-            raise fail("epsilons", "hold at least one epsilon")
-        if f"{prefix_of(estimator)}epsilon" not in estimator.get_params():
-            raise fail("estimator", "have a parameter epsilon", type(private_step(estimator)))
-        return cls(estimator, grid, seed)
-
-    def models(self, run: int) -> list[Any]:
-        """Return the models of one run, not fitted."""
-        prefix, settings = prefix_of(self.estimator), {}
-        if self.seed is not None:
-            # The same bits for all epsilons of a run sharpen the differences between them.
-            number = np.random.default_rng([self.seed, 1, run]).integers(2**31)
-            settings[f"{prefix}random_state"] = int(number)
-        budgets = [{f"{prefix}epsilon": float(epsilon)} for epsilon in self.epsilons]
-        return [clone(self.estimator).set_params(**settings, **one) for one in budgets]
-
-    def splits(self, X: Any, y: NDArray[Any], repeats: int, cv: Any) -> Iterator[Split]:
-        """Yield training and test positions, all folds of all repeats."""
-        classifier = is_classifier(private_step(self.estimator))
-        for number in np.random.default_rng(self.seed).integers(2**31, size=repeats):
-            folds = check_cv(cv, y, classifier=classifier)
-            if cv is None or isinstance(cv, int):
-                kind = StratifiedKFold if isinstance(folds, StratifiedKFold) else KFold
-                folds = kind(cv or _FOLDS, shuffle=True, random_state=int(number))
-            yield from folds.split(X, y)
-
-    def refuse_early(self, runs: int) -> None:
-        """Raise if not all fits can be paid for; where there is a delta nobody knows before."""
-        ledger = getattr(private_step(self.estimator), "ledger", None)
-        if not isinstance(ledger, Ledger) or ledger.delta > 0:
-            return
-        total = runs * add(map(float, self.epsilons))
-        if total > as_decimal(ledger.remaining.epsilon):
-            raise BudgetExceeded(
-                f"{runs} fits at each epsilon ask for epsilon={float(total):g} together; left"
-                f" epsilon={ledger.remaining.epsilon:g}. Take fewer repeats, folds or epsilons, or"
-                " draw the curve of public data, without a ledger."
-            )
+def _splits(
+    estimator: Any, X: Any, y: NDArray[Any], repeats: int, cv: Any, seed: int | None
+) -> Iterator[Split]:
+    """Yield training and test positions, all folds of all repeats."""
+    classifier = is_classifier(private_step(estimator))
+    for number in np.random.default_rng(seed).integers(2**31, size=repeats):
+        folds = check_cv(cv, y, classifier=classifier)
+        if cv is None or isinstance(cv, int):
+            kind = StratifiedKFold if isinstance(folds, StratifiedKFold) else KFold
+            folds = kind(cv or _FOLDS, shuffle=True, random_state=int(number))
+        yield from folds.split(X, y)
 
 
-def _scores(models: list[Any], X: Any, y: Any, split: Split, score: Any) -> list[float]:
-    train, test = split
-    X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
-    # Copies: all runs share the models to compare with, and threads would share their fits.
-    fitted = [clone(model).fit(X_train, y[train]) for model in models]
-    return [float(score(model, X_test, y[test])) for model in fitted]
-
-
-def _read_all(estimator: Any, reference: Any, X: Any, y: NDArray[Any]) -> None:
-    """Raise now what a record would raise in a later split, after fits that were charged for."""
-    reference[:-1].fit_transform(X, y)
-    if not is_classifier(private_step(estimator)):
-        read_target(y, "target")
-    elif (declared := Candidates(estimator, (), "").declared_labels) is not None:
-        check_labels(y, declared)
+def _check_ledger(estimator: Any, epsilons: FloatArray, runs: int) -> None:
+    """Raise if the ledger has too little for all fits; with a delta this is not known before."""
+    ledger = getattr(private_step(estimator), "ledger", None)
+    if not isinstance(ledger, Ledger) or ledger.delta > 0:
+        return
+    total = runs * add(map(float, epsilons))
+    if total > as_decimal(ledger.remaining.epsilon):
+        raise BudgetExceeded(
+            f"{runs} fits at each epsilon ask for epsilon={float(total):g} together; left"
+            f" epsilon={ledger.remaining.epsilon:g}. Take fewer repeats, folds or epsilons, or"
+            " draw the curve of public data, without a ledger."
+        )
 
 
 def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
-    """Return a trivial model, and one without privacy that sees what the private one sees."""
+    """Return a trivial model, and one without privacy on the columns that the private one has."""
     private = private_step(estimator)
     classifier = is_classifier(private)
     free = LogisticRegression(max_iter=1000) if classifier else LinearRegression()
@@ -247,15 +215,40 @@ def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
     if domain is None and not before:
         domain = Domain.unit_box(np.shape(X)[1])
     steps = [step for _, step in before] + ([domain.encoder()] if domain is not None else [])
-    trivial = DummyClassifier() if classifier else DummyRegressor()
     reference = clone(make_pipeline(*steps, free))
-    _read_all(estimator, reference, X, y)
-    return trivial, reference
+    # Errors of any record are raised here, and not in a later split, after fits were charged.
+    reference[:-1].fit_transform(X, y)
+    if not classifier:
+        read_target(y, "target")
+    elif (declared := declared_labels(private)) is not None:
+        check_labels(y, declared)
+    return DummyClassifier() if classifier else DummyRegressor(), reference
+
+
+def _models(estimator: Any, epsilons: FloatArray, seed: int | None, run: int) -> list[Any]:
+    """Return the unfitted private models of one run, one for each epsilon."""
+    models = [clone(estimator) for _ in epsilons]
+    for model, epsilon in zip(models, epsilons, strict=True):
+        private_step(model).set_params(epsilon=float(epsilon))
+        if seed is not None:
+            # All epsilons of a run have the same random bits, so that differences vary less.
+            number = np.random.default_rng([seed, 1, run]).integers(2**31)
+            private_step(model).set_params(random_state=int(number))
+    return models
+
+
+def _scores(
+    references: tuple[Any, Any], models: list[Any], X: Any, y: Any, split: Split, score: Any
+) -> list[float]:
+    train, test = split
+    X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
+    # The runs share the reference models, and threads must not share their fits.
+    models = [*map(clone, references), *models]
+    fitted = [model.fit(X_train, y[train]) for model in models]
+    return [float(score(model, X_test, y[test])) for model in fitted]
 
 
 def _score_name(estimator: Any, scoring: Any) -> str:
-    if isinstance(scoring, str):
-        return scoring
-    if scoring is not None:
-        return str(getattr(scoring, "__name__", "score"))
-    return "accuracy" if is_classifier(private_step(estimator)) else "R^2"
+    if scoring is None:
+        return "accuracy" if is_classifier(private_step(estimator)) else "R^2"
+    return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", "score"))

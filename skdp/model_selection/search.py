@@ -1,4 +1,4 @@
-"""A search over hyper-parameters whose choice is private too."""
+"""A search over hyper-parameters in which the choice is private too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -31,16 +31,18 @@ from skdp.linear_model.validation import (
     spent_note,
     without_spent_notes,
 )
-from skdp.model_selection._candidates.candidates import Candidates, candidates_of
-from skdp.model_selection._candidates.dry_run import DryRun
-from skdp.model_selection._candidates.ownership import check_unwatched, private_step
-from skdp.model_selection._candidates.promise import guarantee_of, restate, results_of
-from skdp.model_selection._candidates.trial import try_score
-from skdp.model_selection._material import Fit, Found, Material
-from skdp.model_selection._rows import own_copy, parts
+from skdp.model_selection._candidates import (
+    Candidates,
+    check_no_callback,
+    declared_labels,
+    private_step,
+)
+from skdp.model_selection._dry_run import dry_run
+from skdp.model_selection._guarantee import guarantee_of, restate
 from skdp.model_selection._scoring import as_record_score
 from skdp.model_selection._stopping import StoppingLaw
-from skdp.model_selection._strategies import Disjoint, RandomStopping, Strategy, split
+from skdp.model_selection._strategies import Disjoint, RandomStopping, Selection, Strategy, split
+from skdp.model_selection._task import PlannedFit, SearchTask, parts
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.ledger import Budget
 from skdp.randomness import as_generator, is_cryptographic
@@ -48,107 +50,112 @@ from skdp.randomness import as_generator, is_cryptographic
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 STRATEGIES = ("auto", "disjoint", "random_stopping")
-# Runs per candidate, where they are "auto": a candidate is tried with a chance of 4 in 5.
+# Runs per candidate, if "auto": a candidate is tried with a probability of 4 in 5.
 RUNS_PER_CANDIDATE = 4
-# "auto" takes parts where records times epsilon of a trial are this many: below, candidates are
-# told apart by luck, or by what is right for less data than the last fit has.
+# "auto" takes disjoint parts if the records of a part times epsilon are at least this. Below, the
+# choice is mostly noise, or suits less data than the last fit has.
 ENOUGH = 1000.0
 
 
 def _if_best_has(name: str) -> Callable[[Method], Method]:
-    """Offer a method if the chosen model has it, or before there is one the estimator given."""
+    """Offer a method if the chosen model has it, or, before a fit, if the estimator has it."""
 
     def has(search: Any) -> bool:
-        getattr(getattr(search, "best_estimator_", search.estimator), name)  # says what is missing
+        getattr(getattr(search, "best_estimator_", search.estimator), name)  # names what is missing
         return True
 
     return cast(Callable[[Method], Method], available_if(has))
 
 
 class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Search for hyper-parameters where fits, scores and choice share one privacy budget.
+    """Search for hyper-parameters with one privacy budget for fits, scores and choice.
 
-    Scikit-learn's searches choose by scores that no guarantee covers. This one keeps some
-    records aside, lets each candidate's score there be a sum over records in a public range,
-    and chooses by noise that is calibrated to it. Statements and proofs:
-    ``docs/proofs/private_selection.md``, Theorems 1 to 6.
+    Scikit-learn's searches choose by scores that no guarantee covers. This search holds some
+    records out. The score of a candidate is a sum over these records, with public bounds for each
+    record, and the choice is made with noise that is calibrated to the bounds. Statements and
+    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 6.
 
     Parameters
     ----------
     estimator : private estimator, or a Pipeline that ends in one
-        With parameters ``epsilon``, ``delta`` and ``random_state``, which the search sets. Steps
-        before it must learn nothing from data: ``domain.encoder()``, a transformer that
+        It has parameters ``epsilon``, ``delta`` and ``random_state``, which the search sets.
+        Steps before it must learn nothing from data: ``domain.encoder()``, a transformer that
         needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. A pipeline
-        must have no ``memory``, which would write private rows to disk. No part of it may be a
-        search.
+        must have no ``memory``, because a cache writes private rows to disk. The estimator must
+        not contain another search.
     param_grid : dict or list of dict
         As in scikit-learn; it may replace whole steps. ``epsilon``, ``delta``, ``ledger``,
         ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` are the same
-        for all candidates: they may not be in it, nor differ in the steps that it brings.
+        for all candidates: they must not be in the grid, nor differ in the steps of the grid.
     epsilon : float > 0, default=1.0
         The privacy budget of one call of ``fit``: all fits, the choice and the last fit.
     delta : float in [0, 1), default=0.0
-        Allowed failure probability, for those candidates that make use of one.
+        Delta of the whole search. Candidates with pure-DP noise do not use their part of it.
     strategy : {"auto", "disjoint", "random_stopping"}, default="auto"
-        "disjoint" fits each candidate to a part of the records of its own, and chooses by
-        permute-and-flip (after Chaudhuri, Monteleoni & Sarwate 2011). It then fits the chosen
-        candidate to all records. Candidates are tried with fewer records, and less budget, than
-        that fit has.
-        "random_stopping" makes a random number of fits of random candidates and returns the best
-        (Liu & Talwar 2019; Papernot & Steinke 2022), under the circumstances of the model that
-        is returned. "auto" takes "disjoint", which is faster and whose running time tells nothing,
-        where records times epsilon of each trial are at least 1000, and else random stopping.
-        Under random stopping a candidate may have no ``callback``, and its ``verbose``, warnings
-        and log records are not shown: they would tell of runs that the guarantee does not count.
+        - "disjoint" fits each candidate to its own part of the records, and chooses by
+          permute-and-flip (after Chaudhuri, Monteleoni & Sarwate 2011). It then fits the chosen
+          candidate to all records. The candidates are compared on fewer records, and with a
+          smaller budget, than this last fit has.
+        - "random_stopping" fits a random number of randomly drawn candidates to the same records
+          and returns the best fit (Liu & Talwar 2019; Papernot & Steinke 2022). The candidates are
+          compared on the records and with the budget of the returned model. They must not have a
+          ``callback``. Their output, warnings and log records are not shown, because they would
+          describe runs that the guarantee does not cover.
+        - "auto" is "disjoint" if the records of a part times its epsilon are at least 1000, and
+          else "random_stopping". "disjoint" is faster, and its running time reveals nothing.
     scoring : None, str or RecordScore, default=None
-        "accuracy" for classifiers; "neg_mean_squared_error" or "neg_mean_absolute_error" for
-        regressors, with targets clipped to the domain's bounds; or any other score of single
-        records with public bounds, as a :class:`RecordScore`. None takes the first. Records are
-        scored one at a time, which takes about a second for 10,000 records and each candidate
-        where the model or the score is not of this package.
+        "accuracy" for classifiers. "neg_mean_squared_error" or "neg_mean_absolute_error" for
+        regressors, with targets clipped to the domain's bounds. Any other score of single records
+        is given as a :class:`RecordScore`. None is the first of these names. If the model or the
+        score is not of this package, records are scored one at a time, which takes about a second
+        for 10,000 records and each candidate.
     held_out : float in (0, 1), default=0.2
-        Share of the records on which candidates are scored, and which no candidate is fitted to.
+        Share of the records on which candidates are scored. No candidate is fitted to them.
     refit_share : float in [0, 1) or "auto", default="auto"
         Share of the budget for a last fit of the chosen candidate to all records. 0 returns the
-        model that was scored. "auto" is 0.75, and 0 for random stopping.
+        model that was scored. "auto" is 0.75 for "disjoint" and 0 for "random_stopping".
     mean_runs : float > 1 or "auto", default="auto"
-        Average number of fits of random stopping; "auto" is four for each candidate. A candidate
-        is then tried at all with a probability of 4 in 5. More runs cost time and, beyond a few,
-        little of the budget.
+        Average number of fits of random stopping. "auto" is four for each candidate; a candidate
+        is then tried with probability 4/5. More runs take more time, but little more of the
+        budget.
     stopping_shape : int >= 1, default=1
-        Shape of the law of this number, negative binomial; 1 is geometric. A run's budget is
-        more than 1 / (2 + shape) of the whole. Greater shapes have fewer of the short searches.
+        Shape of the negative binomial distribution of the number of fits; 1 is geometric. The
+        budget of one fit is more than 1 / (2 + shape) of the whole. With a greater shape fewer
+        searches are short.
     n_jobs : int, default=None
-        Processes; None is one.
+        Number of processes. None is one.
     random_state : None, int or Generator, default=None
-        None draws from the operating system's entropy. Anything else is for tests, and the
+        None draws from the operating system's entropy. All other values are for tests, and the
         guarantee then says that it does not hold.
     ledger : Ledger, default=None
-        Charged once for the whole search, before any noise is drawn. None takes the
-        estimator's, if it has one; the fits of the search charge none of their own.
+        Charged once for the whole search, before any noise is drawn. None takes the ledger of the
+        estimator, if it has one. The fits of the search charge no ledger.
     verbose : int, default=0
-        1 shows a progress bar on standard error, but none for random stopping: the number of
-        fits must not be told, and neither must the running time, which is nearly the same.
+        1 shows a progress bar on standard error for "disjoint". Random stopping shows none: the
+        number of fits must stay secret. The running time is nearly proportional to it, so it must
+        stay secret too.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        Its ``guarantee_``, and the guarantee of its ``noise_`` and of whatever else it has, are
-        that of the search, without which there would be no such model. Noise from elsewhere
-        that cannot be told so is replaced by None. Its parameters are those of its own fit.
+        All guarantees in it are that of the search: ``guarantee_``, that of ``noise_``, and any
+        other. Noise from outside the package whose guarantee cannot be replaced is set to None.
+        Its parameters are those of its own fit.
     best_params_ : dict
     best_index_ : int
         Position of the chosen candidate in ``cv_results_["params"]``.
     best_score_ : float
-        Only after random stopping under "replace_one", the one case in which a score is
-        released: with noise, and the best of several, hence too good.
+        Noisy score of the chosen model. It exists only after random stopping under
+        "replace_one", as no other score is released. It is the best of several scores, and hence
+        too high on average.
     cv_results_ : dict
-        ``params``, ``param_...`` and ``rank_test_score``: 1 for the chosen candidate and 2 for
-        all others, of which nothing is released. ``mean_test_score`` where ``best_score_`` is.
-    strategy_ : str
-        The strategy taken.
+        ``params``, ``param_...`` and ``rank_test_score``, which is 1 for the chosen candidate and
+        2 for all others, because nothing is released about them. ``mean_test_score`` if there is
+        a ``best_score_``.
+    strategy_ : {"disjoint", "random_stopping"}
+        The strategy that was used.
     guarantee_ : Guarantee
-        Of everything together.
+        The guarantee of the whole search.
     classes_, n_features_in_, feature_names_in_
         As in the estimator.
 
@@ -198,7 +205,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> PrivateSearchCV:
-        """Search, once, for ``epsilon``.
+        """Search once, with the budget ``epsilon`` and ``delta``.
 
         Parameters
         ----------
@@ -212,36 +219,37 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         BudgetExceeded
-            If the ledger has less than epsilon left; nothing was drawn or spent.
+            If the ledger has less than epsilon left. Nothing was drawn or spent.
         ValueError
-            If parameters, columns or labels break a rule, of the search or of any candidate:
-            a dry run of all comes before anything is spent. The note of every error says whether
-            the budget was spent.
+            If a parameter, a column or a label breaks a rule of the search or of a candidate.
+            All candidates are tried in a dry run before the budget is spent. A note on every
+            error says whether the budget was spent.
         RuntimeError
-            If a run of random stopping fails: its own error may tell of the run.
+            If a run of random stopping fails. Its own error is not shown, as it may describe the
+            run.
         """
         with spent_note() as spent, without_spent_notes():
             whole = self._check_parameters()
-            candidates, X, y = self._candidates(X, y)
-            strategy, name = self._strategy(candidates, len(y))
-            trial, last = self._shares(strategy, whole)
+            candidates, X, y = self._read(X, y)
+            strategy = self._choose_strategy(candidates, len(y))
+            budget, last = self._budgets(strategy, whole)
             if strategy.hides_runs:
-                for which in range(len(candidates)):
-                    check_unwatched(candidates.built(which))
-            material = self._material(strategy, trial, candidates, X, y)
-            self._dry_run(material, last or trial)
-            guarantee = guarantee_of(candidates, strategy, whole, self._secret)
+                for model in candidates.models:
+                    check_no_callback(model)
+            task = self._task(strategy, budget, candidates, X, y)
+            dry_run(task, last or budget, self._is_secret)
+            guarantee = guarantee_of(candidates, strategy, whole, self._is_secret)
             self._charge(candidates, guarantee)
             spent.append(guarantee)
-            found = strategy.search(material, trial, self.verbose)
+            chosen = strategy.select(task, budget, self.verbose)
             if last is not None:
-                model = candidates.model(found.which, last, 1.0, material.seed())
-                found = replace(found, model=model.fit(X, y))
-        self.strategy_, self.guarantee_ = name, guarantee
-        self._keep(candidates, found)
+                fit = PlannedFit(chosen.candidate, last, np.arange(len(y)), 1.0)
+                chosen = replace(chosen, model=task.model(fit).fit(X, y))
+        self.strategy_, self.guarantee_ = strategy.name, guarantee
+        self._keep(candidates, chosen)
         return self
 
-    # Before anything is spent
+    # Before the budget is spent
 
     def _check_parameters(self) -> Budget:
         epsilon = check_epsilon(self.epsilon, "Smaller is more private.")
@@ -256,80 +264,74 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_ledger("ledger", self.ledger)
         return Budget(epsilon, delta)
 
-    def _candidates(self, X: Any, y: Any) -> tuple[Candidates, Any, NDArray[Any]]:
-        """Return the candidates and the data, checked and such that rows can be taken."""
-        found = candidates_of(self.estimator, self.param_grid)
-        domain = None if found.prefix else found.public("domain")
-        X = own_copy(check_table(self, X, domain, reset=True))
+    def _read(self, X: Any, y: Any) -> tuple[Candidates, Any, NDArray[Any]]:
+        """Return the candidates and copies of the data, all checked."""
+        candidates = Candidates.from_grid(self.estimator, self.param_grid)
+        private = candidates.private
+        domain = getattr(private, "domain", None) if private is self.estimator else None
+        # A copy, so that the fits see the data of the dry run.
+        X = check_table(self, X, domain, reset=True).copy()
         target = check_target(self, y, len(X))
-        if not found.classifier:
-            target = read_target(target, "target")
-        else:
-            labels, places = check_labels(target, found.declared_labels)
-            target = labels[places]
-            if found.declared_labels is None:
-                # A part may lack a label; all parts are to know the same ones.
-                found = replace(found, labels=labels.tolist())
-        return found, X, target
+        if not is_classifier(private):
+            return candidates, X, read_target(target, "target")
+        declared = declared_labels(private)
+        labels, places = check_labels(target, declared)
+        if declared is None:
+            # A part may lack a label, but all parts must have the same ones.
+            candidates = replace(candidates, classes=labels.tolist())
+        return candidates, X, labels[places]
 
-    def _strategy(self, candidates: Candidates, n: int) -> tuple[Strategy, str]:
+    def _choose_strategy(self, candidates: Candidates, n: int) -> Strategy:
         name, m = self.strategy, len(candidates)
         if name == "auto":
-            name = "disjoint" if self._trials_are_rich(candidates, n) else "random_stopping"
-        if name == "random_stopping":
-            mean = max(RUNS_PER_CANDIDATE * m, 2) if is_auto(self.mean_runs) else self.mean_runs
-            return RandomStopping(StoppingLaw.of_mean(float(mean), self.stopping_shape)), name
-        return Disjoint(), name
+            name = "disjoint" if self._parts_are_large(candidates, n) else "random_stopping"
+        if name == "disjoint":
+            return Disjoint()
+        mean = max(RUNS_PER_CANDIDATE * m, 2) if is_auto(self.mean_runs) else self.mean_runs
+        return RandomStopping(StoppingLaw.of_mean(float(mean), self.stopping_shape))
 
-    def _trials_are_rich(self, candidates: Candidates, n: int) -> bool:
-        """Return whether disjoint parts tell candidates apart, by public facts alone."""
-        public = n if candidates.neighbors == "replace_one" else candidates.public("n_public") or 0
-        trial, _ = self._shares(Disjoint(), Budget(float(self.epsilon), 0.0))
-        return (1 - self.held_out) * public / len(candidates) * trial.epsilon >= ENOUGH
+    def _parts_are_large(self, candidates: Candidates, n: int) -> bool:
+        """Return whether records times epsilon of each part are enough, from public facts only."""
+        is_n_public = candidates.neighbors == "replace_one"
+        n_public = n if is_n_public else getattr(candidates.private, "n_public", None) or 0
+        budget, _ = self._budgets(Disjoint(), Budget(float(self.epsilon), 0.0))
+        return (1 - self.held_out) * n_public / len(candidates) * budget.epsilon >= ENOUGH
 
-    def _shares(self, strategy: Strategy, whole: Budget) -> tuple[Budget, Budget | None]:
-        """Return the budgets of the search and, if there is one, of the last fit."""
+    def _budgets(self, strategy: Strategy, whole: Budget) -> tuple[Budget, Budget | None]:
+        """Return the budget of the fits and the choice, and that of the last fit, if any."""
         share = strategy.refit_share if is_auto(self.refit_share) else float(self.refit_share)
         return (whole, None) if share == 0 else split(whole, share)
 
-    def _material(
-        self, strategy: Strategy, trial: Budget, candidates: Candidates, X: Any, y: Any
-    ) -> Material:
-        """Cut the data, and say what is to be fitted where."""
-        held, n_parts = float(self.held_out), strategy.n_parts(len(candidates))
-        share, rng = (1 - held) / n_parts, as_generator(self.random_state)
-        *rows, kept = parts(len(y), [share] * n_parts + [held], candidates.neighbors, rng)
-        budget = strategy.of_each(trial)
-        return Material(
+    def _task(
+        self, strategy: Strategy, budget: Budget, candidates: Candidates, X: Any, y: Any
+    ) -> SearchTask:
+        """Cut the data into parts, and plan one fit for each candidate."""
+        held_out, n_parts = float(self.held_out), strategy.n_parts(len(candidates))
+        share, rng = (1 - held_out) / n_parts, as_generator(self.random_state)
+        *rows, kept = parts(len(y), [share] * n_parts + [held_out], candidates.neighbors, rng)
+        each = strategy.fit_budget(budget)
+        return SearchTask(
             X,
             y,
             candidates,
-            as_record_score(self.scoring, candidates.classifier, candidates.bounds),
-            tuple(Fit(k, budget, rows[k % n_parts], share) for k in range(len(candidates))),
+            as_record_score(
+                self.scoring, is_classifier(candidates.private), candidates.target_bounds
+            ),
+            tuple(PlannedFit(k, each, rows[k % n_parts], share) for k in range(len(candidates))),
             kept,
-            candidates.neighbors,
             rng,
-            (lambda: None) if self._secret else (lambda: int(rng.integers(2**31))),
+            not self._is_secret,
             self.n_jobs,
         )
 
-    def _dry_run(self, material: Material, last: Budget) -> None:
-        """Raise now what fits would raise; together they look at all the data."""
-        whole = np.arange(len(material.y))
-        with DryRun(material.neighbors, self._secret) as dry_run:
-            for fit in material.fits:
-                for one in (fit, Fit(fit.which, last, whole, 1.0)):
-                    dry_run(material.model(one), *material.records(one.rows), one.budget)
-        try_score(material, last)
-
     @property
-    def _secret(self) -> bool:
+    def _is_secret(self) -> bool:
         return is_cryptographic(self.random_state)
 
     def _charge(self, candidates: Candidates, guarantee: Guarantee) -> None:
-        own, other = self.ledger, candidates.public("ledger")
+        own, other = self.ledger, getattr(candidates.private, "ledger", None)
         if own is not None and other is not None and own != other:
-            remedy = "A search is charged once: give the ledger to the search alone."
+            remedy = "A search is charged once: give the ledger to the search only."
             raise fail("ledger", "be the estimator's if both have one", None, remedy)
         ledger = other if own is None else own
         if ledger is not None:
@@ -337,16 +339,16 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     # The chosen model
 
-    def _keep(self, candidates: Candidates, found: Found) -> None:
-        # Whoever takes the model alone takes what it cost to find it.
-        private_step(found.model).guarantee_ = self.guarantee_
-        restate(found.model, self.guarantee_)
-        self.best_estimator_, self.best_index_ = found.model, found.which
-        self.best_params_ = dict(candidates.settings[found.which])
-        self.cv_results_ = results_of(candidates, found)
+    def _keep(self, candidates: Candidates, chosen: Selection) -> None:
+        # The model is often used without the search, so it carries the guarantee of the search.
+        private_step(chosen.model).guarantee_ = self.guarantee_
+        restate(chosen.model, self.guarantee_)
+        self.best_estimator_, self.best_index_ = chosen.model, chosen.candidate
+        self.best_params_ = dict(candidates.settings[chosen.candidate])
+        self.cv_results_ = candidates.cv_results(chosen.candidate, chosen.score)
         self.__dict__.pop("best_score_", None)
-        if found.score is not None:
-            self.best_score_ = found.score
+        if chosen.score is not None:
+            self.best_score_ = chosen.score
 
     @_if_best_has("predict")
     def predict(self, X: Any) -> Any:
@@ -370,7 +372,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @_if_best_has("score")
     def score(self, X: Any, y: Any) -> float:
-        """Return the chosen model's accuracy or R^2; of private data this is a release."""
+        """Return the chosen model's accuracy or R^2. On private data this is a release."""
         return float(self._best().score(X, y))
 
     @property

@@ -1,28 +1,28 @@
-"""What can be told of a descent while it runs: nothing that was not released."""
+"""Progress of a coordinate descent, computed from released gradients only."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDTH = 30
+from skdp._progress import draw_bar
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class Progress:
-    """A model after one pass, from released gradients alone.
+    """A model after one pass of coordinate descent; it depends on released gradients only.
 
     Attributes
     ----------
     model, n_models : int
-        Which model, from 0 on, of how many: one per class where there are more than two.
+        Position of the model, from 0, and number of models: one per class if there are more than
+        two classes, else one.
     n_pass, n_passes : int
-        Passes made, and planned.
+        Number of passes made, and number planned.
     coef : ndarray of shape (n_encoded,)
-        Coefficients in the user's units, as in ``coef_``; no average yet.
+        Coefficients in the user's units, as in ``coef_``, but not averaged over passes.
     intercept : float
     """
 
@@ -34,9 +34,6 @@ class Progress:
     intercept: float
 
     def show(self) -> None:
-        """Draw a bar on standard error."""
+        """Draw a progress bar on standard error."""
         done = self.model * self.n_passes + self.n_pass
-        total = self.n_models * self.n_passes
-        bar = "#" * (_WIDTH * done // total)
-        end = "\n" if done == total else ""
-        print(f"\r[{bar:<{_WIDTH}}] pass {done} of {total}", end=end, file=sys.stderr, flush=True)
+        draw_bar(done, self.n_models * self.n_passes, "pass")

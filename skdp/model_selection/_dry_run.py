@@ -1,0 +1,134 @@
+"""The dry run of a search: errors of fits and scores are found before the budget is spent."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+
+from skdp._checks import fail
+from skdp.domain import Domain
+from skdp.linear_model.validation import check_labels
+from skdp.model_selection._candidates import CALLBACKS, Candidates, declared_labels, private_step
+from skdp.model_selection._silence import silence
+from skdp.model_selection._task import PlannedFit, SearchTask
+from skdp.privacy import BudgetExceeded, Ledger
+from skdp.privacy.ledger import Budget
+
+# A ceiling below every budget.
+_NOTHING = 5e-324
+_N_RECORDS = 10
+
+
+def dry_run(task: SearchTask, last: Budget, is_secret: bool) -> None:
+    """Raise the errors of all fits, and of the score, without drawing noise.
+
+    Each candidate is fitted to its own records, and to all records with the budget ``last`` of
+    the last fit. A candidate without a ledger is not fitted; the guarantee lists its privacy as an
+    assumption. ``is_secret`` says whether the noise of the search cannot be predicted.
+    """
+    rows = np.arange(len(task.y))
+    with tempfile.TemporaryDirectory(prefix="skdp-dry-run-") as folder:
+        empty = Ledger(_NOTHING, path=f"{folder}/ledger.sqlite3")
+        for planned in task.fits:
+            for fit in (planned, PlannedFit(planned.candidate, last, rows, 1.0)):
+                model = task.model(fit)
+                if _has_ledger(model):
+                    private_step(model).set_params(ledger=empty)
+                    _try_fit(task, fit, model, is_secret)
+    _try_score(task, last)
+
+
+def _has_ledger(model: Any) -> bool:
+    return "ledger" in private_step(model).get_params()
+
+
+def _try_fit(task: SearchTask, fit: PlannedFit, model: Any, is_secret: bool) -> None:
+    """Fit a model with an empty ledger, which stops it after its checks and before any noise.
+
+    The guarantee that it asks for must fit the budget and the neighbouring relation of the search.
+    """
+    try:
+        with silence():
+            model.fit(*task.records(fit.rows))
+    except BudgetExceeded as error:
+        asked = error.asked
+    else:
+        raise fail("estimator", "charge its ledger before it draws noise", type(model))
+    if asked is None:
+        return
+    if asked.neighbors != (neighbors := task.candidates.neighbors):
+        rule = f"claim a guarantee under neighbors={neighbors!r}"
+        raise fail("every candidate", rule, asked.neighbors)
+    if asked.epsilon > fit.budget.epsilon or asked.delta > fit.budget.delta:
+        rule = f"charge at most the {fit.budget} that it is given"
+        raise fail("every candidate", rule, str(Budget(asked.epsilon, asked.delta)))
+    if is_secret and not asked.holds:
+        rule = "claim a guarantee that holds if the search has no random_state"
+        raise fail("every candidate", rule)
+
+
+def _try_score(task: SearchTask, budget: Budget) -> None:
+    """Try a user's score on a model of every candidate.
+
+    No private data are used: the models are fitted to artificial records that are drawn from the
+    declared domain, with noise from a fixed seed. A candidate is left out if no domain declares
+    its input, if it has no ledger, since it may charge another one, or if it cannot be fitted to
+    these records.
+    """
+    if task.score.is_built_in:
+        return
+    for which, built in enumerate(task.candidates.models):
+        domain = _input_domain(built)
+        model = task.candidates.model(which, budget, 1.0, 0)
+        if type(domain) is not Domain or not _has_ledger(model):
+            continue
+        y = _artificial_target(task.candidates, task.y)
+        X = _like(domain.sample(len(y), 0), task.X)
+        callbacks = [name for name in model.get_params() if name.rpartition("__")[2] in CALLBACKS]
+        with silence():
+            try:
+                model.set_params(**dict.fromkeys(callbacks)).fit(X, y)
+            except Exception:
+                continue
+            try:
+                task.score.total(model, X, y)
+            except Exception as error:
+                error.add_note("The score was tried on artificial records, drawn from the domain.")
+                raise
+
+
+def _input_domain(model: Any) -> Any:
+    """Return the domain that the first step declares, or None."""
+    first = model
+    while isinstance(first, Pipeline):
+        first = first.steps[0][1]
+    return getattr(first, "domain", None)
+
+
+def _artificial_target(candidates: Candidates, y: NDArray[Any]) -> NDArray[Any]:
+    """Return all labels in turn, or numbers between the bounds; no value of ``y`` is used."""
+    if not is_classifier(candidates.private):
+        return np.linspace(*(candidates.target_bounds or (-1.0, 1.0)), _N_RECORDS)
+    labels = candidates.classes
+    if labels is None:
+        labels, _ = check_labels(y, declared_labels(candidates.private))
+    return np.resize(labels, max(_N_RECORDS, 2 * len(labels)))
+
+
+def _like(rows: Any, table: Any) -> Any:
+    """Return rows as an array or a frame, as the table is, with its columns and types."""
+    if not hasattr(table, "iloc"):
+        return np.asarray(rows)
+    if not hasattr(rows, "iloc"):
+        return type(table)(rows, columns=table.columns)
+    with suppress(KeyError, TypeError, ValueError):
+        rows = rows[list(table.columns)]
+        # By the names of types: a categorical type holds the categories that occur.
+        rows = rows.astype({name: str(kind) for name, kind in table.dtypes.items()})
+    return rows

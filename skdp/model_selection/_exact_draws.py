@@ -1,0 +1,85 @@
+"""Permute-and-flip and discrete Laplace noise, sampled exactly.
+
+Scores are integers, rates are fractions, and every draw is made of fair bits. Nothing is rounded,
+so the computer draws from exactly the distributions of ``docs/proofs/private_selection.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+
+def permute_and_flip(scores: Sequence[int], rate: Fraction, rng: np.random.Generator) -> int:
+    """Return the position of a score, chosen by permute-and-flip (McKenna & Sheldon 2020).
+
+    Candidates are visited in a random order, and each is accepted with probability
+    ``exp(-rate (greatest - score))``; the first accepted one is returned. This is the distribution
+    of the argmax of scores plus exponential noise of this rate (private_selection.md, Theorem 1).
+    For a choice at epsilon the rate is epsilon / D if one record changes all scores in the same
+    direction by at most D, and epsilon / (2 D) if it increases some and decreases others.
+    """
+    greatest = max(scores)
+    for place in rng.permutation(len(scores)):
+        if bernoulli_exp(rate * (greatest - scores[place]), rng):
+            return int(place)
+    raise AssertionError("the greatest score is always accepted")
+
+
+def discrete_laplace(rate: Fraction, rng: np.random.Generator) -> int:
+    """Return an integer x with probability proportional to ``exp(-rate |x|)``.
+
+    Canonne, Kamath & Steinke (2020), Algorithm 2.
+    """
+    per, steps = rate.numerator, rate.denominator
+    while True:
+        below = uniform_below(steps, rng)
+        if not bernoulli_exp(Fraction(below, steps), rng):
+            continue
+        turns = 0
+        while bernoulli_exp(Fraction(1), rng):
+            turns += 1
+        size, negative = (below + steps * turns) // per, uniform_below(2, rng)
+        if size or not negative:
+            return -size if negative else size
+
+
+def bernoulli_exp(exponent: Fraction, rng: np.random.Generator) -> bool:
+    """Return True with probability exactly ``exp(-exponent)``, for an exponent >= 0.
+
+    Canonne, Kamath & Steinke (2020), Algorithm 1.
+    """
+    whole, rest = divmod(exponent.numerator, exponent.denominator)
+    # One draw for each unit of the exponent; it ends with the first False, after 1.6 on average.
+    return all(_bernoulli_exp_below_one(1, 1, rng) for _ in range(whole)) and (
+        _bernoulli_exp_below_one(rest, exponent.denominator, rng)
+    )
+
+
+def _bernoulli_exp_below_one(x: int, per: int, rng: np.random.Generator) -> bool:
+    """Return True with probability exp(-x / per), for a quotient in [0, 1].
+
+    Let A_k be True with probability x / (per k). The first k with A_k False is odd with this
+    probability. Integers are used because fractions would be reduced in every step.
+    """
+    k = 1
+    while uniform_below(per * k, rng) < x:
+        k += 1
+    return k % 2 == 1
+
+
+def bernoulli(probability: Fraction, rng: np.random.Generator) -> bool:
+    """Return True with exactly this probability, in [0, 1]."""
+    return uniform_below(probability.denominator, rng) < probability.numerator
+
+
+def uniform_below(n: int, rng: np.random.Generator) -> int:
+    """Return a uniform integer from 0 to ``n - 1``; n may have any size."""
+    bits = (n - 1).bit_length()
+    spare = -bits % 8
+    while True:
+        found = int.from_bytes(rng.bytes((bits + spare) // 8), "big") >> spare
+        if found < n:
+            return found

@@ -1,0 +1,108 @@
+"""The task of one search: the data, cut into disjoint parts, the candidates and the score.
+
+Under "replace_one" the number of records is public, and a random order is cut into parts of
+public sizes. Under "add_remove" a part is drawn for each record independently, so that an
+additional record changes one part and leaves all others as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from skdp._checks import fail
+from skdp.model_selection._candidates import Candidates
+from skdp.model_selection._scoring import RecordScore
+from skdp.model_selection._silence import silence
+from skdp.privacy.ledger import Budget
+
+Rows = NDArray[np.intp]
+Data = tuple[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedFit:
+    """A fit of one candidate that may be made."""
+
+    candidate: int
+    budget: Budget
+    rows: Rows
+    share: float  # of all records, in expectation
+
+
+@dataclass(frozen=True, eq=False)
+class SearchTask:
+    """The data of a search, and one fit for each candidate that may be made to them."""
+
+    X: Any
+    y: Any
+    candidates: Candidates
+    score: RecordScore
+    fits: tuple[PlannedFit, ...]
+    held_out: Rows  # for the scores: no candidate is fitted to these records
+    rng: np.random.Generator  # of the choice and its noise, and of the seeds of the fits
+    is_seeded: bool  # whether the fits have seeds, as the search has a random_state
+    n_jobs: int | None
+
+    def records(self, rows: Rows) -> Data:
+        """Return the records at the given positions."""
+        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows)
+
+    def model(self, fit: PlannedFit) -> Any:
+        """Return the unfitted model of a fit; its seed is drawn here."""
+        seed = int(self.rng.integers(2**31)) if self.is_seeded else None
+        return self.candidates.model(fit.candidate, fit.budget, fit.share, seed)
+
+    def fit_and_score(
+        self, fits: Sequence[PlannedFit], is_silent: bool
+    ) -> Iterator[tuple[Any, int]]:
+        """Make fits, and yield each model with its total score on the held-out records.
+
+        Silent fits show nothing.
+        """
+        held_out = self.records(self.held_out)
+        # All seeds are drawn before the first fit: the order in which workers run is not fixed.
+        models = [self.model(fit) for fit in fits]
+        calls = (
+            delayed(_fit_and_score)(model, self.records(fit.rows), self.score, held_out, is_silent)
+            for model, fit in zip(models, fits, strict=True)
+        )
+        yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
+
+
+def _fit_and_score(
+    model: Any, train: Data, score: RecordScore, held_out: Data, is_silent: bool
+) -> tuple[Any, int]:
+    # Each process is silenced separately, and this may run in a worker.
+    with silence() if is_silent else nullcontext():
+        model.fit(*train)
+    with silence():  # the number of calls of a score would tell the number of records
+        return model, score.total(model, *held_out)
+
+
+def parts(n: int, shares: Sequence[float], neighbors: str, rng: np.random.Generator) -> list[Rows]:
+    """Return the positions of the records of each part; the shares are positive and sum to 1."""
+    if neighbors == "add_remove":
+        drawn = rng.choice(len(shares), size=n, p=np.asarray(shares) / np.sum(shares))
+        return [np.flatnonzero(drawn == part) for part in range(len(shares))]
+    return np.split(rng.permutation(n), np.cumsum(sizes(n, shares))[:-1])
+
+
+def sizes(n: int, shares: Sequence[float]) -> list[int]:
+    """Return sizes near ``n`` times the shares, each at least 1."""
+    if n < len(shares):
+        rule = f"have at least {len(shares)} records, one for each part: found {n} sample(s)"
+        raise fail("X", rule, None, "Random stopping needs 2, whatever the number of candidates.")
+    ends = np.rint(np.cumsum(shares) / np.sum(shares) * n).astype(int)
+    # Each part has at least one record, and leaves one for each part after it.
+    index = np.arange(len(shares))
+    ends = np.maximum.accumulate(np.maximum(ends - index, 1)) + index
+    ends = np.minimum(ends, n - index[::-1])
+    return [int(size) for size in np.diff(ends, prepend=0)]

@@ -1,20 +1,21 @@
 """A first private model in five minutes.
 
-What to see: bounds and labels are declared with the reason for each, and never read off the rows;
-the guarantee says in words what is promised to every patient; coefficients come in the units of the
-columns; one ledger is charged for every fit and refuses the one that would be too many.
+This example shows four things. Bounds and labels are declared with a reason for each, and are never
+computed from the rows. The guarantee states in words what every patient can rely on. Coefficients
+have the units of the columns. One ledger is charged for all fits, and refuses a fit that exceeds
+its total.
 
-What it does not show: that privacy is free. 569 patients are few, and the score below moves by
-some points from run to run: the noise is fresh every time. What a budget costs is in the next
-notebook. The data are public, so their scores may be looked at.
+What it does not show: the cost of privacy, which is in the next notebook. 569 patients are few, and
+the score below varies by some points from run to run because the noise is new in every run. The
+data are public, so their scores may be shown.
 
     python 01_first_model.py --full --pictures folder
 """
 
 # %% [markdown]
-# ## A table and what is publicly known about it
-# `skdp.datasets` brings both: a table, and the bounds of its columns with the reason for each. For
-# a table of your own you write them down yourself; the last part shows how.
+# ## A table and its public facts
+# `skdp.datasets` has tables and the bounds of their columns, with the reason for each bound. For a
+# table of your own you declare the bounds yourself; the last part shows how.
 
 # %%
 from __future__ import annotations
@@ -60,8 +61,8 @@ X, X_test, y, y_test = train_test_split(DATA.X, DATA.y, test_size=0.25, random_s
 
 # %% [markdown]
 # ## Fit
-# `fit`, `predict`, `score`: all as in scikit-learn. `epsilon` is what one fit spends, the ledger
-# what all of them together may spend.
+# `fit`, `predict` and `score` work as in scikit-learn. `epsilon` is the budget of one fit. The
+# ledger holds the budget of all fits together.
 
 # %%
 LEDGER = Ledger(epsilon=5.0)
@@ -71,9 +72,9 @@ FREE = make_pipeline(DATA.domain.encoder(), LogisticRegression(max_iter=1000)).f
 print(f"without privacy: {FREE.score(X_test, y_test):.3f}")
 
 # %% [markdown]
-# ## What was promised
-# The statement holds for what the computer really did, rounding and the solver's inexactness
-# included. Publish it with the model.
+# ## The guarantee
+# The guarantee holds for what the computer did, including rounding errors and the inexactness of
+# the solver. Publish it with the model.
 
 # %%
 show(MODEL.guarantee_)
@@ -91,8 +92,8 @@ show(PIPELINE)
 print(f"left of the budget: {LEDGER.remaining}")
 
 # %% [markdown]
-# ## The fit that would be too many
-# It is refused before any noise is drawn, and before the rows are looked at.
+# ## A fit that exceeds the budget
+# It is refused before any noise is drawn.
 
 # %%
 try:
@@ -102,9 +103,9 @@ except BudgetExceeded as error:
 
 # %% [markdown]
 # ## Your own table
-# A tuple is a bounded number, a list is a set of levels. Take both from a form, a code book or
-# common sense. `sample` draws rows from a domain: they cost nothing, and are enough to try a
-# program on.
+# A tuple declares a bounded number, a list declares levels. Take both from a form, a code book or
+# common sense. `sample` draws artificial rows from a domain. They cost no privacy, and are enough
+# to try a program.
 
 # %%
 OWN = Domain(
@@ -119,7 +120,8 @@ for name, value in zip(OWN.encoded_names(), TRIED.coef_[0], strict=True):
 
 # %% [markdown]
 # ## Pictures
-# What the whole declared range of a column does to the log-odds; the greatest fifteen.
+# The change of the log-odds over the whole declared range of a column, for the 15 columns with the
+# greatest change.
 
 
 # %%

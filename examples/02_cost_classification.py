@@ -1,21 +1,21 @@
-"""What privacy costs in classification: every estimator and mechanism over epsilon.
+"""The cost of privacy in classification: every estimator and mechanism over epsilon.
 
-What to see: how much accuracy is left at each epsilon, between the most common label and a model
-without privacy; what noise of the wrong shape costs; that many noisy steps want a delta, and are
-hardly better than the most common label without one on a set as small as this.
+This example shows the accuracy at each epsilon, between the most common label and a model without
+privacy. It shows the cost of noise with an unsuitable shape. It also shows that many noisy steps
+need a delta: without one they are hardly better than the most common label on a set this small.
 
-What it does not show: what to expect of other data. 569 records are few; with a hundred times as
-many the same accuracy is reached at about a hundredth of epsilon. Other libraries are compared in
-examples/benchmarks, in environments of their own. The data are public: curves like these, drawn on
-private data, would be releases that no guarantee covers.
+What it does not show: results for other data. 569 records are few; with a hundred times as many
+records the same accuracy needs about a hundredth of epsilon. Other libraries are compared in
+examples/benchmarks, in environments of their own. The data are public. Curves like these of private
+data would be releases that no guarantee covers.
 
     SKDP_DATA=path/to/datasets python 02_cost_classification.py --full --pictures folder
 """
 
 # %% [markdown]
 # ## Set up
-# All models see the same splits, and each has its noise from a seed, so that the figures can be
-# repeated. Bounds are declared, one record replaced is the change that is hidden.
+# All models have the same splits. Each has noise from a seed, so that the figures can be repeated.
+# Bounds are declared, and neighbouring data sets differ in one replaced record.
 
 # %%
 from __future__ import annotations
@@ -85,9 +85,10 @@ def table(title: str, curves: dict[str, EpsilonCurve]) -> None:
 
 # %% [markdown]
 # ## Estimators
-# Objective perturbation releases once; coordinate descent takes many noisy steps, and wants a delta
-# for that. With delta = 1 / n^2 the chance that anybody at all is given away is at most 1 / n.
-# Objective perturbation with a delta takes seconds to calibrate, and comes with `--full`.
+# Objective perturbation makes one release. Coordinate descent makes many noisy steps, and needs a
+# delta for that. With delta = 1 / n^2 the probability that the record of anyone is revealed is at
+# most 1 / n. Objective perturbation with a delta takes seconds to calibrate, and runs only with
+# `--full`.
 
 
 # %%
@@ -109,7 +110,7 @@ for title, found in CURVES.items():
 
 # %% [markdown]
 # ## Mechanisms of objective perturbation
-# The same estimator, with noise of other shapes. "auto" chooses from public things only.
+# The same estimator, with noise of other shapes. "auto" chooses by public information only.
 
 # %%
 AT = EPSILONS if SETTINGS.full else [1.0]
@@ -122,9 +123,9 @@ for title, found in MECHANISMS.items():
     table(f"{title}: objective perturbation, delta = 0", found)
 
 # %% [markdown]
-# ## Laws of coordinate descent
-# Noise of each law in every step, delta = 1 / n^2. "auto" takes the Gaussian, which alone can make
-# use of the length of whole rows; the others pay column by column.
+# ## Noise laws of coordinate descent
+# Each law is used in every step, with delta = 1 / n^2. "auto" chooses the Gaussian law. Only this
+# law can use a bound on the length of whole rows; the others are charged column by column.
 
 # %%
 LAWS = ("auto", "laplace", "flipped_huber")
@@ -142,7 +143,7 @@ for title, found in DESCENTS.items():
 
 # %% [markdown]
 # ## Pictures
-# Medians, and the quarters of the runs around them.
+# Medians of the runs, and bands from the first to the third quartile.
 
 
 # %%

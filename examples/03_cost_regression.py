@@ -1,22 +1,22 @@
-"""What privacy costs in regression: every estimator over epsilon, beside AdaSSP.
+"""The cost of privacy in regression: every estimator over epsilon, compared with AdaSSP.
 
-What to see: how much of the variance is explained at each epsilon, between the mean and least
-squares; how far the noise of one release may move each coefficient; that a model which asks only
-for good predictions needs less epsilon than one that tells its moments.
+This example shows the share of the variance that is explained at each epsilon, between the mean and
+least squares. It shows how much the noise of one release changes each coefficient. It also shows
+that a model which only predicts needs less epsilon than a model which releases its moments.
 
-What it does not show: what to expect of other data. The only set for regression that comes with
-scikit-learn has 442 rows, few for privacy; `--full` has larger ones. AdaSSP is given the same
-declared bounds here, and what it releases is counted as one; with its author's preprocessing, which
-reads the data, it is compared in examples/benchmarks/adassp.py. The data are public: curves like
-these, drawn on private data, would be releases of their own.
+What it does not show: results for other data. The only set for regression that comes with
+scikit-learn has 442 rows, which are few for privacy; `--full` has larger ones. AdaSSP has the same
+declared bounds here, and its outputs are counted as one release. With its author's preprocessing,
+which reads the data, it is compared in examples/benchmarks/adassp.py. The data are public. Curves
+like these of private data would be releases of their own.
 
     SKDP_DATA=path/to/datasets python 03_cost_regression.py --full --pictures folder
 """
 
 # %% [markdown]
 # ## Set up
-# All models see the same splits, and each has its noise from a seed, so that the figures can be
-# repeated. One record replaced is the change that is hidden.
+# All models have the same splits. Each has noise from a seed, so that the figures can be repeated.
+# Neighbouring data sets differ in one replaced record.
 
 # %%
 from __future__ import annotations
@@ -64,9 +64,9 @@ EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0] if SETTINGS.full else [1.0, 3.0, 10.0]
 
 # %% [markdown]
 # ## AdaSSP
-# Wang (2018) adds Gaussian noise to the moments X'X and X'y and to the least eigenvalue of X'X,
-# which sets the ridge. The three are one Gaussian release of sensitivity sqrt(4.5 + 1) when rows
-# have length at most 1 and |y| <= 1, and its noise is calibrated as that. A column of ones is among
+# Wang (2018) adds Gaussian noise to the moments X'X and X'y, and to the least eigenvalue of X'X,
+# which determines the ridge. If rows have length at most 1 and |y| <= 1, the three are one Gaussian
+# release of sensitivity sqrt(4.5 + 1), and the noise is calibrated to it. A column of ones is among
 # the features.
 
 
@@ -104,8 +104,9 @@ class AdaSSP(RegressorMixin, BaseEstimator):
 
 # %% [markdown]
 # ## Estimators
-# Median test R^2, delta = 1 / n^2 where there is one. Below 0 is worse than predicting the mean.
-# With too little budget for moments the release is that of the mean of the target, and R^2 is 0.
+# Median test R^2, with delta = 1 / n^2 if delta is not 0. A value below 0 is worse than predicting
+# the mean. If the budget is too small for moments, only the mean of the target is released, and R^2
+# is 0.
 
 
 # %%
@@ -145,8 +146,8 @@ for title, found in CURVES.items():
 
 # %% [markdown]
 # ## Mechanisms of the release of moments
-# The same estimator, with noise of other shapes. "auto" chooses from public things only, and looks
-# twice where there are records enough.
+# The same estimator, with noise of other shapes. "auto" chooses by public information only, and
+# releases in two stages if there are enough records.
 
 # %%
 AT = EPSILONS if SETTINGS.full else [3.0]
@@ -162,9 +163,10 @@ for data in SETS:
     )
 
 # %% [markdown]
-# ## What the noise does to each coefficient
-# `coef_std_` is part of the release: whoever gets the model gets the bands. They are about the
-# noise only, and say nothing of how far another sample of people would move a coefficient.
+# ## The effect of the noise on each coefficient
+# `coef_std_` is part of the release, so everyone who has the model has the bands. They describe the
+# noise only. They do not include sampling errors: how much another sample of people would change a
+# coefficient.
 
 # %%
 DATA = SETS[0]

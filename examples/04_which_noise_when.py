@@ -1,20 +1,20 @@
 """Which noise when: maps of the least variance over epsilon and delta.
 
-What to see: for one number and a delta that is not tiny, flipped Huber noise has down to seven
-tenths of the variance of the better of Laplace and Gaussian noise. With delta = 1e-6 it gains
-next to nothing; with several numbers noise that fits the differences, or the Gaussian, is as good
-or better. Truncated Laplace noise is smaller still, at a price that a variance does not show and
-a privacy profile does.
+This example compares noise laws by variance. For one number and a delta that is not tiny, flipped
+Huber noise has as little as seven tenths of the variance of the better of Laplace and Gaussian
+noise. With delta = 1e-6 its gain is nearly zero. For several numbers, noise with the shape of the
+differences, or Gaussian noise, is as good or better. Truncated Laplace noise has even less
+variance, but at a cost that only a privacy profile shows.
 
-What it does not show: data, or what noise does to a model. Everything here is public.
+What it does not show: data, or the effect of noise on a model. Everything here is public.
 
     python 04_which_noise_when.py --full --pictures folder
 """
 
 # %% [markdown]
 # ## Set up
-# Differences have length at most 1, and every law is calibrated to the same (epsilon, delta):
-# what is left to compare is variance. Nothing is random.
+# Differences have length at most 1, and every law is calibrated to the same (epsilon, delta), so
+# the laws can be compared by variance. Nothing is random.
 
 # %%
 from __future__ import annotations
@@ -66,10 +66,11 @@ SETTINGS = read_settings()
 
 # %% [markdown]
 # ## One number
-# The last column is flipped Huber over the better of Laplace and Gaussian. It is least where these
-# two have about the same variance: about epsilon = 0.3 at delta = 0.01, or epsilon = 0.03 at
-# delta = 0.001. A delta like that may leave one record in a hundred, or in a thousand, without any
-# protection; at 1e-6 the gain is below a thousandth from epsilon = 0.15 on.
+# The last column is the variance of flipped Huber noise over the lesser one of Laplace and Gaussian
+# noise. The ratio is least if these two have about the same variance: at about epsilon = 0.3 with
+# delta = 0.01, or epsilon = 0.03 with delta = 0.001. With such a delta one record in a hundred, or
+# in a thousand, may have no protection at all. With delta = 1e-6 the gain is below a thousandth for
+# all epsilon from 0.15 on.
 
 # %%
 ASKED = [(0.03, 1e-3), (0.1, 0.05), (0.3, 0.01), (0.3, 1e-3), (0.3, 1e-6)]
@@ -90,8 +91,8 @@ show(
 
 # %% [markdown]
 # ## The same over a grid
-# How often each law wins, and the least ratio to the better of Laplace and Gaussian; with and
-# without truncated Laplace noise.
+# The share of the grid on which each law has the least variance, and its least ratio to the better
+# of Laplace and Gaussian noise; with and without truncated Laplace noise.
 
 # %%
 if SETTINGS.full:
@@ -121,10 +122,11 @@ show("One number: who wins without truncated Laplace", HEAD, shares(WITHOUT_TRUN
 
 # %% [markdown]
 # ## Several numbers
-# Five numbers that may each move by 1. Now the differences have a shape, and noise that has the
-# same shape (K-norm noise in l_inf) wins for most epsilon and delta; where delta is great the
-# Gaussian does. Flipped Huber noise on each number wins at no point of the table: with two numbers
-# it is behind noise of the right shape, with five its best shape is as good as the Gaussian.
+# Each of five numbers may change by 1. The differences now have a shape. Noise of the same shape
+# (K-norm noise in l_inf) has the least variance for most epsilon and delta, and Gaussian noise for
+# great delta. Flipped Huber noise on each number is best at no point of the table. With two numbers
+# it has more variance than noise of the right shape; with five its best shape is as good as the
+# Gaussian.
 
 # %%
 FIVE = law_map(**GRID, dim=5, norm="linf")
@@ -146,8 +148,9 @@ show(
 )
 
 # %% [markdown]
-# ## Let the package choose
-# "auto" compares what is quick to calibrate, and says what it took and why.
+# ## Automatic choice
+# "auto" compares the mechanisms that are quick to calibrate, and states its choice in the
+# guarantee.
 
 # %%
 for title, sensitivity, epsilon, delta in (
@@ -161,11 +164,11 @@ for title, sensitivity, epsilon, delta in (
     print(f"\n{title}, ({epsilon:g}, {delta:g}):\n  {noise.guarantee.mechanism}")
 
 # %% [markdown]
-# ## What one pair of epsilon and delta hides
-# All of these keep (0.3, 0.01), and differ in everything else. Noise of bounded privacy loss
-# (Laplace) has no delta at all from a slightly greater epsilon on. Gaussian noise falls off
-# gently. Truncated Laplace noise never falls: with probability 0.01 it gives the record away,
-# whatever epsilon one looks at. A flipped Huber law lies between.
+# ## Differences that one pair of epsilon and delta does not show
+# All of these have the guarantee (0.3, 0.01), and differ at other epsilons. Laplace noise has a
+# bounded privacy loss, so its delta is 0 from a slightly greater epsilon on. The delta of Gaussian
+# noise decreases gradually. The delta of truncated Laplace noise does not decrease: with
+# probability 0.01 it reveals the record, for every epsilon. Flipped Huber noise lies between these.
 
 # %%
 PROMISE = {"epsilon": 0.3, "delta": 0.01}

@@ -1,13 +1,12 @@
-"""Norm balls and hulls: which shape the noise should have.
+"""Norm balls and hulls: the shape of K-norm noise.
 
-What to see: the hull of what one record can change lies inside every other ball, has the least
-volume, and gives the least noise in the first example; the package finds it for a statistic that is
-written as a function; and in the last example the hull loses, in every error shown, to a ball that
-holds it.
+This example compares norm balls. The hull of all differences that one record can make lies inside
+every other ball, has the least volume, and gives the least noise in the first example. The package
+finds the hull of a statistic that is written as a function. In the last example the hull has a
+greater error, by every measure shown, than a ball that contains it.
 
-What it does not show: a ball that is best whatever the error. There is none: "optimal" speaks of
-concentration, volume and conditional variance (docs/comparing_norm_balls.md). Nothing here looks at
-data.
+What it does not show: a ball that is best for every error. There is none: "optimal" refers to
+concentration, volume and conditional variance (docs/comparing_norm_balls.md). No data are used.
 
     python 05_norm_balls.py --full --pictures folder
 """
@@ -15,7 +14,7 @@ data.
 # %% [markdown]
 # ## Set up
 # The example of Awan & Slavkovic (2020): the sums of x and of 2 x^2 over records in [-1, 1]. The
-# balls of the tables are written in compare_norm_balls.py.
+# balls of the tables are defined in compare_norm_balls.py.
 
 # %%
 from __future__ import annotations
@@ -48,24 +47,25 @@ DRAWS = 1_000_000 if SETTINGS.full else 100_000
 
 # %% [markdown]
 # ## The order of the balls
-# Each ball at the size that the release needs. By volume the square comes before the circle, by
-# squared error after it; the hull is before all.
+# Each ball has the radius that the release needs. The square is better than the circle by volume,
+# and worse by squared error. The hull is the best by both.
 
 # %%
 CURVED = CurvedBall()
 print(compare({**PLAIN, "hull": CURVED}, sensitivity=CURVED))
 
 # %% [markdown]
-# The same with the sensitivity bounded coordinate by coordinate, as is often done: now each of the
-# plain balls lies in the one before, and all have more noise than they need.
+# The same comparison, with the sensitivity bounded separately for each coordinate, which is common.
+# Each of the plain balls now lies inside the one before it, and all have more noise than they need.
 
 # %%
 print(compare(PLAIN, sensitivity=BOX))
 
 # %% [markdown]
-# ## Let the package find the hull
-# Write the statistic as a function of one record. What comes back is a polytope around the hull of
-# all differences, from which can be drawn exactly; more directions bring it nearer.
+# ## Find the hull of a statistic
+# Write the statistic as a function of one record. The result is a polytope that contains the hull
+# of all differences, and from which the package draws exactly. With more directions it is closer to
+# the hull.
 
 # %%
 UNIT = Domain.unit_box(1)
@@ -84,10 +84,10 @@ for count in COUNTS:
     print(f"  polytope from {count:3d} directions: {np.trace(noise.covariance()):.3f}")
 
 # %% [markdown]
-# ## Hulls from what is known
-# From corners, from half-spaces, from constraints of cvxpy. Here each record has one of three
-# levels, and they are counted: a record that is replaced moves one count down and another up. The
-# hull is a hexagon in the plane of the first two counts.
+# ## Hulls from known facts
+# A hull can be defined by corners, by half-spaces or by constraints of cvxpy. Here each record has
+# one of three levels, and the levels are counted. A replaced record decreases one count by 1 and
+# increases another one by 1. The hull is a hexagon in the plane of the first two counts.
 
 # %%
 LEVELS = Hull.difference_of([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
@@ -97,9 +97,9 @@ for name in ("hull", "linf", "l2", "l1"):
     print(f"  {name:>5}: mean squared error {np.trace(noise.covariance()):.2f}")
 
 # %% [markdown]
-# ## Draws have the law they claim
-# A K-norm draw is a uniform point of the ball, moved out by a Gamma variable: its gauge is a Gamma
-# variable too, with mean d / epsilon.
+# ## The law of the draws
+# A K-norm draw is a uniform point of the ball times a Gamma variable. Its gauge is a Gamma variable
+# too, with mean d / epsilon.
 
 # %%
 NOISE = calibrate(KNorm(CURVED), Sensitivity(CURVED), epsilon=1.0)
@@ -113,8 +113,8 @@ print(f"mean squared error of the draws: {SQUARES.mean():.2f}, by the law: {EXAC
 # %% [markdown]
 # ## What "optimal" does not mean
 # The rectangle K = [-100, 100] x [-1, 1] is the hull of all differences, and lies inside the
-# diamond H. Along every line its noise has less variance. In its first coordinate it has 1.65 times
-# as much.
+# diamond H. On every line the conditional variance of its noise is less. But in the first
+# coordinate its noise has 1.65 times the variance of noise from H.
 
 # %%
 PARADOX = {"K, rectangle": RECTANGLE, "H, diamond": DIAMOND}
@@ -128,8 +128,9 @@ for name, ball in PARADOX.items():
 
 # %% [markdown]
 # ## Pictures
-# The differences in grey, and the least copy of each ball around them; the paradox; and draws from
-# the noise that has the hull's shape, with the lines that hold half and nine tenths of them.
+# The first picture shows the differences in grey, and the least copy of each ball that contains
+# them. The second shows the rectangle and the diamond. The third shows draws of noise with the
+# hull's shape, with lines that contain half and nine tenths of the draws.
 
 
 # %%

@@ -1,12 +1,12 @@
-"""Your own parts: a law, a ball, a mechanism and a statistic that the package has never seen.
+"""Your own parts: a law, a ball, a mechanism and a statistic that are not in the package.
 
-What to see: each is one small class, registered nowhere; the same checks that the package's own
-parts pass are run on it, and a fault in it is told in a sentence; it then works in the estimators,
-with a guarantee and on a ledger like any other.
+Each part is one small class, which need not be registered. The checks that the package's own parts
+pass are run on it, and a fault is described in a sentence. The part then works in the estimators,
+with a guarantee and a ledger as any other.
 
-What it does not show: a proof. Checks find faults, and do not see noise that is five per cent short
-or a difference that was not tried. What a part owes, and why, is in docs/add_a_law.md,
-docs/add_a_ball.md and docs/add_a_mechanism.md.
+What it does not show: a proof. Checks find faults. They do not find noise that is five per cent too
+small, or a difference that was not tried. The requirements of a part, with reasons, are in
+docs/add_a_law.md, docs/add_a_ball.md and docs/add_a_mechanism.md.
 
     python 07_your_own_parts.py --full --pictures folder
 """
@@ -64,8 +64,8 @@ X, X_TEST, Y, Y_TEST = train_test_split(DATA.X, DATA.y, test_size=0.25, random_s
 
 # %% [markdown]
 # ## A law
-# The hyperbolic secant: a Gaussian centre, and the tails of a Laplace law. Everything is in
-# logarithms, so that a probability of 1e-300 keeps its digits.
+# The hyperbolic secant law has a centre like a Gaussian law and tails like a Laplace law. All
+# methods work with logarithms, so that a probability of 1e-300 keeps its digits.
 
 
 # %%
@@ -125,8 +125,9 @@ verdict(check_law, Secant(), draws=DRAWS)
 verdict(check_law, OffCentre(), draws=DRAWS)
 
 # %% [markdown]
-# It is calibrated like any other: its shape is kept, its width found. For one number at a delta of
-# 1e-6 it needs more variance than the Laplace law and less than the logistic one.
+# The law is calibrated as any other: its shape is kept, and its scale is found. For one number with
+# delta = 1e-6 its variance is greater than that of Laplace noise, and less than that of logistic
+# noise.
 
 # %%
 ONE = Sensitivity.of(lambda x: [x[0]], Domain.unit_box(1))
@@ -135,7 +136,7 @@ for mechanism in (Independent(Secant()), "laplace", "logistic", "gaussian"):
     print(f"  {noise.covariance()[0, 0]:8.3f}  {noise.guarantee.mechanism}")
 
 # %% [markdown]
-# And an estimator takes it for every one of its steps.
+# An estimator uses it in every step.
 
 # %%
 LEDGER = Ledger(epsilon=10.0, delta=1e-4)
@@ -146,9 +147,10 @@ print(f"test accuracy {STEPPED.score(X_TEST, Y_TEST):.3f}, spent {LEDGER.spent}"
 
 # %% [markdown]
 # ## A ball
-# What one record can change may have a shape of its own: a place in a plane, at most so far from 0,
-# and a number. That is a cylinder, and its code is in skdp/testing/examples.py. A common fault is
-# to draw the distance from the axis, and not its square, uniformly.
+# The change of one record may have a shape of its own. Here it consists of a point in a plane,
+# within a given distance of 0, and of a number. This is a cylinder; its code is in
+# skdp/testing/examples.py. A common fault is to draw the distance from the axis uniformly, instead
+# of its square.
 
 
 # %%
@@ -170,9 +172,9 @@ for name, shape in (("cylinder", "hull"), ("sphere", "l2"), ("box", "linf")):
 
 # %% [markdown]
 # ## A mechanism
-# Anything with `calibrate(sensitivity, *, epsilon, delta)`. This one has a Laplace variable for
-# each coordinate. Half of the noise it owes is found by an audit: two neighbouring values must not
-# be told apart better than epsilon allows.
+# A mechanism is any object with `calibrate(sensitivity, *, epsilon, delta)`. This one draws a
+# Laplace variable for each coordinate. An audit finds a mechanism with half of the required noise:
+# an attacker could tell two neighbouring values apart better than epsilon allows.
 
 
 # %%
@@ -195,9 +197,9 @@ for name, mechanism in (("own", LaplaceInTheBox()), ("auto", "auto")):
 
 # %% [markdown]
 # ## A statistic
-# The means of the body mass index, of the blood pressure, and of their product, for patients of
-# whom only bounds are public. What one record can change is found from the function; the noise has
-# the shape of the hull of that.
+# The means of the body mass index, of the blood pressure, and of their product, for patients. Only
+# bounds are public. The change that one record can make is found from the function. The noise has
+# the shape of the hull of these changes.
 
 # %%
 PATIENTS = load_diabetes(as_frame=True)
@@ -227,7 +229,8 @@ print(NOISE.guarantee)
 
 # %% [markdown]
 # ## Pictures
-# The own law beside the package's, all calibrated to (1, 1e-6): what one pair of numbers hides.
+# The new law and the laws of the package, all calibrated to (1, 1e-6). Their guarantees differ at
+# other epsilons.
 
 
 # %%

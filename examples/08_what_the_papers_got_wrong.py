@@ -1,20 +1,21 @@
-"""Published noise calibrations, with the privacy that they really give.
+"""Published noise calibrations, and the privacy that they really have.
 
-What to see: an experiment whose noise claims delta = 1e-4 has a delta of .44, since a condition
-for one number was used for thousands; a variance of 502 that no noise of its kind can have; and
-where flipped Huber noise does gain something over the best of Laplace and Gaussian noise. Every
-figure lies between certified bounds. Beside each is what the same task costs when it is done
-rightly: K-norm noise that fits the differences.
+This example checks published figures. The noise of one experiment claims delta = 1e-4, and its true
+delta is .44, because a condition for one number was used for thousands of numbers. One table prints
+a variance of 502, which no noise of its kind can have. Flipped Huber noise has less variance than
+Laplace and Gaussian noise for some epsilon and delta, which are shown here. Every figure lies
+between certified bounds. Beside each is the cost of the same task with correct noise: K-norm noise
+with the shape of the differences.
 
-What it does not show: how far the figures without noise are off; they were not computed here.
-The tables, and what they say: docs/papers_tables.md.
+What it does not show: errors of figures without noise; they were not computed here. The tables are
+explained in docs/papers_tables.md.
 
     python 08_what_the_papers_got_wrong.py --full --pictures folder
 """
 
 # %% [markdown]
 # ## Set up
-# Everything is reproducible: the only random numbers are those of the simulated mean vectors.
+# Everything can be repeated: the only random numbers are those of the simulated mean vectors.
 
 # %%
 from __future__ import annotations
@@ -80,11 +81,11 @@ SETTINGS = read_settings()
 
 # %% [markdown]
 # ## A mean vector (Vinterbo 2022, section 4)
-# n = 500 records in a box of width 1 in m dimensions: replacing one moves the mean by at most
-# 1/n in every coordinate at once. The published calibration measures this in the norm l_r, as
-# m^(1/r) / n, and puts that number into the condition for one real number. For r = 1 and 2
-# this is right. For r > 2 it is not (Lemma 8 there; the author's later version says so), and as
-# m^(1/r) falls with r the noise got smaller and smaller.
+# There are n = 500 records in a box of width 1 in m dimensions. Replacing one record changes the
+# mean by at most 1/n in every coordinate at once. The published calibration measures this change in
+# the norm l_r, as m^(1/r) / n, and uses this number in the condition for one real number. For r = 1
+# and 2 this is correct. For r > 2 it is not (Lemma 8 there; the author's later version says so).
+# Since m^(1/r) decreases with r, the noise became too small.
 #
 # The true delta is that of m releases with the shift 1/n each: a composition.
 
@@ -132,11 +133,12 @@ show(
 )
 
 # %% [markdown]
-# ### What the task costs when delta is true
-# Four mechanisms that keep (epsilon, 0.0001): independent Subbotin noise of the same r, scaled
-# up as it must be; Gaussian noise (the elliptic one is the same, as all coordinates are alike);
-# l_2 K-norm noise, below the Gaussian everywhere; and noise shaped like the box of differences
-# itself. The last is best for a few coordinates and far the worst for many.
+# ### The cost of the task with a true delta
+# Four mechanisms with the guarantee (epsilon, 0.0001): independent Subbotin noise of the same r
+# with the correct scale; Gaussian noise (elliptic noise is the same, as all coordinates are alike);
+# l_2 K-norm noise, which has less error than Gaussian noise everywhere; and K-norm noise with the
+# shape of the box of differences. The last one is best for few coordinates and by far the worst for
+# many.
 
 
 # %%
@@ -157,11 +159,12 @@ show(
 )
 
 # %% [markdown]
-# ### After the release, everything is free
-# James and Stein's estimate draws the vector to its mean size, and soft thresholding sets to 0
-# what noise alone could have made. Both see only the release and public numbers, so that what
-# they return is as private. They help where noise is as great as what is released, and both
-# work on l_2 K-norm noise as they do on Gaussian noise.
+# ### Post-processing is free
+# The James-Stein estimate shrinks the vector towards 0 by as much as the noise has lengthened it on
+# average, and soft thresholding sets entries to 0 that the noise alone could explain. Both use only
+# the release and public numbers, so their results have the same guarantee. They help if the noise
+# is as great as the released values. Both work with l_2 K-norm noise as they do with Gaussian
+# noise.
 
 
 # %%
@@ -210,10 +213,10 @@ show(
 
 # %% [markdown]
 # ## Flipped Huber noise (Muthukrishnan & Kalyani 2023)
-# One number, sensitivity 1: with a delta that is not tiny the flipped Huber law needs
-# three quarters of the variance of the better of Laplace and Gaussian. At 1e-6 the gain is below
-# a thousandth. Truncated Laplace noise has less variance still; but with probability delta it
-# gives the record away.
+# For one number of sensitivity 1 and a delta that is not tiny, flipped Huber noise needs three
+# quarters of the variance of the better of Laplace and Gaussian noise. With delta = 1e-6 the gain
+# is below a thousandth. Truncated Laplace noise has even less variance, but it reveals the record
+# with probability delta.
 
 # %%
 ONE = [(0.1, 0.05), (0.1, 0.01), (0.3, 0.01), (1.0, 0.05), (1.0, 0.01), (0.3, 1e-6), (1.0, 1e-6)]
@@ -238,9 +241,10 @@ show(
 )
 
 # %% [markdown]
-# ## Five numbers, epsilon = 0.3, delta = 1e-8: a variance of 502 was printed
-# Each may move by 1. Pure Laplace noise has 555.6. Whatever alpha / gamma, flipped Huber noise
-# of variance 502 has a delta thousands of times the one that was asked for.
+# ## Five numbers, epsilon = 0.3, delta = 1e-8: a printed variance of 502
+# Each number may change by 1. Laplace noise with delta = 0 has variance 555.6. For every alpha /
+# gamma, flipped Huber noise of variance 502 has a delta that is thousands of times as great as the
+# one that was asked for.
 
 # %%
 RATIOS = np.geomspace(1e-2, 1e2, 41 if SETTINGS.full else 9)
@@ -265,11 +269,11 @@ show(
 print(f"  least of all: {min(low for _, low, _ in FIVE):.3g}; asked for: 1e-08")
 
 # %% [markdown]
-# ## K numbers, each of which may move by 1
-# What a record can change is a box, and so noise shaped like it is there for the asking: K-norm
-# noise in l_inf has between a quarter and a bit over half of the variance of any of the others,
-# with delta = 0. The paper's Table II (K = 20) prints 7237.09 at epsilon = 0.2; that is for
-# delta = 1e-6 and not for 1e-8, and Gaussian noise needs 7211.5.
+# ## K numbers, each of which may change by 1
+# One record can change the numbers by any vector of a box, so noise with the shape of the box is
+# possible. K-norm noise in l_inf has between a quarter and slightly over half of the variance of
+# any of the others, with delta = 0. Table II of the paper (K = 20) prints 7237.09 at epsilon = 0.2.
+# This is for delta = 1e-6 and not for 1e-8, and Gaussian noise needs 7211.5.
 
 # %%
 PRINTED = {0.2: 7237.09, 0.4: 1971.36, 1.0: 359.57, 2.2: 87.09, 5.0: 19.49}
@@ -304,8 +308,8 @@ print(f"  least delta of variance 7237.09 at epsilon = 0.2: {min(d[1] for d in T
 
 # %% [markdown]
 # ## T noisy steps
-# One number released T times, epsilon = 1 and delta = 1e-5 for all: at one step the gain over the
-# Gaussian is that of Laplace noise, and at eight it is gone.
+# One number is released T times, with epsilon = 1 and delta = 1e-5 for all releases. For one step
+# the gain over Gaussian noise is that of Laplace noise. For eight steps there is no gain.
 
 # %%
 STEPS = [1, 2, 4, 8, 16, 32] if SETTINGS.full else [1, 8]

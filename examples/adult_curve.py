@@ -1,12 +1,12 @@
-"""What privacy costs on UCI Adult: test accuracy against epsilon, as one picture.
+"""The cost of privacy on UCI Adult: test accuracy against epsilon, as one picture.
 
-What to see: with 39,000 people to learn from, a model that protects each of them is within a point
-of accuracy of one that protects nobody from about epsilon = 0.5 on. With delta = 1 / n^2 many noisy
-steps do better than one release for epsilon from 0.2 to 2; where noise is very large, or next to
-nothing, one release does.
+With 39,000 records for training, the accuracy of a private model is within a point of that of a
+model without privacy from about epsilon = 0.5 on. With delta = 1 / n^2 many noisy steps are more
+accurate than one release for epsilon from 0.2 to 2. If the noise is very large or very small, one
+release is more accurate.
 
-What it does not show: smaller sets, where the same epsilon costs more. Adult is public: a curve
-like this one, drawn on private data, would be a release of its own.
+What it does not show: smaller sets, on which the same epsilon costs more. Adult is public. A curve
+like this one of private data would be a release of its own.
 
     SKDP_DATA=path/to/datasets python adult_curve.py --out adult_curve.png
 """

@@ -1,14 +1,14 @@
 """Canonical noise, and how its roots become the normal law (Awan & Dong 2022, Figure 1).
 
-What to see: canonical noise spends a trade-off function exactly, but its density has corners.
-For a Gaussian trade-off function the noise of the 2^n-th root, stretched back by 2^n shares, is
-canonical for the same function, and with every halving it is eight times closer to the normal
-law, the only one that is also log-concave. (epsilon, 0) has no roots. If one takes
-(epsilon / 2^n, 0) for them all the same, the limit is Laplace noise, and what it promises is
-more than (epsilon, 0): the last column would be 0 if they were roots.
+Canonical noise has exactly the given trade-off function, but its density has corners. For a
+Gaussian trade-off function the noise of the 2^n-th root, scaled to 2^n shares, is canonical for the
+same function. With every halving it is eight times closer to the normal law, which is the only one
+that is also log-concave. (epsilon, 0) has no roots. If (epsilon / 2^n, 0) is used in place of them,
+the limit is Laplace noise, and its guarantee is stronger than (epsilon, 0): the last column would
+be 0 if they were roots.
 
-What it does not show: which noise has the least error. For (epsilon, 0) that is the staircase
-law, which is not canonical.
+What it does not show: the noise with the least error. For (epsilon, 0) that is the staircase law,
+which is not canonical.
 
     python canonical_noise.py --out pictures
 """

@@ -1,12 +1,12 @@
-"""Which norm ball to shape noise like: two orders, and what "optimal" does not mean.
+"""Two orders of norm balls for noise, and what "optimal" does not mean.
 
-What to see: for T(X) = (sum x, sum 2 x^2), x in [-1, 1], the hull of what one record can
-change lies inside every other ball, has the least volume and gives the least noise. Between
-the plain balls the order by volume and the order by squared error already disagree. In the
-second part the hull itself loses, in every loss shown, to a ball that holds it.
+For T(X) = (sum x, sum 2 x^2), x in [-1, 1], the hull of all differences that one record can make
+lies inside every other ball, has the least volume and gives the least noise. The order of the plain
+balls by volume differs from their order by squared error. In the second part the hull has a greater
+loss, for every loss shown, than a ball that contains it.
 
-What it does not show: a ball that is best whatever the loss. There is none: "optimal" speaks
-of concentration sets, volume and conditional variance. docs/comparing_norm_balls.md.
+What it does not show: a ball that is best for every loss. There is none: "optimal" refers to
+concentration sets, volume and conditional variance (docs/comparing_norm_balls.md).
 
     python compare_norm_balls.py --out pictures
 """

@@ -1,11 +1,13 @@
-"""A first private model: who earns much, and how much somebody earns, from a table of people.
+"""A first private model: who has a high income, and how high, from a table of people.
 
-What to see: bounds and levels are declared, never read off the table; coefficients come in the
-units of the columns; the guarantee says in words what is promised to each person; one ledger is
-charged for every fit and says what is left; a third fit would be refused.
+This example shows that bounds and levels are declared, and never computed from the table; that
+coefficients have the units of the columns; that the guarantee states in words what each person can
+rely on; and that one ledger is charged for every fit, reports the rest, and would refuse a third
+fit.
 
-What it does not show: the people are made up, their incomes follow the model, and 20,000 rows are
-many for three columns. With fewer rows or a smaller epsilon the noise weighs more.
+What it does not show: real data. The people are artificial, their incomes follow the model, and
+20,000 rows are many for three columns. With fewer rows or a smaller epsilon the noise is greater
+relative to the coefficients.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
-"""What a grid search costs: every fit of the search is charged to the one ledger.
+"""The cost of a grid search: every fit of the search is charged to one ledger.
 
-What to see: a pipeline that encodes a DataFrame by public bounds takes part in scikit-learn's
-search like any other; fits in two processes share one ledger; the search spends several times
-what the guarantee of its winner says.
+A pipeline that encodes a DataFrame by public bounds takes part in scikit-learn's search as any
+other. Fits in two processes share one ledger. The search spends several times the epsilon of the
+guarantee of its best model.
 
-What it does not show: a private way to choose. The scores are computed from private labels
-without noise, and no ledger counts them; the closing words of the output say what to do instead.
+What it does not show: a private choice. The scores are computed from private labels without noise,
+and no ledger counts them. The last words of the output name alternatives.
 """
 
 from collections import Counter

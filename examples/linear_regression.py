@@ -1,12 +1,14 @@
 """Many regressions from one private release: wages, hours and age.
 
-What to see: one fit spends the whole budget on noisy sums of products; after it, regressions of
-any column on any others, means and correlations are free, each with what the noise alone does to
-it. With a tenth of the budget the noise is several times as large and says so; with a thousandth it
-would drown any regression, and the mean of the target alone is released.
+One fit spends the whole budget on noisy sums of products. After it, regressions of any column on
+any others, means and correlations cost nothing, and each has a standard deviation that is due to
+the noise. With a tenth of the budget the noise is several times as large, and the standard
+deviations show it. With a thousandth of the budget no regression would be possible, and only the
+mean of the target is released.
 
-What it does not show: the people are made up and 50,000 of them are many for three columns. If only
-predictions of one target are wanted, DPHuberRegressor gives better ones for the same epsilon.
+What it does not show: real data. The people are artificial, and 50,000 of them are many for three
+columns. If only predictions of one target are needed, DPHuberRegressor has better ones for the same
+epsilon.
 """
 
 import numpy as np

@@ -94,7 +94,7 @@ def test_the_better_candidate_is_found(strategy, shifted):
     assert one.decision_function(X).shape == (2000,)
 
 
-def test_auto_looks_at_public_facts(plain):
+def test_auto_depends_on_public_facts_only(plain):
     """Records times epsilon of a trial: 2000 of which 4/5 are for two parts, a quarter of 6 for
     each trial, make 1200; those of 200 records, or of a number nobody was told, are too few."""
     domain, X, y = plain

@@ -1,7 +1,7 @@
-"""The candidates of a search: models that a grid describes, checked before anything is spent.
+"""The candidates of a search: the models of a grid, checked before the budget is spent.
 
 A grid can set parameters, or replace whole steps of a pipeline by models with settings of their
-own. The checks are therefore made on the models that it describes, and not on the grid.
+own. The checks are therefore made on the models, and not on the grid.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ _COLLECTIONS = (Mapping, list, tuple, set)
 _FITS = ("fit", "fit_transform")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """The models to choose from: one dict of settings and one unfitted model per candidate."""
 
     estimator: Any
     settings: tuple[dict[str, Any], ...]
     models: tuple[Any, ...]
-    classes: Any = None  # the labels found in y, if none are declared
+    labels: Any = None  # of classifiers, checked
+    classes: Any = None  # the labels again, if they are not declared but found in y
 
     @classmethod
     def from_grid(cls, estimator: Any, grid: Any) -> Candidates:
@@ -56,11 +57,10 @@ class Candidates:
         if refused := [name for name in names if name.removeprefix(prefix) in OWNED]:
             remedy = "Set them on the estimator or on the search, for all candidates."
             raise fail("param_grid", f"leave out {list(OWNED)}", refused, remedy)
-        neighbors, models = str(getattr(private, "neighbors", "replace_one")), []
-        for one in settings:
-            models.append(_built(estimator, one))
-            check_candidate(models[-1], neighbors)
-        return cls(estimator, settings, tuple(models))
+        candidates = cls(estimator, settings, tuple(_built(estimator, one) for one in settings))
+        for model in candidates.models:
+            check_candidate(model, candidates.neighbors)
+        return candidates
 
     def __len__(self) -> int:
         return len(self.settings)
@@ -136,11 +136,7 @@ def _prefix_of(estimator: Any) -> str:
 def _built(estimator: Any, settings: Mapping[str, Any]) -> Any:
     """Return a copy of the estimator with copies of the settings.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is unknown, or if the settings bring a private model that differs from the
-        estimator's in a parameter that the search owns.
+    A private model from the settings must have the estimator's values of all owned parameters.
     """
     model = clone(estimator)
     replaced = private_step(model)
@@ -200,9 +196,7 @@ def check_no_callback(model: Any) -> None:
     """Raise for a candidate with a callback: it would see runs that must stay hidden."""
     for name, value in _parameters(model):
         if name.rpartition("__")[2] in CALLBACKS and value is not None:
-            rule = (
-                "be None for random stopping: it would see runs that the guarantee does not cover"
-            )
+            rule = "be None for random stopping: it sees runs that the guarantee does not cover"
             raise fail(name, rule, type(value), 'Or use strategy="disjoint".')
 
 

@@ -13,8 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.linear_model.validation import check_labels
-from skdp.model_selection._candidates import CALLBACKS, Candidates, declared_labels, private_step
+from skdp.model_selection._candidates import CALLBACKS, Candidates, private_step
 from skdp.model_selection._silence import silence
 from skdp.model_selection._task import PlannedFit, SearchTask
 from skdp.privacy import BudgetExceeded, Ledger
@@ -25,12 +24,12 @@ _NOTHING = 5e-324
 _N_RECORDS = 10
 
 
-def dry_run(task: SearchTask, last: Budget, is_secret: bool) -> None:
+def dry_run(task: SearchTask, last: Budget) -> None:
     """Raise the errors of all fits, and of the score, without drawing noise.
 
     Each candidate is fitted to its own records, and to all records with the budget ``last`` of
     the last fit. A candidate without a ledger is not fitted; the guarantee lists its privacy as an
-    assumption. ``is_secret`` says whether the noise of the search cannot be predicted.
+    assumption.
     """
     rows = np.arange(len(task.y))
     with tempfile.TemporaryDirectory(prefix="skdp-dry-run-") as folder:
@@ -40,7 +39,7 @@ def dry_run(task: SearchTask, last: Budget, is_secret: bool) -> None:
                 model = task.model(fit)
                 if _has_ledger(model):
                     private_step(model).set_params(ledger=empty)
-                    _try_fit(task, fit, model, is_secret)
+                    _try_fit(task, fit, model)
     _try_score(task, last)
 
 
@@ -48,7 +47,7 @@ def _has_ledger(model: Any) -> bool:
     return "ledger" in private_step(model).get_params()
 
 
-def _try_fit(task: SearchTask, fit: PlannedFit, model: Any, is_secret: bool) -> None:
+def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> None:
     """Fit a model with an empty ledger, which stops it after its checks and before any noise.
 
     The guarantee that it asks for must fit the budget and the neighbouring relation of the search.
@@ -68,7 +67,7 @@ def _try_fit(task: SearchTask, fit: PlannedFit, model: Any, is_secret: bool) -> 
     if asked.epsilon > fit.budget.epsilon or asked.delta > fit.budget.delta:
         rule = f"charge at most the {fit.budget} that it is given"
         raise fail("every candidate", rule, str(Budget(asked.epsilon, asked.delta)))
-    if is_secret and not asked.holds:
+    if not (task.is_seeded or asked.holds):
         rule = "claim a guarantee that holds if the search has no random_state"
         raise fail("every candidate", rule)
 
@@ -88,7 +87,7 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
         model = task.candidates.model(which, budget, 1.0, 0)
         if type(domain) is not Domain or not _has_ledger(model):
             continue
-        y = _artificial_target(task.candidates, task.y)
+        y = _artificial_target(task.candidates)
         X = _like(domain.sample(len(y), 0), task.X)
         callbacks = [name for name in model.get_params() if name.rpartition("__")[2] in CALLBACKS]
         with silence():
@@ -111,14 +110,11 @@ def _input_domain(model: Any) -> Any:
     return getattr(first, "domain", None)
 
 
-def _artificial_target(candidates: Candidates, y: NDArray[Any]) -> NDArray[Any]:
-    """Return all labels in turn, or numbers between the bounds; no value of ``y`` is used."""
+def _artificial_target(candidates: Candidates) -> NDArray[Any]:
+    """Return all labels in turn, or numbers between the bounds."""
     if not is_classifier(candidates.private):
         return np.linspace(*(candidates.target_bounds or (-1.0, 1.0)), _N_RECORDS)
-    labels = candidates.classes
-    if labels is None:
-        labels, _ = check_labels(y, declared_labels(candidates.private))
-    return np.resize(labels, max(_N_RECORDS, 2 * len(labels)))
+    return np.resize(candidates.labels, max(_N_RECORDS, 2 * len(candidates.labels)))
 
 
 def _like(rows: Any, table: Any) -> Any:

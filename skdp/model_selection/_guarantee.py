@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from skdp._identity import is_ours
-from skdp.model_selection._candidates import Candidates, private_step
+from skdp.model_selection._candidates import private_step
 from skdp.model_selection._strategies import Strategy
+from skdp.model_selection._task import SearchTask
 from skdp.privacy import Guarantee
 from skdp.privacy.ledger import Budget
 
@@ -26,11 +27,9 @@ _LABELS = "which labels occur in y is public: it was read off y, because no labe
 _SEEDED = "the noise came from random_state and not from the operating system"
 
 
-def guarantee_of(
-    candidates: Candidates, strategy: Strategy, whole: Budget, is_secret: bool
-) -> Guarantee:
+def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarantee:
     """Return the guarantee of a whole search."""
-    assumptions = [*_PUBLIC]
+    assumptions, candidates = [*_PUBLIC], task.candidates
     if isinstance(candidates.estimator, Pipeline):
         assumptions.append(_STEPS)
     if candidates.classes is not None:
@@ -48,7 +47,7 @@ def guarantee_of(
         neighbors=candidates.neighbors,
         mechanism=f"{mechanism}: {strategy.description}",
         assumptions=tuple(assumptions),
-        void_because=() if is_secret else (_SEEDED,),
+        void_because=(_SEEDED,) if task.is_seeded else (),
     )
 
 

@@ -29,7 +29,7 @@ Data = tuple[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class PlannedFit:
-    """A fit of one candidate that may be made."""
+    """A fit that may be made: of which candidate, at which budget, to which records."""
 
     candidate: int
     budget: Budget
@@ -39,7 +39,7 @@ class PlannedFit:
 
 @dataclass(frozen=True, eq=False)
 class SearchTask:
-    """The data of a search, and one fit for each candidate that may be made to them."""
+    """The data of a search, and the planned fits: one for each candidate."""
 
     X: Any
     y: Any
@@ -63,10 +63,7 @@ class SearchTask:
     def fit_and_score(
         self, fits: Sequence[PlannedFit], is_silent: bool
     ) -> Iterator[tuple[Any, int]]:
-        """Make fits, and yield each model with its total score on the held-out records.
-
-        Silent fits show nothing.
-        """
+        """Make fits, shown or not; yield each model with its total score on held-out records."""
         held_out = self.records(self.held_out)
         # All seeds are drawn before the first fit: the order in which workers run is not fixed.
         models = [self.model(fit) for fit in fits]

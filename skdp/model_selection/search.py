@@ -237,8 +237,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 for model in candidates.models:
                     check_no_callback(model)
             task = self._task(strategy, budget, candidates, X, y)
-            dry_run(task, last or budget, self._is_secret)
-            guarantee = guarantee_of(candidates, strategy, whole, self._is_secret)
+            dry_run(task, last or budget)
+            guarantee = guarantee_of(task, strategy, whole)
             self._charge(candidates, guarantee)
             spent.append(guarantee)
             chosen = strategy.select(task, budget, self.verbose)
@@ -276,10 +276,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return candidates, X, read_target(target, "target")
         declared = declared_labels(private)
         labels, places = check_labels(target, declared)
-        if declared is None:
-            # A part may lack a label, but all parts must have the same ones.
-            candidates = replace(candidates, classes=labels.tolist())
-        return candidates, X, labels[places]
+        # A part may lack a label, but all parts must have the same ones.
+        classes = labels.tolist() if declared is None else None
+        return replace(candidates, labels=labels, classes=classes), X, labels[places]
 
     def _choose_strategy(self, candidates: Candidates, n: int) -> Strategy:
         name, m = self.strategy, len(candidates)
@@ -320,13 +319,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             tuple(PlannedFit(k, each, rows[k % n_parts], share) for k in range(len(candidates))),
             kept,
             rng,
-            not self._is_secret,
+            not is_cryptographic(self.random_state),
             self.n_jobs,
         )
-
-    @property
-    def _is_secret(self) -> bool:
-        return is_cryptographic(self.random_state)
 
     def _charge(self, candidates: Candidates, guarantee: Guarantee) -> None:
         own, other = self.ledger, getattr(candidates.private, "ledger", None)

@@ -19,7 +19,7 @@ from skdp.geometry import NormBall
 from skdp.geometry.ball import uniform_variance
 from skdp.linear_model._objective.gaussian import JointProfile, ReleasedProfile, greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart, shift_share
-from skdp.linear_model._objective.task import Calibrated, Choice, Task
+from skdp.linear_model._objective.task import Calibrated, Choice, ModelTask
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
@@ -61,17 +61,19 @@ class KNormFamily:
             return self.ball, _noise_of(design, self.ball)
         return cluster(design, importance)
 
-    def prices(self, task: Task, loss: Loss, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def prices(
+        self, task: ModelTask, loss: Loss, grid: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return 2c / (epsilon q) or c / (epsilon q), and the leverages."""
-        scale = task.shift * loss.slope_bound / (task.epsilon * grid)
+        scale = task.moved * loss.slope_bound / (task.epsilon * grid)
         return scale, rough_leverage(loss, grid, task.epsilon, task.neighbors)
 
-    def calibrated(self, task: Task, choice: Choice) -> Calibrated:
+    def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return K-norm noise: gradient and curvature share epsilon slope by slope."""
         loss, q, ball = choice.loss, choice.q, choice.shape
         # The rule's ball holds every row by construction.
         reach = 1.0 if self.ball is None else task.design.radius_in(ball)
-        sensitivity = Sensitivity(ball, task.shift * loss.slope_bound * reach, task.neighbors)
+        sensitivity = Sensitivity(ball, task.moved * loss.slope_bound * reach, task.neighbors)
         noise = KNorm(ball).calibrate(sensitivity, epsilon=q * task.epsilon)
         return Calibrated(noise, greatest_leverage(loss, q, task.epsilon, task.neighbors))
 
@@ -114,7 +116,9 @@ class GaussianFamily:
         variance *= float((square / variance).sum()) * ROUND_UP
         return variance, variance
 
-    def prices(self, task: Task, loss: Loss, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def prices(
+        self, task: ModelTask, loss: Loss, grid: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return c / mu, and the leverages."""
         leverage = np.array([leverage_apart(loss, float(q), task.epsilon) for q in grid])
         # As if the curvature of all models were one model's: exact for one, near for several.
@@ -123,7 +127,7 @@ class GaussianFamily:
         with np.errstate(divide="ignore"):
             return loss.slope_bound * math.sqrt(task.models) / shift, leverage
 
-    def calibrated(self, task: Task, choice: Choice) -> Calibrated:
+    def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return Gaussian noise, calibrated by the joint profile."""
         loss, design = choice.loss, task.design
         leverage = leverage_apart(loss, choice.q, task.epsilon)
@@ -144,10 +148,10 @@ class GaussianFamily:
         return Calibrated(noise, leverage, ((ProfileLoss(released), task.models),))
 
     @staticmethod
-    def _epsilon(task: Task) -> float:
+    def _epsilon(task: ModelTask) -> float:
         return task.epsilon * task.models
 
-    def _shift(self, task: Task, loss: Loss, leverage: float, models: int) -> float:
+    def _shift(self, task: ModelTask, loss: Loss, leverage: float, models: int) -> float:
         asked = self._epsilon(task), task.delta, task.neighbors, models
         return float(greatest_shift(loss, leverage, *asked))
 

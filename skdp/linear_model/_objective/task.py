@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -11,6 +12,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.design import Design, Group
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms.noise import Noise
 
@@ -29,6 +31,10 @@ class Reference:
 
     Attributes
     ----------
+    target : {"labels", "number"}
+        What a loss has to be for.
+    moments : callable
+        From a loss to its mean curvature and mean squared slope in the reference population.
     signal, level_signal : float
         What a number, and the levels of a column, add to the predictor's variance.
     intercept : float
@@ -39,13 +45,18 @@ class Reference:
     most_signal : float
         What all numbers together add at most over the root of how many there are, where no more
         than `PLENTY` is known; with more, times the root of how much.
+    usual_q : pair of float or None
+        The share q for K-norm and for Gaussian noise; None leaves it to the rules.
     """
 
+    target: str
+    moments: Callable[[Loss], tuple[float, float]]
     signal: float
     level_signal: float
     intercept: float
     least_ridge: bool = False
     most_signal: float = math.inf
+    usual_q: tuple[float | None, float | None] = (None, None)
 
     def tables(self, design: Design, weight: float) -> Population:
         """Return second moments and prior variances of the design's groups."""
@@ -107,22 +118,46 @@ class Population:
 
 
 @dataclass(frozen=True)
-class Task:
-    """The public facts a rule may look at.
+class ModelTask:
+    """The share of a task that one model has.
 
-    ``n`` is the number of records where it is public and a public guess otherwise; ``epsilon``
-    is that of one model, without the ``hidden`` share that the solver's inexactness takes, and
-    ``delta`` that of all ``models`` together.
+    Attributes
+    ----------
+    task : Task
+    reference : Reference
+    n : float
+        The number of records, or a public guess of it.
+    epsilon : float
+        Of one model, without the ``hidden`` share.
+    delta : float
+        Of all models together.
+    hidden : float
+        The share of epsilon that hides the inexactness of the solver.
     """
 
-    design: Design
+    task: Task
+    reference: Reference
     n: float
     epsilon: float
-    neighbors: str
-    reference: Reference
     delta: float = 0.0
-    models: int = 1
     hidden: float = 0.0
+
+    @property
+    def design(self) -> Design:
+        return self.task.design
+
+    @property
+    def neighbors(self) -> str:
+        return self.task.neighbors
+
+    @property
+    def models(self) -> int:
+        return self.task.n_models
+
+    @property
+    def moved(self) -> float:
+        """How many records' slopes change between neighbours."""
+        return self.task.moved
 
     @property
     def weight(self) -> float:
@@ -130,14 +165,9 @@ class Task:
         return self.n * self.epsilon / self.design.dim
 
     @cached_property
-    def people(self) -> Population:
+    def population(self) -> Population:
         """The reference population."""
         return self.reference.tables(self.design, self.weight)
-
-    @property
-    def shift(self) -> float:
-        """How many records' worth of slope a change of one record moves."""
-        return 2.0 if self.neighbors == "replace_one" else 1.0
 
 
 class Family(Protocol):
@@ -159,10 +189,12 @@ class Family(Protocol):
     def shaped(self, design: Design, importance: FloatArray) -> tuple[Any, FloatArray]:
         """Return a shape, and the variance of each group's noise at unit scale, (groups,)."""
 
-    def prices(self, task: Task, loss: Loss, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def prices(
+        self, task: ModelTask, loss: Loss, grid: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the scale, and about the greatest leverage, of every q in ``grid``."""
 
-    def calibrated(self, task: Task, choice: Choice) -> Calibrated:
+    def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return the noise of a choice, and the leverage that goes with it."""
 
 

@@ -45,10 +45,9 @@ class DPLinearRegression(PrivateRegressor):
         (docs/automatic_choices.md). With many records it releases in two stages: a share of
         epsilon estimates means and scales of the columns, and the moments are then taken in these
         units, with smaller weights for records far from the centre. With fewer records, and with
-        an intercept, it releases means and the products with the target only
-        (``docs/proofs/moment_release.md``, "Cross looks"); :meth:`from_moments` then refuses other
-        targets. With very few records it releases the mean of the target only, for any
-        ``fit_intercept``.
+        an intercept, it releases means and the products with the target only (the cross moments
+        of ``docs/proofs/moment_release.md``); :meth:`from_moments` then refuses other targets.
+        With very few records it releases the mean of the target only, for any ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
     ledger : Ledger or None, default=None

@@ -36,16 +36,16 @@ PASSES, PASSES_POWER, PASSES_RANGE = 15, 0.25, (6, 50)
 PURE_PASSES, PURE_POWER, PURE_RANGE = 1.5, 0.7, (1, 20)
 # Range of greedy steps. They end where noise hides so many deviations per record of a gradient.
 STEPS_RANGE, STEEP = (3, 50), 0.03
-# Share of the budget for the first stage, and the most noise in its means.
+# Share of the budget for the scaling stage, and the most noise in its means.
 STAGE_SHARE, PURE_STAGE_SHARE, MOST_STAGE_NOISE = 0.2, 0.25, 0.35
 # What a row of full weight may have: of each number's usual square this share, at least, the
 # intercept with this precision, and levels with this power of their number.
 SHARE_OF_SQUARE, INTERCEPT_PRECISION, LEVEL_PRECISION = 0.2, 1.5, 0.25
-# Where blocks are paid for one by one, deviations of a number that are 1 in the scaling; how they
-# grow with the information, up to where.
+# If blocks are paid for one by one, the standard deviations of a number that are scaled to 1, how
+# they grow with the information, and their maximum.
 BOX_RADIUS, RADIUS_POWER, MOST_RADIUS = 2.0, 0.25, 64.0
-# Below this information the intercept is the louder, up to so many times: hardly more than it
-# can be learnt.
+# Below this information the intercept has a higher precision, up to so many times: hardly more
+# than the intercept can be learnt.
 SCARCE, MOST_PRECISE = 20.0, 15.0
 # What the rules take for the average's noise over that of the mean of all passes. The second half
 # has up to 1.41: ridges are a little smaller than noise alone would have them.
@@ -103,8 +103,8 @@ class DescentPlan:
     def mechanism(self) -> str:
         """What a guarantee says of it."""
         steps = self.n_models * self.n_passes * (1 if self.choice else len(self.blocks))
-        looked = f"estimated means and scales ({self.stage.dim} sums), then " if self.stage else ""
-        return f"{looked}{steps} noisy gradients; {self.noise.guarantee.mechanism}"
+        scaled = f"estimated means and scales ({self.stage.dim} sums), then " if self.stage else ""
+        return f"{scaled}{steps} noisy gradients; {self.noise.guarantee.mechanism}"
 
     def stage_published(self) -> Publication:
         """Return how the sums of the first stage are published."""
@@ -247,23 +247,23 @@ def _greedy_steps(task: DescentTask) -> int:
     return _within(STEPS_RANGE, told**2 / 16 if task.delta > 0 else told)
 
 
-def row_lengths(task: DescentTask, looked: bool, power: int = 2) -> RowBound:
+def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
     """Return how long rows may be, and how the noise is spread over the blocks.
 
     In units in which every number has the variance 1, or is taken to have it, all numbers are
-    equally loud, and a row of full weight is not longer than sum_g a_g^power b_g, with b = 1 for
-    the intercept and for levels.
+    of the same precision, and a row of full weight is not longer than sum_g a_g^power b_g, with
+    b = 1 for the intercept and for levels.
     """
     blocks = task.blocks
     radius = _radius(RADIUS, task.information)
-    deviations = radius if looked else usual_square(blocks) ** -0.5
+    deviations = radius if estimated else usual_square(blocks) ** -0.5
     precision = np.array(blocks.sizes, dtype=float) ** LEVEL_PRECISION
     precision[: blocks.intercept] = INTERCEPT_PRECISION * _more_precise(task)
     precision[blocks.number_places] = deviations
     # The more is known, the less is gained by weights; all numbers are at most 1 in the domain.
     share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(task.information, 1.0) / 10))
     parts = precision**power
-    parts[blocks.number_places] = share if looked else min(share, deviations**power)
+    parts[blocks.number_places] = share if estimated else min(share, deviations**power)
     return RowBound(precision, float(parts.sum()), radius, power)
 
 
@@ -273,7 +273,7 @@ def blocks_apart(task: DescentTask) -> RowBound:
 
 
 def _more_precise(task: DescentTask) -> float:
-    """Return how much louder the intercept is than with the usual information."""
+    """Return the factor on the precision of the intercept, 1 with the usual information."""
     return min(max(1.0, SCARCE / task.information), MOST_PRECISE)
 
 

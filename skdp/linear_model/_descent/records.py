@@ -276,8 +276,8 @@ def _parts(block: slice) -> list[tuple[slice, slice]]:
 def _check_scaling(scaling: Scaling) -> None:
     """Raise unless numbers in the scaling are on the grid; numbers and centres are in [-1, 1]."""
     with np.errstate(all="ignore"):
-        reach = (1 + np.abs(scaling.centre)) / scaling.scale
-    if not ((scaling.scale > 0) & (reach < _MOST_NUMBER)).all():
+        greatest = (1 + np.abs(scaling.centre)) / scaling.scale
+    if not ((scaling.scale > 0) & (greatest < _MOST_NUMBER)).all():
         raise fail("scaling", "have centres and scales that keep numbers below 2^20")
     bound = scaling.rows.bound
     if bound is not None and not (bound > 0 and np.isfinite(scaling.rows.precision).all()):

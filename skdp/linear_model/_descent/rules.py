@@ -30,7 +30,7 @@ __all__ = [
 
 
 # Residuals are clipped at so many deviations of the target, or more with more information. Where
-# nothing was looked at, all passes together can go this way from the middle of the domain.
+# nothing was estimated, all passes together can go this way from the middle of the domain.
 CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
 
 

@@ -247,7 +247,7 @@ class Moments:
 def _guessed(
     matrix: FloatArray, deviation: FloatArray, intercept: bool, shrink: float
 ) -> NoisyMoments:
-    """Return them with the products of features that were not released guessed, in the frame."""
+    """Return moments in which the products of features, which were not released, are guessed."""
     x = slice(1, -1)
     matrix[x, x] = np.eye(len(matrix) - 2)
     sigma = _root_mean_square(deviation[x, -1], 1e-300)

@@ -1,7 +1,7 @@
 """Kinds of noise for objective perturbation, as the automatic choices see them.
 
-A family shapes its noise to a design, says what each share q of epsilon for the tilt costs, and
-calibrates what was chosen. K-norm noise is purely private; Gaussian noise asks for delta > 0.
+A family shapes its noise to a design, computes the cost of each share q of epsilon for the linear
+term, and calibrates the choice. K-norm noise is pure DP; Gaussian noise needs delta > 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import ProfileLoss
 
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
-# Gaussian noise leaves nearly all of epsilon to the curvature before the tilt notices.
+# Gaussian noise leaves nearly all of epsilon to the curvature before the noise changes.
 GAUSSIAN_GRID = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95])
 
 
@@ -47,7 +47,7 @@ class KNormFamily:
 
     @property
     def grid(self) -> FloatArray:
-        """Shares of epsilon for the tilt."""
+        """Shares of epsilon for the linear term."""
         return Q_GRID if self.usual_q is None else np.array([self.usual_q])
 
     @property
@@ -72,8 +72,8 @@ class KNormFamily:
         """Return K-norm noise: gradient and curvature share epsilon slope by slope."""
         loss, q, ball = choice.loss, choice.q, choice.shape
         # The rule's ball holds every row by construction.
-        reach = 1.0 if self.ball is None else task.design.radius_in(ball)
-        sensitivity = Sensitivity(ball, task.moved * loss.slope_bound * reach, task.neighbors)
+        radius = 1.0 if self.ball is None else task.design.radius_in(ball)
+        sensitivity = Sensitivity(ball, task.moved * loss.slope_bound * radius, task.neighbors)
         noise = KNorm(ball).calibrate(sensitivity, epsilon=q * task.epsilon)
         return Calibrated(noise, greatest_leverage(loss, q, task.epsilon, task.neighbors))
 
@@ -123,7 +123,7 @@ class GaussianFamily:
         leverage = np.array([leverage_apart(loss, float(q), task.epsilon) for q in grid])
         # As if the curvature of all models were one model's: exact for one, near for several.
         whole = [leverage_apart(loss, float(q), self._epsilon(task)) for q in grid]
-        shift = np.array([self._shift(task, loss, bend, 1) for bend in whole])
+        shift = np.array([self._shift(task, loss, leverage, 1) for leverage in whole])
         with np.errstate(divide="ignore"):
             return loss.slope_bound * math.sqrt(task.models) / shift, leverage
 
@@ -140,10 +140,10 @@ class GaussianFamily:
             deviation[list(group.index)] = loss.slope_bound * math.sqrt(variance) / shift * ROUND_UP
         profile = JointProfile(loss, shift, leverage, task.neighbors)
         kind = "elliptic" if self.elliptic else "isotropic"
-        promise = Guarantee(
+        guarantee = Guarantee(
             self._epsilon(task), task.delta, task.neighbors, f"{kind} Gaussian noise on gradients"
         )
-        noise = GaussianNoise(design.dim, deviation, promise)
+        noise = GaussianNoise(design.dim, deviation, guarantee)
         released = ReleasedProfile(profile, task.hidden)
         return Calibrated(noise, leverage, ((ProfileLoss(released), task.models),))
 

@@ -176,14 +176,14 @@ def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
 
 
 def _lines(loss: Loss, shift: float, leverage: float) -> tuple[FloatArray, FloatArray]:
-    """Return lines above l: over a cell of slopes s the shift of its end, its greatest bend."""
+    """Return lines above l: for a cell of slopes the shift at its end and its curvature bound."""
     low = 1 - np.geomspace(1.0, _NEAREST, _CELLS)
     high = np.append(low[1:], 1.0)
     c = loss.slope_bound
-    bend = np.asarray(loss.curvature_bound(c * low, c * high), dtype=float)
-    if not np.all(bend >= 0):  # NaN would compare as no bend at all
+    curvature = np.asarray(loss.curvature_bound(c * low, c * high), dtype=float)
+    if not np.all(curvature >= 0):  # NaN would compare as no curvature at all
         raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
-    cost = np.log1p(bend * leverage)
+    cost = np.log1p(curvature * leverage)
     length = shift * high
     # Convex in the length: with max(0, .) the ends of [0, length] are what counts.
     slope = np.concatenate([[0.0], length])

@@ -40,8 +40,8 @@ class Reference:
     intercept : float
         Prior variance of the intercept.
     least_ridge : bool
-        Whether the ridge leaves the noise alone: it is the least that privacy and sampling
-        errors ask for.
+        Whether the ridge does not depend on the noise: it is the least that privacy and sampling
+        errors need.
     most_signal : float
         What all numbers together add at most over the root of how many there are, where no more
         than `PLENTY` is known; with more, times the root of how much.
@@ -200,7 +200,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Noise for the tilt, and the leverage L that the privacy condition leaves with it.
+    """Noise of the random linear term, and the leverage L that privacy then allows.
 
     ``losses`` says what is known of one model's privacy beyond epsilon: pairs of a PrivacyLoss
     and a count.
@@ -219,7 +219,7 @@ class Choice:
     ----------
     loss : Loss
     q : float
-        Share of epsilon that the tilt spends.
+        Share of epsilon that is spent on the linear term.
     ridge : ndarray of shape (dim,)
     family : Family
         Kind of noise.

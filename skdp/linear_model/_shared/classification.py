@@ -21,8 +21,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _assumptions(self):
         if self._declared_labels() is not None:
             return super()._assumptions()
-        leak = "which labels occur in y is public: it was read off y, as none were declared"
-        return (*super()._assumptions(), leak)
+        inferred = "which labels occur in y is public: it was read off y, as none were declared"
+        return (*super()._assumptions(), inferred)
 
     def _targets(self, y, n):
         """Return one 0/1 target for each model, and the labels."""

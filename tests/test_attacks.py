@@ -15,7 +15,6 @@ from skdp.linear_model._objective.families import GaussianFamily
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
 from skdp.linear_model._objective.perturbation import OUTPUT_SHARE
 from skdp.linear_model._objective.task import ModelTask
-from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
@@ -205,8 +204,8 @@ def test_a_loss_that_changes_is_calibrated_anew():
         def curvature_bound(self, low, high):
             return 1 - np.asarray(low, dtype=float) * self.blunt
 
-    fit = Task(None, None, 1.0, 1e-5, "add_remove")
-    asked = ModelTask(fit, None, 1.0, 1.0, 1e-5)
+    facts = {"n": None, "size": 1.0, "epsilon": 1.0, "delta": 1e-5, "neighbors": "add_remove"}
+    asked = ModelTask(design=None, reference=None, **facts)
     loss, sharp = Changing(), Changing()
     sharp.blunt = False
     first = GaussianFamily()._shift(asked, loss, 0.8, 1)

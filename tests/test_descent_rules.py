@@ -31,7 +31,6 @@ from skdp.linear_model._descent.rules import (
 )
 from skdp.linear_model._descent.scaling import ScalingStage
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Task
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
@@ -48,15 +47,17 @@ MODELS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
 def task(domain=MIXED, *, n=1000.0, order="cyclic", all_levels=False, n_models=1, **facts):
     """The public facts of a plan."""
     budget = {name: facts.pop(name, USUAL[name]) for name in ("epsilon", "delta", "neighbors")}
-    fit = Task(Design(domain, True), n, n_models=n_models, **budget)
-    return DescentTask(fit, Blocks(domain, True, all_levels), order=order, **facts)
+    facts |= {"n": n, "n_models": n_models, "order": order, **budget}
+    return DescentTask(
+        design=Design(domain, True), blocks=Blocks(domain, True, all_levels), **facts
+    )
 
 
 def planned(domain=MIXED, *, n=1000.0, stage=True, mechanism="auto", with_target=True, **facts):
     """A plan as an estimator asks for it."""
     asked = task(domain, n=n, mechanism=mechanism, all_levels=True, **facts)
     counted = None if n is None else int(n)
-    seen = ScalingStage(asked.blocks, with_target, asked.task.neighbors, counted)
+    seen = ScalingStage(asked.blocks, with_target, asked.neighbors, counted)
     return plan_descent(asked, seen if stage else None)
 
 

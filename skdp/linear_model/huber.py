@@ -153,7 +153,7 @@ class DPHuberRegressor(PrivateRegressor):
         if self.loss != "pseudo_huber":
             raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
         if is_auto(self.threshold):
-            return (PseudoHuber(_usual_threshold(task.n, task.weight)),)
+            return (PseudoHuber(_usual_threshold(task.size, task.weight)),)
         return (PseudoHuber(float(self.threshold) / _half_range(task.design.domain)),)
 
     def _inflation(self, task):

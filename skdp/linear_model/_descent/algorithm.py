@@ -105,9 +105,9 @@ scaling_share, verbose, callback
         if self.start is not None:
             self._starts(blocks, task.n_models)  # refused before anything is spent
         descent = DescentTask(
-            task,
-            blocks,
-            self.mechanism,
+            **vars(task),
+            blocks=blocks,
+            mechanism=self.mechanism,
             share=None if is_auto(self.scaling_share) else float(self.scaling_share),
             n_passes=None if is_auto(self.n_passes) else int(self.n_passes),
             order=self.order,

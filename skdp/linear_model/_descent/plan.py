@@ -145,13 +145,12 @@ class DescentPlan:
 # Before the first stage: public things
 
 
-@dataclass(frozen=True)
-class DescentTask:
+@dataclass(frozen=True, kw_only=True)
+class DescentTask(Task):
     """A task with the parameters of an estimator that the plan depends on.
 
     Attributes
     ----------
-    task : Task
     blocks : Blocks
     mechanism : str or law
     share : float or None
@@ -163,7 +162,6 @@ class DescentTask:
         Whether contributions are clipped one by one; rows are then not bounded.
     """
 
-    task: Task
     blocks: Blocks
     mechanism: Any = "auto"
     share: float | None = None
@@ -172,27 +170,10 @@ class DescentTask:
     clips: bool = False
 
     @property
-    def n_models(self) -> int:
-        return self.task.n_models
-
-    @property
-    def epsilon(self) -> float:
-        return self.task.epsilon
-
-    @property
-    def delta(self) -> float:
-        return self.task.delta
-
-    @property
-    def moved(self) -> float:
-        """By how much one record moves a sum."""
-        return self.task.moved
-
-    @property
-    def known(self) -> float:
+    def size(self) -> float:
         """Number of records, or a guess: as many as make the usual information."""
         models = len(self.blocks) * self.n_models
-        return float(self.task.known or USUAL_INFORMATION / self.strength * models)
+        return float(self.known or USUAL_INFORMATION / self.strength * models)
 
     @property
     def strength(self) -> float:
@@ -202,7 +183,7 @@ class DescentTask:
     @property
     def information(self) -> float:
         """Records per block and model, times the strength."""
-        return self.known * self.strength / (len(self.blocks) * self.n_models)
+        return self.size * self.strength / (len(self.blocks) * self.n_models)
 
     @property
     def passes(self) -> int:
@@ -218,12 +199,11 @@ class DescentTask:
     def noise(self, law: Any, shifts: list[tuple[float, int]]) -> tuple[RepeatedNoise, Any]:
         """Return calibrated noise, and the scale of that of greedy choices."""
         budget = {"epsilon": self.epsilon, "delta": self.delta}
-        neighbors = self.task.neighbors
         if self.order != "greedy":
-            return calibrate_releases(law, shifts, neighbors=neighbors, **budget), None
+            return calibrate_releases(law, shifts, neighbors=self.neighbors, **budget), None
         count = self.n_models * self.passes
         choices = choice_width(count, **budget), count
-        noise = calibrate_with_choices(law, shifts, choices, neighbors=neighbors, **budget)
+        noise = calibrate_with_choices(law, shifts, choices, neighbors=self.neighbors, **budget)
         # What the sampler of a choice is off by may add so much to its width.
         width = choices[0] - CHOICE_COST
         if not width > 0:
@@ -243,7 +223,7 @@ def _within(ends: tuple[int, int], value: float) -> int:
 def _greedy_steps(task: DescentTask) -> int:
     """Return after how many steps noise hides a gradient of `STEEP` deviations per record."""
     highest = math.sqrt(2 * math.log(task.blocks.dim + 1))
-    told = STEEP * task.known * task.strength / (task.n_models * task.moved * highest)
+    told = STEEP * task.size * task.strength / (task.n_models * task.moved * highest)
     return _within(STEPS_RANGE, told**2 / 16 if task.delta > 0 else told)
 
 
@@ -324,7 +304,7 @@ def _planned(
         task.passes,
         task.n_models,
         task.order,
-        task.known,
+        task.size,
         rows,
         task.information,
         choice,

@@ -182,7 +182,7 @@ class ObjectivePerturbation:
         share = self.scaling_share
         if share == 0 or (is_auto(share) and not is_auto(self.mechanism)):
             return None
-        known = self._model_task(task, task.epsilon).n
+        known = self._model_task(task, task.epsilon).size
         given = None if is_auto(share) else float(share)
         return plan_clipping(task, known, given, self.scales_target)
 
@@ -212,7 +212,8 @@ class ObjectivePerturbation:
         # If nothing is known of the number of records, a fit is neither hopeless nor easy: 100
         # records per dimension and unit of 1 / epsilon.
         known = task.known or 100 * task.design.dim * max(1.0, 1 / epsilon)
-        return ModelTask(task, self.reference, float(known), epsilon, delta, hidden)
+        share = {"size": float(known), "epsilon": epsilon, "delta": delta, "hidden": hidden}
+        return ModelTask(**vars(task) | share, reference=self.reference)
 
     def _jointly(self, task: ModelTask) -> dict[str, Any]:
         """Share epsilon between gradient and curvature slope by slope."""
@@ -258,7 +259,7 @@ class ObjectivePerturbation:
 
     def _noise_apart(self, task: ModelTask, loss: Loss, q: float) -> Any:
         sensitivity = Sensitivity(task.design.hull(), task.moved * loss.slope_bound, task.neighbors)
-        delta = task.delta / task.models / corners(loss, task.neighbors) * (1 - 1e-12)
+        delta = task.delta / task.n_models / corners(loss, task.neighbors) * (1 - 1e-12)
         mechanism = self.mechanism
         name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__
         asked = {"epsilon": q * task.epsilon} | ({"delta": delta} if delta > 0 else {})

@@ -125,13 +125,13 @@ class GaussianFamily:
         whole = [leverage_apart(loss, float(q), self._epsilon(task)) for q in grid]
         shift = np.array([self._shift(task, loss, leverage, 1) for leverage in whole])
         with np.errstate(divide="ignore"):
-            return loss.slope_bound * math.sqrt(task.models) / shift, leverage
+            return loss.slope_bound * math.sqrt(task.n_models) / shift, leverage
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return Gaussian noise, calibrated by the joint profile."""
         loss, design = choice.loss, task.design
         leverage = leverage_apart(loss, choice.q, task.epsilon)
-        shift = self._shift(task, loss, leverage, task.models)
+        shift = self._shift(task, loss, leverage, task.n_models)
         if shift == 0:
             remedy = "Give a q nearer to 1."
             raise fail("q", "leave the curvature less than epsilon", choice.q, remedy)
@@ -145,11 +145,11 @@ class GaussianFamily:
         )
         noise = GaussianNoise(design.dim, deviation, guarantee)
         released = ReleasedProfile(profile, task.hidden)
-        return Calibrated(noise, leverage, ((ProfileLoss(released), task.models),))
+        return Calibrated(noise, leverage, ((ProfileLoss(released), task.n_models),))
 
     @staticmethod
     def _epsilon(task: ModelTask) -> float:
-        return task.epsilon * task.models
+        return task.epsilon * task.n_models
 
     def _shift(self, task: ModelTask, loss: Loss, leverage: float, models: int) -> float:
         asked = self._epsilon(task), task.delta, task.neighbors, models

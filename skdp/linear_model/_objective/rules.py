@@ -90,7 +90,7 @@ def _best(
     pairs = [(loss, float(q)) for loss in losses for q in grid]
     # One row for each pair from here on; the columns are groups.
     mean = np.repeat([task.reference.moments(loss) for loss in losses], len(grid), axis=0)
-    curvature, score = task.n * mean.T[:, :, None]
+    curvature, score = task.size * mean.T[:, :, None]
     prices = [family.prices(task, loss, grid) for loss in losses]
     scale, leverage = (np.concatenate(column) for column in zip(*prices, strict=True))
     noise = np.square(scale)[:, None] * unit_noise
@@ -155,7 +155,7 @@ def _spread(design: Design, per_group: FloatArray) -> FloatArray:
 
 def _importance(task: ModelTask, choice: Choice) -> FloatArray:
     population = task.population
-    h = task.n * task.reference.moments(choice.loss)[0] * population.moment
+    h = task.size * task.reference.moments(choice.loss)[0] * population.moment
     ridge = np.array([choice.ridge[g.index[0]] for g in task.design.groups])
     return np.asarray(population.moment / (h + ridge) ** 2)
 

@@ -117,52 +117,23 @@ class Population:
         return np.asarray((self.size * self.moment * error).sum(axis=-1))
 
 
-@dataclass(frozen=True)
-class ModelTask:
+@dataclass(frozen=True, kw_only=True)
+class ModelTask(Task):
     """The share of a task that one model has.
 
-    Attributes
-    ----------
-    task : Task
-    reference : Reference
-    n : float
-        The number of records, or a public guess of it.
-    epsilon : float
-        Of one model, without the ``hidden`` share.
-    delta : float
-        Of all models together.
-    hidden : float
-        The share of epsilon that hides the inexactness of the solver.
+    ``size`` is the number of records, or a public guess of it. ``epsilon`` is that of one model
+    without the share ``hidden``, which hides the inexactness of the solver. ``delta`` is that of
+    all models together.
     """
 
-    task: Task
+    size: float
     reference: Reference
-    n: float
-    epsilon: float
-    delta: float = 0.0
     hidden: float = 0.0
-
-    @property
-    def design(self) -> Design:
-        return self.task.design
-
-    @property
-    def neighbors(self) -> str:
-        return self.task.neighbors
-
-    @property
-    def models(self) -> int:
-        return self.task.n_models
-
-    @property
-    def moved(self) -> float:
-        """How many records' slopes change between neighbours."""
-        return self.task.moved
 
     @property
     def weight(self) -> float:
         """Records per dimension, times epsilon: how much the data can say."""
-        return self.n * self.epsilon / self.design.dim
+        return self.size * self.epsilon / self.design.dim
 
     @cached_property
     def population(self) -> Population:

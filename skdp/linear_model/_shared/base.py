@@ -44,37 +44,19 @@ class Solution:
     clipping: Any = None
 
 
-class Plan(Protocol):
-    """What a fit will release with which noise: a function of public information."""
-
-    @property
-    def noise(self) -> Any:
-        """The noise of the main release."""
-
-    @property
-    def delta(self) -> float:
-        """The delta that the release spends."""
-
-    @property
-    def mechanism(self) -> str:
-        """The sentence of the guarantee that describes the release."""
-
-    @property
-    def losses(self) -> Any:
-        """Privacy losses that imply more than epsilon and delta, with counts; may be empty."""
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-
-
 class Algorithm(Protocol):
-    """A private algorithm with its parameters."""
+    """A private algorithm with its parameters.
+
+    A plan depends on public information only. It has ``noise``, ``delta``, ``mechanism`` (the
+    sentence of the guarantee), ``losses`` (privacy losses with counts, or nothing) and
+    ``check_published()``, which raises an error if 53-bit floats cannot keep the guarantee.
+    """
 
     def check(self, delta: float) -> None:
         """Raise an error unless the parameters are valid."""
 
     def plan(self, task: Task) -> Any:
-        """Return the plan, from public information only."""
+        """Return the plan of a task."""
 
     def sums(self, plan: Any, rows: Rows) -> Any:
         """Return exact statistics of the records. All errors in the data are raised here."""

@@ -73,6 +73,14 @@ def ask(ball: NormBall, member: str, *args: Any) -> Any:
     return method(*args)
 
 
+def known(ball: Any, member: str, *args: Any) -> FloatArray | None:
+    """Return the value of an optional member, or None if it is missing or raises ValueError."""
+    try:
+        return np.asarray(ask(ball, member, *args), dtype=float)
+    except (AttributeError, ValueError):
+        return None
+
+
 def uniform_covariance(ball: NormBall, *, draws: int = 4096) -> tuple[FloatArray, bool]:
     """Return the covariance of the uniform law, (dim, dim), and whether it is an estimate."""
     with suppress(AttributeError):

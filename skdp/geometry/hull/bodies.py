@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -32,7 +32,6 @@ KNOWN_FOR_POLYTOPES = {
     "extreme_points": "Use support(w).",
     "facets": "Use gauge(v), or outer_polytope().",
 }
-KNOWN_TO_SOME = ("extreme_points", "facets")
 
 
 class Estimate(NamedTuple):
@@ -76,6 +75,8 @@ class Hull:
     """
 
     body: Body
+    # Members of the body that the hull has too, if the body has them.
+    _known: ClassVar[tuple[str, ...]] = ("extreme_points", "facets")
 
     @classmethod
     def from_points(cls, points: ArrayLike) -> Hull:
@@ -258,7 +259,7 @@ class Hull:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        if name in KNOWN_TO_SOME and hasattr(self.body, name):
+        if name in self._known and hasattr(self.body, name):
             return getattr(self.body, name)
         if name in KNOWN_FOR_POLYTOPES:
             remedy = KNOWN_FOR_POLYTOPES[name]
@@ -271,9 +272,13 @@ class Hull:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PolytopeHull(Hull):
-    """A Hull with known corners, triangulated: volume, covariance and draws are exact."""
+    """A Hull with known corners, triangulated: draws are exact.
+
+    It also has ``log_volume()``, ``covariance()``, ``extreme_points()`` and ``facets()``.
+    """
 
     body: Polytope
+    _known: ClassVar[tuple[str, ...]] = tuple(KNOWN_FOR_POLYTOPES)
 
     def acceptance(self) -> float:
         """Return 1: nothing is rejected."""
@@ -282,22 +287,6 @@ class PolytopeHull(Hull):
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
         return self.body.sample(n, rng)
-
-    def log_volume(self) -> float:
-        """Return the natural logarithm of the volume."""
-        return self.body.log_volume()
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of the uniform law, (dim, dim)."""
-        return self.body.covariance()
-
-    def extreme_points(self) -> FloatArray:
-        """Return the corners, (count, dim)."""
-        return self.body.extreme_points()
-
-    def facets(self) -> FloatArray:
-        """Return the normals, (count, dim): the ball is where their |products| are <= 1."""
-        return self.body.facets()
 
 
 def polytope_around(

@@ -52,42 +52,28 @@ def null_direction(points: FloatArray) -> FloatArray | None:
     return np.asarray(w / w[np.argmax(np.abs(w))])
 
 
-@dataclass(frozen=True, eq=False)
-class Corners:
-    """The hull of (n, dim) points and their negatives, its facets unknown: the gauge is a program.
-
-    A linear program's value is no closed form, and ``decided`` is False.
-    """
+class _HasPoints:
+    """Support and extreme points of the hull of ``points`` and their negatives."""
 
     points: FloatArray
-    decided: ClassVar[bool] = False
 
     @property
     def dim(self) -> int:
         """Number of coordinates."""
         return int(self.points.shape[1])
 
-    def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
-        return _each(self.points, as_points(v, self.dim))
-
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the body, (..., dim) to (...)."""
-        return np.asarray(self.gauge(v) <= 1)
-
     def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        """Return the greatest <w, u> over the body, (..., dim) to (...)."""
         return greatest_product(self.points, as_points(w, self.dim, "w"))
 
     def extreme_points(self) -> FloatArray:
-        """Return the points, (count, dim), of which some may be no corners."""
+        """Return the points and their negatives, (count, dim); some may be no corners."""
         listable(2 * len(self.points))
         return np.concatenate([self.points, -self.points])
 
 
-@dataclass(frozen=True, eq=False)
-class Facets:
-    """The body {v : |normals v| <= 1}, its corners unknown: the support is a program."""
+class _HasNormals:
+    """Gauge and facets of {v : |normals v| <= 1}."""
 
     normals: FloatArray
     decided: ClassVar[bool] = True
@@ -105,13 +91,39 @@ class Facets:
         """Return whether v is in the body, (..., dim) to (...)."""
         return np.asarray(self.gauge(v) <= 1)
 
-    def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        return _each(self.normals, as_points(w, self.dim, "w"))
-
     def facets(self) -> FloatArray:
-        """Return the normals, one of each pair, (count, dim), of which some may be redundant."""
+        """Return the normals, one of each pair, (count, dim); some may be redundant."""
         return self.normals.copy()
+
+
+@dataclass(frozen=True, eq=False)
+class Corners(_HasPoints):
+    """The hull of (n, dim) points and their negatives, its facets unknown.
+
+    The gauge is the value of a linear program and no closed form, hence ``decided`` is False.
+    """
+
+    points: FloatArray
+    decided: ClassVar[bool] = False
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return _each(self.points, as_points(v, self.dim))
+
+    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether v is in the body, (..., dim) to (...)."""
+        return np.asarray(self.gauge(v) <= 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Facets(_HasNormals):
+    """The body {v : |normals v| <= 1}, its corners unknown: the support is a linear program."""
+
+    normals: FloatArray
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the body, (..., dim) to (...)."""
+        return _each(self.normals, as_points(w, self.dim, "w"))
 
 
 def _each(points: FloatArray, v: FloatArray) -> FloatArray:
@@ -151,7 +163,7 @@ def corners_of(points: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Polytope:
+class Polytope(_HasPoints, _HasNormals):
     """A symmetric polytope with both descriptions, one of each pair +-.
 
     Parameters
@@ -164,7 +176,6 @@ class Polytope:
 
     points: FloatArray
     normals: FloatArray
-    decided: ClassVar[bool] = True
 
     @classmethod
     def of_points(cls, points: FloatArray) -> Polytope:
@@ -178,32 +189,6 @@ class Polytope:
     def of_normals(cls, normals: FloatArray) -> Polytope:
         """Return {v : |normals v| <= 1} for (m, d) normals that span R^d."""
         return cls(polar(normals), corners_of(normals))
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return int(self.points.shape[1])
-
-    def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
-        return greatest_product(self.normals, as_points(v, self.dim))
-
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the body, (..., dim) to (...)."""
-        return np.asarray(self.gauge(v) <= 1)
-
-    def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        return greatest_product(self.points, as_points(w, self.dim, "w"))
-
-    def extreme_points(self) -> FloatArray:
-        """Return the corners, (count, dim)."""
-        listable(2 * len(self.points))
-        return np.concatenate([self.points, -self.points])
-
-    def facets(self) -> FloatArray:
-        """Return the normals, one of each pair, (count, dim)."""
-        return self.normals.copy()
 
     @cached_property
     def is_triangulated(self) -> bool:

@@ -14,12 +14,11 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours
-from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask
+from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask, known
 from skdp.geometry.direct_sum import ProductBall, SumBall
 from skdp.geometry.hull.programs import STEPS
 from skdp.geometry.lp import LpBall
@@ -145,11 +144,11 @@ def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -
         return same
     if isinstance(ball, ProductBall):
         # Its gauge is the greatest of its parts'.
-        rows = zip(ball.balls, _places(ball), strict=True)
+        rows = zip(ball.balls, ball.places, strict=True)
         return _greatest([_of_map(part, over, matrix[place], enough) for part, place in rows])
     if isinstance(over, SumBall):
         # It is the hull of its parts.
-        parts = zip(over.balls, over.weights, _places(over), strict=True)
+        parts = zip(over.balls, over.weights, over.places, strict=True)
         found = [_of_map(ball, part, matrix[:, at] / weight, enough) for part, weight, at in parts]
         return _greatest(found)
     return _of_whole(ball, over, matrix, enough)
@@ -158,13 +157,6 @@ def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -
 def _full(ball: MappedBall) -> FloatArray:
     matrix = np.asarray(ball.matrix, dtype=float)
     return np.diag(matrix) if matrix.ndim == 1 else matrix
-
-
-def _places(ball: ProductBall | SumBall) -> list[NDArray[np.intp]]:
-    """Return the coordinates of each part."""
-    if ball.index is not None:
-        return [np.array(part, dtype=np.intp) for part in ball.index]
-    return np.split(np.arange(ball.dim), np.cumsum([part.dim for part in ball.balls])[:-1])
 
 
 def _greatest(bounds: list[Bounds]) -> Bounds:
@@ -269,19 +261,13 @@ def _faces(ball: NormBall) -> FloatArray | None:
         if ball.p > 1 or ball.dim > MOST_SIGNED_DIMS:
             return None
         return half_of_signs(ball.dim) / ball.bounding_box()
-    try:
-        return np.asarray(ask(ball, "facets"), dtype=float)
-    except (AttributeError, ValueError):
-        return None
+    return known(ball, "facets")
 
 
 def _at_corners(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
     """Where L is the hull of points: a convex function is greatest at one of them."""
-    try:
-        points = ask(over, "extreme_points")
-    except (AttributeError, ValueError):
-        return None
-    return float(np.max(ball.gauge(points @ matrix.T)))
+    points = known(over, "extreme_points")
+    return None if points is None else float(np.max(ball.gauge(points @ matrix.T)))
 
 
 def _through_the_box(ball: NormBall, over: NormBall, matrix: FloatArray) -> float:

@@ -32,6 +32,7 @@ from skdp.geometry import (
     ScaledBall,
     SumBall,
 )
+from skdp.geometry.ball import known
 from skdp.mechanisms.gaussian.least_trace import cover_points, cover_sums
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
@@ -78,7 +79,7 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
 
 
 def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
-    points = _listed(ball)
+    points = known(ball, "extreme_points")
     if points is not None:
         return float((points**2 @ weights).max()) * ROUND_UP
     image = _cover_image(ball, weights) if type(ball) is MappedBall else None
@@ -101,7 +102,7 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
     if hasattr(ball, "greatest_square") and hasattr(ball, "orbits"):
         return _cover_orbits(ball, _orbits_of(ball), _diagonal(weights))
     if weights.ndim == 2 or not _has_least_cover_by_its_form(ball):
-        points = _listed(ball)
+        points = known(ball, "extreme_points")
         factor = None if points is None else _cover_listed(points, weights)
         if factor is not None:
             return factor
@@ -125,14 +126,6 @@ def _has_least_cover_by_its_form(ball: NormBall) -> bool:
     """Whether no list of points is needed for a diagonal W."""
     diagonal_map = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
     return diagonal_map or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
-
-
-def _listed(ball: NormBall) -> FloatArray | None:
-    """Return the extreme points, or None where there are none, or too many."""
-    try:
-        return np.asarray(ball.extreme_points())  # type: ignore[attr-defined]
-    except (AttributeError, ValueError):
-        return None
 
 
 def _half_widths(ball: NormBall) -> FloatArray:
@@ -251,7 +244,7 @@ def _orbits_of_rows(ball: EncodedRowsBall) -> NDArray[np.intp]:
 
 def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray:
     """Put the parts' covers side by side; in a product, each larger, so that squares add to 1."""
-    places = _places(ball)
+    places = ball.places
     covers = [least_cover(b, _part(weights, at)) for b, at in zip(ball.balls, places, strict=True)]
     if isinstance(ball, SumBall):
         sizes = np.array([1 / weight for weight in ball.weights])
@@ -297,14 +290,8 @@ def _part(weights: FloatArray, at: NDArray[np.intp]) -> FloatArray:
     return np.asarray(weights[np.ix_(at, at)] if weights.ndim == 2 else weights[at])
 
 
-def _places(ball: ProductBall | SumBall) -> list[NDArray[np.intp]]:
-    dims = [part.dim for part in ball.balls]
-    order = np.arange(ball.dim) if ball.index is None else np.concatenate(ball.index)
-    return np.split(order.astype(np.intp), np.cumsum(dims)[:-1])
-
-
 def _squares_of_parts(ball: ProductBall | SumBall, weights: FloatArray) -> list[float]:
-    pairs = zip(ball.balls, _places(ball), strict=True)
+    pairs = zip(ball.balls, ball.places, strict=True)
     return [greatest_square(part, weights[at]) for part, at in pairs]
 
 

@@ -18,9 +18,8 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, check_positive, fail
 from skdp._draws import normals
 from skdp._identity import remembered
-from skdp.geometry import NormBall
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square
-from skdp.mechanisms.noise import Publishing
+from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
@@ -83,7 +82,7 @@ def _check_delta(delta: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class GaussianNoise(Publishing):
+class GaussianNoise(BaseNoise):
     """A centred Gaussian law, ready to draw: A Z with Z standard normal.
 
     Attributes
@@ -112,14 +111,14 @@ class GaussianNoise(Publishing):
         object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
 
     @property
-    def granularity(self) -> float:  # type: ignore[override]
-        """How far a draw may be from one of the exact law, in standard deviations."""
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         # A product with a matrix rounds once for each of its terms.
         mixed = np.ndim(self.factor) == 2
         return float(min(2.0**-20, max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5)))
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
         return self._spread(normals(self.dim, rng))
 
     def variance(self) -> FloatArray:
@@ -133,10 +132,8 @@ class GaussianNoise(Publishing):
         root = self._spread(np.eye(self.dim))
         return np.asarray(root.T @ root)
 
-    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
-        """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
-        normal = np.random.default_rng(0).standard_normal((draws, self.dim))
-        return float(np.mean(ball.gauge(self._spread(normal))))
+    def _draws(self, n: int, rng: Generator) -> FloatArray:
+        return self._spread(rng.standard_normal((n, self.dim)))
 
     def _spread(self, z: FloatArray) -> FloatArray:
         """Return A z for z of shape (..., dim)."""

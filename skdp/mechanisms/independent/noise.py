@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, check_positive, fail
-from skdp.geometry import NormBall
 from skdp.geometry.ball import ask
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.composed import Losses, Root, losses_of
 from skdp.mechanisms.independent.law import check_law
 from skdp.mechanisms.independent.shapes import FAMILIES, PLAIN, Family
 from skdp.mechanisms.independent.worst_shift import WorstShift, worst_shift
-from skdp.mechanisms.noise import Publishing
+from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import granularity_of
@@ -32,7 +31,7 @@ _COARSE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class IndependentNoise(Publishing):
+class IndependentNoise(BaseNoise):
     """Independent noise, ready to draw: coordinate j is scale[j] X_j, X_j of one law.
 
     Attributes
@@ -70,26 +69,20 @@ class IndependentNoise(Publishing):
         return self.law.scaled(float(self.scale[j]))
 
     @property
-    def granularity(self) -> float:  # type: ignore[override]
-        """How far a draw may be from one of the exact law, in standard deviations."""
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return granularity_of(self.law)
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
         return np.asarray(self.scale * self.law.rvs(self.dim, rng))
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of a draw, (dim,)."""
         return np.asarray(self.law.var() * self.scale**2)
 
-    def covariance(self) -> FloatArray:
-        """Return the covariance of a draw, (dim, dim)."""
-        return np.diag(self.variance())
-
-    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
-        """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
-        x = self.law.rvs((draws, self.dim), np.random.default_rng(0))
-        return float(np.mean(ball.gauge(self.scale * x)))
+    def _draws(self, n: int, rng: Generator) -> FloatArray:
+        return np.asarray(self.scale * self.law.rvs((n, self.dim), rng))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,13 +28,12 @@ from skdp._checks import (
     fail,
 )
 from skdp._identity import remembered
-from skdp.geometry import NormBall
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.law import check_law
 from skdp.mechanisms.independent.noise import NAMES, Independent
 from skdp.mechanisms.independent.releases import calibrated
 from skdp.mechanisms.independent.worst_shift import Shift
-from skdp.mechanisms.noise import Publication, paid_in_full, published
+from skdp.mechanisms.noise import BaseNoise, Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
 from skdp.privacy.losses.losses import PrivacyLoss
@@ -79,7 +79,7 @@ class Releases:
 
 
 @dataclass(frozen=True)
-class RepeatedNoise:
+class RepeatedNoise(BaseNoise):
     """Noise for every one of several scalar releases, ready to draw.
 
     Attributes
@@ -102,16 +102,18 @@ class RepeatedNoise:
     dim: ClassVar[int] = 1
     log_concave: ClassVar[bool] = True
 
-    def rvs(self, rng: Generator, size: Size = None) -> FloatArray:
-        """Return independent draws of shape ``size``, (1,) if None, for simulations.
+    @property
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
+        return granularity_of(self.law)
 
-        To publish numbers take ``release``.
-        """
+    def rvs(self, rng: Generator, size: Size = None) -> FloatArray:
+        """Return independent draws of shape ``size``, (1,) if None, for simulations."""
         return np.asarray(self.law.rvs(1 if size is None else size, rng))
 
-    @property
+    @cached_property
     def publication(self) -> Publication:
-        """How one number is published."""
+        """Lattice and stretch of the release of one number."""
         return self.publication_for(np.ones(1), 1)
 
     def publication_for(self, factors: FloatArray, numbers: int) -> Publication:
@@ -133,26 +135,12 @@ class RepeatedNoise:
             cost = numbers / lattice.dither
             return min(paid_in_full(cost, distance), paid_in_full(cost * count, whole))
 
-        return published(
-            factors * math.sqrt(self.var()),
-            granularity_of(self.law),
-            shrink,
-        )
+        return published(factors * math.sqrt(self.var()), self.granularity, shrink)
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
-        """Publish numbers, each with a draw of its own, on a lattice: the only way to publish.
+        """Return numbers, (k,), with a draw each, on a lattice; see `KNormNoise.release`.
 
-        Each of them is one of the releases that the noise was calibrated for.
-
-        Parameters
-        ----------
-        value : array-like of shape (k,), finite
-        rng : None, int, numpy.random.Generator or numpy.random.RandomState
-            None draws from ChaCha20 under a fresh key. All else is for tests.
-
-        Returns
-        -------
-        ndarray of shape (k,)
+        Each number is one of the releases for which the noise was calibrated.
         """
         count = np.size(value)
         lattice, stretch = self.publication_for(np.ones(count), 1)
@@ -162,14 +150,12 @@ class RepeatedNoise:
         """Return the variance of the noise of one release."""
         return float(self.law.var())
 
-    def covariance(self) -> FloatArray:
-        """Return the covariance of one draw, (1, 1)."""
-        return np.array([[self.var()]])
+    def variance(self) -> FloatArray:
+        """Return the variance of one draw, (1,)."""
+        return np.array([self.var()])
 
-    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
-        """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
-        x = self.law.rvs((draws, 1), np.random.default_rng(0))
-        return float(np.mean(ball.gauge(x)))
+    def _draws(self, n: int, rng: Generator) -> FloatArray:
+        return self.rvs(rng, (n, 1))
 
 
 def calibrate_releases(

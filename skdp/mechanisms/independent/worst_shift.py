@@ -15,7 +15,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import ask
+from skdp.geometry.ball import ask, known
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 
@@ -87,11 +87,8 @@ def worst_shift(sensitivity: Sensitivity, proportions: FloatArray) -> WorstShift
 
 def _curves_of_vertices(ball: NormBall, proportions: FloatArray) -> FloatArray | None:
     """Return the sums of the k greatest sizes of the vertices that count, (m, dim), or None."""
-    if type(ball) is LpBall or not hasattr(ball, "extreme_points"):
-        return None
-    try:
-        points = ball.extreme_points()
-    except (AttributeError, ValueError):
+    points = None if type(ball) is LpBall else known(ball, "extreme_points")
+    if points is None:
         return None
     sizes = -np.sort(-np.abs(points) / proportions, axis=1)
     return _highest(np.cumsum(sizes, axis=1)) if len(sizes) else None

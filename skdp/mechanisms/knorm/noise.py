@@ -8,15 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp._draws import gamma
 from skdp._identity import is_ours, same
 from skdp.geometry import Hull, LpBall, NormBall
 from skdp.geometry.ball import uniform_covariance, uniform_variance
 from skdp.mechanisms.knorm.radial import greatest_shift, losses_of
-from skdp.mechanisms.noise import Publishing
+from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.ball import require_ball
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
@@ -27,7 +27,7 @@ NAMES = {"laplace": 1.0, "l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
 
 @dataclass(frozen=True)
-class KNormNoise(Publishing):
+class KNormNoise(BaseNoise):
     """A K-norm law, ready to draw: density proportional to exp(-|v|_K / scale).
 
     Attributes
@@ -54,25 +54,28 @@ class KNormNoise(Publishing):
         return self.ball.dim
 
     @property
-    def granularity(self) -> float:  # type: ignore[override]
-        """How far a draw may be from one of the exact law, in standard deviations."""
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return _granularity(self.ball)
 
-    def rvs(self, rng: Generator) -> NDArray[np.float64]:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
         # The direction is uniform in K, not on its boundary: hence dim + 1 and not dim.
         radius = self.scale * gamma(self.dim + 1, rng)
         return np.asarray(radius * self.ball.sample(1, rng)[0])
 
-    def variance(self) -> NDArray[np.float64]:
-        """Return the variance of each coordinate, (dim,): estimated where the ball has none."""
-        d = self.dim
-        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform_variance(self.ball))
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate, (dim,), an estimate if the ball has none."""
+        return np.asarray(self._second_moment * uniform_variance(self.ball))
 
-    def covariance(self) -> NDArray[np.float64]:
-        """Return the covariance of a draw, (dim, dim): estimated where the ball has none."""
-        d = self.dim
-        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform_covariance(self.ball)[0])
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim), an estimate if the ball has none."""
+        return np.asarray(self._second_moment * uniform_covariance(self.ball)[0])
+
+    @property
+    def _second_moment(self) -> float:
+        """Covariance of a draw over that of a uniform draw from the ball."""
+        return (self.dim + 1) * (self.dim + 2) * self.scale**2
 
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
         """Return the mean gauge of a draw: exact in K itself, else a mean of ``draws``."""

@@ -63,12 +63,12 @@ class MatrixLaplaceNoise(MatrixNoise):
         object.__setattr__(self, "precision", precision)
 
     @property
-    def granularity(self) -> float:  # type: ignore[override]
-        """How far a draw may be from one of the exact law, in standard deviations."""
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return max(GRANULARITY, 2.0**-47 * math.sqrt(self.layout.n_rows))
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
         rows = self.layout.n_rows
         # Rows with covariance S^-1 / 2 make the density exp(-tr S W).
         root = np.sqrt(0.5 / self.precision)

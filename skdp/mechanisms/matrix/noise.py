@@ -12,22 +12,17 @@ from skdp._arrays import FloatArray
 from skdp._draws import normals
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentLayout
-from skdp.mechanisms.noise import Publishing
+from skdp.mechanisms.noise import BaseNoise
 from skdp.privacy.guarantee import Guarantee
 
 
-class MatrixNoise(Publishing):
-    """What noises of moments share, whose entries do not covary before the count is taken off.
+class MatrixNoise(BaseNoise):
+    """Base class of noises of moments, whose matrix entries are uncorrelated.
 
-    A noise adds ``guarantee``, ``rvs`` and ``entry_variance``.
+    A subclass adds ``guarantee``, ``rvs`` and ``entry_variance``.
     """
 
     layout: MomentLayout
-    guarantee: Guarantee
-
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
-        raise NotImplementedError
 
     def entry_variance(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
         """Return the variance of entries (i, j) of the matrix, of any shape."""
@@ -64,9 +59,8 @@ class MatrixNoise(Publishing):
         return np.asarray(np.diag(own) + self.entry_variance(0, 0) * np.outer(counted, counted))
 
     def expected_norm(self, ball: NormBall, *, draws: int = 256) -> float:
-        """Return the mean gauge of ``draws`` draws."""
-        rng = np.random.default_rng(0)
-        return float(np.mean(ball.gauge(np.array([self.rvs(rng) for _ in range(draws)]))))
+        """Return the mean gauge of a draw in a ball's norm, estimated from ``draws`` draws."""
+        return super().expected_norm(ball, draws=draws)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

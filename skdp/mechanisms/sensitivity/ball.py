@@ -18,6 +18,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._identity import claims, is_ours
 from skdp.geometry import NormBall
+from skdp.geometry.ball import known
 
 _PLAIN = (str, int, float, np.ndarray, np.generic, type(None))
 _POINTS, _DRAWS, _ALARM = 64, 1000, 1e-9
@@ -80,28 +81,20 @@ def _check_extent(ball: Any, edge: FloatArray, rng: np.random.Generator) -> None
     """Check what a ball says of how far it reaches, against points of its own boundary."""
     w = rng.standard_normal((_POINTS, ball.dim))
     reach, slack = (edge @ w.T).max(axis=0), 1 - _CLOSE
-    points = _said(ball, "extreme_points")
+    points = known(ball, "extreme_points")
     if points is not None and not (np.abs(points @ w.T).max(axis=0) >= reach * slack).all():
         raise fail("ball", "lie in the hull of its extreme_points()", ball)
-    support = _said(ball, "support", w)
+    support = known(ball, "support", w)
     if support is not None and not (support >= reach * slack).all():
         raise fail("ball", "have a support() that is at least <w, u> for all of its points u", ball)
-    box = _said(ball, "bounding_box")
+    box = known(ball, "bounding_box")
     if box is not None and not (box >= np.abs(edge).max(axis=0) * slack).all():
         raise fail("ball", "lie in its bounding_box()", ball)
-    normals = _said(ball, "facets")
+    normals = known(ball, "facets")
     if normals is not None and not np.allclose(
         np.abs(edge @ normals.T).max(axis=1), 1, rtol=_CLOSE
     ):
         raise fail("ball", "have the facets() that make its gauge", ball)
-
-
-def _said(ball: Any, member: str, *arguments: Any) -> FloatArray | None:
-    """Return what an optional member gives, or None where it is missing or gives too much."""
-    try:
-        return np.asarray(getattr(ball, member)(*arguments), dtype=float)
-    except (AttributeError, ValueError):
-        return None
 
 
 def _check_draws(ball: NormBall, rng: np.random.Generator) -> None:

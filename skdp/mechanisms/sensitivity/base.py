@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_positive, fail
 from skdp._identity import same
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
+from skdp.geometry.ball import known
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.hull.halfspaces import facet_directions
 from skdp.geometry.moments import MomentBall
@@ -193,7 +195,7 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
         return 1.0  # both hold every difference of the same moments
     if _is_plain(ball) and _is_plain(over):
         return _lp_in_lp(ball, over)  # type: ignore[arg-type]
-    corners = _known(over, "extreme_points")
+    corners = known(over, "extreme_points")
     if corners is not None:
         return float(np.max(ball.gauge(corners))) * ROUND_UP
     normals = _facets(ball)
@@ -202,19 +204,11 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
     return _through_the_box(ball, over)
 
 
-def _known(ball: NormBall, member: str) -> Any:
-    """Return what an optional member gives, or None where it is missing or gives too much."""
-    try:
-        return getattr(ball, member)()
-    except (AttributeError, ValueError):
-        return None
-
-
-def _facets(ball: NormBall) -> Any:
+def _facets(ball: NormBall) -> FloatArray | None:
     """Return normals with |v|_ball = max |normals v|, or None."""
     if type(ball) is LpBall and math.isinf(ball.p):
         return np.diag(1 / ball.bounding_box())
-    return _known(ball, "facets")
+    return known(ball, "facets")
 
 
 def _is_plain(ball: NormBall) -> bool:

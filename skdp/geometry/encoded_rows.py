@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -130,12 +131,9 @@ class EncodedRowsBall:
         intercept : bool, default=True
             Whether a column of ones stands before the encoded matrix.
         """
-        columns = np.arange(domain.n_encoded)
-        numbers = _chosen(columns, domain.number_index)
-        blocks = [_chosen(columns, block) for block in domain.blocks]
-        blocks = [block for block in blocks if len(block)]  # a column of one level has none
-        shifted = np.concatenate([numbers, *blocks]) + int(intercept)
-        index = (0,) * int(intercept) + tuple(shifted.tolist())
+        numbers, blocks = columns_of(domain)
+        places = [*numbers, *chain.from_iterable(blocks)]
+        index = (0,) * int(intercept) + tuple(place + int(intercept) for place in places)
         sizes = tuple(len(block) for block in blocks)
         in_order = index == tuple(range(len(index)))
         return cls(len(numbers), sizes, intercept, None if in_order else index)
@@ -350,9 +348,17 @@ def _negligible_from(log_density: Callable[[float], float]) -> float:
     return high
 
 
-def _chosen(columns: NDArray[np.intp], where: Any) -> NDArray[np.intp]:
-    # An empty tuple of positions would become an array of floats.
-    return columns[where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)]
+def columns_of(domain: EncodedDomain) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return the encoded columns of the numbers, and of each block that has any."""
+    columns = np.arange(domain.n_encoded)
+
+    def chosen(where: Any) -> tuple[int, ...]:
+        # An empty tuple of positions would become an array of floats.
+        picked = where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)
+        return tuple(columns[picked].tolist())
+
+    blocks = map(chosen, domain.blocks)
+    return chosen(domain.number_index), [block for block in blocks if block]
 
 
 def _greatest_sums(

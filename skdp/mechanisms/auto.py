@@ -14,7 +14,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
-from skdp.mechanisms._promise import check_noise
+from skdp.mechanisms._noise_check import check_noise
 from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.knorm.noise import NAMES, KNorm, KNormNoise
@@ -153,12 +153,8 @@ class Auto:
         """Return in words why the best one is the best."""
         what = "total variance" if self.weights is None else "weighted squared error"
         least = min(trial.error for trial in trials)
-        kept = f"its least {what}" if best.error == least else f"a {what} within 0.1 % of the least"
-        said = f"chosen of {len(trials)} mechanisms for {kept}, {best.error:.4g}"
-        behind = [trial for trial in trials if trial.error > least * (1 + TIE)]
-        if behind:
-            following = min(behind, key=lambda trial: trial.error)
-            said += f"; next {following.name}, {following.error:.4g}"
+        errors = [(trial.name, trial.error) for trial in trials]
+        said = reason_of("mechanisms", what, best.error, least, errors, beyond=least)
         return f"{said}; {_REVEALS[best.name]}" if best.name in _REVEALS else said
 
 
@@ -183,6 +179,25 @@ def first_of_least(errors: ArrayLike) -> Any:
     """
     errors = np.asarray(errors, dtype=float)
     return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
+
+
+def reason_of(
+    kind: str,
+    what: str,
+    error: float,
+    least: float,
+    errors: Sequence[tuple[str, float]],
+    *,
+    beyond: float,
+) -> str:
+    """Return in words why a candidate was chosen, and which is the next that is worse."""
+    kept = f"its least {what}" if error == least else f"a {what} within 0.1 % of the least"
+    said = f"chosen of {len(errors)} {kind} for {kept}, {error:.4g}"
+    behind = [(other, name) for name, other in errors if other > beyond * (1 + TIE)]
+    if behind:
+        following, name = min(behind, key=lambda pair: pair[0])
+        said += f"; next {name}, {following:.4g}"
+    return said
 
 
 def variances(noise: Noise) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any
 from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
-from skdp.mechanisms._promise import check_noise
+from skdp.mechanisms._noise_check import check_noise
 from skdp.mechanisms.auto import Auto
 from skdp.mechanisms.knorm.noise import KNorm
 from skdp.mechanisms.noise import Noise

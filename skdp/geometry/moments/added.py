@@ -29,16 +29,14 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count
 from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedRowsBall
-from skdp.geometry.moments.bodies import rooms
+from skdp.geometry.moments.bodies import VariablesBall, rooms
 from skdp.geometry.moments.gauges import counted_product_gauge, counted_square_gauge
-from skdp.geometry.moments.layout import IntArray
-from skdp.geometry.moments.linear_law import LinearLaw
 
 Ends = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class AddedBall:
+class AddedBall(VariablesBall):
     """An outer body of {+-t(v)} for moments that begin with the count.
 
     Coordinates: the count; P variables in [-1, 1]; the blocks; 2 z^2 - 1 of the first n_squares
@@ -66,15 +64,9 @@ class AddedBall:
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_squares", check_count("n_squares", self.n_squares, 0))
-        object.__setattr__(self, "n_plain", check_count("n_plain", self.n_plain, 0))
+        super().__post_init__()
         sizes = tuple(check_count("block_sizes", m) for m in self.block_sizes)
         object.__setattr__(self, "block_sizes", sizes)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables P."""
-        return self.n_squares + self.n_plain
 
     @property
     def dim(self) -> int:
@@ -132,15 +124,6 @@ class AddedBall:
     @cached_property
     def _rows(self) -> EncodedRowsBall:
         return EncodedRowsBall(self.n_variables, self.block_sizes)
-
-    @cached_property
-    def _law(self) -> LinearLaw:
-        return LinearLaw(self.n_squares, self.n_plain)
-
-    @cached_property
-    def _pairs(self) -> tuple[IntArray, IntArray]:
-        i, j = np.triu_indices(self.n_variables, 1)
-        return i, j
 
     @property
     def _batch(self) -> int:

@@ -28,8 +28,33 @@ from skdp.geometry.moments.triangle_law import (
 )
 
 
+class VariablesBall:
+    """Base class of bodies of the moments of variables, the first of which have a square."""
+
+    n_squares: int
+    n_plain: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_squares", check_count("n_squares", self.n_squares, 0))
+        object.__setattr__(self, "n_plain", check_count("n_plain", self.n_plain, 0))
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables P."""
+        return self.n_squares + self.n_plain
+
+    @cached_property
+    def _law(self) -> LinearLaw:
+        return LinearLaw(self.n_squares, self.n_plain)
+
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        i, j = np.triu_indices(self.n_variables, 1)
+        return i, j
+
+
 @dataclass(frozen=True)
-class NumbersBall:
+class NumbersBall(VariablesBall):
     """An outer body of the moments' differences of P variables in [-1, 1].
 
     Coordinates: u_0i, i = 1, ..., P; u_ii = 2 (z_i^2 - z_i'^2) of the first n_squares
@@ -59,8 +84,7 @@ class NumbersBall:
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_squares", check_count("n_squares", self.n_squares, 0))
-        object.__setattr__(self, "n_plain", check_count("n_plain", self.n_plain, 0))
+        super().__post_init__()
         if not self.n_variables:
             raise fail("n_squares", "be > 0 where n_plain is 0", 0)
         if self.level not in (1, 2):
@@ -68,11 +92,6 @@ class NumbersBall:
         if self.level == 2 and self.n_variables > MOST_VARIABLES:
             rule = f"be 1 for more than {MOST_VARIABLES} numbers and target together"
             raise fail("level", rule, self.level)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables P."""
-        return self.n_squares + self.n_plain
 
     @property
     def dim(self) -> int:
@@ -129,15 +148,6 @@ class NumbersBall:
         kinds = np.concatenate([own, np.full(self.n_squares, 2), 3 + own[i] + own[j]])
         means = np.bincount(kinds, squares) / np.maximum(np.bincount(kinds), 1)
         return np.diag(means[kinds])
-
-    @cached_property
-    def _law(self) -> LinearLaw:
-        return LinearLaw(self.n_squares, self.n_plain)
-
-    @cached_property
-    def _pairs(self) -> tuple[IntArray, IntArray]:
-        i, j = np.triu_indices(self.n_variables, 1)
-        return i, j
 
     def _sizes(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return u_ij as symmetric matrices over 0, ..., P with zeros on the diagonal; u_ii."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, fail
 from skdp.geometry.ball import as_points
-from skdp.geometry.encoded_rows import EncodedDomain
+from skdp.geometry.encoded_rows import EncodedDomain, columns_of
 
 IntArray = NDArray[np.intp]
 Frozen = TypeVar("Frozen", bound=NDArray[Any])
@@ -104,10 +103,8 @@ class MomentLayout:
         """
         if getattr(domain, "is_ball", False):
             raise fail("domain", "bound every column, not the length of a row")
-        columns = np.arange(domain.n_encoded)
-        blocks = tuple(tuple(_chosen(columns, block)) for block in domain.blocks)
-        numbers = tuple(_chosen(columns, domain.number_index))
-        return cls(domain.n_encoded, numbers, blocks, target, target_square, neighbors)
+        numbers, blocks = columns_of(domain)
+        return cls(domain.n_encoded, numbers, tuple(blocks), target, target_square, neighbors)
 
     @property
     def adds(self) -> bool:
@@ -246,7 +243,7 @@ class MomentLayout:
     @cached_property
     def _orbits(self) -> tuple[IntArray, IntArray]:
         i, j = self.pairs.T
-        sort = np.unique(self._sorts, return_inverse=True)[1]
+        sort = self.column_sorts
         most = int(sort.max()) + 1
         # A square and a product of two columns of one sort are different entries.
         keys = (np.minimum(sort[i], sort[j]) * 2 + (i == j)) * most + np.maximum(sort[i], sort[j])
@@ -311,16 +308,19 @@ class MomentLayout:
         return np.asarray((i == j) & (j > 0))
 
     @cached_property
-    def _sorts(self) -> list[int]:
-        """Sort of each Gram column: the ones 0, the target 1, numbers 2, blocks by size."""
-        sorts = [2] * self.n_rows
+    def column_sorts(self) -> IntArray:
+        """Label of each Gram column, the same where a symmetry of the records swaps columns.
+
+        The ones and the target have labels of their own, numbers share one, and so do the
+        columns of blocks of one size.
+        """
+        sorts = np.full(self.n_rows, 2)
         sorts[0] = 0
         if self.target:
             sorts[-1] = 1
         for columns in self.block_columns:
-            for j in columns:
-                sorts[j] = 2 + len(columns)
-        return sorts
+            sorts[columns] = 2 + len(columns)
+        return np.asarray(np.unique(sorts, return_inverse=True)[1], dtype=np.intp)
 
     @cached_property
     def _block_of(self) -> list[int]:
@@ -329,12 +329,6 @@ class MomentLayout:
             for j in columns:
                 found[j] = block
         return found
-
-
-def _chosen(columns: IntArray, where: Any) -> Sequence[int]:
-    # An empty tuple of positions would become an array of floats.
-    chosen = columns[where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)]
-    return [int(j) for j in chosen]
 
 
 def _frozen(array: Frozen) -> Frozen:

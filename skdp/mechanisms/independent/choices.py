@@ -9,13 +9,13 @@ from typing import Any
 
 from skdp._checks import check_count, check_positive
 from skdp._identity import one_call
+from skdp._search import last_passing
 from skdp.mechanisms.auto import TIE, first_of_least
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.composed import losses_of
 from skdp.mechanisms.independent.law import scaled_law
 from skdp.mechanisms.independent.releases import CANDIDATES
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
-from skdp.mechanisms.independent.scale import last_passing
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.selection import SelectionLoss

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from skdp._search import last_passing
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent.scale import greatest_slope, last_passing
+from skdp.mechanisms.independent.scale import greatest_slope
 from skdp.mechanisms.independent.sketch import Sketch
 from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.mechanisms.sensitivity.base import ROUND_UP

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp._identity import one_call
-from skdp.mechanisms.auto import TIE, first_of_least
+from skdp.mechanisms.auto import TIE, first_of_least, reason_of
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.composed import Losses, Root, losses_of
 from skdp.mechanisms.independent.law import scaled_law
@@ -114,8 +113,11 @@ def _best(worst: WorstShift, budget: Budget) -> Found:
             scale = budget.scale(found[k].law, worst, roots[k])
             found[k] = found[k]._replace(scale=scale)
             known[k] = found[k].variance
-    chosen = int(first_of_least(known))
-    return found[chosen]._replace(told=_reason(names, found, chosen, known))
+    best = found[int(first_of_least(known))]
+    variances = [(name, each.variance) for name, each in zip(names, found, strict=True)]
+    least = float(known.min())
+    told = reason_of("laws", "variance", best.variance, least, variances, beyond=best.variance)
+    return best._replace(told=f", {told}")
 
 
 def _is_out(k: int, law: Any, known: FloatArray, worst: WorstShift, budget: Budget) -> bool:
@@ -126,18 +128,6 @@ def _is_out(k: int, law: Any, known: FloatArray, worst: WorstShift, budget: Budg
     preferred = k < int(np.argmin(known))
     needed = known.min() * (1 + TIE) ** (1 if preferred else -1)
     return budget.surely_too_small(law, worst, math.sqrt(needed / law.var()))
-
-
-def _reason(names: Sequence[str], found: list[Found], chosen: int, known: FloatArray) -> str:
-    """Return in words why a candidate was chosen."""
-    best = found[chosen].variance
-    kept = "its least variance" if best == known.min() else "a variance within 0.1 % of the least"
-    said = f", chosen of {len(names)} laws for {kept}, {best:.4g}"
-    behind = [k for k in range(len(names)) if found[k].variance > best * (1 + TIE)]
-    if behind:
-        following = min(behind, key=lambda k: found[k].variance)
-        said += f"; next {names[following]}, {found[following].variance:.4g}"
-    return said
 
 
 def _shortened(shifts: Shift) -> str:

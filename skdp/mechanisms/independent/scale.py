@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from skdp._checks import check_interval, check_positive, fail
+from skdp._search import last_passing
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
@@ -19,7 +20,6 @@ from skdp.noise.logistic import Logistic
 from skdp.noise.subbotin import Subbotin
 from skdp.privacy.losses.shift import log_delta, log_spared
 
-_LEAST = 1e-290
 _REMEDY = "Give 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
 
 
@@ -152,84 +152,3 @@ _CLOSED: dict[type, Callable[[float, float], float]] = {
     Logistic: _logistic_shift,
     Gaussian: _gaussian_shift,
 }
-
-
-def last_passing(
-    excess: Callable[[float], float],
-    start: float,
-    *,
-    tolerance: float = 1e-14,
-    factor: float = 1.25,
-) -> float:
-    """Return the greatest x > 0 with excess(x) <= 0 for an increasing excess.
-
-    Parameters
-    ----------
-    excess : callable
-        May be -inf or inf. What it returns for the result was <= 0: rounding errors in the
-        search cannot make the result pass that has not.
-    start : float > 0
-        Where the search begins.
-    tolerance : float > 0
-        How far the result may be below the greatest, relatively.
-    factor : float > 1
-        First guess of how far the start may be off.
-
-    Notes
-    -----
-    False position in log x, where an end that stays twice has its value halved. Each point is so
-    far from the end that moved last that the other one follows: the tolerance, and 16
-    times more with each further step of the same end. Three steps that do not halve the bracket
-    are followed by halving, and if that happens three times, by halving alone.
-    """
-    low, high, at_low, at_high = _straddle(excess, start, factor)
-    # run counts how often in succession low (> 0) or high (< 0) has moved.
-    step, run, slow, widths = max(tolerance, 3e-16), 0, 0, [math.inf] * 3
-    while True:
-        width = math.log(high / low)
-        widths = [*widths[-3:], width]
-        slow += width > widths[0] / 2
-        halve = slow > 2 or width > widths[0] / 2
-        share = 0.5 if halve else _share(at_low, at_high)
-        nearest, farthest = (step * 16.0 ** max(moved - 1, 0) for moved in (run, -run))
-        way = max(min(share * width, width - min(farthest, width / 2)), min(nearest, width / 2))
-        middle = low * math.exp(way)
-        if width <= 2 * step or not low < middle < high:
-            return low
-        value = excess(middle)
-        if value <= 0:
-            low, at_low, at_high = middle, value, at_high / (2 if run > 0 else 1)
-            run = max(run, 0) + 1
-        else:
-            high, at_high, at_low = middle, value, at_low / (2 if run < 0 else 1)
-            run = min(run, 0) - 1
-
-
-def _straddle(
-    excess: Callable[[float], float], start: float, factor: float
-) -> tuple[float, float, float, float]:
-    """Return low < high with excess(low) <= 0 < excess(high), and both values."""
-    low, at_low = start, excess(start)
-    high, at_high = low, at_low
-    while not at_low <= 0:  # also if it is NaN
-        high, at_high = low, at_low
-        low, factor = low / factor, _wider(factor)
-        if low < _LEAST:
-            raise fail("delta", "be so great that the noise is a finite number")
-        at_low = excess(low)
-    while at_high <= 0:
-        low, at_low = high, at_high
-        high, factor = high * factor, _wider(factor)
-        at_high = excess(high)
-    return low, high, at_low, at_high
-
-
-def _wider(factor: float) -> float:
-    """Return the next factor: a close guess that is wrong is given up fast."""
-    return min(factor ** (2 if factor > 1.01 else 16), 1e100)
-
-
-def _share(at_low: float, at_high: float) -> float:
-    """Return where a line through both values is 0, as a share of the way from low to high."""
-    finite = math.isfinite(at_low) and math.isfinite(at_high)
-    return at_low / (at_low - at_high) if finite else 0.5

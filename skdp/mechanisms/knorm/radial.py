@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import brentq
-
+from skdp._search import passing_below_root
 from skdp.geometry import LpBall, MappedBall, NormBall, ScaledBall
 from skdp.noise.laplace import Laplace
 from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
@@ -76,11 +75,8 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     high = low + math.log(2)
     while excess(high) <= 0:
         low, high = high, high + math.log(2)
-    root = brentq(excess, low, high, xtol=1e-13, rtol=1e-15)
-    step = 1e-13
-    while root > low and excess(root) > 0:
-        root, step = root - step, 2 * step
-    return max(safe, math.exp(root))  # the argument has passed, or the Laplace bound holds
+    # The result has passed, or the Laplace bound holds.
+    return max(safe, math.exp(passing_below_root(excess, low, high, xtol=1e-13)))
 
 
 def is_round(ball: NormBall) -> bool:

@@ -137,7 +137,7 @@ class MatrixLaplace:
     def _shape(self, ball: NormBall) -> FloatArray:
         """Return the diagonal of S of least weighted error, up to a factor."""
         layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
-        sorts = _sorts(layout)
+        sorts = layout.column_sorts
         demand = self._demand(layout, sorts)
 
         def log_error(log_sorts: FloatArray) -> float:
@@ -178,14 +178,3 @@ def _row_square(ball: NormBall, weights: FloatArray) -> float:
     """Return the greatest sum of weights times squares over a row: the ball may know better."""
     layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
     return float(getattr(ball, "row_square", layout.row_square)(weights))
-
-
-def _sorts(layout: MomentLayout) -> NDArray[np.intp]:
-    """Return a label for each row of the matrix, the same for rows that a symmetry swaps."""
-    sorts = np.full(layout.n_rows, 2)
-    sorts[0] = 0
-    if layout.target:
-        sorts[-1] = 1
-    for columns in layout.block_columns:
-        sorts[columns] = 2 + len(columns)
-    return np.asarray(np.unique(sorts, return_inverse=True)[1], dtype=np.intp)

@@ -1,15 +1,15 @@
-"""Ellipsoids around a norm ball: how far it goes, and the cover of least weighted trace.
+"""Ellipsoids around a norm ball: greatest weighted squares, and covers of least weighted trace.
 
 A cover is given by a factor A, of shape (dim,) for a diagonal or (dim, dim): the ellipsoid is
-{A z : |z|_2 <= 1}, its matrix S = A A'. That it covers the ball, |A^-1 u|_2 <= 1 for all u, is
-what privacy rests on and holds whatever the solvers do: every factor here has been raised by
-what is missing, and by the rounding of finding that out. Proofs are in docs/proofs/gaussian.md.
+{A z : |z|_2 <= 1}, its matrix S = A A'. It covers the ball if |A^-1 u|_2 <= 1 for all u. Privacy
+depends on this, so every factor is raised by the amount that a check finds missing, and by the
+rounding of the check. Proofs are in docs/proofs/gaussian.md.
 
-A ball may have two more optional members. ``greatest_square(w)`` is an upper bound on the
-greatest sum_i w_i u_i^2 over the differences u that it stands for, convex, positively
-homogeneous and nondecreasing in w >= 0. ``orbits()`` gives a label to each coordinate, (dim,);
-those of one label are exchangeable, and it is enough to look at w that are equal on them. With
-labels 0, 1, ... it may have ``greatest_square_of_orbits(w)`` too, which takes one w per label.
+A ball may have further optional members. ``greatest_square(w)`` is an upper bound on the
+greatest sum_i w_i u_i^2 over the differences u, convex, positively homogeneous and nondecreasing
+in w >= 0. ``orbits()`` returns a label for each coordinate, (dim,); coordinates with one label
+are exchangeable, so w may be taken equal on them. With labels 0, 1, ... a ball may also have
+``greatest_square_of_orbits(w)``, which takes one w per label.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ from skdp.geometry.ball import known
 from skdp.mechanisms.gaussian.least_trace import cover_points, cover_sums
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
-# Where a factor's own rounding could matter more than this another cover is taken.
+# Factors whose relative rounding error may be greater than this are not used.
 MOST_ROUNDING = 1e-3
 
 
 def greatest_square(ball: NormBall, weights: FloatArray) -> float:
     """Return an upper bound on the greatest sum_i weights_i u_i^2.
 
-    It is exact for l_p balls, hulls of encoded rows, balls whose extreme points can be listed,
-    and what is built out of them, but for full maps of balls with too many extreme points.
+    It is exact for l_p balls, hulls of encoded rows, balls with listable extreme points, and
+    products, sums and multiples of them. It is not exact for full maps of balls with too many
+    extreme points.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
         case LpBall():
             return _norm(weights * ball.bounding_box() ** 2, _dual_exponent(ball.p)) * ROUND_UP
         case EncodedRowsBall():
-            # A row has one indicator of a block at most.
+            # A row has at most one indicator of a block.
             return float(_greatest_of_each(_orbits_of_rows(ball), weights).sum()) * ROUND_UP
         case ScaledBall():
             return ball.factor**2 * greatest_square(ball.ball, weights) * ROUND_UP
@@ -97,7 +98,7 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
     ----------
     ball : NormBall
     weights : array of shape (dim,), entries > 0, or (dim, dim), positive definite
-        W. Where the cover is diagonal by construction, what is off W's diagonal is not used.
+        W. If the cover is diagonal by construction, only the diagonal of W is used.
     """
     if hasattr(ball, "greatest_square") and hasattr(ball, "orbits"):
         return _cover_orbits(ball, _orbits_of(ball), _diagonal(weights))
@@ -123,7 +124,7 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
 
 
 def _has_least_cover_by_its_form(ball: NormBall) -> bool:
-    """Whether no list of points is needed for a diagonal W."""
+    """Return whether no list of points is needed for a diagonal W."""
     diagonal_map = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
     return diagonal_map or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
 
@@ -137,7 +138,7 @@ def _half_widths(ball: NormBall) -> FloatArray:
 
 
 def _cover_listed(points: FloatArray, weights: FloatArray) -> FloatArray | None:
-    """Return a cover of the points, or None where floats do not carry one."""
+    """Return a cover of the points, or None if it is too badly conditioned."""
     try:
         return raised_to_cover(_points_factor(points, weights), points)
     except np.linalg.LinAlgError:
@@ -145,16 +146,16 @@ def _cover_listed(points: FloatArray, weights: FloatArray) -> FloatArray | None:
 
 
 def raised_to_cover(factor: FloatArray, points: FloatArray) -> FloatArray:
-    """Return a multiple of the lower triangular ``factor`` that covers the points for certain.
+    """Return a multiple of the lower triangular ``factor`` that is certain to cover the points.
 
     Raises
     ------
     LinAlgError
-        If the factor is too badly conditioned for its inverse to be known.
+        If the factor is too badly conditioned.
     """
     d = len(factor)
     rows = factor / np.linalg.norm(factor, axis=1)[:, None]
-    # Substitution solves a system in which every entry is off by at most d roundings.
+    # Substitution solves a system in which every entry has an error of at most d roundings.
     rounding = 4 * d**1.5 * np.finfo(float).eps * float(np.linalg.cond(rows))
     if not rounding < MOST_ROUNDING:
         raise np.linalg.LinAlgError("a factor is nearly singular")
@@ -179,15 +180,15 @@ def _one_of_each_pair(points: FloatArray) -> FloatArray:
     return points[first[:, 0] > 0]
 
 
-def _cover_lp(reach: FloatArray, p: float, weights: FloatArray) -> FloatArray:
+def _cover_lp(half_widths: FloatArray, p: float, weights: FloatArray) -> FloatArray:
     """Minimise sum weights / w over greatest_square(w) <= 1, in closed form."""
     r = _dual_exponent(p)
     if math.isinf(r):
-        return reach * ROUND_UP
-    # x = w reach^2 has |x|_r = 1, and minimises sum_i cost_i / x_i: x^(r + 1) ~ cost.
-    cost = weights * reach**2
+        return half_widths * ROUND_UP
+    # x = w half_widths^2 has |x|_r = 1, and minimises sum_i cost_i / x_i: x^(r + 1) ~ cost.
+    cost = weights * half_widths**2
     x = (cost / cost.max()) ** (1 / (r + 1))
-    return np.asarray(reach * np.sqrt(_norm(x, r) / x) * ROUND_UP)
+    return np.asarray(half_widths * np.sqrt(_norm(x, r) / x) * ROUND_UP)
 
 
 def _dual_exponent(p: float) -> float:
@@ -243,7 +244,7 @@ def _orbits_of_rows(ball: EncodedRowsBall) -> NDArray[np.intp]:
 
 
 def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray:
-    """Put the parts' covers side by side; in a product, each larger, so that squares add to 1."""
+    """Put the covers of the parts side by side; in a product they grow so that squares add to 1."""
     places = ball.places
     covers = [least_cover(b, _part(weights, at)) for b, at in zip(ball.balls, places, strict=True)]
     if isinstance(ball, SumBall):
@@ -258,7 +259,7 @@ def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray
 
 
 def _cover_image(ball: MappedBall, weights: FloatArray) -> FloatArray | None:
-    """Map a cover of the ball that is mapped; None where floats do not carry the product."""
+    """Return the image of a cover, or None if the product is too badly conditioned."""
     matrix = np.asarray(ball.matrix)
     if matrix.ndim == 1 and weights.ndim == 1:
         inner = least_cover(ball.ball, weights * matrix**2)
@@ -268,7 +269,7 @@ def _cover_image(ball: MappedBall, weights: FloatArray) -> FloatArray | None:
     pulled = full.T @ (weights @ full if weights.ndim == 2 else weights[:, None] * full)
     inner = least_cover(ball.ball, (pulled + pulled.T) / 2)
     inner = np.diag(inner) if inner.ndim == 1 else inner
-    # Every entry of the product is off by d roundings of those of its factors.
+    # Every entry of the product has an error of d roundings of the entries of its factors.
     condition = float(np.linalg.cond(full) * np.linalg.cond(inner))
     rounding = 4 * ball.dim**2 * np.finfo(float).eps * condition
     return full @ inner * (1 + rounding) if rounding < MOST_ROUNDING else None

@@ -1,8 +1,8 @@
 """Gaussian noise: the analytic calibration, the law, and the isotropic mechanism.
 
-Two normal laws with one covariance S, a shift u apart, are told apart as N(0, 1) and N(mu, 1)
-are, mu^2 = u' S^-1 u. Balle & Wang (2018, Theorem 8): for these the least delta at epsilon is
-Phi(-a) - e^epsilon Phi(-b), a = epsilon / mu - mu / 2, b = epsilon / mu + mu / 2.
+Two normal laws with one covariance S and a shift u have the trade-off function of N(0, 1) and
+N(mu, 1), mu^2 = u' S^-1 u. For these the least delta at epsilon is Phi(-a) - e^epsilon Phi(-b),
+a = epsilon / mu - mu / 2, b = epsilon / mu + mu / 2 (Balle & Wang 2018, Theorem 8).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     Raises
     ------
     ValueError
-        If a parameter is out of range; delta = 0 is, since no Gaussian noise has it.
+        If a parameter is out of range. No Gaussian noise has delta = 0.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def _least_scale(epsilon: float, delta: float) -> float:
     high = 2 * low
     while is_private(high):
         low, high = high, 2 * high
-    # Among subnormals the midpoint is an end before the relative width is reached.
+    # For subnormal numbers the midpoint equals an end before the relative width is reached.
     while high - low > 1e-15 * low and low < (middle := low / 2 + high / 2) < high:
         low, high = (middle, high) if is_private(middle) else (low, middle)
     scale = ROUND_UP / low  # low has always passed
@@ -76,23 +76,23 @@ def _least_scale(epsilon: float, delta: float) -> float:
 def _check_delta(delta: float) -> float:
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     if delta == 0:
-        rule = "be > 0 for Gaussian noise, whose log-density ratios have no bound"
+        rule = "be > 0 for Gaussian noise, which is not pure DP"
         raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
     return delta
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class GaussianNoise(BaseNoise):
-    """A centred Gaussian law, ready to draw: A Z with Z standard normal.
+    """Centred Gaussian noise A Z, with Z standard normal.
 
     Attributes
     ----------
     dim : int, >= 1
         Number of coordinates.
     factor : float, or array of shape (dim,) or (dim, dim), units of the released value
-        A: a number stands for a multiple of the identity, a vector for a diagonal.
+        A; a number stands for a multiple of the identity, a vector for a diagonal matrix.
     guarantee : Guarantee
-        What adding one draw to the value it was calibrated for gives.
+        Guarantee of one release.
     """
 
     dim: int
@@ -105,7 +105,7 @@ class GaussianNoise(BaseNoise):
         if factor.shape not in ((), (self.dim,), (self.dim, self.dim)):
             raise fail("factor", f"be a number or have {self.dim} rows", factor.shape)
         if not np.isfinite(factor).all():
-            remedy = "Measure what is released in units in which its differences are not so great."
+            remedy = "Measure the released values in greater units."
             raise fail("factor", "hold finite numbers", remedy=remedy)
         factor.setflags(write=False)
         object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
@@ -113,7 +113,7 @@ class GaussianNoise(BaseNoise):
     @property
     def granularity(self) -> float:
         """Greatest distance of a draw from one of the exact law, in standard deviations."""
-        # A product with a matrix rounds once for each of its terms.
+        # A product with a matrix rounds once for each term.
         mixed = np.ndim(self.factor) == 2
         return float(min(2.0**-20, max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5)))
 
@@ -161,14 +161,17 @@ class IsotropicGaussian:
     def calibrate(
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> GaussianNoise:
-        """Return the least such noise that is (epsilon, delta)-private; delta = 0 is refused."""
+        """Return the least such noise that is (epsilon, delta)-private, for delta > 0."""
         epsilon, ball = check_epsilon(epsilon), sensitivity.ball
         length = sensitivity.radius * math.sqrt(greatest_square(ball, np.ones(ball.dim)))
         scale = length * gaussian_scale(epsilon, delta) * ROUND_UP
-        return GaussianNoise(ball.dim, scale, promise(sensitivity, epsilon, delta, "Gaussian"))
+        guarantee = gaussian_guarantee(sensitivity, epsilon, delta, "Gaussian")
+        return GaussianNoise(ball.dim, scale, guarantee)
 
 
-def promise(sensitivity: Sensitivity, epsilon: float, delta: float, kind: str) -> Guarantee:
+def gaussian_guarantee(
+    sensitivity: Sensitivity, epsilon: float, delta: float, kind: str
+) -> Guarantee:
     """Return the guarantee of Gaussian noise calibrated to a sensitivity."""
     return Guarantee(
         float(epsilon),

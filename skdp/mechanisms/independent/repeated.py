@@ -1,8 +1,8 @@
 """One law and one scale for many scalar releases.
 
 An iterative method releases numbers one after the other, each with fresh noise of one law and
-one scale. One record moves each number by at most a size that is known beforehand, so the
-privacy losses are known beforehand too, and add up (``docs/proofs/repeated_releases.md``).
+one scale. One record changes each number by at most a size that is known in advance, so the
+privacy losses are known in advance and add up (``docs/proofs/repeated_releases.md``).
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ MECHANISMS = ("auto", *NAMES)
 
 @dataclass(frozen=True)
 class Releases:
-    """What is to be released: numbers, and how far one record moves each of them.
+    """Planned scalar releases, and how much one record changes each of them.
 
     Parameters
     ----------
     shifts : sequence of (size, count)
-        ``count`` releases, an int >= 1, that one record moves by at most ``size``, a float in
-        (0, inf) in units of the released value. Kept in falling order, equal sizes together.
+        ``count`` releases, an int >= 1, that one record changes by at most ``size``, a float in
+        (0, inf) in units of the released value. Stored in falling order, equal sizes together.
     neighbors : {"replace_one", "add_remove"}
-        For which the sizes hold.
+        Relation for which the sizes hold.
 
     Raises
     ------
@@ -80,19 +80,19 @@ class Releases:
 
 @dataclass(frozen=True)
 class RepeatedNoise(BaseNoise):
-    """Noise for every one of several scalar releases, ready to draw.
+    """Noise for each of several scalar releases.
 
     Attributes
     ----------
     law : Law
         The law of the noise of one release, in units of the released value.
     guarantee : Guarantee
-        What all releases together give, each with a draw of its own.
+        Guarantee of all releases together, each with a draw of its own.
     losses : tuple of (PrivacyLoss, int)
-        Dominates the privacy loss of all releases, the later ones chosen in view of the
-        earlier: a loss and how many releases have it. Those of Gaussian noise are one.
+        Losses of the releases with their numbers. They dominate the privacy loss of all
+        releases, also if later ones depend on earlier results. Those of Gaussian noise are one.
     shifts : tuple of (float, int)
-        The releases that it was calibrated for, as in `Releases`.
+        The releases of the calibration, as in `Releases`.
     """
 
     law: Any
@@ -117,13 +117,13 @@ class RepeatedNoise(BaseNoise):
         return self.publication_for(np.ones(1), 1)
 
     def publication_for(self, factors: FloatArray, numbers: int) -> Publication:
-        """Return how draws, each times a public factor, are published.
+        """Return the lattice and stretch of draws, each times a public factor.
 
         Parameters
         ----------
         factors : ndarray of shape (k,), entries > 0
         numbers : int
-            How many numbers at most are paid for together by one of the ``shifts``.
+            Greatest number of values that one of the ``shifts`` pays for together.
         """
         halves = np.array([size / 2 for size, _ in self.shifts])
         distance = float(np.min(-np.expm1(math.log(2) + np.asarray(self.law.logsf(halves)))))
@@ -131,7 +131,7 @@ class RepeatedNoise(BaseNoise):
         whole = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in self.losses)
 
         def shrink(lattice: Lattice) -> float:
-            # Each release by its own distance, or all of them by that of the composition.
+            # Each release is paid by its own distance, or all by that of the composition.
             cost = numbers / lattice.dither
             return min(paid_in_full(cost, distance), paid_in_full(cost * count, whole))
 
@@ -166,37 +166,33 @@ def calibrate_releases(
     epsilon: float,
     delta: float = 0.0,
 ) -> RepeatedNoise:
-    """Return the noise of least variance with which all releases together are private.
+    """Return the noise of least variance for which all releases together are private.
 
     Parameters
     ----------
     mechanism : str, Law or Independent
-        A law, or `Independent` of one: its shape is kept and its scale calibrated. Or "laplace",
-        "gaussian", "logistic", and with a shape chosen for the least variance "flipped_huber",
-        "subbotin", "offset_gaussian" and "truncated_laplace". "auto" takes the least variance of
-        "laplace" and "logistic", and with delta > 0 of these, "gaussian", "flipped_huber" and
-        "offset_gaussian"; the first of them that is within a thousandth of the least.
-    shifts : sequence of (size, count)
-        ``count`` releases, an int >= 1, that one record moves by at most ``size``, a float in
-        (0, inf) in units of the released value. They must be public, and known beforehand.
-    neighbors : {"replace_one", "add_remove"}
-        For which the sizes hold.
+        A law, or the name of one, as in `Independent`, or an `Independent` without proportions.
+        "auto" takes the first of "laplace", "gaussian", "logistic", "flipped_huber" and
+        "offset_gaussian" whose variance is within a thousandth of the least; with delta = 0
+        it compares "laplace" and "logistic".
+    shifts, neighbors
+        As in `Releases`. The sizes must be public, and known in advance.
     epsilon : float in (0, inf)
     delta : float in [0, 1)
-        0 only for a law with a bounded privacy loss: "laplace", "logistic", `Subbotin(1)`, and
-        any law with ``greatest_slope()``.
+        0 is possible only for a law with a bounded privacy loss: "laplace", "logistic",
+        `Subbotin(1)`, and any law with ``greatest_slope()``.
 
     Returns
     -------
     RepeatedNoise
-        What is released may be chosen in view of everything released before, each number with a
-        fresh draw, and so may the order of the sizes and when to stop. How many there are at
-        most, and their sizes, may not (docs/proofs/repeated_releases.md, Theorem 1).
+        Each number needs a fresh draw. The released values, the order of the sizes and the time
+        to stop may depend on earlier results. The greatest number of releases and their sizes
+        may not (docs/proofs/repeated_releases.md, Theorem 1).
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or the mechanism is no law's.
+        If a parameter is out of range, or the mechanism is not a law.
 
     Examples
     --------
@@ -228,7 +224,7 @@ def _calibrated(mechanism: Any, releases: Releases, budget: Budget) -> RepeatedN
 
 
 def _law_or_name(mechanism: Any) -> Any:
-    """Return a law that looks like one, or the name of some."""
+    """Return the checked law, or a name."""
     if type(mechanism) is Independent:
         if mechanism.proportions is not None:
             raise fail("mechanism", "have no proportions: there is one scale for all releases")

@@ -1,7 +1,7 @@
-"""The least scale of one-dimensional noise, found from the safe side.
+"""The least scale of one-dimensional noise, rounded up.
 
-A law scaled by s is as private for a shift v as the law itself for v / s: so we look for the
-greatest shift that a law hides. The proofs are in docs/proofs/one_release.md.
+A law scaled by s is as private for a shift v as the law itself for v / s, so the greatest shift
+for which the law is private is sought. The proofs are in docs/proofs/one_release.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def least_scale(
     tolerance: float = 1e-14,
     near: float | None = None,
 ) -> float:
-    """Return the least s for which s X hides a shift, rounded up.
+    """Return the least s for which s X is private for a shift, rounded up.
 
     Parameters
     ----------
@@ -42,23 +42,23 @@ def least_scale(
         Greatest difference between neighbours.
     epsilon : float in (0, inf)
     delta : float in [0, 1)
-        0 only for a law whose privacy loss is bounded: Laplace, Logistic, and any law with
-        ``greatest_slope()``, a bound on the slope of its log-density.
+        0 is possible only for a law with a bounded privacy loss: Laplace, Logistic, and any law
+        with ``greatest_slope()``, a bound on the slope of its log-density.
     tolerance : float > 0
-        How far above the least the result may be, relatively, beyond 1e-12.
+        Greatest relative distance of the result above the least, beyond 1e-12.
     near : float or None
-        A scale close to the result, where one is known: it saves time.
+        A scale close to the result, to save time.
 
     Returns
     -------
     float
-        Never below the least, as far as the law's own functions are right, and within a few
-        1e-12 of it (docs/proofs/one_release.md, Theorem 3).
+        If the functions of the law are right, never below the least and within a few 1e-12 of it
+        (docs/proofs/one_release.md, Theorem 3).
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or delta = 0 is out of the law's reach.
+        If a parameter is out of range, or delta = 0 and the loss of the law is not bounded.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def greatest_shift(
     tolerance: float = 1e-14,
     near: float | None = None,
 ) -> float:
-    """Return the greatest shift that noise of this law hides, rounded down.
+    """Return the greatest shift for which noise of this law is private, rounded down.
 
     Parameters are those of `least_scale`.
     """
@@ -95,7 +95,7 @@ def greatest_shift(
         return epsilon / greatest_slope(law)
     start = math.sqrt(law.var() / 2) * _laplace_shift(epsilon, delta)
 
-    # False position does best on a power of delta: its log may be -inf on one side.
+    # False position works best on a power of delta, as log delta may be -inf on one side.
     def excess(shift: float) -> float:
         return math.expm1(min(excess_of(law, shift, epsilon, delta), 500.0) / 10)
 
@@ -107,28 +107,28 @@ def greatest_shift(
 def pure_scale(law: Any, total: float, epsilon: float, *, required: bool) -> float:
     """Return the least scale at delta = 0 for a sum of absolute shifts, inf if there is none.
 
-    With ``required`` a law whose loss has no bound is refused instead.
+    With ``required`` a law without a known bound on its loss is refused instead.
     """
     slope = greatest_slope(law, required=required)
     return total * slope / epsilon * ROUND_UP
 
 
 def excess_of(law: Any, shift: float, epsilon: float, delta: float) -> float:
-    """Return by how much a shift is not hidden, in logs: private if and only if <= 0."""
+    """Return log delta of a shift less log delta: the noise is private if and only if <= 0."""
     if delta < 0.5:
         return float(log_delta(law, shift, epsilon)) - math.log(delta)
-    # Next to 1 the digits of delta are in its distance to 1.
+    # Near 1 the digits of delta are in its distance to 1.
     return math.log1p(-delta) - float(log_spared(law, shift, epsilon))
 
 
 def greatest_slope(law: Any, *, required: bool = True) -> float:
-    """Return sup |(log f)'|, which bounds the loss of a shift v by v times it; inf if unknown."""
+    """Return sup |(log f)'|, by which v times bounds the loss of a shift v; inf if unknown."""
     if type(law) in (Laplace, Logistic) or (type(law) is Subbotin and law.r == 1):
         return 1 / float(law.scale)  # Subbotin's law at r = 1 is Laplace's
     if hasattr(law, "greatest_slope"):
         return float(law.greatest_slope())
     if required:
-        rule = "be > 0 for noise whose log-density ratios have no bound that is known"
+        rule = "be > 0 for noise that is not known to be pure DP"
         raise fail("delta", rule, 0.0, _REMEDY)
     return math.inf
 

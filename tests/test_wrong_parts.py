@@ -688,7 +688,10 @@ MECHANISMS = [
     (Maker(change=lambda p: replace(p, epsilon=p.epsilon * (1 + 1e-12))), "what it is asked for"),
     (Maker(change=lambda p: replace(p, delta=1e-9)), "what it is asked for"),
     (Maker(change=other_relation), "under the sensitivity's neighbors"),
-    (Maker(change=lambda p: replace(p, void_because=("it is seeded",))), "a promise that holds"),
+    (
+        Maker(change=lambda p: replace(p, void_because=("it is seeded",))),
+        "claim a guarantee that holds",
+    ),
     (Maker(change=lambda p: None), "whose guarantee is a Guarantee"),
     (Maker(change=lambda p: {"epsilon": p.epsilon}), "whose guarantee is a Guarantee"),
     (Maker(lambda *parts: None), "make noise with guarantee, rvs, covariance"),

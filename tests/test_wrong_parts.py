@@ -690,7 +690,7 @@ MECHANISMS = [
     (Maker(change=other_relation), "under the sensitivity's neighbors"),
     (
         Maker(change=lambda p: replace(p, void_because=("it is seeded",))),
-        "claim a guarantee that holds",
+        "a guarantee that holds",
     ),
     (Maker(change=lambda p: None), "whose guarantee is a Guarantee"),
     (Maker(change=lambda p: {"epsilon": p.epsilon}), "whose guarantee is a Guarantee"),

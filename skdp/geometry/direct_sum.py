@@ -1,4 +1,4 @@
-"""Balls on separate coordinates put together: by the greatest gauge, or by a sum of gauges."""
+"""Products and weighted sums of balls on separate coordinates."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def _checked_index(index: Index, dims: list[int]) -> Index:
 
 @dataclass(frozen=True)
 class ProductBall(_Parts):
-    """The product of balls on separate coordinates: its gauge is the greatest of theirs.
+    """The product of balls on separate coordinates; its gauge is the greatest of their gauges.
 
     Parameters
     ----------
     balls : sequence of NormBall
         The parts.
     index : sequence of sequences of int, or None
-        The coordinates each part lives on, together 0, ..., dim - 1 without repetition;
-        None puts the parts one after the other.
+        Coordinates of each part, together 0, ..., dim - 1 without repetition; None puts the
+        parts one after the other.
 
     Examples
     --------
@@ -145,10 +145,9 @@ class SumBall(_Parts):
     balls : sequence of NormBall
         The parts.
     weights : sequence of float in (0, inf), one per part
-        The gauge is sum_i weights[i] |v_i|_i, so part i alone has radius 1 / weights[i].
+        The gauge is sum_i weights[i] |v_i|_i, so part i has radius 1 / weights[i].
     index : sequence of sequences of int, or None
-        The coordinates each part lives on, together 0, ..., dim - 1 without repetition;
-        None puts the parts one after the other.
+        As in `ProductBall`.
 
     Examples
     --------
@@ -185,7 +184,7 @@ class SumBall(_Parts):
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
         # exp(-gauge) is a product over the parts, so its law X is drawn part by part. |X| is
-        # Gamma(d) and free of the direction; with E ~ Exp(1), |X| / (|X| + E) is Beta(d, 1).
+        # Gamma(d), independent of the direction; with E ~ Exp(1), |X| / (|X| + E) is Beta(d, 1).
         parts = [
             ball.sample(n, rng) * (gammas(ball.dim + 1, n, rng) / weight)[:, None]
             for ball, weight in zip(self.balls, self.weights, strict=True)

@@ -26,11 +26,11 @@ from skdp._draws import exponentials
 from skdp.geometry.ball import as_points, listable
 from skdp.geometry.hull.programs import least_sum
 
-# Pairs of points whose hull is computed, by dimension: below a second, and 200,000 facets.
+# Greatest number of pairs of points for a hull, by dimension: below a second and 200,000 facets.
 MOST_PAIRS = {1: 2**15, 2: 2**15, 3: 2**14, 4: 2**11, 5: 512, 6: 256, 7: 128, 8: 64}
-# A corner or facet is one with its neighbour where they differ by less, relative to its size.
+# Relative difference below which two corners or facets are the same.
 SAME = 1e-12
-# The least width of a body, relative to its box, that is told from no width at all.
+# Relative width below which a body counts as flat.
 FLAT = 1e-9
 
 
@@ -40,9 +40,9 @@ def is_small(points: FloatArray) -> bool:
 
 
 def null_direction(points: FloatArray) -> FloatArray | None:
-    """Return w with <w, p> = 0 for all (n, d) points, greatest entry 1, or None if none is."""
+    """Return w with <w, p> = 0 for all (n, d) points and greatest entry 1, or None."""
     scale = np.abs(points).max(axis=0)
-    # The triangle of a QR factorisation has the points' singular values, and few rows.
+    # The triangle of a QR factorisation has the same singular values and few rows.
     triangle = np.linalg.qr(points / np.where(scale > 0, scale, 1.0), mode="r")
     _, sizes, rows = np.linalg.svd(triangle)
     if len(sizes) == points.shape[1] and sizes[-1] > FLAT * sizes[0]:
@@ -154,7 +154,7 @@ def polar(points: FloatArray) -> FloatArray:
 
 
 def corners_of(points: FloatArray) -> FloatArray:
-    """Return those of (n, d) points that are corners of their symmetric hull, one of each pair."""
+    """Return the corners of the symmetric hull of (n, d) points, one of each pair."""
     points = one_of_each_pair(points)
     scale = np.abs(points).max(axis=0)
     if points.shape[1] == 1:
@@ -182,7 +182,7 @@ class Polytope(_HasPoints, _HasNormals):
         """Return the hull of (n, d) points and their negatives, which span R^d."""
         corners = corners_of(points)
         normals = polar(corners)
-        # What rounding put outside the facets moves them: no given point is left out.
+        # Facets are moved outwards so that no given point is outside by rounding.
         return cls(corners, normals / greatest_product(points, normals).clip(min=1.0)[:, None])
 
     @classmethod
@@ -192,10 +192,10 @@ class Polytope(_HasPoints, _HasNormals):
 
     @cached_property
     def is_triangulated(self) -> bool:
-        """Whether there is a triangulation, small enough and sound, to be drawn from.
+        """Whether there is a triangulation that is small enough and correct.
 
-        Corners very close to each other can confuse its computation. It is sound if the middle
-        of each simplex's outer face is on the border: its corners then share a facet.
+        Its computation can fail for corners very close to each other. It is correct if the middle
+        of the outer face of each simplex is on the boundary, as its corners then share a facet.
         """
         if not is_small(self.points):
             return False
@@ -230,7 +230,7 @@ class Polytope(_HasPoints, _HasNormals):
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim): a simplex by its volume, then a point of it."""
         which = np.searchsorted(self._cdf, rng.random(n), side="right")
-        # Exponentials over their sum are uniform weights; that of 0 is left out.
+        # Exponentials over their sum are uniform weights; the first belongs to 0.
         weights = exponentials((n, self.dim + 1), rng)
         weights /= weights.sum(axis=1, keepdims=True)
         return np.asarray(np.einsum("nk,nkd->nd", weights[:, 1:], self._simplices[which]))
@@ -242,8 +242,8 @@ class Polytope(_HasPoints, _HasNormals):
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
-        # With weights uniform on a simplex of d + 1 corners, E l_i l_j = (1 + [i = j]) over
-        # (d + 1)(d + 2).
+        # Uniform weights l on a simplex of d + 1 corners have
+        # E l_i l_j = (1 + [i = j]) / ((d + 1)(d + 2)).
         shares, corners = self._volumes / self._volumes.sum(), self._simplices
         middle = corners.sum(axis=1)
         second = np.einsum("f,fki,fkj->ij", shares, corners, corners, optimize=True)
@@ -254,9 +254,9 @@ class Polytope(_HasPoints, _HasNormals):
 def by_size(
     norm: Callable[[FloatArray], FloatArray], v: FloatArray, block: int = 2048
 ) -> FloatArray:
-    """Return a norm of v, (..., dim) to (...), from its values where the greatest entry is 1.
+    """Return a norm of v, (..., dim) to (...), from its values at vectors of greatest entry 1.
 
-    Nothing overflows, and what is 0, infinite or NaN in its greatest entry is so in its norm.
+    This avoids overflow. Vectors with greatest entry 0, infinity or NaN have this norm.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def _hull(points: FloatArray) -> ConvexHull:
 
 
 def _distinct(points: FloatArray) -> FloatArray:
-    """Return the points without those that equal another, or its negative, up to rounding."""
+    """Return the points without those equal to another or its negative, up to rounding."""
     points = one_of_each_pair(points)
     scaled = points / np.abs(points).max(axis=0)
     pairs = KDTree(scaled).query_pairs(SAME * math.sqrt(points.shape[1]), output_type="ndarray")
@@ -301,8 +301,8 @@ def _distinct(points: FloatArray) -> FloatArray:
 
 
 def one_of_each_pair(points: FloatArray) -> FloatArray:
-    """Return the points without repetitions, and only one of a point and its negative."""
-    # A direction that no point is likely to be orthogonal to tells the two apart.
-    look = np.cos(np.arange(1, points.shape[1] + 1) ** 2)
-    sides = points / np.abs(points).max(axis=0) @ look
+    """Return the points without repetitions, one of each pair of opposite points."""
+    # The sign along a direction that is unlikely to be orthogonal to a point.
+    direction = np.cos(np.arange(1, points.shape[1] + 1) ** 2)
+    sides = points / np.abs(points).max(axis=0) @ direction
     return np.asarray(np.unique(points * np.where(sides < 0, -1.0, 1.0)[:, None], axis=0))

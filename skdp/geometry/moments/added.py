@@ -1,17 +1,17 @@
-"""The level-1 body of what adding or removing one record changes.
+"""The level-1 body of the changes by one added or removed record.
 
-Every statistic here begins with the count: K is around {+-t(v)}, t(v) = (1, ...). With c the
-first coordinate, a = (1 + c) / 2 and b = (1 - c) / 2, a point of conv(D, -D) is a p - b p' with
-p, p' in D. For three kinds of D the room of the last entry is, given the others:
+The first coordinate is the count: K is around {+-t(v)}, t(v) = (1, ...). With c the first
+coordinate, a = (1 + c) / 2 and b = (1 - c) / 2, a point of conv(D, -D) is a p - b p' with
+p, p' in D. For three kinds of D the range of the last entry is, given the others:
 
 * (1, x, y, x y): z from -min(1, 2 - c - |x + y|, 2 + c - |x - y|) to
   min(1, 2 + c - |x + y|, 2 - c - |x - y|);
 * (1, x, 2 x^2 - 1): from -1 + 2 (|x| - b)_+^2 / a to 1 - 2 (|x| - a)_+^2 / b;
 * (1, block): positive parts of sum at most a, negative ones of sum at most b.
 
-The rooms of the first two are longest at c = 0, where they are those of `LinearLaw` with
+The ranges of the first two are longest at c = 0, where they are those of `LinearLaw` with
 w = 1 - |x|. So c and the blocks are drawn as in `EncodedRowsBall`, w from `LinearLaw`, and kept
-with the product of (room at c) / (room at 0).
+with the product of (range at c) / (range at 0) as probability.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class AddedBall(VariablesBall):
     Parameters
     ----------
     n_squares : int, >= 0
-        Variables with a square.
+        Number of variables with a square.
     n_plain : int, >= 0
-        Variables without.
+        Number of variables without a square.
     block_sizes : sequence of int, >= 1
-        Lengths of the blocks, each 0 or a unit vector.
+        Lengths of the blocks; each block is 0 or a unit vector.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class AddedBall(VariablesBall):
         return max(16, 4_000_000 // self.dim)
 
     def _propose(self, n: int, rng: Generator) -> tuple[FloatArray, Ends, FloatArray]:
-        """Return count, variables and blocks, the ends of the rest, and the share to keep."""
+        """Return count, variables and blocks, the ends of the rest, and their acceptance."""
         blocks = EncodedRowsBall(0, self.block_sizes).sample(n, rng)
         count = blocks[:, :1]
         w = self._law.sample(n, rng)
@@ -142,7 +142,7 @@ class AddedBall(VariablesBall):
         return rows, ends, share.clip(0, 1).prod(axis=1)
 
     def _ends(self, count: FloatArray, x: FloatArray) -> Ends:
-        """Return the least and the greatest of the squares and products, given the others."""
+        """Return the least and greatest squares and products, given the others."""
         i, j = self._pairs
         same, other = np.abs(x[:, i] + x[:, j]), np.abs(x[:, i] - x[:, j])
         high = np.minimum(1, np.minimum(2 + count - same, 2 - count - other))

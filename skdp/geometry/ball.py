@@ -80,6 +80,20 @@ def known(ball: Any, member: str, *args: Any) -> FloatArray | None:
         return None
 
 
+def half_widths(ball: NormBall) -> FloatArray:
+    """Return ``bounding_box()``, or raise if the ball has neither it nor extreme points."""
+    try:
+        return np.asarray(ask(ball, "bounding_box"))
+    except AttributeError:
+        remedy = "Add bounding_box() to its class, or measure the differences in another ball."
+        raise fail("ball", "have extreme_points() or bounding_box()", type(ball), remedy) from None
+
+
+def parts_of(ball: Any) -> list[NormBall]:
+    """Return the balls in the attributes ``balls`` and ``ball`` of a ball."""
+    return [*getattr(ball, "balls", ()), *([ball.ball] if hasattr(ball, "ball") else [])]
+
+
 def uniform_covariance(ball: NormBall, *, draws: int = 4096) -> tuple[FloatArray, bool]:
     """Return the covariance of the uniform law, (dim, dim), and whether it is an estimate."""
     with suppress(AttributeError):

@@ -15,7 +15,7 @@ from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
 from skdp.mechanisms._noise_check import check_noise
-from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
+from skdp.mechanisms.gaussian.elliptic import EllipticGaussian, check_weights_for
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.knorm.noise import NAMES, KNorm, KNormNoise
 from skdp.mechanisms.noise import Noise
@@ -97,18 +97,13 @@ class Auto:
         """Return the noise of the best candidate that is (epsilon, delta)-private."""
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-        self._check_length(sensitivity.ball.dim)
+        check_weights_for(self.weights, sensitivity.ball.dim)
         trials, reasons = self._trials(sensitivity, epsilon, delta)
         if not trials:
             told = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
             raise fail("candidates", "have one that can be calibrated", remedy=told)
         best = trials[first_of_least([trial.error for trial in trials])]
         return _told(best, self._reason(best, trials))
-
-    def _check_length(self, dim: int) -> None:
-        if self.weights is not None and len(np.asarray(self.weights)) != dim:
-            rule = f"have {dim} entries, one for each coordinate"
-            raise fail("weights", rule, len(np.asarray(self.weights)))
 
     def _trials(
         self, sensitivity: Sensitivity, epsilon: float, delta: float

@@ -31,6 +31,7 @@ from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedRowsBall
 from skdp.geometry.moments.bodies import VariablesBall, rooms
 from skdp.geometry.moments.gauges import counted_product_gauge, counted_square_gauge
+from skdp.geometry.moments.linear_law import MOST_ENTRIES
 
 Ends = tuple[FloatArray, FloatArray]
 
@@ -91,8 +92,9 @@ class AddedBall(VariablesBall):
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
         kept, missing, rate = [np.empty((0, self.dim))], n, 0.5
+        batch = max(16, MOST_ENTRIES // self.dim)
         while missing > 0:
-            tries = min(self._batch, math.ceil(1.1 * missing / rate) + 4)
+            tries = min(batch, math.ceil(1.1 * missing / rate) + 4)
             rows, ends, share = self._propose(tries, rng)
             chosen = np.flatnonzero(rng.random(tries) < share)[:missing]
             low, high = ends[0][chosen], ends[1][chosen]
@@ -124,10 +126,6 @@ class AddedBall(VariablesBall):
     @cached_property
     def _rows(self) -> EncodedRowsBall:
         return EncodedRowsBall(self.n_variables, self.block_sizes)
-
-    @property
-    def _batch(self) -> int:
-        return max(16, 4_000_000 // self.dim)
 
     def _propose(self, n: int, rng: Generator) -> tuple[FloatArray, Ends, FloatArray]:
         """Return count, variables and blocks, the ends of the rest, and their acceptance."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -200,14 +201,14 @@ class MomentBall:
             return [(LpBall(self.dim, p=math.inf, weights=weights), np.arange(self.dim))]
         radius = 1.0 if self.layout.adds else 2.0
         parts = [_added_part(self.layout)] if self.layout.adds else list(self._replaced_parts())
-        for places in _mixed_places(self.layout):
+        for block, j in product(self.layout.wide_blocks, self.layout.variables):
             # |e x - e' x'|_1 <= |x| + |x'| <= 2 for a block's e and a variable's x.
-            parts.append((LpBall(len(places), p=1, radius=radius), places))
+            parts.append((LpBall(len(block), p=1, radius=radius), self.layout.entry(block, j)))
         return parts
 
     def _replaced_parts(self) -> Iterator[Part]:
         layout, n_plain = self.layout, len(_variables(self.layout)) - self.layout.n_squares
-        places = np.concatenate([_linear_places(layout), _second_places(layout)])
+        places = np.concatenate([layout.entry(0, _variables(layout)), _second_places(layout)])
         if self.level == "exact" and layout.target:
             yield PairHull(), places
         elif len(places):
@@ -251,10 +252,6 @@ def _has_exact(layout: MomentLayout) -> bool:
     return not layout.adds and layout.n_encoded == layout.n_squares == len(layout.numbers) == 1
 
 
-def _linear_places(layout: MomentLayout) -> IntArray:
-    return layout.entry(0, _variables(layout))
-
-
 def _variables(layout: MomentLayout) -> IntArray:
     """Return the Gram columns treated as numbers, those with a square first."""
     return np.concatenate([layout.variables, layout.two_level])
@@ -271,19 +268,10 @@ def _second_places(layout: MomentLayout) -> IntArray:
 def _block_places(layout: MomentLayout) -> list[IntArray]:
     """Return the entries of each larger block, and of each product of it with another block."""
     blocks = layout.wide_blocks
-    alone = [layout.entry(0, block) for block in blocks]
-    alone += [layout.entry(block, j) for block in blocks for j in layout.two_level]
-    both = [
-        layout.entry(block[:, None], other).ravel()
-        for k, block in enumerate(blocks)
-        for other in blocks[k + 1 :]
-    ]
-    return alone + both
-
-
-def _mixed_places(layout: MomentLayout) -> list[IntArray]:
-    """Return the entries of each product of a larger block with a number or the target."""
-    return [layout.entry(block, j) for block in layout.wide_blocks for j in layout.variables]
+    single = [layout.entry(0, block) for block in blocks]
+    single += [layout.entry(block, j) for block in blocks for j in layout.two_level]
+    pairs = combinations(blocks, 2)
+    return single + [layout.entry(block[:, None], other).ravel() for block, other in pairs]
 
 
 def _added_part(layout: MomentLayout) -> Part:
@@ -291,5 +279,5 @@ def _added_part(layout: MomentLayout) -> Part:
     ball = AddedBall(
         layout.n_squares, len(_variables(layout)) - layout.n_squares, tuple(map(len, blocks))
     )
-    places = [np.zeros(1, np.intp), _linear_places(layout), *blocks, _second_places(layout)]
-    return ball, np.concatenate(places)
+    linear, second = layout.entry(0, _variables(layout)), _second_places(layout)
+    return ball, np.concatenate([np.zeros(1, np.intp), linear, *blocks, second])

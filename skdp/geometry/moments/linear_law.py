@@ -55,9 +55,9 @@ class LinearLaw:
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n independent draws of w, (n, dim)."""
         kept = [np.empty((0, self.dim))]
-        missing, rate = n, 0.5
+        missing, rate, batch = n, 0.5, max(16, MOST_ENTRIES // (self.dim + 1) ** 2)
         while missing > 0:
-            tries = min(self._batch, math.ceil(1.1 * missing / rate) + 4)
+            tries = min(batch, math.ceil(1.1 * missing / rate) + 4)
             below, share = self.propose(tries, rng)
             chosen = below[rng.random(tries) < share][:missing]
             rate = max(0.5 * rate, (len(chosen) + 1) / (tries + 1))
@@ -87,10 +87,6 @@ class LinearLaw:
     def log_envelope(self) -> float:
         """Log mass of the proposals; times the mean acceptance it is the volume."""
         return self._log_total[1]
-
-    @property
-    def _batch(self) -> int:
-        return max(16, MOST_ENTRIES // (self.dim + 1) ** 2)
 
     @cached_property
     def _counts(self) -> IntArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -16,6 +16,9 @@ from skdp._checks import check_positive, fail
 from skdp.geometry.ball import MappedBall, as_points
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments.layout import IntArray, MomentLayout
+
+# Optional members that the ellipsoid provides.
+OPTIONAL = ("log_volume", "support", "bounding_box", "covariance", "variance")
 
 
 @dataclass(frozen=True)
@@ -64,25 +67,10 @@ class RadialMomentBall:
         """Return n uniform draws, (n, dim)."""
         return self._ellipsoid.sample(n, rng)
 
-    def log_volume(self) -> float:
-        """Return the natural logarithm of the volume."""
-        return self._ellipsoid.log_volume()
-
-    def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        return self._ellipsoid.support(w)
-
-    def bounding_box(self) -> FloatArray:
-        """Return the half-widths of the least box around the ball, (dim,)."""
-        return self._ellipsoid.bounding_box()
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of the uniform law, (dim, dim)."""
-        return self._ellipsoid.covariance()
-
-    def variance(self) -> FloatArray:
-        """Return the variance of each coordinate of the uniform law, (dim,)."""
-        return self._ellipsoid.variance()
+    def __getattr__(self, name: str) -> Any:
+        if name in OPTIONAL:
+            return getattr(self._ellipsoid, name)
+        raise AttributeError(f"{type(self).__name__} has no {name}")
 
     def orbits(self) -> IntArray:
         """Return labels of the entries, (dim,), equal if a symmetry of records swaps them."""

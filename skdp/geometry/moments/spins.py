@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skdp._arrays import FloatArray
-from skdp.geometry.moments.layout import IntArray, MomentLayout
+from skdp.geometry.moments.layout import MomentLayout
 
 Terms = dict[int, float]
 Factors = tuple[float, ...]
@@ -38,15 +38,11 @@ class SpinMap:
 
     def forward(self, v: FloatArray) -> FloatArray:
         """Return the entries with z, of entries v (..., dim) as coded."""
-        return _apply(self._matrices[0], v) if len(self._columns) else v
+        return _apply(self._matrices[0], v) if len(self.layout.two_level) else v
 
     def back(self, v: FloatArray) -> FloatArray:
         """Return the entries as coded, of entries v (..., dim) with z."""
-        return _apply(self._matrices[1], v) if len(self._columns) else v
-
-    @property
-    def _columns(self) -> IntArray:
-        return self.layout.two_level
+        return _apply(self._matrices[1], v) if len(self.layout.two_level) else v
 
     @cached_property
     def _matrices(self) -> tuple[Any, Any]:
@@ -63,7 +59,7 @@ class SpinMap:
         place, n = self.layout.place, self._spins_in(i, j)
         terms = {int(place[i, j]): 1.0}
         if n == 1:
-            other = j if i in self._columns else i
+            other = j if i in self.layout.two_level else i
             terms = {int(place[i, j]): one[0], int(place[0, other]): one[1]}
         elif n == 2:
             own, count = int(place[i, j]), int(place[0, 0])
@@ -74,7 +70,7 @@ class SpinMap:
 
     def _spins_in(self, i: int, j: int) -> int:
         """Return the number of columns of two levels that become z in this entry."""
-        n = int(i in self._columns) + int(j in self._columns)
+        n = int(i in self.layout.two_level) + int(j in self.layout.two_level)
         return n if n != 1 or not {i, j} & self._coded else 0
 
     @cached_property

@@ -155,10 +155,6 @@ class TriangleLaw:
         return out
 
     @property
-    def _thirds(self) -> IntArray:
-        return third_nodes(self.n_nodes - 1, 2)
-
-    @property
     def _held(self) -> NDArray[np.bool_]:
         return squares_held(self.n_nodes - 1, 2)
 
@@ -213,7 +209,7 @@ class TriangleLaw:
     def _edge_ends(self, box: Box, i: IntArray, j: IntArray) -> FloatArray:
         """Return L of the edges (i, j)."""
         # For k = i or j the sum is at least 1, as the diagonal is 1, and gives no constraint.
-        k, rows, columns = self._thirds[i, j], i[:, None], j[:, None]
+        k, rows, columns = third_nodes(self.n_nodes - 1, 2)[i, j], i[:, None], j[:, None]
         ends = 1 - (box.edges[:, rows, k] + box.edges[:, columns, k]).min(axis=2)
         squares = np.ones((len(ends), self.n_nodes))
         squares[:, 1 : 1 + self.n_squares] = box.squares

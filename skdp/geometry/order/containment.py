@@ -18,7 +18,7 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours
-from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask, known
+from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask, known, parts_of
 from skdp.geometry.direct_sum import ProductBall, SumBall
 from skdp.geometry.hull.programs import STEPS
 from skdp.geometry.lp import LpBall
@@ -203,8 +203,7 @@ def _is_quick(body: NormBall, member: Gauge) -> bool:
 
 
 def _is_ours(body: NormBall) -> bool:
-    parts = [*getattr(body, "balls", ()), *([body.ball] if hasattr(body, "ball") else [])]
-    return is_ours(body) and all(map(_is_ours, parts))
+    return is_ours(body) and all(map(_is_ours, parts_of(body)))
 
 
 def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> Bounds | None:

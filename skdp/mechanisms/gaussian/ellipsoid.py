@@ -32,7 +32,7 @@ from skdp.geometry import (
     ScaledBall,
     SumBall,
 )
-from skdp.geometry.ball import known
+from skdp.geometry.ball import half_widths, known
 from skdp.mechanisms.gaussian.least_trace import cover_points, cover_sums
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
@@ -88,7 +88,7 @@ def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
         # |W^(1/2) u| <= |W^(1/2) A| for u = A z, |z| <= 1.
         root = np.sqrt(weights)[:, None] * (np.diag(image) if image.ndim == 1 else image)
         return float(np.linalg.norm(root, 2)) ** 2 * ROUND_UP
-    return float(weights @ _half_widths(ball) ** 2) * ROUND_UP
+    return float(weights @ (half_widths(ball) * ROUND_UP) ** 2) * ROUND_UP
 
 
 def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
@@ -108,7 +108,7 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
         if factor is not None:
             return factor
     if not is_ours(ball):
-        return _cover_lp(_half_widths(ball), math.inf, _diagonal(weights))
+        return _cover_lp(half_widths(ball) * ROUND_UP, math.inf, _diagonal(weights))
     match ball:
         case LpBall():
             return _cover_lp(ball.bounding_box(), ball.p, _diagonal(weights))
@@ -120,21 +120,13 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
             return _cover_parts(ball, weights)
         case MappedBall() if (image := _cover_image(ball, weights)) is not None:
             return image
-    return _cover_lp(_half_widths(ball), math.inf, _diagonal(weights))
+    return _cover_lp(half_widths(ball) * ROUND_UP, math.inf, _diagonal(weights))
 
 
 def _has_least_cover_by_its_form(ball: NormBall) -> bool:
     """Return whether no list of points is needed for a diagonal W."""
     diagonal_map = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
     return diagonal_map or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
-
-
-def _half_widths(ball: NormBall) -> FloatArray:
-    try:
-        return np.asarray(ball.bounding_box()) * ROUND_UP  # type: ignore[attr-defined]
-    except AttributeError:
-        remedy = "Add bounding_box() to its class, or measure the differences in another ball."
-        raise fail("ball", "have extreme_points() or bounding_box()", type(ball), remedy) from None
 
 
 def _cover_listed(points: FloatArray, weights: FloatArray) -> FloatArray | None:
@@ -180,15 +172,15 @@ def _one_of_each_pair(points: FloatArray) -> FloatArray:
     return points[first[:, 0] > 0]
 
 
-def _cover_lp(half_widths: FloatArray, p: float, weights: FloatArray) -> FloatArray:
+def _cover_lp(widths: FloatArray, p: float, weights: FloatArray) -> FloatArray:
     """Minimise sum weights / w over greatest_square(w) <= 1, in closed form."""
     r = _dual_exponent(p)
     if math.isinf(r):
-        return half_widths * ROUND_UP
-    # x = w half_widths^2 has |x|_r = 1, and minimises sum_i cost_i / x_i: x^(r + 1) ~ cost.
-    cost = weights * half_widths**2
+        return widths * ROUND_UP
+    # x = w widths^2 has |x|_r = 1, and minimises sum_i cost_i / x_i: x^(r + 1) ~ cost.
+    cost = weights * widths**2
     x = (cost / cost.max()) ** (1 / (r + 1))
-    return np.asarray(half_widths * np.sqrt(_norm(x, r) / x) * ROUND_UP)
+    return np.asarray(widths * np.sqrt(_norm(x, r) / x) * ROUND_UP)
 
 
 def _dual_exponent(p: float) -> float:

@@ -76,12 +76,17 @@ class EllipticGaussian:
         return fitted if better else round_cover  # also if a number has overflowed
 
     def _weights_of(self, dim: int) -> FloatArray:
+        check_weights_for(self.weights, dim)
         if self.weights is None:
             return np.ones(dim)
         weights = np.asarray(self.weights)
-        if len(weights) != dim:
-            raise fail("weights", f"have {dim} entries, one for each coordinate", len(weights))
         return np.asarray(weights / weights.max())  # only their ratios matter
+
+
+def check_weights_for(weights: ArrayLike | None, dim: int) -> None:
+    """Raise unless weights are None or have ``dim`` entries."""
+    if weights is not None and (count := len(np.asarray(weights))) != dim:
+        raise fail("weights", f"have {dim} entries, one for each coordinate", count)
 
 
 def _checked(weights: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp._draws import gamma
 from skdp._identity import is_ours, same
 from skdp.geometry import Hull, LpBall, NormBall
-from skdp.geometry.ball import uniform_covariance, uniform_variance
+from skdp.geometry.ball import parts_of, uniform_covariance, uniform_variance
 from skdp.mechanisms.knorm.radial import greatest_shift, losses_of
 from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.ball import require_ball
@@ -87,8 +87,7 @@ class KNormNoise(BaseNoise):
 
 def _granularity(ball: NormBall) -> float:
     """Return the granularity of a K-norm law (docs/proofs/lattice_release.md, Lemma 3)."""
-    parts = [*getattr(ball, "balls", ()), *([ball.ball] if hasattr(ball, "ball") else [])]
-    found = max([GRANULARITY, *map(_granularity, parts)])
+    found = max([GRANULARITY, *map(_granularity, parts_of(ball))])
     matrix = np.asarray(getattr(ball, "matrix", 0.0))
     # A sum of ``dim`` terms may round once for each of them.
     summed = 2.0**-50 * ball.dim**2

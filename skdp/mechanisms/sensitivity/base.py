@@ -15,7 +15,7 @@ from skdp._checks import check_choice, check_positive, fail
 from skdp._identity import same
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import known
+from skdp.geometry.ball import half_widths, known
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.hull.halfspaces import facet_directions
 from skdp.geometry.moments import MomentBall
@@ -224,15 +224,11 @@ def _lp_in_lp(ball: LpBall, over: LpBall) -> float:
 
 def _through_the_box(ball: NormBall, over: NormBall) -> float:
     """Bound a convex function over a body by the triangle inequality over its box."""
-    try:
-        half_widths = over.bounding_box()  # type: ignore[attr-defined]
-    except AttributeError:
-        remedy = "Add bounding_box() to its class, or measure the differences in the same ball."
-        raise fail("ball", "have extreme_points() or bounding_box()", type(over), remedy) from None
+    widths = half_widths(over)
     if type(ball) is LpBall:
         # Such a norm grows with the size of every coordinate, so a corner is the farthest point.
-        return min(float(ball.gauge(half_widths)), _through_squares(ball, over)) * ROUND_UP
-    return float(np.sum(ball.gauge(np.diag(half_widths)))) * ROUND_UP
+        return min(float(ball.gauge(widths)), _through_squares(ball, over)) * ROUND_UP
+    return float(np.sum(ball.gauge(np.diag(widths)))) * ROUND_UP
 
 
 def _through_squares(ball: LpBall, over: NormBall) -> float:

@@ -399,14 +399,14 @@ class WithoutDraws:
 LAWS = [
     (Lopsided(), "have a density that is even"),
     (Cauchy(), "have a log-concave density"),
-    (OtherDensity(), "integrates to what logsf"),
-    (OtherTail(), "isf.. that undoes logsf"),
-    (OtherQuantiles(), "isf.. that undoes logsf"),
-    (OtherVariance(), "variance that var.. says"),
+    (OtherDensity(), "integrates to the tail of logsf"),
+    (OtherTail(), "isf.. that is the inverse of logsf"),
+    (OtherQuantiles(), "isf.. that is the inverse of logsf"),
+    (OtherVariance(), "have the variance of var"),
     (NoVariance(), "variance that is a finite number > 0"),
     (NeverWider(), "scaled.s. that is the law of s X"),
-    (NarrowWhereScaled(), "draw from the law whose tail"),
-    (NarrowDraws(), "draw from the law whose tail"),
+    (NarrowWhereScaled(), "draw from the law of logsf"),
+    (NarrowDraws(), "draw from the law of logsf"),
     (OneDraw(), "rvs.size, rng. that draws finite numbers"),
     (DrawsOfNaN(), "rvs.size, rng. that draws finite numbers"),
     (OtherRatio(), "log_ratio.. that is logpdf"),
@@ -571,7 +571,7 @@ BALLS = [
     (Cylinder(), "finite number > 0 for each point but 0"),
     (GaugeOfNaN(), "finite number > 0 for each point but 0"),
     (Walk(), "be sampled exactly"),
-    (Quiet(), "say itself that its sampler is exact"),
+    (Quiet(), "state exact in the class that defines its sampler"),
     (HalfTheDraws(), "drawn from uniformly"),
     (Surface(), "drawn from uniformly"),
     (Outside(), "drawn from uniformly"),
@@ -579,7 +579,7 @@ BALLS = [
     (FewCorners(), "in the hull of its extreme_points"),
     (SmallSupport(), "support.. that is at least"),
     (SmallBox(), "in its bounding_box"),
-    (OtherFacets(), "facets.. that make its gauge"),
+    (OtherFacets(), "facets.. that agree with its gauge"),
     (TwiceTheBox(3, math.inf), "in the hull of its extreme_points"),
     (ScaledBall(Surface(), 2.0), "drawn from uniformly"),
     (Cube(2), "ball of 3 dimensions"),
@@ -685,8 +685,11 @@ def other_relation(promise):
 
 NOISE = Sensitivity(LpBall(3))
 MECHANISMS = [
-    (Maker(change=lambda p: replace(p, epsilon=p.epsilon * (1 + 1e-12))), "what it is asked for"),
-    (Maker(change=lambda p: replace(p, delta=1e-9)), "what it is asked for"),
+    (
+        Maker(change=lambda p: replace(p, epsilon=p.epsilon * (1 + 1e-12))),
+        "noise with epsilon <= ",
+    ),
+    (Maker(change=lambda p: replace(p, delta=1e-9)), "noise with epsilon <= "),
     (Maker(change=other_relation), "under the sensitivity's neighbors"),
     (
         Maker(change=lambda p: replace(p, void_because=("it is seeded",))),

@@ -32,7 +32,7 @@ def check_noise(
     if not isinstance(claimed, Guarantee):
         raise fail("mechanism", f"make noise whose guarantee is a Guarantee, {kind}", type(claimed))
     if claimed.epsilon > epsilon or claimed.delta > delta:
-        rule = f"calibrate noise to what it is asked for, epsilon = {epsilon:g}, delta = {delta:g}"
+        rule = f"make noise with epsilon <= {epsilon:g} and delta <= {delta:g}"
         raise fail("mechanism", rule, (claimed.epsilon, claimed.delta))
     if claimed.neighbors != sensitivity.neighbors:
         rule = f"claim privacy under the sensitivity's neighbors={sensitivity.neighbors!r}"

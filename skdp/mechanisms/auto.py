@@ -101,7 +101,7 @@ class Auto:
         trials, reasons = self._trials(sensitivity, epsilon, delta)
         if not trials:
             told = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
-            raise fail("candidates", "have one that can be calibrated", remedy=told)
+            raise fail("candidates", "include one that can be calibrated", remedy=told)
         best = trials[first_of_least([trial.error for trial in trials])]
         return _told(best, self._reason(best, trials))
 

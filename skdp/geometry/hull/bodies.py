@@ -314,7 +314,7 @@ def polytope_around(
 
 def _positive(support: FloatArray) -> FloatArray:
     if not (np.isfinite(support) & (support > 0)).all():
-        raise fail("directions", "be no zeros, and the body not flat along any of them")
+        raise fail("directions", "be nonzero, and the body not flat along any of them")
     return support
 
 

@@ -132,7 +132,7 @@ def compiled(variable: Any, constraints: Sequence[Any]) -> ConeSet:
         raise fail("constraints", "be a list of cvxpy constraints, not empty", kinds)
     problem = cp.Problem(cp.Minimize(0), constraints)
     if variable.id not in {leaf.id for leaf in problem.variables()}:
-        raise fail("constraints", "speak of the variable", None, "They leave it free.")
+        raise fail("constraints", "contain the variable", None, "They do not restrict it.")
     if problem.parameters():
         raise fail("constraints", "have no cvxpy Parameter in them", None, "Put numbers instead.")
     discrete = any(type(c).__name__ == "FiniteSet" for c in constraints)

@@ -132,6 +132,6 @@ def _check_other_side(normals: FloatArray, n: FloatArray) -> None:
     right = np.append(np.ones(len(normals)), 2.0)
     found = linprog(n, A_ub=rows, b_ub=right, bounds=(None, None))
     if found.x is None:
-        raise fail("A", "describe a set whose symmetry a linear program can tell")
+        raise fail("A", "describe a set whose symmetry a linear program can check")
     if -n @ found.x > 1 + FARTHER:
         raise asymmetric(found.x)

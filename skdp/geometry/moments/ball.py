@@ -83,7 +83,7 @@ class MomentBall:
         if self.layout.adds and self.level not in (0, 1):
             raise fail("level", "be 0 or 1 under add_remove", self.level)
         if self.level == "exact" and not _has_exact(self.layout):
-            rule = "be 0, 1 or 2 but for one number, with a target that has no square or without"
+            rule = "be 0, 1 or 2 unless there is one number and no square of a target"
             raise fail("level", rule, self.level)
         _ = self._parts  # raises if a part is not possible
 

@@ -50,7 +50,12 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     >>> round(gaussian_scale(1.0, 1e-6), 4)
     4.2247
     """
-    return _least_scale(check_positive("epsilon", epsilon), _check_delta(delta))
+    epsilon = check_positive("epsilon", epsilon)
+    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    if delta == 0:
+        rule = "be > 0 for Gaussian noise, which is not pure DP"
+        raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
+    return _least_scale(epsilon, delta)
 
 
 @remembered(maxsize=1024)
@@ -71,14 +76,6 @@ def _least_scale(epsilon: float, delta: float) -> float:
     if not math.isfinite(scale):
         raise fail("delta", "be so great that the noise is a finite number", delta)
     return scale
-
-
-def _check_delta(delta: float) -> float:
-    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-    if delta == 0:
-        rule = "be > 0 for Gaussian noise, which is not pure DP"
-        raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
-    return delta
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by

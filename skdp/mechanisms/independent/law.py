@@ -96,7 +96,7 @@ def _check_quantiles(law: Any, x: FloatArray, name: str) -> None:
     allowed = _CLOSE * (1 - np.log(_TAILS))
     held = (outer <= np.log(_TAILS) + allowed) & (inner >= np.log(_TAILS) - allowed)
     if not (held.all() and (np.diff(x) >= 0).all()):
-        raise fail(name, "have an isf() that undoes logsf()", law)
+        raise fail(name, "have an isf() that is the inverse of logsf()", law)
 
 
 def _check_concave(law: Any, x: FloatArray, heights: FloatArray, name: str) -> None:
@@ -118,10 +118,10 @@ def _check_tail(law: Any, x: FloatArray, tail: FloatArray, spread: float, name: 
     wide = width > _NARROW * ends[1:]
     off = np.abs(found[wide] / expected[wide] - 1)
     if not (off <= _KINKED).all() or (off > _CLOSE).sum() > _KINKS:
-        raise fail(name, "have a density that integrates to what logsf() says", law)
+        raise fail(name, "have a density that integrates to the tail of logsf()", law)
     second = ((share * nodes**2).sum(axis=1) * width * np.exp(tail[:-1]))[wide]
     if not abs(second.sum() / spread**2 - 1) < 0.01:
-        raise fail(name, "have the variance that var() says", law)
+        raise fail(name, "have the variance of var()", law)
 
 
 def _check_claims(law: Any, x: FloatArray, spread: float, name: str) -> None:
@@ -185,4 +185,4 @@ def _check_draws(law: Any, name: str) -> None:
     place = np.arange(_DRAWS + 1) / _DRAWS
     off = max((place[1:] - below).max(), (below - place[:-1]).max())
     if not kstwobign.sf(math.sqrt(_DRAWS) * off) > _ALARM:
-        raise fail(name, "draw from the law whose tail logsf() gives", law)
+        raise fail(name, "draw from the law of logsf()", law)

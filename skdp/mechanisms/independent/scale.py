@@ -13,6 +13,7 @@ from typing import Any
 from skdp._checks import check_interval, check_positive, fail
 from skdp._search import last_passing
 from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.knorm.radial import shift_in_any_norm
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
@@ -93,7 +94,7 @@ def greatest_shift(
         return float(law.scale) * _CLOSED[type(law)](epsilon, delta)
     if delta == 0:
         return epsilon / greatest_slope(law)
-    start = math.sqrt(law.var() / 2) * _laplace_shift(epsilon, delta)
+    start = math.sqrt(law.var() / 2) * shift_in_any_norm(epsilon, delta)
 
     # False position works best on a power of delta, as log delta may be -inf on one side.
     def excess(shift: float) -> float:
@@ -133,10 +134,6 @@ def greatest_slope(law: Any, *, required: bool = True) -> float:
     return math.inf
 
 
-def _laplace_shift(epsilon: float, delta: float) -> float:
-    return epsilon - 2 * math.log1p(-delta)
-
-
 def _logistic_shift(epsilon: float, delta: float) -> float:
     """Return Vinterbo's Theorem 4 solved for the shift, with no e^epsilon in it."""
     root = math.sqrt(-delta * math.expm1(math.log1p(-delta) - epsilon))
@@ -148,7 +145,7 @@ def _gaussian_shift(epsilon: float, delta: float) -> float:
 
 
 _CLOSED: dict[type, Callable[[float, float], float]] = {
-    Laplace: _laplace_shift,
+    Laplace: shift_in_any_norm,
     Logistic: _logistic_shift,
     Gaussian: _gaussian_shift,
 }

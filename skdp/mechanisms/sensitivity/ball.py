@@ -94,13 +94,13 @@ def _check_extent(ball: Any, edge: FloatArray, rng: np.random.Generator) -> None
     if normals is not None and not np.allclose(
         np.abs(edge @ normals.T).max(axis=1), 1, rtol=_CLOSE
     ):
-        raise fail("ball", "have the facets() that make its gauge", ball)
+        raise fail("ball", "have facets() that agree with its gauge", ball)
 
 
 def _check_draws(ball: NormBall, rng: np.random.Generator) -> None:
     """Check that |U|^dim is uniform, |U| the gauge of a draw."""
     if not claims(ball, "exact", about=("gauge", "sample")):
-        rule = "say itself that its sampler is exact: it has another than the class that says so"
+        rule = "state exact in the class that defines its sampler"
         raise fail("ball", rule, ball, _SAY_SO)
     draws = np.asarray(ball.sample(_DRAWS, rng), dtype=float)
     if draws.shape != (_DRAWS, ball.dim) or not np.isfinite(draws).all():
@@ -109,4 +109,4 @@ def _check_draws(ball: NormBall, rng: np.random.Generator) -> None:
     place = np.arange(_DRAWS + 1) / _DRAWS
     off = max((place[1:] - filled).max(), (filled - place[:-1]).max())
     if not kstwobign.sf(math.sqrt(_DRAWS) * off) > _ALARM or filled[-1] > 1 + _CLOSE * ball.dim:
-        raise fail("ball", "be drawn from uniformly, and from inside its gauge alone", ball)
+        raise fail("ball", "have a sample() that is uniform on the ball of its gauge", ball)

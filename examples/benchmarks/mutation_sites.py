@@ -42,7 +42,7 @@ NAMES = {
     r"|_VARIANCE|_EXPONENTS|_PROBED|TIE|_COARSE|APART_Q|_DEARER|_ASIDE|usual_square",
     "how long or how finely is searched, from a safe end": r"_share|_wider|_straddle|last_passing"
     r"|_TOLERANCE|TOLERANCE|COARSE|_GOLDEN|_STEPS|_HALVINGS|_POINTS|_PIECES|_CORNERS|_CELLS|CELLS"
-    r"|_SEARCHED|_TRIES|_DEEP|FOLD|BLOCK\w*|_CHUNK|_SHRINK|_BESIDE|_STEP|_LOOK|_WIDE|_NEAR",
+    r"|_SEARCHED|_TRIES|_DEEP|FOLD|BLOCK\w*|_CHUNK|_SHRINK|_BESIDE|_STEP|_SKETCH|_WIDE|_NEAR",
 }
 _NAMED = re.compile("|".join(NAMES.values()))
 # Calls in which numbers are shapes, messages or settings.

@@ -1,13 +1,13 @@
 """Declared columns: bounded numbers, levels, and blocks of indicators.
 
 `skdp.domain.declare` builds them from the user's declaration and checks it. Each kind has the
-number of columns that it reads (``n_in``) and is encoded as (``n_out``), the names of the encoded
-columns, and their kind (``encoded``).
+number of columns that it reads (``n_in``) and is encoded as (``n_out``), and the kind of the
+encoded columns (``encoded``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -56,10 +56,6 @@ class Number:
         """Kind of the encoded column."""
         return UNIT
 
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns."""
-        return list(names)
-
     def __repr__(self) -> str:
         lower, upper = (repr(bound).removesuffix(".0") for bound in (self.lower, self.upper))
         return f"({lower}, {upper})"
@@ -90,9 +86,9 @@ class Levels:
         """Kind of the encoded columns."""
         return Indicators(self.n_out)
 
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns."""
-        return [f"{names[0]}_{level}" for level in self.levels[1:]]
+    def names_out(self, name: str) -> list[str]:
+        """Return the names of the indicators, from the name of the column."""
+        return [f"{name}_{level}" for level in self.levels[1:]]
 
     @cached_property
     def _position(self) -> dict[Hashable, int]:
@@ -142,10 +138,6 @@ class Indicators:
     def encoded(self) -> Indicators:
         """Kind of the encoded columns."""
         return self
-
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns."""
-        return list(names)
 
     def __repr__(self) -> str:
         return "indicator"

@@ -68,7 +68,7 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
             raise fail(name, "have hashable levels", level, "Use strings or numbers.")
         if _is_missing(level):
             raise fail(
-                name, "have levels that are not missing values", level, "Missing goes to `other`."
+                name, "have levels that are not missing values", level, "Use `other` instead."
             )
         if level in seen:
             raise fail(

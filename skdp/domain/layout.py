@@ -86,7 +86,11 @@ class Layout:
 
     def names_out(self, names: Sequence[str]) -> list[str]:
         """Return the names of the encoded columns."""
-        return [name for c, read, _ in self.placed for name in c.names_out(names[read])]
+        found: list[str] = []
+        for column, read, _ in self.placed:
+            own = names[read]
+            found += column.names_out(own[0]) if isinstance(column, Levels) else own
+        return found
 
     def pieces(self, radius: float | None) -> Iterator[Piece]:
         """Yield pieces: runs of numbers, single columns of levels, single blocks of indicators."""

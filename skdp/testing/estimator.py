@@ -148,8 +148,7 @@ def check_independence(estimator: BaseEstimator, released: Collection[str] = REL
     seen = []
     for X, y in _toy.unlike(estimator):
         model = _toy.prepared(estimator, random_state=0)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             model.fit(X, y)
         told = sorted(f"{w.category.__name__}: {w.message}" for w in caught)
         seen.append((public_picture(model, released), repr(model), told, structure(model)))
@@ -171,8 +170,7 @@ def check_errors(estimator: BaseEstimator) -> None:
     name = f"{type(estimator).__name__}.fit"
     for X, y in _toy.spoilt(estimator):
         model = _toy.prepared(estimator, random_state=0)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             try:
                 model.fit(X, y)
             except Exception as error:
@@ -330,6 +328,5 @@ def coefficients(model: Any) -> NDArray[np.float64]:
 
 
 def _fit(model: Any, X: Any, y: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return model.fit(X, y)

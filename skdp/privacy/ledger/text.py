@@ -1,15 +1,13 @@
-"""Privacy losses as text, to be kept in a file: JSON of names and numbers, never code.
+"""Privacy losses as text for a ledger's file: JSON of names and numbers, never code.
 
-The laws of `skdp.noise` are found by name among the modules that are loaded, since this room
-imports none of them. A loss that has no such form, as one of which only a profile is known, is
-kept as one of finitely many values that dominates it.
+A loss without such a form, for instance one that is given by its profile only, is replaced by a
+loss of finitely many values that dominates it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -28,14 +26,11 @@ from skdp.privacy.losses.losses import (
     ProfileLoss,
     ShiftLoss,
 )
+from skdp.privacy.losses.named_laws import law_named
 from skdp.privacy.losses.radial import RadialLoss
 from skdp.privacy.losses.selection import SelectionLoss
 
 VERSION = 1
-_LAWS = (
-    *("Laplace", "Gaussian", "Logistic", "Subbotin"),
-    *("FlippedHuber", "TruncatedLaplace", "OffsetGaussian"),
-)
 _KINDS: dict[str, type] = {
     "gaussian": GaussianLoss,
     "pair": PairLoss,
@@ -148,16 +143,10 @@ def _loss(part: dict[str, Any]) -> Profile:
     kind = part["kind"]
     if kind == "shift":
         law = dict(part["of"])
-        return ShiftLoss(_law(law.pop("law"))(**law), part["shift"])
+        return ShiftLoss(law_named(law.pop("law"))(**law), part["shift"])
     numbers = {name: value for name, value in part.items() if name not in ("kind", "count")}
     loss: Profile = _KINDS[kind](**{name: _tuple(value) for name, value in numbers.items()})
     return loss
-
-
-def _law(name: str) -> Any:
-    if name not in _LAWS:
-        raise KeyError(name)
-    return getattr(sys.modules.get("skdp.noise"), name)
 
 
 def _numbers(parts: Any) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Composed:
+class Chained:
     """f(1 - g(...)) of several trade-off functions, the last one first."""
 
     parts: tuple[Curve, ...]
@@ -93,8 +93,8 @@ class Composed:
             total, log_s = total + part.log_slope(log_s), part.log_miss(log_s)
         return total
 
-    def inverse(self) -> Composed:
-        return Composed(tuple(part.inverse() for part in reversed(self.parts)))
+    def inverse(self) -> Chained:
+        return Chained(tuple(part.inverse() for part in reversed(self.parts)))
 
 
 @dataclass(frozen=True)

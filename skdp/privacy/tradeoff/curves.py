@@ -34,7 +34,7 @@ class Curve(Protocol):
 
     Where it is ``closed``, the maps take a second argument k, a number or an array, and apply
     themselves k times at the cost of one evaluation. Further members, where known: ``log_fixed``,
-    the log of the fixed point; ``times(k)``, ``joined(other)`` and ``tensor(other)``, closed
+    the log of the fixed point; ``times(k)``, ``chained(other)`` and ``tensor(other)``, closed
     forms or None; ``loss()``, the privacy loss; ``log_delta(epsilon)``, the profile.
     """
 
@@ -141,7 +141,7 @@ class Gaussian:
     def times(self, k: float) -> Gaussian:
         return Gaussian(self.mu * k)
 
-    def joined(self, other: Curve) -> Curve | None:
+    def chained(self, other: Curve) -> Curve | None:
         """Return the functional composition where it has a closed form."""
         return Gaussian(self.mu + other.mu) if isinstance(other, Gaussian) else None
 
@@ -204,7 +204,7 @@ class Shifted:
     def times(self, k: float) -> Shifted:
         return Shifted(self.law, self.shift * k)
 
-    def joined(self, other: Curve) -> Curve | None:
+    def chained(self, other: Curve) -> Curve | None:
         if not isinstance(other, Shifted) or other.law != self.law:
             return None
         return Shifted(self.law, self.shift + other.shift)
@@ -311,7 +311,7 @@ class Approximate:
         """Return the k-fold functional composition where it is again of this kind."""
         return None if self.epsilon > 0 else Approximate(0.0, min(1.0, self.delta * k))
 
-    def joined(self, other: Curve) -> Curve | None:
+    def chained(self, other: Curve) -> Curve | None:
         if not isinstance(other, Approximate) or max(self.epsilon, other.epsilon) > 0:
             return None
         return Approximate(0.0, min(1.0, self.delta + other.delta))

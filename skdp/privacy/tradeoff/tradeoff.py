@@ -22,7 +22,7 @@ from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp.privacy._rounding import LEAST_LOG, exp_up
 from skdp.privacy.losses import losses
 from skdp.privacy.tradeoff.built_curves import (
-    Composed,
+    Chained,
     Greatest,
     LeakedProfile,
     Points,
@@ -164,25 +164,26 @@ class TradeOff:
             return losses.ProfileLoss(self.log_delta)
         return losses.ProfileLoss(self.log_delta, self.inverse().log_delta)
 
-    def compose(self, *others: TradeOff) -> TradeOff:
-        """Return f(1 - g(alpha)), g the next one: what two steps between neighbours give.
+    def chain(self, *others: TradeOff) -> TradeOff:
+        """Return f(1 - g(alpha)), g the next one: the functional composition.
 
-        If data sets A, B are g-private and B, C are f-private, then A, C are so.
+        It bounds one release for data sets several steps apart: if data sets A, B are g-private
+        and B, C are f-private, then A, C are so. Several releases are combined by `tensor`.
         """
         parts: list[Curve] = [self.curve]
         for other in _curves(others):
-            joined = _closed(parts[-1], "joined", other)
+            joined = _closed(parts[-1], "chained", other)
             parts[-1:] = [joined] if joined is not None else [parts[-1], other]
-        return TradeOff(parts[0] if len(parts) == 1 else Composed(tuple(parts)))
+        return TradeOff(parts[0] if len(parts) == 1 else Chained(tuple(parts)))
 
     def group(self, k: int) -> TradeOff:
-        """Return what holds for data sets that differ by ``k`` steps: f composed k times."""
+        """Return the trade-off function for data sets ``k`` steps apart: f chained k times."""
         k = check_count("k", k)
         known = _closed(self.curve, "times", k)
         return self if k == 1 else TradeOff(known or Repeated(self.curve, k))
 
     def tensor(self, *others: TradeOff) -> TradeOff:
-        """Return what several independent releases give together.
+        """Return the trade-off function of several independent releases together.
 
         Gaussian functions, and (epsilon, delta) ones of which all but one have epsilon = 0, have
         closed forms. For others it is a lower bound, through points of a certified profile.

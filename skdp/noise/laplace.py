@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp.noise._even import ScaleLaw, crossing_at
+from skdp.noise._even import ScaleLaw
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,8 @@ class Laplace(ScaleLaw):
     def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
         return apart / self.scale
 
-    def crossing(self, shift: float, epsilon: ArrayLike) -> FloatArray:
-        """Return sup {x : log_ratio(x, shift) <= epsilon} for shift > 0."""
-
-        def reach(level: FloatArray) -> FloatArray:
-            return np.where(level < shift / self.scale, level * self.scale / 2, np.inf)
-
-        return crossing_at(reach, shift, epsilon)
+    def _distance(self, level: FloatArray, shift: float) -> FloatArray:
+        return np.where(level < shift / self.scale, level * self.scale / 2, np.inf)
 
     def _unit_variance(self) -> float:
         return 2.0

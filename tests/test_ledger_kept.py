@@ -29,7 +29,7 @@ from skdp.noise import (
 )
 from skdp.privacy import Guarantee, Ledger, LedgerLost
 from skdp.privacy.conversions import gaussian_epsilon
-from skdp.privacy.ledger.accounting import Budget
+from skdp.privacy.ledger.entries import Budget
 from skdp.privacy.ledger.text import from_text, kept, to_text
 from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
 from skdp.privacy.losses.radial import RadialLoss

@@ -106,7 +106,7 @@ def test_constants_that_pages_state_in_words():
 
 
 def test_shares_of_a_divided_ledger_add_up_to_all_of_delta():
-    parts = ["_SUMS_SHARE", "_LEAK_SHARE", "_GAUSSIAN_SHARE"]
+    parts = ["_BASIC_SHARE", "_INFINITY_SHARE", "_GAUSSIAN_SHARE"]
     shares = [Fraction(repr(getattr(_accounting, part))) for part in parts]
     aside = Fraction(repr(_accounting._ASIDE_SHARE)) * len(_accounting._ASIDE)
     assert sum(shares) + aside == 1

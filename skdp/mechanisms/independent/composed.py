@@ -19,7 +19,7 @@ from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
 from skdp.privacy.composition.composition import Composition, log_delta_as_planned
-from skdp.privacy.composition.plan import Look, planned
+from skdp.privacy.composition.plan import Estimate, planned
 from skdp.privacy.losses.losses import GaussianLoss, PrivacyLoss, ShiftLoss
 
 Losses = tuple[tuple[PrivacyLoss, int], ...]
@@ -102,7 +102,7 @@ class Composed:
         """Return a bound for log delta, on the grid that a look suggests."""
         if look.tells_apart:
             return 0.0 if side == "upper" else -math.inf
-        seen = Look(self.epsilon, look.log_delta, look.theta, look.width, look.reaches())
+        seen = Estimate(self.epsilon, look.log_delta, look.theta, look.width, look.reaches())
         parts = self._parts(look.x)
         return log_delta_as_planned(parts, planned(parts, seen), side)
 

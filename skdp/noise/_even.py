@@ -34,7 +34,7 @@ class EvenLaw(ABC):
 
     # Greatest distance of a draw from a draw of the exact law, in standard deviations.
     granularity: ClassVar[float] = GRANULARITY
-    # Parameters in units of the released value. Unit variance and information refer to the last.
+    # Parameters in units of the released value. The last one is the unit of private members.
     _lengths: ClassVar[tuple[str, ...]] = ("scale",)
 
     @property
@@ -42,9 +42,14 @@ class EvenLaw(ABC):
         return float(getattr(self, self._lengths[-1]))
 
     @property
-    @abstractmethod
+    def _half_mass(self) -> float:
+        """Return the integral of exp(-potential) over x > 0, in units."""
+        return 1.0
+
+    @property
     def _log_peak(self) -> float:
         """Return log f(0)."""
+        return -math.log(2) - math.log(self._half_mass) - math.log(self._unit)
 
     @abstractmethod
     def _potential(self, x: FloatArray) -> FloatArray:
@@ -65,8 +70,9 @@ class EvenLaw(ABC):
     @abstractmethod
     def _unit_variance(self) -> float: ...
 
-    @abstractmethod
-    def _unit_information(self) -> float: ...
+    def _unit_information(self) -> float:
+        """Return the Fisher information in units, which is infinite for a density with jumps."""
+        return math.inf
 
     @abstractmethod
     def entropy(self) -> float:

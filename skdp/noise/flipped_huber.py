@@ -71,10 +71,6 @@ class FlippedHuber(CrossingLaw):
     def _level_at_knot(self) -> float:
         return float(self._hazard(np.asarray(self.alpha)))
 
-    @property
-    def _log_peak(self) -> float:
-        return -math.log(2) - math.log(self._half_mass) - math.log(self.gamma)
-
     def _potential(self, x: FloatArray) -> FloatArray:
         t = x / self.gamma
         # The minimum avoids 0 times inf; where it differs from t the square is infinite.

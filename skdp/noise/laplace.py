@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,10 +27,6 @@ class Laplace(ScaleLaw):
     >>> round(float(Laplace().isf(1e-300)), 6)
     690.082381
     """
-
-    @property
-    def _log_peak(self) -> float:
-        return -math.log(2) - math.log(self.scale)
 
     def _potential(self, x: FloatArray) -> FloatArray:
         return x / self.scale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -50,12 +49,8 @@ class OffsetGaussian(CrossingLaw):
         return self.offset / self.scale
 
     @cached_property
-    def _mills(self) -> float:
+    def _half_mass(self) -> float:
         return float(mills_ratio(np.asarray(self._start)))
-
-    @property
-    def _log_peak(self) -> float:
-        return -math.log(2) - math.log(self._mills) - math.log(self.scale)
 
     def _potential(self, x: FloatArray) -> FloatArray:
         t = x / self.scale
@@ -67,7 +62,7 @@ class OffsetGaussian(CrossingLaw):
     def _inverse_hazard(self, level: FloatArray) -> FloatArray:
         # The hazard rate h = 1 / R is convex and h' = h (h - t). Its tangent at the start gives
         # a point beyond the root; from there Newton's method falls to it, as H is convex.
-        rate = 1 / self._mills
+        rate = 1 / self._half_mass
         slope = rate * excess_moments(self._start)[0]
         t = 2 * level / (rate + np.sqrt(rate * rate + 2 * slope * level))
         for _ in range(_STEPS):
@@ -87,7 +82,7 @@ class OffsetGaussian(CrossingLaw):
         return excess_moments(self._start)[1]
 
     def _unit_information(self) -> float:
-        return 1 + self._start / self._mills
+        return 1 + self._start / self._half_mass
 
     def entropy(self) -> float:
         """Return the differential entropy E[-log f(X)], in nats."""

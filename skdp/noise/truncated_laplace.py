@@ -57,13 +57,9 @@ class TruncatedLaplace(CrossingLaw):
         return self.bound / self.scale
 
     @property
-    def _mass(self) -> float:
+    def _half_mass(self) -> float:
         """Return the probability of the interval under the Laplace law."""
         return -math.expm1(-self._length)
-
-    @property
-    def _log_peak(self) -> float:
-        return -math.log(2) - math.log(self._mass) - math.log(self.scale)
 
     def support(self) -> float:
         """Return the half-width of the interval on which the density is positive: the bound."""
@@ -74,12 +70,12 @@ class TruncatedLaplace(CrossingLaw):
 
     def _hazard(self, x: FloatArray) -> FloatArray:
         t, left = x / self.scale, np.maximum(self.bound - x, 0) / self.scale
-        within = -np.expm1(-t) / self._mass
+        within = -np.expm1(-t) / self._half_mass
         near = -np.log1p(-np.minimum(within, 0.5))
-        return np.where(within < 0.5, near, t - np.log(-np.expm1(-left) / self._mass))
+        return np.where(within < 0.5, near, t - np.log(-np.expm1(-left) / self._half_mass))
 
     def _inverse_hazard(self, level: FloatArray) -> FloatArray:
-        x = self.scale * inverse_hazard(level, self._mass, -self._length)
+        x = self.scale * inverse_hazard(level, self._half_mass, -self._length)
         return np.minimum(x, self.bound)
 
     def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
@@ -91,11 +87,8 @@ class TruncatedLaplace(CrossingLaw):
         return np.where(in_slope, np.minimum(level * self.scale / 2, edge), edge)
 
     def _unit_variance(self) -> float:
-        return 2 * float(gammainc(3, self._length)) / self._mass
-
-    def _unit_information(self) -> float:
-        return math.inf
+        return 2 * float(gammainc(3, self._length)) / self._half_mass
 
     def entropy(self) -> float:
         """Return the differential entropy E[-log f(X)], in nats."""
-        return float(gammainc(2, self._length)) / self._mass - self._log_peak
+        return float(gammainc(2, self._length)) / self._half_mass - self._log_peak

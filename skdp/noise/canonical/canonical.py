@@ -118,13 +118,6 @@ class CanonicalLaw(EvenLaw):
             mean = 2 * self._central_mass * self._integral("log_slope", share)
         return mean - self._log_peak
 
-    def _unit_information(self) -> float:
-        """Raise: the density of canonical noise has no derivative in general."""
-        rule = "have a differentiable density for a Fisher information"
-        raise fail(
-            "law", rule, self, "log_concave_canonical gives a smooth law where there is one."
-        )
-
     def _folded(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the number of shifts from the central cell to x >= 0, and log S at their start."""
         x = np.where(np.isnan(x), 0.0, x / self.scale)
@@ -264,6 +257,13 @@ class CanonicalNoise(CanonicalLaw):
             raise fail("tradeoff", "be symmetric to have canonical noise", self.tradeoff, remedy)
         if not self._central_mass > 0:
             raise fail("tradeoff", "leave something to tell apart (be non-trivial)", self.tradeoff)
+
+    def _unit_information(self) -> float:
+        """Raise: the density of canonical noise has no derivative in general."""
+        rule = "have a differentiable density for a Fisher information"
+        raise fail(
+            "law", rule, self, "log_concave_canonical gives a smooth law where there is one."
+        )
 
 
 def divided(root: Callable[[float], TradeOff], n: int, scale: float = 1.0) -> CanonicalNoise:

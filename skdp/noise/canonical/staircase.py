@@ -111,9 +111,6 @@ class Staircase(EvenLaw):
         outer = self._lower * (1 - self._step) / self._breadth
         return self.epsilon * (self._cell_mean() + outer) - self._log_peak
 
-    def _unit_information(self) -> float:
-        return math.inf  # the density jumps
-
     def _cell_mean(self) -> float:
         """Return the mean of floor(|X|): geometric with ratio e^-epsilon."""
         return self._lower / -math.expm1(-self.epsilon)

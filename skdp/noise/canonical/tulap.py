@@ -88,9 +88,6 @@ class Tulap(CanonicalLaw):
         rest = (edge - start) * (edge**2 + edge * start + start**2) / 3
         return float(whole + math.exp(-self.epsilon * last) * rest) if last else edge**3 / 3
 
-    def _unit_information(self) -> float:
-        return math.inf  # the density jumps
-
 
 def _smooth_square(epsilon: float, edge: float) -> float:
     """Return the integral of x^2 e^(-epsilon x) over [0, edge]."""

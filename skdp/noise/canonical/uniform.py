@@ -61,6 +61,3 @@ class Uniform(EvenLaw):
     def entropy(self) -> float:
         """Return the differential entropy, log(width), in nats."""
         return math.log(self.width)
-
-    def _unit_information(self) -> float:
-        return math.inf  # the density jumps

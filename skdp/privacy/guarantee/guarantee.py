@@ -150,9 +150,9 @@ class Guarantee:
         """
         epsilon = check_interval("epsilon", epsilon, 0, math.inf)
         known = self._delta_of_pair(epsilon)
-        if not self.losses or known == 0:
+        if not self.losses or known == 0 or math.isinf(epsilon):
             return known
-        return min(known, self._delta_of_losses(epsilon))
+        return min(known, _profile.composition(self.losses).delta_at(epsilon))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the least epsilon known to hold at another delta, rounded up.
@@ -227,20 +227,12 @@ class Guarantee:
         delta = self.delta + (1 - self.delta) * distinguished
         return min(1.0, math.nextafter(delta * (1 + _ROUNDING), math.inf))
 
-    def _delta_of_losses(self, epsilon: float) -> float:
-        if math.isinf(epsilon):
-            return 1.0
-        return _profile.composition(self.losses).delta_at(epsilon)
-
     def _epsilon_of_pair(self, delta: float) -> float:
         if delta < self.delta:
             return math.inf
         if delta >= self._delta_of_pair(0.0):
             return 0.0
-        holds = narrowed(
-            lambda epsilon: self._delta_of_pair(epsilon) <= delta, 0.0, self.epsilon, _ROUNDING
-        )
-        return holds[1]
+        return narrowed(lambda e: self._delta_of_pair(e) <= delta, 0.0, self.epsilon, _ROUNDING)[1]
 
 
 def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
@@ -251,8 +243,8 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     basic, exact, Gaussian-DP or zCDP composition gives.
 
     Basic composition always holds. The other three hold if the guarantees of all parts were fixed
-    before the first release; outputs may depend on earlier outputs. Use a `Ledger` if guarantees
-    are chosen in view of earlier outputs.
+    before the first release; otherwise use a `Ledger`. For trade-off functions the composition of
+    releases is `TradeOff.tensor`.
 
     Parameters
     ----------
@@ -265,11 +257,10 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     Returns
     -------
     Guarantee
-        Sums are exact sums of shortest decimals, rounded up to floats, as in a `Ledger`. So under
-        basic composition the whole fits a ledger if and only if its parts do. Assumptions and
-        reasons for being void are those of all parts, in order, without repetition. If a part has
-        losses or ``delta`` is given, the whole has losses, and a further assumption says that the
-        guarantees were fixed in advance.
+        Sums are exact sums of shortest decimals, rounded up, as in a `Ledger`: under basic
+        composition the whole fits a ledger if and only if its parts do. Assumptions and reasons
+        for being void are those of all parts. If a part has losses or ``delta`` is given, the
+        whole has losses, and assumes that all guarantees were fixed in advance.
 
     Raises
     ------

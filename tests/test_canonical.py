@@ -374,7 +374,7 @@ def test_the_flipped_convention_of_the_source_fails_here():
 
 PURE = tradeoff.approximate(1.0)
 BAD = [
-    (lambda: CanonicalNoise(tradeoff.approximate(0.0)), "tradeoff must leave something"),
+    (lambda: CanonicalNoise(tradeoff.approximate(0.0)), "tradeoff must be non-trivial"),
     (lambda: CanonicalNoise(1.0), "tradeoff must be a trade-off function"),
     (lambda: CanonicalNoise(PURE, 0.0), "scale must be a finite number > 0"),
     (

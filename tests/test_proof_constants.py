@@ -289,8 +289,8 @@ def test_constants_of_the_sums_for_round_noise():
         half = mp.mpf(1) / 2
         assert mp.e / mp.cos(half) ** 2 < _radial_sum._BULGE
         reach = (8 + mp.mpf(1) / 8) / 4
-        assert reach < _radial_sum._REACH
-        assert half > _radial_sum._REACH * _radial_sum._WIDEST
+        assert reach < _radial_sum._LENGTH
+        assert half > _radial_sum._LENGTH * _radial_sum._WIDEST
         height = mp.exp(10) * 6
         assert height < mp.mpf("1.4e5")
         assert _radial_sum._BULGE * mp.exp(mp.mpf("0.48")) < 6

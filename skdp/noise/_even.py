@@ -246,7 +246,7 @@ def check_offset(law: Any, offset: str, scale: str) -> None:
     b = check_positive(scale, getattr(law, scale))
     a = check_interval(offset, getattr(law, offset), 0.0, math.inf, "left")
     if not a / b <= _FAR:
-        remedy = f"Take Laplace({scale}**2 / {offset}), which it is in every digit."
+        remedy = f"Take Laplace({scale}**2 / {offset}), which is equal in every digit."
         check_interval(f"{offset} / {scale}", a / b, 0.0, _FAR, remedy=remedy)
     object.__setattr__(law, offset, a)
     object.__setattr__(law, scale, b)

@@ -47,7 +47,7 @@ class Subbotin(EvenLaw):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        remedy = "Smaller ones have no log-concave density."
+        remedy = "For r < 1 the density is not log-concave."
         r = check_interval("r", self.r, 1.0, math.inf, "left", remedy)
         object.__setattr__(self, "r", r)
         object.__setattr__(self, "scale", check_positive("scale", self.scale))

@@ -253,10 +253,10 @@ class CanonicalNoise(CanonicalLaw):
             raise fail("tradeoff", "be a trade-off function", type(self.tradeoff))
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
         if not self.tradeoff.symmetric:
-            remedy = "The maximum with its inverse is."
+            remedy = "Take the maximum with its inverse."
             raise fail("tradeoff", "be symmetric to have canonical noise", self.tradeoff, remedy)
         if not self._central_mass > 0:
-            raise fail("tradeoff", "leave something to tell apart (be non-trivial)", self.tradeoff)
+            raise fail("tradeoff", "be non-trivial (not 1 - alpha)", self.tradeoff)
 
     def _unit_information(self) -> float:
         """Raise: the density of canonical noise has no derivative in general."""

@@ -54,7 +54,9 @@ class Tulap(CanonicalLaw):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
         if self.epsilon == self.delta == 0:
-            raise fail("epsilon", "be > 0 if delta is 0", self.epsilon, "No noise gives (0, 0).")
+            raise fail(
+                "epsilon", "be > 0 if delta is 0", self.epsilon, "Take epsilon > 0 or delta > 0."
+            )
 
     @cached_property
     def tradeoff(self) -> TradeOff:

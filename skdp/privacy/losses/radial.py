@@ -56,7 +56,7 @@ class RadialLoss(SymmetricLoss):
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_count("dim", self.dim))
         most = math.inf if self.dim == 1 else MOST_SHIFT
-        remedy = "Take RadialLoss(1, shift), which is never less."
+        remedy = "Take RadialLoss(1, shift), which is an upper bound."
         shift = check_interval(
             "shift", check_positive("shift", self.shift), 0.0, most, remedy=remedy
         )

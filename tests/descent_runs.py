@@ -6,13 +6,13 @@ from unittest import mock
 
 import numpy as np
 
-from skdp.linear_model._descent import estimator as _coordinate_descent
+from skdp.linear_model._descent import algorithm as _coordinate_descent
 from skdp.linear_model.coordinate_descent import DPCoordinateDescentClassifier
 from skdp.mechanisms.independent.repeated import RepeatedNoise
 from skdp.mechanisms.noise import Publication
 from skdp.randomness import Lattice
 
-# No first look, nothing shrunk: the plain descent in the domain's own frame.
+# No scaling stage and no penalty: the plain descent in the units of the domain.
 PLAIN = {"scaling_share": 0, "penalty": None, "average": False, "fit_intercept": False}
 
 
@@ -29,9 +29,9 @@ class Run(NamedTuple):
         return np.array([np.ravel(progress.coef) for progress in self.model.history_])
 
     @property
-    def loudness(self):
-        """What the noise of each slot is divided by."""
-        return self.plan.rows.loudness
+    def precision(self):
+        """What the noise of each block is divided by."""
+        return self.plan.rows.precision
 
 
 def fitted(kind, X, y, *, seed=0, **parameters):
@@ -70,7 +70,7 @@ def weights(X, rows):
     """What records count, where their lengths are bounded."""
     if rows.bound is None:
         return np.ones(len(X))
-    powers = np.abs(X) ** rows.power @ rows.loudness**rows.power
+    powers = np.abs(X) ** rows.power @ rows.precision**rows.power
     return np.minimum(1.0, (rows.bound / np.maximum(powers, 1e-300)) ** (1 / rows.power))
 
 
@@ -89,6 +89,6 @@ def followed(kind, X, y, run, *, size=1.0, clip=None, bound=2.0, draws=None):
             else:
                 unit = 1.0 if logistic else bound
                 g = (w * np.clip(slope / unit, -1, 1) * x).sum()
-            theta[j] -= step * unit * (g + noise[j] / run.loudness[j])
+            theta[j] -= step * unit * (g + noise[j] / run.precision[j])
         found.append(theta.copy())
     return np.array(found)

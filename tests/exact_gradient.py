@@ -33,7 +33,7 @@ def exact_gradient(objective: Objective, theta: FloatArray) -> list[Any]:
     weight = np.ones(len(objective.target)) if objective.weight is None else objective.weight
     with mpmath.workdps(120):
         point = [mpmath.mpf(t) for t in theta.tolist()]
-        regular = zip(objective.ridge.tolist(), point, objective.tilt.tolist(), strict=True)
+        regular = zip(objective.ridge.tolist(), point, objective.linear_term.tolist(), strict=True)
         total = [mpmath.mpf(r) * t + mpmath.mpf(v) for r, t, v in regular]
         for x, y, w in zip(
             objective.design.tolist(), objective.target.tolist(), weight.tolist(), strict=True
@@ -58,7 +58,7 @@ def problem(
     *,
     seed: int = 0,
     ridge: float | FloatArray = 1.0,
-    tilt: float = 1.0,
+    linear_term: float = 1.0,
     weighted: bool = False,
 ) -> Objective:
     """Return random rows in the unit box with an intercept, and targets that follow them."""
@@ -71,4 +71,6 @@ def problem(
         target = np.clip(z + 0.1 * rng.standard_cauchy(n), -5, 5)
     weight = rng.uniform(size=n) if weighted else None
     ridges = np.full(d, ridge) if isinstance(ridge, float) else ridge
-    return Objective(loss, design, target, ridges, tilt * rng.normal(size=d), np.sqrt(d), weight)
+    return Objective(
+        loss, design, target, ridges, linear_term * rng.normal(size=d), np.sqrt(d), weight
+    )

@@ -1,4 +1,4 @@
-"""Records of a small domain, frames for them, and the sums of what they add."""
+"""Records of a small domain, scalings for them, and the sums of what they add."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from skdp import Domain
-from skdp.linear_model._descent.first_look import Rows, plain_frame
 from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.scaling import RowBound, plain_scaling
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
 
@@ -19,15 +19,15 @@ MIXED = Domain({"a": (-1, 1), "b": (-1, 1), "job": ["x", "y", "z"]})
 SLOPES = {"logistic": logistic_slope, "residual": ResidualSlope(0.3)}
 
 
-def plain(slots, bound=None):
-    """The frame of the domain itself; ``bound`` is on the square of a record's length."""
-    return plain_frame(slots, 100.0, Rows(np.ones(len(slots)), bound))
+def plain(blocks, bound=None):
+    """The scaling of the domain itself; ``bound`` is on the square of a record's length."""
+    return plain_scaling(blocks, 100.0, RowBound(np.ones(len(blocks)), bound))
 
 
-def framed(slots, centre=0.0, scale=1.0, bound=None):
-    """A frame of one centre and one scale, or of one for each number."""
-    ones = np.ones(len(slots.numbers))
-    return replace(plain(slots, bound), centre=centre * ones, scale=scale * ones)
+def scaled(blocks, centre=0.0, scale=1.0, bound=None):
+    """A scaling of one centre and one scale, or of one for each number."""
+    ones = np.ones(len(blocks.numbers))
+    return replace(plain(blocks, bound), centre=centre * ones, scale=scale * ones)
 
 
 def table(n, seed=0):
@@ -39,19 +39,19 @@ def table(n, seed=0):
     return X, rng.integers(0, 2, n).astype(float)
 
 
-def moved(slots, seed, size=1.0):
-    """Moves along all slots."""
+def moved(blocks, seed, size=1.0):
+    """Moves along all blocks."""
     rng = np.random.default_rng(seed)
-    return [(k, size * rng.uniform(-1, 1, count)) for k, count in enumerate(slots.sizes)]
+    return [(k, size * rng.uniform(-1, 1, count)) for k, count in enumerate(blocks.sizes)]
 
 
-def sums(slots, frame, X, y, slope, moves=(), clips=None):
-    """The sums for all coordinates: one slot after the other while predictors move."""
-    predictors = Predictors(Records(slots, frame, X, len(y)), y, slope, clips)
+def sums(blocks, scaling, X, y, slope, moves=(), clips=None):
+    """The sums for all coordinates: one block after the other while predictors move."""
+    predictors = Predictors(Records(blocks, scaling, X, len(y)), y, slope, clips)
     found = [predictors.gradients()]
-    for slot, change in moves:
-        predictors.move(slot, change)
-        found.append(predictors.gradient(slot))
+    for block, change in moves:
+        predictors.move(block, change)
+        found.append(predictors.gradient(block))
     found.append(predictors.gradients())
     return np.concatenate(found)
 

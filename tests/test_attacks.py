@@ -14,7 +14,7 @@ from skdp.geometry import LpBall
 from skdp.linear_model._objective.families import GaussianFamily
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
 from skdp.linear_model._objective.perturbation import OUTPUT_SHARE
-from skdp.linear_model._objective.rules import Task
+from skdp.linear_model._objective.task import ModelTask
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
@@ -204,7 +204,8 @@ def test_a_loss_that_changes_is_calibrated_anew():
         def curvature_bound(self, low, high):
             return 1 - np.asarray(low, dtype=float) * self.blunt
 
-    asked = Task(None, 1.0, 1.0, "add_remove", None, delta=1e-5)
+    facts = {"n": None, "size": 1.0, "epsilon": 1.0, "delta": 1e-5, "neighbors": "add_remove"}
+    asked = ModelTask(design=None, reference=None, **facts)
     loss, sharp = Changing(), Changing()
     sharp.blunt = False
     first = GaussianFamily()._shift(asked, loss, 0.8, 1)
@@ -319,7 +320,7 @@ def gumbel(model):
 
 @pytest.mark.parametrize("order", ["cyclic", "greedy"])
 def test_the_guarantee_of_a_descent_carries_every_step_of_every_model(order):
-    """Three models, four passes, three slots, each as far apart as can be; or steps and choices."""
+    """Three models, four passes, three blocks, each as far apart as can be; or with choices."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (300, 2)), np.arange(300) % 3
     model = DPCoordinateDescentClassifier(

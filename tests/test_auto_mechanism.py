@@ -271,7 +271,9 @@ class Plain:
 
 def test_a_body_of_somebody_elses() -> None:
     """What it cannot do is left out; with a box around it there is noise for it."""
-    with pytest.raises(ValueError, match="candidates must have one that can be calibrated") as told:
+    with pytest.raises(
+        ValueError, match="candidates must include one that can be calibrated"
+    ) as told:
         calibrate("auto", Sensitivity(Blunt()), epsilon=1.0, delta=1e-6)
     for name in ("laplace", "l2", "linf", "hull", "gaussian"):
         assert f"{name}: " in str(told.value)

@@ -31,7 +31,7 @@ def cancelling(loss: Any, seed: int = 1) -> tuple[Objective, FloatArray]:
     design = objective.design.copy()
     design[:, 0] = (rng.normal(size=12) - design[:, 1:] @ theta[1:]) / theta[0]
     scale = 1 / np.abs(design).max()
-    return replace(objective, design=design * scale, tilt=-objective.ridge * theta), theta
+    return replace(objective, design=design * scale, linear_term=-objective.ridge * theta), theta
 
 
 @pytest.mark.parametrize("local", [False, True])
@@ -39,7 +39,7 @@ def cancelling(loss: Any, seed: int = 1) -> tuple[Objective, FloatArray]:
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_the_exact_gradient_is_within_the_bound(loss: Any, size: float, local: bool) -> None:
     for weighted in (False, True):
-        objective = problem(20, 5, loss, seed=3, weighted=weighted, tilt=1e6)
+        objective = problem(20, 5, loss, seed=3, weighted=weighted, linear_term=1e6)
         theta = size * np.random.default_rng(4).normal(size=5)
         assert holds(objective, theta, local=local)
 
@@ -98,7 +98,7 @@ def test_the_order_of_rows_and_columns_plays_no_part() -> None:
         target=objective.target[rows],
         weight=objective.weight[rows],
         ridge=objective.ridge[columns],
-        tilt=objective.tilt[columns],
+        linear_term=objective.linear_term[columns],
     )
     second = certified_gradient(shuffled, theta[columns])
     apart = np.linalg.norm(first.value[columns] - second.value)
@@ -182,7 +182,7 @@ def test_leading_products_are_exact_at_the_edge_of_their_claim() -> None:
 def test_saturated_predictors_are_bounded_by_the_bracket() -> None:
     """Predictors of 1e13 are rounded by 1e-3; the slopes are 0 and 1 all the same."""
     theta = 1e13 * np.random.default_rng(12).normal(size=4)
-    objective = replace(problem(50, 4, Logistic(), seed=11), tilt=-theta)
+    objective = replace(problem(50, 4, Logistic(), seed=11), linear_term=-theta)
     assert certified_gradient(objective, theta).error > 1e-4
     assert certified_gradient(objective, theta, local=True).error < 1e-11
     assert holds(objective, theta, local=True)
@@ -192,7 +192,7 @@ def test_saturated_predictors_are_bounded_by_the_bracket() -> None:
 def test_nothing_is_certified_about_what_is_not_finite(bad: float) -> None:
     objective = problem(5, 2, Logistic())
     with np.errstate(all="ignore"):
-        for part in ("design", "target", "tilt"):
+        for part in ("design", "target", "linear_term"):
             values = getattr(objective, part).copy()
             values[0] = bad
             broken = replace(objective, **{part: values})
@@ -205,8 +205,8 @@ def test_the_attainable_tolerance_grows_with_each_public_number() -> None:
     least = attainable_tolerance(**base)  # type: ignore[arg-type]
     for name, value in base.items():
         assert attainable_tolerance(**{**base, name: 3 * value}) > least  # type: ignore[arg-type]
-    assert attainable_tolerance(**base, reach=1e4) > least  # type: ignore[arg-type]
-    assert attainable_tolerance(**base, tilt=1e9) > least  # type: ignore[arg-type]
+    assert attainable_tolerance(**base, radius=1e4) > least  # type: ignore[arg-type]
+    assert attainable_tolerance(**base, linear_term=1e9) > least  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dim", [1, 1000])
@@ -224,7 +224,7 @@ def test_the_attainable_tolerance_is_twice_the_bound_at_the_edge_of_its_reach(
     n: int, d: int, loss: Any
 ) -> None:
     theta = np.full(d, 100.0 / d)
-    objective = replace(problem(n, d, loss), tilt=-theta)
+    objective = replace(problem(n, d, loss), linear_term=-theta)
     c = loss.slope_bound
     tolerance = attainable_tolerance(
         n, objective.row_norm, d, c, float(loss.curvature_bound(0.0, c))

@@ -65,13 +65,13 @@ def test_a_stopped_run_is_the_beginning_of_the_whole_one():
 
 @pytest.mark.parametrize("clip", [None, "auto", 0.2])
 def test_the_noise_is_calibrated_for_all_sums_of_all_models(clip):
-    """Three labels, five passes, three slots: 45 sums that one record moves by 2 in their unit."""
+    """Three labels, five passes, three blocks: 45 sums that one record moves by 2 in their unit."""
     facts = {"clip": clip, "n_passes": 5, "mechanism": "laplace"}
     run = fitted(DPCoordinateDescentClassifier, TABLE, [0, 1, 2, 1], classes=[0, 1, 2], **facts)
     found = Composition([(ShiftLoss(run.plan.noise.law, 2.0), 45)]).delta_at(1.0)
     assert 0.98e-3 <= found.upper <= 1.000001e-3
     assert len(run.draws) == 45
-    assert (run.loudness == 1).all()
+    assert (run.precision == 1).all()
 
 
 @pytest.mark.parametrize(("neighbors", "far"), [("replace_one", 2.0), ("add_remove", 1.0)])
@@ -121,7 +121,7 @@ def noise_of(mechanism, passes, d, seed=0):
         **{"seed": seed, "n_passes": passes, "mechanism": mechanism, "step_size": 0.5},
     )
     steps = np.diff(run.path, axis=0, prepend=np.zeros((1, d)))
-    noise = -steps * run.loudness / (0.5 / (2 * 0.25))
+    noise = -steps * run.precision / (0.5 / (2 * 0.25))
     return noise.ravel(), run.model.noise_.law
 
 
@@ -167,7 +167,7 @@ def test_in_random_order_every_step_has_a_draw_of_its_own():
         *(DPCoordinateDescentClassifier, np.zeros((2, 7)), [0, 1]),
         **{"n_passes": 30, "order": "random"},
     )
-    moved = np.diff(run.path, axis=0, prepend=np.zeros((1, 7))) * run.loudness
+    moved = np.diff(run.path, axis=0, prepend=np.zeros((1, 7))) * run.precision
     drawn = -2 * np.reshape(run.draws, (30, 7))
     np.testing.assert_allclose(moved, drawn, rtol=1e-9)
     assert len(np.unique(drawn)) == drawn.size
@@ -256,7 +256,7 @@ def one_number(mechanism, epsilon, delta, passes, **facts):
         *(DPCoordinateDescentRegressor, [[1.0]], [1.0]),
         **{"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "n_passes": passes},
     )
-    law = run.plan.noise.law.scaled(1 / run.loudness[0])
+    law = run.plan.noise.law.scaled(1 / run.precision[0])
     return run.model.guarantee_, Toy(law, run.plan.rows, passes, **facts)
 
 
@@ -310,7 +310,7 @@ def test_every_sum_of_the_worst_pair_differs_as_much_as_it_may(mechanism):
     (low, run), (high, again) = runs
     assert run.draws == again.draws
     # A step is size * unit * (sum + noise), and the two sums are opposite.
-    noise = np.reshape(run.draws, low.shape) / run.loudness
+    noise = np.reshape(run.draws, low.shape) / run.precision
     unit = -(low + high) / 2 / size / noise
     np.testing.assert_allclose(unit, unit[0, 0], rtol=1e-6)
     apart = (high - low) / (size * unit)
@@ -318,5 +318,5 @@ def test_every_sum_of_the_worst_pair_differs_as_much_as_it_may(mechanism):
         np.testing.assert_allclose(np.abs(apart), 2.0, rtol=1e-6)
     else:
         power = run.plan.rows.power
-        lengths = np.abs(apart) ** power @ run.loudness**power
+        lengths = np.abs(apart) ** power @ run.precision**power
         np.testing.assert_allclose(lengths, 2**power * run.plan.rows.bound, rtol=1e-4)

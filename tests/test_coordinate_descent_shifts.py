@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.linear_model._descent import algorithm as _descent
-from skdp.linear_model._descent import estimator as shared
-from skdp.linear_model._descent.algorithm import Descent
-from skdp.linear_model._descent.first_look import FirstLook, Frame, Rows
+from skdp.linear_model._descent import algorithm as shared
+from skdp.linear_model._descent import descend as _descent
+from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.descend import Descent
+from skdp.linear_model._descent.plan import DescentPlan
 from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.scaling import RowBound, Scaling, ScalingStage
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
-from skdp.linear_model._descent.slots import Slots
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
@@ -42,24 +43,24 @@ RECORD = st.tuples(CELLS, st.floats(-1, 1))
 
 def table(records):
     """The encoded rows, and the targets."""
-    frame = pd.DataFrame([cells for cells, _ in records], columns=list(COLUMNS))
-    return frame, np.array([target for _, target in records])
+    people = pd.DataFrame([cells for cells, _ in records], columns=list(COLUMNS))
+    return people, np.array([target for _, target in records])
 
 
-def sums_of(records, frame, slope, clips, moves):
+def sums_of(records, scaling, slope, clips, moves):
     """All sums of a set of records, after some moves, in units of 2^-40."""
-    slots = Slots(DOMAIN, True, all_levels=True)
+    blocks = Blocks(DOMAIN, True, all_levels=True)
     X, y = table(records)
     target = (y > 0).astype(float) if slope is logistic_slope else y
-    predictors = Predictors(Records(slots, frame, X, len(y)), target, slope, clips)
-    for slot, place in enumerate(slots.places):
-        predictors.move(slot, moves[place])
-    return predictors.gradients(), slots
+    predictors = Predictors(Records(blocks, scaling, X, len(y)), target, slope, clips)
+    for block, place in enumerate(blocks.places):
+        predictors.move(block, moves[place])
+    return predictors.gradients(), blocks
 
 
-def frame_at(centre, scale, rows):
-    """A frame that might have been released."""
-    return Frame(10.0, np.array(centre), np.array(scale), np.ones(8), 0.0, 1.0, True, rows)
+def scaling_at(centre, scale, rows):
+    """A scaling that might have been released."""
+    return Scaling(10.0, np.array(centre), np.array(scale), np.ones(8), 0.0, 1.0, True, rows)
 
 
 @settings(max_examples=60, deadline=None)
@@ -76,16 +77,16 @@ def test_one_record_moves_a_slot_by_no_more_than_its_shift(
     records, new, centre, scale, moves, near, kind
 ):
     """Replaced: 2 in one coordinate, or two levels by 1 each; added: one by 1. To the last bit."""
-    frame = frame_at(centre, scale, Rows(np.ones(5)))
+    scaling = scaling_at(centre, scale, RowBound(np.ones(5)))
     slope = {"logistic": logistic_slope, "residual": ResidualSlope(0.3)}.get(kind, residual)
     slope = logistic_slope if kind == "clipped logistic" else slope
     clips = np.linspace(0.05, 0.8, 8) if kind.startswith("clipped") else None
-    facts = (frame, slope, clips, np.array(moves) / (1e6 if near else 1.0))
-    whole, slots = sums_of(records, *facts)
+    facts = (scaling, slope, clips, np.array(moves) / (1e6 if near else 1.0))
+    whole, blocks = sums_of(records, *facts)
     replaced, _ = sums_of([new, *records[1:]], *facts)
     added, _ = sums_of([*records, new], *facts)
-    assert slots.dim == 8
-    for place in slots.places:
+    assert blocks.dim == 8
+    for place in blocks.places:
         by = [abs(int(v)) for v in (whole - replaced)[place]]
         assert max(by) <= 2 * UNIT
         assert sum(by) <= 2 * UNIT
@@ -100,14 +101,16 @@ def test_one_record_moves_a_slot_by_no_more_than_its_shift(
     records=st.lists(RECORD, min_size=1, max_size=4),
     centre=st.tuples(st.floats(-1, 1), st.floats(-1, 1)),
     scale=st.tuples(st.floats(0.03, 3), st.floats(0.03, 3)),
-    loudness=st.lists(st.floats(0.1, 30), min_size=5, max_size=5),
+    precision=st.lists(st.floats(0.1, 30), min_size=5, max_size=5),
     bound=st.floats(0.01, 100),
 )
-def test_rows_are_no_longer_than_their_bound(records, centre, scale, loudness, bound):
+def test_rows_are_no_longer_than_their_bound(records, centre, scale, precision, bound):
     """In fractions: w^2 sum_g (a_g z_g)^2, the intercept and each column of levels counting 1."""
-    slots, (X, y) = Slots(DOMAIN, True, all_levels=True), table(records)
-    made = Records(slots, frame_at(centre, scale, Rows(np.array(loudness), bound)), X, len(y))
-    squares = [Fraction(a) ** 2 for a in loudness]
+    blocks, (X, y) = Blocks(DOMAIN, True, all_levels=True), table(records)
+    made = Records(
+        blocks, scaling_at(centre, scale, RowBound(np.array(precision), bound)), X, len(y)
+    )
+    squares = [Fraction(a) ** 2 for a in precision]
     for weight, numbers in zip(made.weight.tolist(), made.numbers.T.tolist(), strict=True):
         entries = [1, *map(Fraction, numbers), 1, 1]
         length = sum(a * z**2 for a, z in zip(squares, entries, strict=True))
@@ -120,18 +123,18 @@ def test_rows_are_no_longer_than_their_bound(records, centre, scale, loudness, b
 @settings(max_examples=60, deadline=None)
 @given(records=st.lists(RECORD, min_size=1, max_size=4), new=RECORD, seen=st.booleans())
 def test_one_record_moves_the_first_look_by_no_more_than_its_shifts(records, new, seen):
-    """Sorted, the sizes of all changes are below those that the look is calibrated for."""
-    slots = Slots(DOMAIN, True)
+    """Sorted, the sizes of all changes are below those that the stage is calibrated for."""
+    blocks = Blocks(DOMAIN, True)
     for neighbors, changed, n in (
         ("replace_one", [new, *records[1:]], 5),
         ("add_remove", [*records, new], None),
     ):
-        look = FirstLook(slots, seen, neighbors, n)
-        before, after = (look.sums(*table(rows)) for rows in (records, changed))
+        stage = ScalingStage(blocks, seen, neighbors, n)
+        before, after = (stage.exact(*table(rows)) for rows in (records, changed))
         by = sorted((abs(int(v)) for v in after - before), reverse=True)
-        declared = sorted((s for s, count in look.shifts for _ in range(count)), reverse=True)
-        assert len(by) == look.dim
-        declared += [0.0] * (look.dim - len(declared))
+        declared = sorted((s for s, count in stage.shifts for _ in range(count)), reverse=True)
+        assert len(by) == stage.dim
+        declared += [0.0] * (stage.dim - len(declared))
         # A replaced record's square and level move by 1 at most, and its number by 2.
         assert all(v <= size * UNIT for v, size in zip(by, declared, strict=True))
 
@@ -140,7 +143,7 @@ def test_one_record_moves_the_first_look_by_no_more_than_its_shifts(records, new
 
 
 def recorded(monkeypatch, kind, X, y, **parameters):
-    """Everything public of a fit: the plan, the frame, the descents, what the model says."""
+    """Everything public of a fit: the plan, the scaling, the descents, what the model says."""
     kept = []
 
     def keeping(make, keep):
@@ -152,17 +155,17 @@ def recorded(monkeypatch, kind, X, y, **parameters):
         return made
 
     def released(result, *_):
-        return {name: np.array(value) for name, value in vars(result).items() if name != "slots"}
+        return {name: np.array(value) for name, value in vars(result).items() if name != "blocks"}
 
     def asked(plan, args, kwargs):
-        return repr((plan.noise, plan.ratio, plan.n, plan.n_passes, plan.choice, kwargs))
+        return repr((plan.noise, plan.ratio, plan.n, plan.n_passes, plan.choice, args, kwargs))
 
     with monkeypatch.context() as patch:
         patch.setattr(shared, "plan_descent", keeping(shared.plan_descent, asked))
-        patch.setattr(shared, "frame_of", keeping(shared.frame_of, released))
+        patch.setattr(shared, "scaling_of", keeping(shared.scaling_of, released))
         patch.setattr(shared, "Descent", keeping(Descent, released))
         # What is released is the same whatever the data.
-        patch.setattr(shared, "_look", lambda plan, sums, rng: the_same(sums, rng))
+        patch.setattr(DescentPlan, "release_stage", lambda plan, sums, rng: the_same(sums, rng))
         patch.setattr(_descent._Release, "__call__", lambda self, place, exact: the_same(exact))
         run = fitted(kind, X, y, **parameters)
     model = run.model
@@ -214,8 +217,8 @@ def test_the_check_on_the_data_sees_a_scale_that_is_read_off_it(monkeypatch):
     """The twin: steps from the columns' own mean squares, as the source has it."""
     keep, data = shared.curvatures, {}
 
-    def leaking(slots, frame, kind):
-        return keep(slots, frame, kind) * data["square"]
+    def leaking(blocks, scaling, kind):
+        return keep(blocks, scaling, kind) * data["square"]
 
     monkeypatch.setattr(shared, "curvatures", leaking)
     runs = []
@@ -255,13 +258,13 @@ def test_only_gaussian_noise_pays_for_the_length_of_rows(law):
 
 def greedy(scores_l1, choice):
     """A descent whose coordinates are those of a box, for its choice alone."""
-    slots = Slots(Domain.unit_box(len(scores_l1)), False)
-    ones = np.ones(slots.dim)
+    blocks = Blocks(Domain.unit_box(len(scores_l1)), False)
+    ones = np.ones(blocks.dim)
     return Descent(
-        slots=slots,
+        blocks=blocks,
         unit=ones,
         clips=None,
-        quiet=np.ones(len(slots)),
+        noise_factor=np.ones(len(blocks)),
         step=ones,
         l1=np.asarray(scores_l1, dtype=float),
         ridge=0 * ones,

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.linear_model._descent.algorithm import FARTHEST, Descent
-from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.descend import FARTHEST, Descent
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.noise import Publication
 from skdp.randomness import Lattice
@@ -16,7 +16,7 @@ from skdp.randomness import Lattice
 UNIT = 2**GRAM_BITS
 ALARM = 1e-7
 # Coordinates: the intercept; a; b's three levels, of which the first does not move.
-SLOTS = Slots(Domain({"a": (-1, 1), "b": list("uvw")}), True)
+BLOCKS = Blocks(Domain({"a": (-1, 1), "b": list("uvw")}), True)
 CURVATURE = np.array([4.0, 3.0, 5.0, 2.0, 1.0])
 
 
@@ -27,16 +27,16 @@ class Quadratic:
         self.h = np.diag(CURVATURE) + couple * (1 - np.eye(5))
         self.b, self.unit, self.theta, self.asked = np.asarray(target), unit, np.zeros(5), []
 
-    def move(self, slot, change):
-        self.theta[SLOTS.places[slot]] += change
+    def move(self, block, change):
+        self.theta[BLOCKS.places[block]] += change
 
     def gradients(self):
         exact = (self.h @ self.theta - self.b) / self.unit
         return np.array([round(v * UNIT) for v in exact], dtype=object)
 
-    def gradient(self, slot):
-        self.asked.append(slot)
-        return self.gradients()[SLOTS.places[slot]]
+    def gradient(self, block):
+        self.asked.append(block)
+        return self.gradients()[BLOCKS.places[block]]
 
 
 class Noise:
@@ -52,12 +52,12 @@ class Noise:
 
 def descent_of(**changed):
     free = Descent(
-        slots=SLOTS,
+        blocks=BLOCKS,
         unit=np.ones(5),
         clips=None,
-        quiet=np.ones(len(SLOTS)),
+        noise_factor=np.ones(len(BLOCKS)),
         published=Publication(Lattice(np.full(5, -40), np.full(5, -80), 1), 1.0),
-        step=np.where(SLOTS.free, 1 / CURVATURE, 0.0),
+        step=np.where(BLOCKS.free, 1 / CURVATURE, 0.0),
         l1=np.zeros(5),
         ridge=np.zeros(5),
         n_passes=60,
@@ -79,7 +79,7 @@ def subgradient(theta, data, l1, ridge):
     """The least one of all coordinates that may move: 0 at the minimum."""
     smooth = data.h @ theta - data.b + ridge * theta
     at_zero = np.sign(smooth) * np.maximum(np.abs(smooth) - l1, 0)
-    return np.where(theta == 0, at_zero, smooth + l1 * np.sign(theta))[SLOTS.free]
+    return np.where(theta == 0, at_zero, smooth + l1 * np.sign(theta))[BLOCKS.free]
 
 
 @pytest.mark.parametrize("order", ["cyclic", "random"])
@@ -118,7 +118,7 @@ def test_one_step_by_hand():
 @pytest.mark.parametrize("order", ["cyclic", "random", "greedy"])
 def test_huge_steps_end_in_the_box(size, order):
     """A descent that diverges does so to finite coordinates, and says nothing."""
-    step = np.where(SLOTS.free, size, 0.0)
+    step = np.where(BLOCKS.free, size, 0.0)
     descent = descent_of(step=step, order=order, choice=1.0)
     theta, data = run(descent, noise=Noise(1.0))
     assert np.isfinite(run(replace(descent, average=True), noise=Noise(1.0))[0]).all()
@@ -187,21 +187,21 @@ def test_every_slot_is_released_as_often_as_it_was_paid_for():
     for order in ("cyclic", "random"):
         noise = Noise()
         _, data = run(descent_of(order=order, n_passes=9), noise=noise)
-        assert len(data.asked) == 9 * len(SLOTS)
-        assert noise.draws == [SLOTS.dim] * 9
-        passes = np.reshape(data.asked, (9, len(SLOTS)))
-        assert (np.sort(passes, axis=1) == np.arange(len(SLOTS))).all()  # no slot comes twice
+        assert len(data.asked) == 9 * len(BLOCKS)
+        assert noise.draws == [BLOCKS.dim] * 9
+        passes = np.reshape(data.asked, (9, len(BLOCKS)))
+        assert (np.sort(passes, axis=1) == np.arange(len(BLOCKS))).all()  # no block comes twice
         if order == "cyclic":
-            assert (passes == np.arange(len(SLOTS))).all()
+            assert (passes == np.arange(len(BLOCKS))).all()
         else:
             assert len(np.unique(passes, axis=0)) > 1
 
 
 def test_the_noise_of_a_slot_may_be_quieter():
-    """Its draws are multiplied by the factor of the slot, and by no other's."""
+    """Its draws are multiplied by the factor of the block, and by no other's."""
     quiet = np.array([0.5, 1.0, 0.0])
-    descent = descent_of(quiet=quiet, n_passes=1)
-    exact, _ = run(replace(descent, quiet=np.zeros(3)))
+    descent = descent_of(noise_factor=quiet, n_passes=1)
+    exact, _ = run(replace(descent, noise_factor=np.zeros(3)))
     theta, _ = run(replace(descent, l1=np.zeros(5)), noise=Noise(1.0))
     draws = np.random.default_rng(0).standard_normal((1, 5))[0]
     assert theta[0] - exact[0] == pytest.approx(-0.5 * draws[0] / CURVATURE[0], rel=1e-9)
@@ -227,8 +227,8 @@ def test_greedy_coordinates_have_the_exponential_mechanisms_law():
     assert counts[2] == 0
 
     def alarm(scale):
-        wanted = np.exp(score / scale) * SLOTS.free
-        keep = SLOTS.free
+        wanted = np.exp(score / scale) * BLOCKS.free
+        keep = BLOCKS.free
         return chisquare(counts[keep], 20_000 * (wanted / wanted.sum())[keep]).pvalue
 
     assert alarm(scale) > ALARM
@@ -244,5 +244,5 @@ def test_greedy_steps_take_the_steepest_first():
     changes = np.diff(np.vstack([np.zeros(5), seen]), axis=0) != 0
     assert changes.sum(axis=1).max() == 1
     assert changes[0].tolist() == [False, True, False, False, False]
-    assert noise.draws == [SLOTS.dim] * 60  # whichever is chosen has one of its own
+    assert noise.draws == [BLOCKS.dim] * 60  # whichever is chosen has one of its own
     assert np.abs(subgradient(theta, data, l1, np.zeros(5))).max() < 1e-7

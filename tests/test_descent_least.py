@@ -61,11 +61,11 @@ def test_auto_is_the_least_of_the_named_laws(domain, settings):
         auto = planned(domain, "auto", epsilon, delta, passes, **settings)
         for law in LAWS:
             named = planned(domain, law, epsilon, delta, passes, **settings)
-            if (named.look is None) == (auto.look is None):
+            if (named.stage is None) == (auto.stage is None):
                 noises = [rules._predicted_noise(plan) for plan in (auto, named)]
                 assert noises[0] <= noises[1] * (1 + 1.1e-3), (epsilon, delta, passes, law)
 
 
 def test_two_passes_over_ten_columns_of_levels():
-    """Gaussian noise for rows has variance 3252, for slots that are paid for one by one 1828."""
+    """Gaussian noise for rows has variance 3252, for blocks that are paid for one by one 1828."""
     assert planned(LEVELS, "auto", 0.3, 0.01, 2).noise.var() < 1829

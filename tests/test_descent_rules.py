@@ -13,18 +13,24 @@ from hypothesis import strategies as st
 
 from skdp import Domain
 from skdp.linear_model._descent import plan as rules
-from skdp.linear_model._descent.estimator import CoordinateDescent
-from skdp.linear_model._descent.first_look import FirstLook
-from skdp.linear_model._descent.plan import Task, plan_descent, row_lengths, slots_alone
+from skdp.linear_model._descent.algorithm import CoordinateDescent
+from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.plan import (
+    DescentTask,
+    blocks_apart,
+    plan_descent,
+    row_lengths,
+)
 from skdp.linear_model._descent.rules import (
     LOGISTIC,
     SQUARED,
     curvatures,
-    frame_of,
     penalties,
     residual_bound,
+    scaling_of,
 )
-from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._descent.scaling import ScalingStage
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
@@ -38,12 +44,21 @@ USUAL = {"epsilon": 1.0, "delta": 1e-6, "neighbors": "replace_one", "order": "cy
 MODELS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
 
 
-def planned(domain=MIXED, *, n=1000.0, look=True, mechanism="auto", with_target=True, **facts):
+def task(domain=MIXED, *, n=1000.0, order="cyclic", all_levels=False, n_models=1, **facts):
+    """The public facts of a plan."""
+    budget = {name: facts.pop(name, USUAL[name]) for name in ("epsilon", "delta", "neighbors")}
+    facts |= {"n": n, "n_models": n_models, "order": order, **budget}
+    return DescentTask(
+        design=Design(domain, True), blocks=Blocks(domain, True, all_levels), **facts
+    )
+
+
+def planned(domain=MIXED, *, n=1000.0, stage=True, mechanism="auto", with_target=True, **facts):
     """A plan as an estimator asks for it."""
-    slots = Slots(domain, True, all_levels=True)
-    facts = {**USUAL, "share": None, "n_passes": None, "n_models": 1, "clips": False, **facts}
-    seen = FirstLook(slots, with_target, facts["neighbors"], None if n is None else int(n))
-    return plan_descent(slots, seen if look else None, mechanism, n=n, **facts)
+    asked = task(domain, n=n, mechanism=mechanism, all_levels=True, **facts)
+    counted = None if n is None else int(n)
+    seen = ScalingStage(asked.blocks, with_target, asked.neighbors, counted)
+    return plan_descent(asked, seen if stage else None)
 
 
 # Public things only
@@ -69,19 +84,19 @@ def plan_of(monkeypatch, kind, X, y, **parameters):
     """What a fit plans, in words."""
     plans = []
 
-    def keep(self, design, n, n_models):
-        plans.append(make(self, design, n, n_models))
+    def keep(self, task):
+        plans.append(make(self, task))
         return plans[-1]
 
-    make = CoordinateDescent._plan
+    make = CoordinateDescent.plan
     with monkeypatch.context() as patch:
-        patch.setattr(CoordinateDescent, "_plan", keep)
+        patch.setattr(CoordinateDescent, "plan", keep)
         target = [0, 1] if kind is DPCoordinateDescentClassifier else (-1, 1)
         domain = Domain(COLUMNS, target=target)
         kind(domain=domain, random_state=0, **parameters).fit(X, y)
     plan = plans[0]
-    facts = (plan.noise, plan.look, plan.ratio, plan.n_passes, plan.n, plan.choice, plan.order)
-    return repr(facts) + repr((plan.rows.loudness.tolist(), plan.rows.bound, plan.rows.reach))
+    facts = (plan.noise, plan.stage, plan.ratio, plan.n_passes, plan.n, plan.choice, plan.order)
+    return repr(facts) + repr((plan.rows.precision.tolist(), plan.rows.bound, plan.rows.radius))
 
 
 PARAMETERS = [
@@ -134,11 +149,11 @@ def test_plans_and_penalties_are_finite_and_positive(n, epsilon, delta, d, neigh
     assert 1 <= plan.n_passes <= 50
     assert 0 < plan.noise.var() < math.inf
     assert plan.ratio > 0
-    assert (plan.rows.loudness > 0).all()
-    assert np.isfinite(plan.rows.loudness).all()
+    assert (plan.rows.precision > 0).all()
+    assert np.isfinite(plan.rows.precision).all()
     assert plan.rows.bound is None or 0 < plan.rows.bound < math.inf
-    seen = None if plan.look is None else np.full(plan.look.dim, -1e9)
-    check_choices(plan, frame_of(plan, seen))
+    seen = None if plan.stage is None else np.full(plan.stage.dim, -1e9)
+    check_choices(plan, scaling_of(plan, seen))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-12, 0.1])
@@ -149,22 +164,16 @@ def test_greedy_steps_are_few_where_little_is_known_and_never_many(delta):
     assert (np.diff(steps) >= 0).all()
 
 
-def task(domain=MIXED, *, mechanism="auto", **facts):
-    """The public facts of a plan."""
-    facts = {**USUAL, "share": None, "n_passes": None, "n_models": 1, "clips": False, **facts}
-    return Task(Slots(domain, True), mechanism, **{"n": 1000.0, **facts})
-
-
-def check_choices(plan, frame):
-    """All that comes after the look is finite, and positive where it divides."""
+def check_choices(plan, scaling):
+    """All that comes after the stage is finite, and positive where it divides."""
     for kind in (LOGISTIC, SQUARED):
-        curvature = curvatures(plan.slots, frame, kind)
+        curvature = curvatures(plan.blocks, scaling, kind)
         assert ((curvature > 0) & (curvature < math.inf)).all()
-        bound = residual_bound(plan, frame)
+        bound = residual_bound(plan, scaling)
         assert 0 < bound <= 2
-        unit = np.full(plan.slots.dim, bound)
+        unit = np.full(plan.blocks.dim, bound)
         for name in ("auto", "l1", "l2", "elasticnet", "none"):
-            found = penalties(plan, frame, kind, unit, name, None, 0.5)
+            found = penalties(plan, scaling, kind, unit, name, None, 0.5)
             for values in found:
                 assert ((values >= 0) & (values < math.inf)).all(), name
 
@@ -174,8 +183,8 @@ def check_choices(plan, frame):
 def test_choices_are_safe_whatever_the_look_says(seen, known):
     n, neighbors = (1000.0, "replace_one") if known else (None, "add_remove")
     plan = planned(n=n, neighbors=neighbors)
-    assert plan.look is not None
-    check_choices(plan, frame_of(plan, np.array(seen[: plan.look.dim])))
+    assert plan.stage is not None
+    check_choices(plan, scaling_of(plan, np.array(seen[: plan.stage.dim])))
 
 
 def test_nothing_known_of_the_number_of_records_is_the_usual_information():
@@ -198,14 +207,14 @@ def total(plan):
 @pytest.mark.parametrize("share", [None, 0.05, 0.6])
 def test_the_look_has_its_share_of_the_budget(delta, neighbors, share):
     plan = planned(n=1e5, delta=delta, neighbors=neighbors, share=share)
-    power, usual = (2, rules.LOOK_SHARE) if delta > 0 else (1, rules.PURE_LOOK_SHARE)
-    spent = sum(c * (s / plan.ratio) ** power for s, c in plan.look.shifts)
+    power, usual = (2, rules.STAGE_SHARE) if delta > 0 else (1, rules.PURE_STAGE_SHARE)
+    spent = sum(c * (s / plan.ratio) ** power for s, c in plan.stage.shifts)
     assert spent / total(plan) == pytest.approx(share or usual)
 
 
 def test_rows_are_paid_for_by_their_length():
     """mu of the steps is 2 sqrt(B L K) over the noise, as Theorem 6 has it."""
-    plan = planned(look=False, n_passes=7, n_models=3)
+    plan = planned(stage=False, n_passes=7, n_models=3)
     ((loss, count),) = plan.losses
     assert isinstance(loss, GaussianLoss)
     expected = 2 * math.sqrt(plan.rows.bound * 7 * 3 / plan.noise.var())
@@ -232,9 +241,9 @@ def test_rows_are_paid_for_by_their_length():
 def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, facts, by_length):
     plan = planned(mechanism=mechanism, **facts)
     assert (plan.rows.bound is not None) == by_length
-    steps = plan.n_passes * (1 if plan.order == "greedy" else len(plan.slots))
+    steps = plan.n_passes * (1 if plan.order == "greedy" else len(plan.blocks))
     if not by_length:
-        assert (plan.rows.loudness == 1).all()
+        assert (plan.rows.precision == 1).all()
         assert dict(plan.noise.shifts).get(2.0, 0) >= steps
 
 
@@ -242,27 +251,27 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
 def test_auto_looks_at_no_slot_by_itself_only_where_that_is_worse(d):
     """A number's noise, in units of its deviation, is greater in the box that is not looked at."""
     known = task(Domain.unit_box(d), n=1e4, n_passes=12)
-    rows, box = row_lengths(known, True), slots_alone(known)
+    rows, box = row_lengths(known, True), blocks_apart(known)
     size = 2 * math.sqrt(rows.bound)
     by_length = rules._planned(known, None, rows, "gaussian", (size, 12))
-    one_by_one = rules._planned(known, None, box, "auto", (2.0, 12 * len(known.slots)))
+    one_by_one = rules._planned(known, None, box, "auto", (2.0, 12 * len(known.blocks)))
     noise = [
-        p.noise.var() * (p.rows.reach / p.rows.loudness[1]) ** 2 for p in (by_length, one_by_one)
+        p.noise.var() * (p.rows.radius / p.rows.precision[1]) ** 2 for p in (by_length, one_by_one)
     ]
     assert noise[0] < noise[1]
 
 
-def test_the_intercept_is_the_louder_where_hardly_more_can_be_learnt():
+def test_the_intercept_is_the_more_precise_where_hardly_more_can_be_learnt():
     """Never quieter than with much information, and as much louder as is allowed with none."""
-    louder = [row_lengths(task(n=n), True).loudness[0] for n in np.geomspace(1, 1e6, 13)]
+    louder = [row_lengths(task(n=n), True).precision[0] for n in np.geomspace(1, 1e6, 13)]
     assert (np.diff(louder) <= 0).all()
-    assert louder[0] == rules.INTERCEPT_LOUDNESS * rules.LOUDEST
-    assert louder[-1] == rules.INTERCEPT_LOUDNESS
+    assert louder[0] == rules.INTERCEPT_PRECISION * rules.MOST_PRECISE
+    assert louder[-1] == rules.INTERCEPT_PRECISION
 
 
 def test_without_a_delta_rows_are_paid_for_by_the_sum_of_their_sizes():
     """The whole epsilon is L K 2 B over the scale, and rows are bounded in the same power."""
-    plan = planned(look=False, delta=0.0, n_passes=3, n_models=2)
+    plan = planned(stage=False, delta=0.0, n_passes=3, n_models=2)
     assert plan.rows.power == 1
     scale = math.sqrt(plan.noise.var() / 2)
     assert 3 * 2 * 2 * plan.rows.bound / scale == pytest.approx(1.0, rel=1e-9)
@@ -272,36 +281,38 @@ def test_without_a_delta_rows_are_paid_for_by_the_sum_of_their_sizes():
 
 
 def looked(n=2000, d=4, **facts):
-    """A plan with the frame of columns of deviation .2, of which nothing is hidden."""
+    """A plan with the scaling of columns of deviation .2, of which nothing is hidden."""
     plan = planned(Domain.unit_box(d, target=(-1, 1)), n=float(n), share=0.2, **facts)
     k = d + 1
-    return plan, frame_of(plan, n * np.array([0.1] * k + [0.05] * k))
+    return plan, scaling_of(plan, n * np.array([0.1] * k + [0.05] * k))
 
 
 def test_an_alpha_is_that_of_scikit_learn():
     """On the encoded columns and the mean loss, none on the intercept."""
-    plan, frame = looked()
-    unit = np.ones(plan.slots.dim)
-    l1, ridge = penalties(plan, frame, SQUARED, unit, "elasticnet", 0.3, 0.25)
+    plan, scaling = looked()
+    unit = np.ones(plan.blocks.dim)
+    l1, ridge = penalties(plan, scaling, SQUARED, unit, "elasticnet", 0.3, 0.25)
     theta = np.array([5.0, 1.0, -2.0, 0.5, 0.0])
-    w = theta[1:] / frame.scale
+    w = theta[1:] / scaling.scale
     of_mean = 0.3 * (0.25 * np.abs(w).sum() + 0.75 * (w @ w) / 2)
     assert l1 @ np.abs(theta) + ridge @ theta**2 / 2 == pytest.approx(2000 * of_mean)
     for name, share in (("l1", 1.0), ("l2", 0.0)):
-        found = penalties(plan, frame, SQUARED, unit, name, 0.3, 0.25)
-        again = penalties(plan, frame, SQUARED, unit, "elasticnet", 0.3, share)
+        found = penalties(plan, scaling, SQUARED, unit, name, 0.3, 0.25)
+        again = penalties(plan, scaling, SQUARED, unit, "elasticnet", 0.3, share)
         np.testing.assert_array_equal(found, again)
 
 
 def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
     """Among factors on them, the error of a coefficient is least at 1."""
-    plan, frame = looked()
-    unit = np.full(plan.slots.dim, residual_bound(plan, frame))
-    _, ridge = penalties(plan, frame, SQUARED, unit, "auto", None, 0.5)
-    curvature = curvatures(plan.slots, frame, SQUARED) / (frame.square * frame.rows.reach**2)
-    variance = frame.target_deviation**2
+    plan, scaling = looked()
+    unit = np.full(plan.blocks.dim, residual_bound(plan, scaling))
+    _, ridge = penalties(plan, scaling, SQUARED, unit, "auto", None, 0.5)
+    curvature = curvatures(plan.blocks, scaling, SQUARED) / (
+        scaling.square * scaling.rows.radius**2
+    )
+    variance = scaling.target_deviation**2
     noise = (unit * plan.averaged) ** 2 + SQUARED.score * variance * curvature
-    prior = SQUARED.signal / 4 * variance * frame.rows.reach**2
+    prior = SQUARED.signal / 4 * variance * scaling.rows.radius**2
 
     def error(factor):
         r = factor * ridge
@@ -317,9 +328,9 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
     are left with one below 1e-9. At half the threshold (chance .38) more than 100 are, but
     with one below 1e-9.
     """
-    plan, frame = looked()
-    unit = np.ones(plan.slots.dim)
-    l1, ridge = penalties(plan, frame, LOGISTIC, unit, "l1", None, 0.5)
+    plan, scaling = looked()
+    unit = np.ones(plan.blocks.dim)
+    l1, ridge = penalties(plan, scaling, LOGISTIC, unit, "l1", None, 0.5)
     assert l1[0] == 0
     assert not ridge.any()
     assert (l1[1:] > plan.deviations[1:]).all()
@@ -333,8 +344,8 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
 def test_residuals_are_clipped_less_the_more_is_known():
     bounds = []
     for n in np.geomspace(100, 1e9, 8):
-        plan, frame = looked(n=int(n), mechanism="gaussian")
-        bounds.append(residual_bound(plan, frame) / frame.target_deviation)
+        plan, scaling = looked(n=int(n), mechanism="gaussian")
+        bounds.append(residual_bound(plan, scaling) / scaling.target_deviation)
     assert (np.diff(bounds) >= 0).all()
     assert bounds[0] < 0.6
     assert bounds[-1] == pytest.approx(2 / 0.2)  # the whole range: least squares

@@ -198,9 +198,9 @@ def test_coefficients_undo_the_centring(design, seed):
     """The encoded columns with the decoded coefficients have the same predictor."""
     rng = np.random.default_rng(seed)
     X, theta = tables(design, rng), rng.normal(size=design.dim)
-    coef, intercept = design.coefficients(theta)
-    assert coef.shape == (design.domain.n_encoded,)
-    plain = design.domain.encode(X) @ coef + intercept
+    coef, intercept = design.coefficients(theta[None])
+    assert coef.shape == (1, design.domain.n_encoded)
+    plain = design.domain.encode(X) @ coef[0] + intercept
     np.testing.assert_allclose(design.matrix(X, 40) @ theta, plain, rtol=1e-9, atol=1e-9)
 
 

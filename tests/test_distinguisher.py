@@ -19,8 +19,9 @@ from skdp import (
 )
 from skdp.linear_model._moments import moments as _moments
 from skdp.linear_model._moments.rules import NAMES as MOMENT_NAMES
-from skdp.linear_model._moments.two_looks import Frame, TwoLooks
+from skdp.linear_model._moments.two_stages import TwoStages
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.independent.repeated import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee
@@ -62,7 +63,7 @@ def released(model):
     """Moments in units of 2^-40, as anybody can read them off the fitted model."""
     moments, plan = model.moments_, model._plan(model._design, RECORDS, 1)
     gram = moments.gram
-    if isinstance(plan, TwoLooks):
+    if isinstance(plan, TwoStages):
         gram = gram * np.outer(plan.factor, plan.factor)
     return [round(v * 2.0**GRAM_BITS) for v in moments.layout.statistic(gram).tolist()]
 
@@ -71,8 +72,9 @@ def noiseless(model, X, y):
     """The same of a table without noise."""
     moments, plan, domain = model.moments_, model._plan(model._design, RECORDS, 1), model.domain
     place = None
-    if isinstance(plan, TwoLooks):
-        place = Frame(moments.centre, moments.scale, plan.factor).place
+    if isinstance(plan, TwoStages):
+        columns = Scaler(moments.centre[1:], moments.scale[1:])
+        place = RowScaler(columns, plan.factor).place
     gram = exact_gram(domain, X, y, place)
     if len(gram) != moments.layout.n_rows:
         gram = gram[np.ix_([0, -1], [0, -1])]

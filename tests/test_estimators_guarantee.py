@@ -12,8 +12,8 @@ from skdp.linear_model._shared.design import Design
 
 # The release itself, in the user's units and in those of the encoded columns.
 RELEASED = {"coef_", "intercept_", "_encoded_coef", "_encoded_intercept"}
-# These too where there was a first look, and nowhere else.
-LOOKED_AT = {"bounds_", "_window"}
+# These too if there was a scaling stage.
+SCALED = {"bounds_", "_clipping"}
 COLUMNS = {"age": (17, 90), "job": ["none", "clerk", "smith"], "hours": (0, 80)}
 
 
@@ -60,7 +60,7 @@ def public(value, name=""):
 
 def everything_public(model):
     """All attributes, also private ones, and what the model's methods compute without data."""
-    hidden = LOOKED_AT if "estimated " in model.guarantee_.mechanism else set()
+    hidden = SCALED if "estimated " in model.guarantee_.mechanism else set()
     held = {name: value for name, value in vars(model).items() if name not in hidden}
     return public(held), repr(model), str(model.guarantee_), model.noise_.scale
 

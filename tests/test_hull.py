@@ -328,7 +328,7 @@ def test_other_wrong_arguments():
         Hull.difference_of([[1.0, 2.0]])
     with pytest.raises(ValueError, match="2 numbers on its last axis"):
         ball.gauge([1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="directions must be no zeros"):
+    with pytest.raises(ValueError, match="directions must be nonzero"):
         ball.outer_polytope([[0.0, 0.0], [1.0, 0.0]])
     with pytest.raises(ValueError, match="directions must have shape"):
         ball.outer_polytope([[1.0, 0.0, 0.0]])

@@ -313,7 +313,7 @@ BAD = {
     "exponential": (W, [cp.sum(cp.exp(W) + cp.exp(-W)) <= 9], "linear, second-order or semi"),
     "nothing": (W, [], "list of cvxpy constraints, not empty"),
     "a truth value": (W, [True], r"list of cvxpy constraints, not empty, got \['bool'\]"),
-    "another variable": (cp.Variable(2), [W <= 1], "speak of the variable"),
+    "another variable": (cp.Variable(2), [W <= 1], "contain the variable"),
     "no variable": (3, [W <= 1], "cvxpy Variable with one axis"),
     "a matrix": (cp.Variable((2, 2)), [W <= 1], "cvxpy Variable with one axis"),
     "attributes": (cp.Variable(2, nonneg=True), [W <= 1], "free of attributes"),

@@ -13,7 +13,7 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_arrays", "_checks", "_draws", "_identity"}
+BASE = {"_arrays", "_checks", "_draws", "_identity", "_search"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
@@ -21,6 +21,7 @@ ALLOWED = {
     "_checks": set(),
     "_draws": {"_arrays"},
     "_identity": set(),
+    "_search": {"_checks"},
     "randomness": BASE,
     "domain": BASE,
     "privacy": BASE,

@@ -16,7 +16,7 @@ from skdp.mechanisms.gaussian.ellipsoid import least_cover, raised_to_cover, tra
 from skdp.mechanisms.gaussian.least_trace import (
     cover_points,
     cover_sums,
-    look_at_points,
+    dual_of_points,
     solve_dual,
 )
 
@@ -30,7 +30,7 @@ def test_the_dual_certifies_the_cover_of_points(count, d):
     inside = np.linalg.solve(factor, z.T)
     ratios = (inside**2).sum(axis=0)
     assert ratios.max() <= 1 + 1e-5
-    mu = solve_dual(partial(look_at_points, z), count, 1e-7)
+    mu = solve_dual(partial(dual_of_points, z), count, 1e-7)
     moment = np.linalg.svd(np.sqrt(mu)[:, None] * z, compute_uv=False)
     bound = moment.sum() ** 2 / mu.sum()
     assert bound <= np.trace(factor @ factor.T) * ratios.max() * (1 + 1e-12)

@@ -6,6 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
+from skdp.linear_model._shared.rows import Rows
 from skdp.mechanisms.knorm.noise import KNormNoise
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -87,9 +88,10 @@ def refits(model, X, y, seeds):
     """Yield the model after new draws of its noise; the table is read once."""
     plan = model._plan(model._design, len(X), 1)
     targets, _ = model._targets(y, len(X))
-    data = model._prepare(plan, model._design, X, targets, len(X))
+    algorithm = model._algorithm()
+    sums = algorithm.sums(plan, Rows(model._design, X, targets))
     for seed in seeds:
-        model._keep(plan, model._release(plan, data, np.random.default_rng(seed)))
+        model._store(plan, algorithm.release(plan, sums, np.random.default_rng(seed)), {})
         yield model
 
 

@@ -10,7 +10,9 @@ from scipy.stats import beta, chi2, gamma, kstest, laplace
 from skdp import Domain, DPLinearRegression
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.rules import plan_moments
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_gram
+from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import KNormNoise
 
 UNIT = 2.0**-40
@@ -42,8 +44,7 @@ def chi_square(counts):
 
 def plan_of(domain, mechanism, neighbors="replace_one", epsilon=1.0, n=2, delta=0.0):
     public = n if neighbors == "replace_one" else None
-    options = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
-    return plan_moments(domain, mechanism, n=public, n_public=None, **options)
+    return plan_moments(Task(Design(domain, True), public, epsilon, delta, neighbors), mechanism)
 
 
 def gram_of(domain, rows):
@@ -60,7 +61,7 @@ def test_releases_are_lattice_points_whatever_the_data(mechanism, neighbors):
     for epsilon in (1e3, 1.0, 1e-3):
         plan = plan_of(ONE, mechanism, neighbors, epsilon, delta=1e-6)
         for rows in ([[1 / 3, -1 / 7]], [[1.0, 1.0]], rng.uniform(-1, 1, (50, 2))):
-            released = plan.release(gram_of(ONE, rows), rng)
+            released = plan.release_moments(gram_of(ONE, rows), rng)
             assert released.shape == (plan.layout.dim,)
             steps = released / UNIT
             assert (steps == np.rint(steps)).all()
@@ -144,7 +145,7 @@ def released(plan, noise, rows, seed, n=10_000):
         kept = iter(sizes[:, None] * noise.ball.sample(n, rng))
         noise = Drawn(lambda rng: next(kept), noise)
     own = replace(plan, noise=noise)
-    return np.array([own.release(gram, rng) for _ in range(n)])
+    return np.array([own.release_moments(gram, rng) for _ in range(n)])
 
 
 def attack(plan, noise, pair):

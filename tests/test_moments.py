@@ -225,7 +225,7 @@ def test_layout_of_a_domain() -> None:
         (lambda: MIXED.gram([0.0], 1), "statistic must have 28 numbers on its last axis"),
         (lambda: MomentBall(MIXED, 3), "level must be 'auto', 0, 1, 2 or 'exact', got 3"),
         (lambda: MomentBall(MIXED, True), "level must be 'auto', 0, 1, 2 or 'exact', got True"),
-        (lambda: MomentBall(MIXED, "exact"), "level must be 0, 1 or 2 but for one number"),
+        (lambda: MomentBall(MIXED, "exact"), "level must be 0, 1 or 2 unless there is one number"),
         (lambda: MomentBall(MIXED).gauge([1.0]), "v must have 28 numbers on its last axis"),
         (lambda: MomentBall(MIXED).greatest_square(-np.ones(28)), "weights must be finite"),
         (lambda: MomentBall(MIXED).greatest_square(np.arange(28)), "weights must be equal on"),

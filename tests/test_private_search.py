@@ -21,6 +21,7 @@ from skdp import (
     Ledger,
     PrivacyLeakWarning,
 )
+from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.model_selection import PrivateSearchCV, RecordScore, _strategies
 from skdp.model_selection._scoring import UNITS
 from skdp.model_selection._stopping import StoppingLaw
@@ -41,15 +42,20 @@ def search(domain, grid=RIDGES, **options):
 
 @pytest.fixture
 def fits(monkeypatch):
-    """The (epsilon, delta, records) of every fit that goes so far as to draw noise."""
-    made = []
-    release = DPLogisticRegression._release
+    """The (epsilon, delta) of every fit that goes so far as to draw noise."""
+    made, algorithm = [], DPLogisticRegression._algorithm
 
-    def noted(self, plan, data, rng):
-        made.append((self.epsilon, self.delta, data))
-        return release(self, plan, data, rng)
+    def noting(self):
+        found = algorithm(self)
 
-    monkeypatch.setattr(DPLogisticRegression, "_release", noted)
+        def release(*args):
+            made.append((self.epsilon, self.delta))
+            return ObjectivePerturbation.release(found, *args)
+
+        object.__setattr__(found, "release", release)
+        return found
+
+    monkeypatch.setattr(DPLogisticRegression, "_algorithm", noting)
     return made
 
 
@@ -361,7 +367,7 @@ def test_a_fit_that_fails_after_the_charge_says_so(people, domain, answers, monk
     def fail(*_):
         raise RuntimeError("no")
 
-    monkeypatch.setattr(DPLogisticRegression, "_release", fail)
+    monkeypatch.setattr(ObjectivePerturbation, "release", fail)
     with pytest.raises(RuntimeError) as caught:
         found.fit(people, answers)
     (note,) = caught.value.__notes__
@@ -383,9 +389,9 @@ def test_estimators_without_a_budget_are_refused(people, answers):
 
 def test_an_estimator_that_ignores_its_ledger_is_caught(people, domain, answers):
     class Careless(DPLogisticRegression):
-        def _fit(self, X, y, unsupported):
+        def fit(self, X, y, **unsupported):
             self.ledger = None
-            return super()._fit(X, y, unsupported)
+            return super().fit(X, y, **unsupported)
 
     with pytest.raises(ValueError, match="charge its ledger before it draws noise"):
         PrivateSearchCV(Careless(domain=domain), RIDGES).fit(people, answers)

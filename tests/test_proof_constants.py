@@ -12,10 +12,10 @@ from scipy import integrate
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression
-from skdp.linear_model._descent import algorithm as _descent
+from skdp.linear_model._descent import descend as _descent
 from skdp.linear_model._descent import records as _records
-from skdp.linear_model._moments import cross_looks as _cross_looks
-from skdp.linear_model._moments import two_looks as _two_looks
+from skdp.linear_model._moments import cross as _cross
+from skdp.linear_model._moments import two_stages as _two_stages
 from skdp.linear_model._moments.rules import moment_ball
 from skdp.linear_model._objective import perturbation as objective
 from skdp.linear_model._objective.gaussian import greatest_shift
@@ -23,6 +23,9 @@ from skdp.linear_model._objective.perturbation import greatest_leverage, leverag
 from skdp.linear_model._shared import gram as _gram
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, blocks_of, row_unit
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize import stage as _stage
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import auto
 from skdp.mechanisms.gaussian.noise import gaussian_scale
@@ -67,8 +70,8 @@ SAID = [
     ("moment_release", f"a multiple of ${power(-NUMBER_BITS)}$"),
     ("moment_release", f"at most ${power(round(math.log2(_gram.MOST_ROWS)))}$ of them"),
     ("moment_release", f"at most $2^{round(math.log2(_gram.FOLD))}$ at a time"),
-    ("moment_release", f"$\\epsilon_1 = {_cross_looks.FIRST:g}\\,\\epsilon$".replace("0.", ".")),
-    ("moment_release", f"$\\mu_1 = {_cross_looks.FIRST_SHIFT:g}\\,\\mu$".replace("0.", ".")),
+    ("moment_release", f"$\\epsilon_1 = {_cross.FIRST:g}\\,\\epsilon$".replace("0.", ".")),
+    ("moment_release", f"$\\mu_1 = {_cross.FIRST_SHIFT:g}\\,\\mu$".replace("0.", ".")),
     ("objective_perturbation", f"\\min(\\epsilon/{round(1 / objective.OUTPUT_SHARE)}, "),
     ("objective_perturbation", f", {objective.MOST_OUTPUT:g}/K)$ for each of $K$ models"),
     ("objective_perturbation", f"at most $h/({objective.GRID_STEPS}d)$"),
@@ -98,7 +101,7 @@ def test_a_page_states_the_constant_that_the_code_has(page, said):
 
 def test_constants_that_pages_state_in_words():
     unit = Fraction(1, 2**52)
-    assert (_two_looks.LEAST_FIRST, _two_looks.MOST_FIRST) == (1 / 20, 1 / 5)
+    assert (_stage.LEAST_SHARE, _stage.MOST_SHARE) == (1 / 20, 1 / 5)
     assert (_plan._GAP, Fraction(_grid._NUDGE), Fraction(_grid.SHAKE)) == (
         4e-5, 100 * unit, 16 * unit,
     )  # fmt: skip
@@ -154,11 +157,12 @@ def extreme_changes(numbers, blocks, adds):
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(("numbers", "levels"), [(1, 0), (2, 1), (3, 2), (5, 0)])
-def test_lengths_of_cross_looks_hold_every_change(numbers, levels, neighbors):
+def test_lengths_of_cross_moments_hold_every_change(numbers, levels, neighbors):
     columns = {f"x{j}": (-1, 1) for j in range(numbers)}
     columns |= {f"c{j}": ["a", "b", "c"] for j in range(levels)}
-    plan = _cross_looks.CrossLooks.plan(Domain(columns, target=(-1, 1)), 1.0, 0.0, neighbors, 10)
-    first, second = (Fraction(v) ** 2 for v in _cross_looks._lengths(plan.layout))
+    design = Design(Domain(columns, target=(-1, 1)), True)
+    plan = _cross.CrossMoments.plan(Task(design, 10, 1.0, 0.0, neighbors))
+    first, second = (Fraction(v) ** 2 for v in _cross.lengths(plan.layout))
     adds = neighbors == "add_remove"
     seen = extreme_changes(numbers, levels, adds)
     assert seen <= first <= seen * Fraction(107, 100)
@@ -179,18 +183,19 @@ def on_grid(rows):
 
 
 @pytest.mark.parametrize("width", [3, 12, 102])
-def test_rows_of_the_second_look_are_as_short_as_what_is_charged(width):
+def test_rows_of_the_second_stage_are_as_short_as_what_is_charged(width):
     """Rows that end half a step from grid points, all upwards: beyond 1, and that is paid for."""
     rng = np.random.default_rng(width)
-    layout = _two_looks.MomentLayout(width - 2, tuple(range(width - 2)), (), True, True)
-    frame = _two_looks.Frame(np.zeros(width), np.ones(width), np.ones(width))
+    layout = _two_stages.MomentLayout(width - 2, tuple(range(width - 2)), (), True, True)
+    zeros, ones = np.zeros(width), np.ones(width)
+    scaler = RowScaler(Scaler(zeros[1:], ones[1:]), ones)
     rows = np.floor(rng.uniform(0.02, 1, (400, width)) / math.sqrt(width) * 2**NUMBER_BITS)
     rows = (rows + 0.5000001) / 2**NUMBER_BITS
     rows[0] = 1.0  # from far outside
     rows[:, -1] = np.sqrt(np.maximum(0.0, 1 - (rows[:, :-1] ** 2).sum(axis=1)))
-    frame.place(rows)
+    scaler.place(rows)
     longest = max(squared_length(row) for row in on_grid(rows))
-    bound = Fraction(_two_looks._greatest_square(layout))
+    bound = Fraction(_two_stages._greatest_square(layout))
     assert 1 < longest <= bound
     # The bound is |z| <= 1 + sqrt(P) 2^-20, in fractions: the root is rounded down.
     root = Fraction(math.isqrt(width * 4**40), 2**40)
@@ -218,15 +223,15 @@ def test_rows_of_a_ball_are_as_short_as_its_moment_ball_says(radius):
 
 
 def test_weights_are_rounded_down_by_more_than_their_sums_are_off():
-    """Theorem 6 of coordinate_descent.md, in fractions, for 2^20 slots."""
-    u, slots = Fraction(1, 2**53), 2**20
+    """Theorem 6 of coordinate_descent.md, in fractions, for 2^20 blocks."""
+    u, blocks = Fraction(1, 2**53), 2**20
     # A product a z^2 with a rounded power, and additions: (1 + u)^(n + 4) at most.
-    off = (slots + 4) * u / (1 - (slots + 4) * u)
+    off = (blocks + 4) * u / (1 - (blocks + 4) * u)
     assert off < Fraction(1, 2**32)
     down = 1 - Fraction(1, 2**30)
     assert down**2 * (1 + off) * (1 + u) ** 6 < 1
     assert down * (1 + off) * (1 + u) ** 6 < 1
-    # 2^-40 would not be enough for so many slots.
+    # 2^-40 would not be enough for so many blocks.
     assert (1 - Fraction(1, 2**40)) ** 2 * (1 + off) > 1
     text = (PROOFS / "coordinate_descent.md").read_text(encoding="utf-8")
     assert "(1 - 2.0**-30)" in inspect.getsource(_records.Records._weights)

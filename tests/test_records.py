@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from summed_records import MIXED, ONE, SLOPES, STEP, framed, moved, on_grid, sums, table
+from summed_records import MIXED, ONE, SLOPES, STEP, moved, on_grid, scaled, sums, table
 
 import skdp.linear_model._descent.records as records_module
 from skdp import Domain
+from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.records import BLOCK, Predictors, Records, _folded
 from skdp.linear_model._descent.slopes import logistic_slope, residual
-from skdp.linear_model._descent.slots import Slots
 from skdp.linear_model._shared.gram import MOST_ROWS, NUMBER_BITS
 
 LARGEST_MOVE = 2.0**21
@@ -33,15 +33,15 @@ def slope_of_one(u, y):
     return 1.0 / (odds + 1.0) - y
 
 
-def shares_of_one(slots, frame, row, y, moves):
+def shares_of_one(blocks, scaling, row, y, moves):
     """What one record adds to every sum in the order of `sums`: fractions."""
-    encoded = slots.domain.encode(row)[0].tolist()
-    pairs = zip(slots.numbers, frame.centre.tolist(), frame.scale.tolist(), strict=True)
+    encoded = blocks.domain.encode(row)[0].tolist()
+    pairs = zip(blocks.numbers, scaling.centre.tolist(), scaling.scale.tolist(), strict=True)
     numbers = [float(np.float32(on_grid((on_grid(encoded[j]) - c) / s))) for j, c, s in pairs]
     greatest = max([1.0, *map(abs, numbers)])
     weight = math.floor(Fraction(2**NUMBER_BITS) / Fraction(greatest)) * STEP
-    columns = [[1.0]] * slots.intercept + [[x] for x in numbers]
-    for block in slots.blocks:
+    columns = [[1.0]] * blocks.intercept + [[x] for x in numbers]
+    for block in blocks.level_columns:
         indicators = encoded[block]
         columns.append([1.0 - sum(indicators), *indicators])
     value, found = 0.0, []
@@ -51,9 +51,9 @@ def shares_of_one(slots, frame, row, y, moves):
         found.extend(Fraction(slope) * Fraction(x) for part in parts for x in part)
 
     add(columns)
-    for slot, change in moves:
-        value += sum(x * c for x, c in zip(columns[slot], change.tolist(), strict=True))
-        add([columns[slot]])
+    for block, change in moves:
+        value += sum(x * c for x, c in zip(columns[block], change.tolist(), strict=True))
+        add([columns[block]])
     add(columns)
     return found
 
@@ -61,70 +61,70 @@ def shares_of_one(slots, frame, row, y, moves):
 @pytest.mark.parametrize(("centre", "scale"), [(0.0, 1.0), (0.3, 0.21), (-1.0, 0.03), (0.7, 9.0)])
 def test_sums_are_those_of_fractions_to_the_last_bit(centre, scale):
     """A second truth: no array, no order, no position; the same slope in Python's floats."""
-    slots = Slots(MIXED, intercept=True)
-    frame, moves = framed(slots, centre, scale), moved(slots, 1, 3.0)
+    blocks = Blocks(MIXED, intercept=True)
+    scaling, moves = scaled(blocks, centre, scale), moved(blocks, 1, 3.0)
     X, y = table(203)
     expected = np.sum(
-        [shares_of_one(slots, frame, X[[i]], y[i], moves) for i in range(len(y))], axis=0
+        [shares_of_one(blocks, scaling, X[[i]], y[i], moves) for i in range(len(y))], axis=0
     )
-    found = sums(slots, frame, X, y, logistic_slope, moves)
+    found = sums(blocks, scaling, X, y, logistic_slope, moves)
     assert [Fraction(int(m), ONE) for m in found] == list(expected)
 
 
-# Properties of every record in every frame
+# Properties of every record in every scaling
 
 finite = st.floats(-2, 2, width=64)
 scales = st.sampled_from([2.0**-18, 1e-4, 0.03, 0.3, 1.0, 5.0])
 bounds = st.sampled_from([None, 1e-9, 0.7, 4.0])
-frames = st.tuples(st.floats(-1, 1), scales, bounds)
+scalings = st.tuples(st.floats(-1, 1), scales, bounds)
 sizes = st.sampled_from([0.0, 1e-9, 1.0, 40.0, 2.0**12, LARGEST_MOVE])
 cases = {
     "rows": st.lists(st.tuples(finite, finite, st.sampled_from("xyz?")), min_size=3, max_size=6),
-    "frame": frames,
+    "scaling": scalings,
     "seed": st.integers(0, 99),
     "size": sizes,
     "kind": st.sampled_from([*SLOPES, "clipped"]),
 }
 
 
-def one_case(rows, frame, seed, size, kind):
+def one_case(rows, scaling, seed, size, kind):
     """Arguments of `sums`, with targets from the seed."""
-    slots = Slots(MIXED, intercept=seed % 2 == 0)
+    blocks = Blocks(MIXED, intercept=seed % 2 == 0)
     rng = np.random.default_rng(seed)
     X = np.array([*rows], dtype=object)
     y = rng.integers(0, 2, len(X)).astype(float)
-    clips = 10.0 ** rng.uniform(-9, 3, slots.dim) if kind == "clipped" else None
+    clips = 10.0 ** rng.uniform(-9, 3, blocks.dim) if kind == "clipped" else None
     facts = {
         "slope": SLOPES.get(kind, residual),
-        "moves": moved(slots, seed, size),
+        "moves": moved(blocks, seed, size),
         "clips": clips,
     }
-    return slots, framed(slots, *frame), X, y, facts
+    return blocks, scaled(blocks, *scaling), X, y, facts
 
 
 @settings(max_examples=150, deadline=None)
 @given(**cases)
-def test_every_share_is_at_most_1_and_shares_add_up(rows, frame, seed, size, kind):
+def test_every_share_is_at_most_1_and_shares_add_up(rows, scaling, seed, size, kind):
     """Whoever else is there, before or after: a record adds what it adds alone."""
-    slots, frame, X, y, facts = one_case(rows, frame, seed, size, kind)
+    blocks, scaling, X, y, facts = one_case(rows, scaling, seed, size, kind)
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")  # an overflow would tell something of the data
-        alone = [sums(slots, frame, X[[i]], y[[i]], **facts) for i in range(len(y))]
-        together = sums(slots, frame, X, y, **facts)
+        alone = [sums(blocks, scaling, X[[i]], y[[i]], **facts) for i in range(len(y))]
+        together = sums(blocks, scaling, X, y, **facts)
     assert all(isinstance(m, int) and abs(m) <= ONE for share in alone for m in share)
     assert together.tolist() == np.sum(alone, axis=0).tolist()
 
 
 @settings(max_examples=120, deadline=None)
 @given(**cases)
-def test_one_record_moves_a_slot_as_declared(rows, frame, seed, size, kind):
+def test_one_record_moves_a_slot_as_declared(rows, scaling, seed, size, kind):
     """Replaced: 2 in one coordinate, or 1 in each of two; added: 1 in one coordinate."""
-    slots, frame, X, y, facts = one_case(rows, frame, seed, size, kind)
+    blocks, scaling, X, y, facts = one_case(rows, scaling, seed, size, kind)
     before, after, without = (
-        sums(slots, frame, X[kept], y[kept], **facts)[: slots.dim]
+        sums(blocks, scaling, X[kept], y[kept], **facts)[: blocks.dim]
         for kept in (slice(1, None), slice(0, -1), slice(1, -1))
     )
-    for place in slots.places:
+    for place in blocks.places:
         replaced = np.abs(after - before)[place]
         added = np.abs(before - without)[place]
         assert sum(replaced) <= 2 * ONE
@@ -133,26 +133,32 @@ def test_one_record_moves_a_slot_as_declared(rows, frame, seed, size, kind):
         assert sum(added > 0) <= 1
 
 
-def change_of(slots, rows, targets, slope, move, clips=None):
+def change_of(blocks, rows, targets, slope, move, clips=None):
     """How far the sums move, in units of 1, when the first row is replaced by the second."""
     moves = [(0, np.array([move]))]
     first, second = (
         sums(
-            slots, framed(slots), np.array([row], dtype=object), np.array([y]), slope, moves, clips
+            blocks,
+            scaled(blocks),
+            np.array([row], dtype=object),
+            np.array([y]),
+            slope,
+            moves,
+            clips,
         )
         for row, y in zip(rows, targets, strict=True)
     )
-    return (np.abs(first - second)[-slots.dim :] / ONE).tolist()
+    return (np.abs(first - second)[-blocks.dim :] / ONE).tolist()
 
 
 def test_the_bounds_are_reached():
     """So that nothing smaller than 2, or than 1 in each of two levels, could be declared."""
-    slots = Slots(MIXED, intercept=True)
+    blocks = Blocks(MIXED, intercept=True)
     rows = [(1.0, 0.5, "x"), (-1.0, 0.5, "z")]
-    assert change_of(slots, rows, [0.0, 0.0], logistic_slope, 99.0) == [0, 2, 0, 1, 0, 1]
+    assert change_of(blocks, rows, [0.0, 0.0], logistic_slope, 99.0) == [0, 2, 0, 1, 0, 1]
     same = [(1.0, 0.5, "x"), (-1.0, 0.5, "x")]
-    clips = np.full(slots.dim, 0.25)
-    assert change_of(slots, same, [1.0, -1.0], residual, 0.0, clips) == [2, 0, 2, 2, 0, 0]
+    clips = np.full(blocks.dim, 0.25)
+    assert change_of(blocks, same, [1.0, -1.0], residual, 0.0, clips) == [2, 0, 2, 2, 0, 0]
 
 
 # Where a record stands
@@ -161,43 +167,45 @@ def test_the_bounds_are_reached():
 @pytest.mark.parametrize("slope", SLOPES.values(), ids=SLOPES)
 def test_sums_do_not_depend_on_the_order_or_on_padding(slope):
     """Across blocks and slices of odd lengths, where vector instructions end."""
-    slots = Slots(Domain.unit_box(2), intercept=True)
-    frame, moves = framed(slots, 0.1, 0.2), moved(slots, 3, 2.0)
+    blocks = Blocks(Domain.unit_box(2), intercept=True)
+    scaling, moves = scaled(blocks, 0.1, 0.2), moved(blocks, 3, 2.0)
     rng = np.random.default_rng(4)
     n = BLOCK + MOST_ROWS + 13
     X, y = rng.uniform(-1, 1, (n, 2)), rng.integers(0, 2, n).astype(float)
-    whole = sums(slots, frame, X, y, slope, moves)
+    whole = sums(blocks, scaling, X, y, slope, moves)
     order = rng.permutation(n)
-    assert whole.tolist() == sums(slots, frame, X[order], y[order], slope, moves).tolist()
+    assert whole.tolist() == sums(blocks, scaling, X[order], y[order], slope, moves).tolist()
     for cut in (1, 2, 3, 5, 7, 63, MOST_ROWS - 1, MOST_ROWS + 1, BLOCK + 1):
         parts = [
-            sums(slots, frame, X[s], y[s], slope, moves) for s in np.split(np.arange(n), [cut])
+            sums(blocks, scaling, X[s], y[s], slope, moves) for s in np.split(np.arange(n), [cut])
         ]
         assert whole.tolist() == (parts[0] + parts[1]).tolist()
 
 
 def test_a_slope_that_looks_at_its_neighbours_is_caught():
     """The twin: one record's slope depends in the last bits on who stands before it."""
-    slots = Slots(Domain.unit_box(1), intercept=True)
+    blocks = Blocks(Domain.unit_box(1), intercept=True)
     rng = np.random.default_rng(6)
     X, y = rng.uniform(-1, 1, (50, 1)), rng.integers(0, 2, 50).astype(float)
 
     def leaning(predictor, target):
         return logistic_slope(predictor, target) * (1 - 4 * STEP * (np.arange(len(target)) % 2))
 
-    found = [sums(slots, framed(slots), X[o], y[o], leaning) for o in (..., slice(None, None, -1))]
+    found = [
+        sums(blocks, scaled(blocks), X[o], y[o], leaning) for o in (..., slice(None, None, -1))
+    ]
     assert found[0].tolist() != found[1].tolist()
 
 
 def test_without_the_grid_shares_would_not_add_up(monkeypatch):
     """The twin: shares of all bits, whose sums are rounded."""
     monkeypatch.setattr(records_module, "ROUNDER", 0.0)
-    slots = Slots(Domain.unit_box(1), intercept=True)
+    blocks = Blocks(Domain.unit_box(1), intercept=True)
     rng = np.random.default_rng(7)
     X, y = rng.uniform(-1, 1, (50, 1)), rng.integers(0, 2, 50).astype(float)
     moves = [(0, np.array([0.3]))]
     whole, first, rest = (
-        sums(slots, framed(slots), X[kept], y[kept], logistic_slope, moves)
+        sums(blocks, scaled(blocks), X[kept], y[kept], logistic_slope, moves)
         for kept in (slice(None), slice(0, 20), slice(20, None))
     )
     assert whole.tolist() != (first + rest).tolist()
@@ -213,8 +221,8 @@ def test_sums_of_a_hundred_million_records_do_not_overflow():
 
 def test_records_that_count_more_than_they_may_are_caught():
     """The twin: one unit of the grid more than the greatest weight."""
-    slots = Slots(Domain.unit_box(1), intercept=False)
-    records = Records(slots, framed(slots, 0.0, 0.3), np.ones((1, 1)), 1)
+    blocks = Blocks(Domain.unit_box(1), intercept=False)
+    records = Records(blocks, scaled(blocks, 0.0, 0.3), np.ones((1, 1)), 1)
     predictors = Predictors(records, np.zeros(1), logistic_slope)
     predictors.move(0, np.array([50.0]))
     assert ONE - 4 * 2**NUMBER_BITS < predictors.gradient(0)[0] <= ONE

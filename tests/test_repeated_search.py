@@ -101,9 +101,9 @@ def test_points_on_the_circle_keep_mass_mean_and_variance():
 
 
 def test_ten_thousand_releases_take_few_bounds(monkeypatch):
-    """What takes the time of a calibration: at most six certified bounds and 150 looks."""
-    counts = {"bound": 0, "look": 0}
-    bound, look = Composed._bound, Composed._look
+    """What takes the time of a calibration: at most six certified bounds and 150 sketches."""
+    counts = {"bound": 0, "sketch": 0}
+    bound, sketch = Composed._bound, Composed._sketch
 
     def counted(kind, function):
         def called(self, *arguments):
@@ -113,13 +113,13 @@ def test_ten_thousand_releases_take_few_bounds(monkeypatch):
         return called
 
     monkeypatch.setattr(Composed, "_bound", counted("bound", bound))
-    monkeypatch.setattr(Composed, "_look", counted("look", look))
+    monkeypatch.setattr(Composed, "_sketch", counted("sketch", sketch))
     for name in MECHANISMS:
-        counts.update(bound=0, look=0)
+        counts.update(bound=0, sketch=0)
         _calibrated.cache_clear()
         calibrated(name, [(0.1, 10_000)], 1.0, 1e-6)
         assert counts["bound"] <= 6, name
-        assert counts["look"] <= 150, name
+        assert counts["sketch"] <= 150, name
 
 
 def test_a_calibration_is_remembered():

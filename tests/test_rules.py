@@ -10,8 +10,10 @@ from skdp.geometry import LpBall
 from skdp.linear_model._objective import rules as _rules
 from skdp.linear_model._objective.families import Q_GRID, KNormFamily, cluster, rough_leverage
 from skdp.linear_model._objective.perturbation import greatest_leverage
-from skdp.linear_model._objective.rules import Task, choose, guessed_size
+from skdp.linear_model._objective.rules import choose
+from skdp.linear_model._objective.task import ModelTask
 from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model.logistic import CANDIDATES
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
@@ -29,8 +31,8 @@ DESIGNS = {
     for intercept in (True, False)
 }
 KINDS = {
-    "logistic": (DPLogisticRegression._reference, CANDIDATES, _rules.logistic_moments, None),
-    "huber": (DPHuberRegressor._reference, (PseudoHuber(0.2),), _rules.residual_moments, 0.97),
+    "logistic": (DPLogisticRegression._reference, CANDIDATES, None),
+    "huber": (DPHuberRegressor._reference, (PseudoHuber(0.2),), 0.97),
 }
 # Nothing else is taken for granted where more is known.
 KINDS |= {
@@ -44,22 +46,23 @@ RELATIONS = ["replace_one", "add_remove"]
 
 
 def chosen(kind, design, n, epsilon, neighbors="replace_one", ball=None, **fixed):
-    reference, losses, moments, q = KINDS[kind]
-    task = Task(design, float(n), epsilon, neighbors, reference)
-    return task, choose(task, losses, moments, [KNormFamily(ball)], **{"q": q, **fixed})
+    reference, losses, q = KINDS[kind]
+    facts = {"n": n, "size": float(n), "epsilon": epsilon, "neighbors": neighbors}
+    task = ModelTask(design=design, reference=reference, **facts)
+    return task, choose(task, losses, [KNormFamily(ball)], **{"q": q, **fixed})
 
 
 def noise_of(choice, design):
-    """The variance of every coordinate of the tilt, at unit scale."""
+    """The variance of every coordinate of the linear term, at unit scale."""
     d = choice.shape.dim
     return (d + 1) * (d + 2) * np.diag(choice.shape.covariance())
 
 
 def risk(kind, task, choice):
     """The mean squared error of the predictor, as the module's text has it."""
-    curvature, score = (task.n * moment for moment in KINDS[kind][2](choice.loss))
-    people = task.people
-    slope = task.shift * choice.loss.slope_bound / (task.epsilon * choice.q)
+    curvature, score = (task.size * moment for moment in task.reference.moments(choice.loss))
+    people = task.population
+    slope = task.moved * choice.loss.slope_bound / (task.epsilon * choice.q)
     total = 0.0
     for g, group in enumerate(task.design.groups):
         at = list(group.index)
@@ -86,8 +89,9 @@ def test_the_same_task_gives_the_same_choice(kind, design):
 def test_a_rule_is_told_nothing_private():
     """A task holds the domain, a number of records, what was asked for, and a convention."""
     fields = {field.name for field in dataclasses.fields(Task)}
-    public = {"design", "n", "epsilon", "delta", "neighbors", "reference", "models", "hidden"}
-    assert fields == public
+    assert fields == {"design", "n", "n_public", "epsilon", "delta", "neighbors", "n_models"}
+    more = {field.name for field in dataclasses.fields(ModelTask)}
+    assert more == fields | {"reference", "size", "hidden"}
     assert {field.name for field in dataclasses.fields(Design)} == {"domain", "intercept"}
 
 
@@ -180,9 +184,7 @@ def test_no_candidate_beats_the_choice(design):
         best = risk("logistic", task, choice)
         for loss in CANDIDATES:
             for q in Q_GRID:
-                other = choose(
-                    task, [loss], _rules.logistic_moments, [KNormFamily(choice.shape)], q=q
-                )
+                other = choose(task, [loss], [KNormFamily(choice.shape)], q=q)
                 assert best <= risk("logistic", task, other) * 1.01
 
 
@@ -215,10 +217,12 @@ def test_the_rough_leverage_is_near_the_true_one(loss, neighbors):
 def test_a_private_number_of_records_is_guessed_from_public_things():
     """100 for each dimension and unit of 1 / epsilon, whatever the task said before."""
     design = DESIGNS["mixed with intercept"]
-    for n in (1.0, 1e6):
-        for epsilon, expected in ((0.1, 1000.0), (1.0, 100.0), (10.0, 100.0)):
-            task = Task(design, n, epsilon, "add_remove", DPLogisticRegression._reference)
-            assert guessed_size(task).n == pytest.approx(expected * design.dim)
+    algorithm = DPLogisticRegression()._algorithm()
+    for epsilon, expected in ((0.1, 1000.0), (1.0, 100.0), (10.0, 100.0)):
+        task = Task(design, None, 1.0, neighbors="add_remove")
+        assert algorithm._model_task(task, epsilon).size == pytest.approx(expected * design.dim)
+        known = Task(design, None, 1.0, neighbors="add_remove", n_public=7)
+        assert algorithm._model_task(known, epsilon).size == 7
 
 
 @pytest.mark.parametrize("make", [DPLogisticRegression, DPHuberRegressor])

@@ -191,7 +191,7 @@ def test_bounds_of_random_quadratics_hold_and_are_near():
             maps = quadratic_of(lambda x, A=A, a=a, b=b, c=c: x @ A @ x + a * x[0] + b * x[1] + c, domain)  # fmt: skip  # noqa: E501
             values = ((points @ A) * points).sum(axis=1) + points @ [a, b] + c
             for sign in (1.0, -1.0):
-                bound = maps.reach(np.array([sign]))
+                bound = maps.bound(np.array([sign]))
                 assert (sign * values).max() <= bound
                 assert bound - (sign * values).max() < 0.02 * (1 + abs(bound))
 

@@ -25,27 +25,27 @@ from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 def tolerance_of(objective: Objective, *, reach: float = 100.0) -> float:
     loss, (n, d) = objective.loss, objective.design.shape
     steepest = float(loss.curvature_bound(0.0, loss.slope_bound))
-    size = float(np.linalg.norm(objective.tilt))
+    size = float(np.linalg.norm(objective.linear_term))
     return attainable_tolerance(
-        n, objective.row_norm, d, loss.slope_bound, steepest, reach=reach, tilt=size
+        n, objective.row_norm, d, loss.slope_bound, steepest, radius=reach, linear_term=size
     )
 
 
 def value(objective: Objective, theta: FloatArray) -> float:
     loss = objective.loss.value(objective.design @ theta, objective.target)
     weighted = loss if objective.weight is None else objective.weight * loss
-    return float(weighted.sum() + objective.ridge @ theta**2 / 2 + objective.tilt @ theta)
+    return float(weighted.sum() + objective.ridge @ theta**2 / 2 + objective.linear_term @ theta)
 
 
 def test_one_column_of_ones_is_solved_by_the_log_odds() -> None:
-    """With k of n positive and slope n p - k + tilt = 0, theta is the log odds of (k - tilt)/n."""
+    """With k of n positive and slope n p - k + v = 0, theta is the log odds of (k - v)/n."""
     target = np.array([1.0] * 7 + [0.0] * 3)
     objective = Objective(
         Logistic(), np.ones((10, 1)), target, np.array([1e-13]), np.array([2.0]), 1.0
     )
     found = minimise(objective, 1e-12)
     assert found.theta[0] == pytest.approx(math.log(5 / 5), abs=1e-12)
-    shifted = minimise(replace(objective, tilt=np.array([-2.0])), 1e-12)
+    shifted = minimise(replace(objective, linear_term=np.array([-2.0])), 1e-12)
     assert shifted.theta[0] == pytest.approx(math.log(9 / 1), rel=1e-11)
 
 
@@ -55,7 +55,7 @@ def test_a_wide_pseudo_huber_loss_gives_ridge_regression() -> None:
     x, w = objective.design, objective.weight
     assert w is not None
     normal = x.T @ (w[:, None] * x) + np.diag(objective.ridge)
-    expected = np.linalg.solve(normal, x.T @ (w * objective.target) - objective.tilt)
+    expected = np.linalg.solve(normal, x.T @ (w * objective.target) - objective.linear_term)
     theta = minimise(objective, tolerance_of(objective)).theta
     assert theta == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
@@ -63,7 +63,7 @@ def test_a_wide_pseudo_huber_loss_gives_ridge_regression() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_scipy_finds_no_lower_point_and_the_same_one(loss: Any, weighted: bool) -> None:
-    objective = problem(300, 5, loss, weighted=weighted, tilt=3.0)
+    objective = problem(300, 5, loss, weighted=weighted, linear_term=3.0)
     found = minimise(objective, tolerance_of(objective))
     other: Any = minimize(
         partial(value, objective),
@@ -85,30 +85,30 @@ def test_gradient_and_hessian_are_derivatives(loss: Any) -> None:
     theta = np.random.default_rng(1).normal(size=4)
     slope = approx_fprime(theta, partial(value, objective), 1e-6)
     assert objective.gradient(theta) == pytest.approx(slope, rel=1e-4, abs=1e-4)
-    bend = approx_fprime(theta, objective.gradient, 1e-7)
-    assert objective.hessian(theta) == pytest.approx(bend, rel=1e-4, abs=1e-4)
+    curvature = approx_fprime(theta, objective.gradient, 1e-7)
+    assert objective.hessian(theta) == pytest.approx(curvature, rel=1e-4, abs=1e-4)
 
 
 def separable(n: int, d: int, loss: Any, ridge: float) -> Objective:
-    objective = problem(n, d, loss, ridge=ridge, tilt=ridge)
+    objective = problem(n, d, loss, ridge=ridge, linear_term=ridge)
     return replace(objective, target=(objective.design[:, -1] > 0).astype(float))
 
 
-def mixed(loss: Any, tilt: float) -> Objective:
-    return problem(120, 10, loss, ridge=10.0 ** np.linspace(-6, 12, 10), tilt=tilt)
+def mixed(loss: Any, linear_term: float) -> Objective:
+    return problem(120, 10, loss, ridge=10.0 ** np.linspace(-6, 12, 10), linear_term=linear_term)
 
 
 HARD = {
     "one record": lambda loss: problem(1, 1, loss),
-    "one record, many columns": lambda loss: problem(1, 60, loss, ridge=1e-3, tilt=0.01),
+    "one record, many columns": lambda loss: problem(1, 60, loss, ridge=1e-3, linear_term=0.01),
     "more columns than records": lambda loss: problem(15, 60, loss, ridge=0.1),
     "separable": lambda loss: separable(200, 4, loss, 1e-6),
     "ridges of 1e-6 to 1e12": lambda loss: mixed(loss, 1.0),
-    "the same with a tilt of 1e8": lambda loss: mixed(loss, 1e8),
-    "tilt of 1e8": lambda loss: problem(100, 5, loss, tilt=1e8),
+    "the same with a linear term of 1e8": lambda loss: mixed(loss, 1e8),
+    "linear term of 1e8": lambda loss: problem(100, 5, loss, linear_term=1e8),
     "no weight": lambda loss: replace(problem(50, 4, loss), weight=np.zeros(50)),
     "collinear": lambda loss: replace(
-        problem(80, 4, loss, ridge=1e-3, tilt=0.01),
+        problem(80, 4, loss, ridge=1e-3, linear_term=0.01),
         design=np.ones((80, 4)) * np.linspace(-1, 1, 80)[:, None],
     ),
     "far outliers": lambda loss: (
@@ -117,7 +117,7 @@ HARD = {
         else problem(80, 4, loss)
     ),
     "no slope at the start": lambda loss: replace(
-        problem(3, 2, loss), design=np.zeros((3, 2)), tilt=np.zeros(2)
+        problem(3, 2, loss), design=np.zeros((3, 2)), linear_term=np.zeros(2)
     ),
 }
 
@@ -126,8 +126,8 @@ HARD = {
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_hard_problems_are_solved_and_the_certificate_is_true(loss: Any, case: str) -> None:
     objective = HARD[case](loss)
-    # Where ridge is tiny against the tilt, predictors are as large as they must be.
-    moderate = float(np.abs(objective.tilt / objective.ridge).sum())
+    # Where ridge is tiny against the linear term, predictors are as large as they must be.
+    moderate = float(np.abs(objective.linear_term / objective.ridge).sum())
     tolerance = tolerance_of(objective, reach=max(100.0, moderate))
     found = minimise(objective, tolerance)
     assert found.gradient_norm <= tolerance
@@ -138,7 +138,7 @@ def test_hard_problems_are_solved_and_the_certificate_is_true(loss: Any, case: s
 @pytest.mark.parametrize("order", ["as drawn", "sorted", "few weights"])
 def test_samples_of_rows_lead_to_the_minimum_of_all(loss: Any, order: str) -> None:
     """20,000 rows are solved by way of 1,250; the answer is the one of a start without samples."""
-    objective = problem(20_000, 6, loss, tilt=20.0)
+    objective = problem(20_000, 6, loss, linear_term=20.0)
     if order == "sorted":
         rows = np.argsort(objective.target, kind="stable")
         objective = replace(objective, design=objective.design[rows], target=objective.target[rows])
@@ -209,7 +209,7 @@ def test_a_tolerance_is_positive_and_finite(tolerance: float) -> None:
         ("weight", np.ones(8)),
         ("ridge", np.array([1.0, 0.0])),
         ("ridge", np.array([1.0, math.nan])),
-        ("tilt", np.ones(3)),
+        ("linear_term", np.ones(3)),
         ("row_norm", 0.0),
     ],
 )

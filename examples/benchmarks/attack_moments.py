@@ -16,8 +16,9 @@ from attack_report import MOST_ZEROS, Data, FloatArray, Verdict, guesses, zeros
 from numpy.typing import NDArray
 
 from skdp import Domain, DPLinearRegression
-from skdp.linear_model._moments.two_looks import Frame, TwoLooks
+from skdp.linear_model._moments.two_stages import TwoStages
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 
 
 @dataclass(frozen=True)
@@ -103,32 +104,33 @@ class Odds:
 
 def rests(model: DPLinearRegression, tables: tuple[Data, Data]) -> tuple[Zeros, Zeros]:
     """Return the trailing zeros of the noise, with kinds, if each of the tables was fitted."""
-    released, frame = released_units(model, len(tables[0][1]))
+    released, scaler = released_units(model, len(tables[0][1]))
     kinds = np.array([KINDS.index(kind) for kind in model.moments_.layout.kinds])
     first, second = (
-        (kinds, zeros(released - exact_units(model, table, frame))) for table in tables
+        (kinds, zeros(released - exact_units(model, table, scaler))) for table in tables
     )
     return first, second
 
 
-def released_units(model: DPLinearRegression, n: int) -> tuple[NDArray[Any], Frame | None]:
-    """Return what was released, in units of 2^-40, and the frame that it was taken in."""
+def released_units(model: DPLinearRegression, n: int) -> tuple[NDArray[Any], RowScaler | None]:
+    """Return what was released, in units of 2^-40, and the centres and scales."""
     # Anybody can make the plan: it is of public things.
     moments, plan = model.moments_, model._plan(model._design, n, 1)
-    frame = None
+    scaler = None
     gram = moments.gram
-    if isinstance(plan, TwoLooks):
-        frame = Frame(moments.centre, moments.scale, plan.factor)
+    if isinstance(plan, TwoStages):
+        columns = Scaler(moments.centre[1:], moments.scale[1:])
+        scaler = RowScaler(columns, plan.factor)
         gram = gram * np.outer(plan.factor, plan.factor)
     found = moments.layout.statistic(gram)
     units = [round(v * 2.0**GRAM_BITS) for v in found.tolist()]
-    return np.array(units, dtype=object), frame
+    return np.array(units, dtype=object), scaler
 
 
-def exact_units(model: DPLinearRegression, table: Data, frame: Frame | None) -> NDArray[Any]:
+def exact_units(model: DPLinearRegression, table: Data, scaler: RowScaler | None) -> NDArray[Any]:
     """Return what a table would release without noise."""
     layout = model.moments_.layout
-    gram = exact_gram(model.domain, *table, frame.place if frame else None)
+    gram = exact_gram(model.domain, *table, scaler.place if scaler else None)
     i, j = layout.pairs.T
     scale, shift = (v.astype(np.int64) for v in (layout.scale, layout.shift))
     exact: NDArray[Any] = scale * gram[i, j] - shift * gram[0, 0]

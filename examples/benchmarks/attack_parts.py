@@ -259,11 +259,13 @@ import time
 import numpy as np
 from skdp import Domain
 from skdp.linear_model._moments.rules import plan_moments
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.task import Task
 columns, n, options = {what}
 domain = Domain(columns, target=(-1.0, 1.0))
 start = time.process_time()
-plan_moments(domain, "auto", epsilon=1.0, delta=1e-6, neighbors="replace_one", n=n, n_public=None,
-             intercept=options.get("fit_intercept", True))
+design = Design(domain, options.get("fit_intercept", True))
+plan_moments(Task(design, n, 1.0, 1e-6), "auto")
 print(time.process_time() - start)
 """
 

@@ -28,7 +28,9 @@ from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model._moments.moments import MomentPlan, Moments
 from skdp.linear_model._moments.postprocess import solve
 from skdp.linear_model._moments.rules import plan_moments
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.mechanisms import Sensitivity, calibrate
 
@@ -68,15 +70,14 @@ class Method:
             body = BODIES[self.body](layout)
             noise = calibrate(self.mechanism, Sensitivity(body), epsilon=epsilon)
             return MomentPlan(layout, noise, n)
-        facts: dict[str, Any] = {"neighbors": "replace_one", "n": n, "n_public": None}
-        plan = plan_moments(domain, self.mechanism, epsilon=epsilon, delta=0.0, **facts)
-        assert isinstance(plan, MomentPlan)  # two looks are taken by "auto" only
+        plan = plan_moments(Task(Design(domain, True), n, epsilon), self.mechanism)
+        assert isinstance(plan, MomentPlan)  # only "auto" releases in two stages
         return plan
 
     def coefficients(self, plan: MomentPlan, gram: IntArray, rng: Generator) -> FloatArray:
         """Return (intercept, slopes) of one release of a Gram matrix in units of 2^-40."""
         names = tuple(map(str, range(plan.layout.n_rows)))
-        moments = Moments.of(plan, plan.release(gram, rng), names)
+        moments = Moments.of(plan, plan.release_moments(gram, rng), names)
         return solve("pinv", moments.noisy(intercept=True)).theta
 
 

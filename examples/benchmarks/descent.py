@@ -112,7 +112,7 @@ def model_of(data: DataSet, settings: Settings, noise: int) -> Any:
 
 def deviation_of(model: Any) -> float:
     """Return the standard deviation of the noise of a step, of fits in the source's style."""
-    # By the rules, slots have noise of their own, and other models' noise has no one number.
+    # By the rules, blocks have noise of their own, and other models' noise has no one number.
     of_source = isinstance(getattr(model, "clip", None), float)
     return float(np.sqrt(model.noise_.var())) if of_source else np.nan
 

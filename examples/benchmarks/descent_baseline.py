@@ -52,7 +52,7 @@ REAL = ["california_housing", "electricity"]
 # over the domain's bound on it, passes.
 STEPS, CLIPS = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0], [0.1, 0.3, 1.0]
 PASSES = [20, 100, 500]
-LOOK_SHARE, REACH, LEAST_DEVIATION = 0.1, 3.0, 0.01
+STAGE_SHARE, REACH, LEAST_DEVIATION = 0.1, 3.0, 0.01
 DESCENTS: dict[str, Settings] = {"descent": {}, "descent, no look": {"scaling_share": 0}}
 
 
@@ -165,12 +165,12 @@ def scores(name: str, epsilon: float, seed: int, repetition: int) -> dict[str, A
     runs = drawn(*known, seed, repetition) if known else split_of(name, seed, repetition)
     delta, noise = 1 / len(runs.y) ** 2, report.noise_seed(seed, repetition)
     mu, rng = 1 / gaussian_scale(epsilon, delta), np.random.default_rng(noise)
-    looked = framed(runs, mu * np.sqrt(LOOK_SHARE), rng)
+    looked = framed(runs, mu * np.sqrt(STAGE_SHARE), rng)
     budget = {"epsilon": epsilon, "delta": delta, "random_state": noise}
     own = {label: descent(runs, **budget, **asked) for label, asked in DESCENTS.items()}
     return own | {
         "gradient": gradient_descent(runs, mu, rng),
-        "looking gradient": gradient_descent(looked, mu * np.sqrt(1 - LOOK_SHARE), rng),
+        "looking gradient": gradient_descent(looked, mu * np.sqrt(1 - STAGE_SHARE), rng),
         "without privacy": without_privacy(runs),
     }
 

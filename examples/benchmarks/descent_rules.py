@@ -31,15 +31,15 @@ from skdp.linear_model import (
     DPHuberRegressor,
     DPLogisticRegression,
 )
-from skdp.linear_model._descent import first_look as _first_look
 from skdp.linear_model._descent import plan as _descent_plan
 from skdp.linear_model._descent import rules as _descent_rules
-from skdp.linear_model._objective import narrowing as _narrowing
+from skdp.linear_model._descent import scaling as _descent_scaling
+from skdp.linear_model._objective import clipping as _clipping
 from skdp.linear_model._objective import rules as _rules
 from skdp.linear_model._objective import task as _task
 
 FloatArray = NDArray[np.float64]
-MODULES = (_descent_plan, _descent_rules, _first_look, _narrowing, _rules, _task)
+MODULES = (_descent_plan, _descent_rules, _descent_scaling, _clipping, _rules, _task)
 KINDS: dict[str, Any] = {
     "classification": DPCoordinateDescentClassifier,
     "regression": DPCoordinateDescentRegressor,

@@ -59,49 +59,50 @@ SCORE = {"classification": "Accuracy", "regression": "R²"}
 HEAD = """\
 # Everything against the peers
 
-Every estimator of skdp, and the peers, on every data set of `skdp.datasets` that is for one label
-or one number, at epsilon = .1, .5, 1 and 4. Page, pictures and [the table with quartiles and
-seconds](benchmark.csv) are written by
+This page compares every estimator of skdp with the peers, on every data set of `skdp.datasets`
+with one label or one number as the target, at epsilon = .1, .5, 1 and 4. The page, the pictures
+and [the table with quartiles and seconds](benchmark.csv) are written by
 
 ```
 SKDP_DATA=path/to/datasets make benchmark
 ```
 
-which stores each run, goes on where it was stopped, and makes a second environment for
+The command stores each run, continues where it was stopped, and creates a second environment for
 diffprivlib, in which scikit-learn is 1.7.
 
-**What a figure is.** The median over {repeats} of the accuracy, or R², on the fifth of the rows
-that was left out. Every method gets the same splits and the same encoded columns (numbers scaled
-to [-1, 1] by public bounds, indicators of levels). One record is replaced; the number of records
-is public. Every estimator of ours is as it comes, nothing is tuned for a set. delta is 0 where a
-method can do without; coordinate descent and AdaSSP have delta = 1/n², n being the number of
-training rows to its first digit.
+**Figures.** A figure is the median over {repeats} of the accuracy, or R², on the fifth of
+the rows that was left out. Every method gets the same splits and the same encoded columns
+(numbers scaled to [-1, 1] by public bounds, indicators of levels). One record is replaced; the
+number of records is public. Every estimator of skdp has its default parameters; nothing is tuned
+for a set. delta is 0 where a method does not need it; coordinate descent and AdaSSP have delta =
+1/n², where n is the number of training rows rounded to its first digit.
 
 R² below -1e12, or of predictions that are not finite, counts as -1e12.
 
 **The peers.** diffprivlib 0.6 (`LogisticRegression` and `LinearRegression`, bounds from the
-domain, epsilon at face value; the logistic one with C = 1 and with C = .1, of which the better
-median stands in the table, chosen after the fact). AdaSSP (Wang 2018) with the least noise for
-which its releases are private together, rows divided by the greatest length that the domain
-allows; of its two versions, one that releases the least eigenvalue and one that reads it off the
-noisy matrix, again the better median. *Without privacy* is scikit-learn's model with its default
-penalty, *trivial* the most common label, or the mean.
+domain, epsilon at face value; the logistic one with C = 1 and with C = .1, of which the table
+shows the better median, chosen after the fact). AdaSSP (Wang 2018) with the least noise for which
+its releases are private together, rows divided by the greatest length that the domain allows; of
+its two versions, one that releases the least eigenvalue and one that computes it from the noisy
+matrix, again the better median. *Without privacy* is scikit-learn's model with its default
+penalty, *trivial* is the most common label, or the mean.
 
-**Who is ahead.** Ours is *ahead* where its median is at least the peer's, *behind* where it is
-lower and loses on so many of the splits that chance explains it in at most 5 % of cases (sign
-test), and *level* where it is lower by less than that. So *level* says only that a loss is not
-shown; with fewer than six splits it never is.
+**Verdicts.** An estimator of skdp is *ahead* where its median is at least the peer's. It is
+*behind* where its median is lower and it loses on so many of the splits that chance explains it
+in at most 5 % of cases (sign test). It is *level* where its median is lower without this
+significance. So *level* means only that a loss is not shown; with fewer than six splits a loss is
+never shown.
 """
 
 TAIL = """\
-## What this does not show
+## Limitations
 
-These are public sets, and our automatic rules were set while looking at some of them ([automatic
-choices](automatic_choices.md)); some of the bounds are *informed* ([data sets](datasets.md)), for
-all methods alike. With many verdicts at 5 % some fall by chance. Medians hide spread: the
-quartiles are in the table. A method with delta > 0 promises less than one with delta = 0. Being
-ahead of a peer is not yet being of use: the rows against the trivial model tell where epsilon is
-too small for a set.
+These are public sets, and the automatic rules of skdp were set with knowledge of some of them
+([automatic choices](automatic_choices.md)). Some of the bounds are *informed* ([data
+sets](datasets.md)), for all methods alike. Among many verdicts at 5 % some are due to chance.
+Medians hide the spread; the quartiles are in the table. A guarantee with delta > 0 is weaker than
+one with delta = 0. A model that is ahead of a peer need not be useful: the comparison with the
+trivial model shows where epsilon is too small for a set.
 """
 
 

@@ -27,9 +27,11 @@ from numpy.typing import NDArray
 from skdp import Domain, DPLinearRegression
 from skdp.linear_model._moments import postprocess as post
 from skdp.linear_model._moments import rules as rules
-from skdp.linear_model._moments.cross_looks import CrossLooks
+from skdp.linear_model._moments.cross import CrossMoments
 from skdp.linear_model._moments.moments import MomentPlan, Moments
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS
+from skdp.linear_model._shared.task import Task
 
 FloatArray = NDArray[np.float64]
 MOST_LOSS = 1.5
@@ -183,12 +185,12 @@ def small_records(domain: Domain, n: int, rng: Generator) -> tuple[FloatArray, F
 
 
 def small_plans(domain: Domain, n: int, epsilon: float, delta: float) -> tuple[Any, Any]:
-    """Return the plan, and the one without cross looks: the same where there are none."""
-    facts: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": "replace_one"}
-    plan = rules.plan_moments(domain, "auto", n=n, n_public=None, **facts)
+    """Return the plan, and the one without cross moments: the same where there are none."""
+    task = Task(Design(domain, True), n, epsilon, delta)
+    plan = rules.plan_moments(task, "auto")
     limit, rules.MOST_CROSS_NOISE = rules.MOST_CROSS_NOISE, 0.0
     try:
-        before = rules.plan_moments(domain, "auto", n=n, n_public=None, **facts)
+        before = rules.plan_moments(task, "auto")
     finally:
         rules.MOST_CROSS_NOISE = limit
     return plan, before
@@ -197,9 +199,9 @@ def small_plans(domain: Domain, n: int, epsilon: float, delta: float) -> tuple[A
 def small_row(
     domain: Domain, n: int, epsilon: float, delta: float, repeats: int, seed: int
 ) -> dict[str, float] | None:
-    """Return mean R^2, and how sure the gain is; None where no cross looks are taken."""
+    """Return mean R^2, and how sure the gain is; None where no cross moments are released."""
     plans = small_plans(domain, n, epsilon, delta)
-    if not isinstance(plans[0], CrossLooks):
+    if not isinstance(plans[0], CrossMoments):
         return None
     found: dict[str, list[float]] = {}
     for k in range(repeats):

@@ -35,14 +35,14 @@ EXCLUDED = {
 # that is spent, OUTPUT_SHARE and those of the ledger, are not: other parts rely on the rest.
 NAMES = {
     "display": r"__repr__|__str__|_repr_html_|summary",
-    "rules of accuracy": r"more|_within|_greedy_steps|_louder|_reach|row_lengths|AVERAGED"
+    "rules of accuracy": r"more|_within|_greedy_steps|_more_precise|_reach|row_lengths|AVERAGED"
     r"|averaged|known|strength|information|passes|USUAL_\w+|PURE_\w+|PASSES\w*|STEPS_RANGE|STEEP"
-    r"|(?!OUTPUT_|_)\w*SHARE\w*|SCARCE|LOUDEST|\w*REACH\w*|\w*_LOUDNESS|LEAST_\w+|MOST_\w+|SMALL|POWER|MANY"
+    r"|(?!OUTPUT_|_)\w*SHARE\w*|SCARCE|MOST_PRECISE|\w*REACH\w*|\w*_PRECISION|LEAST_\w+|MOST_\w+|SMALL|POWER|MANY"
     r"|GREATEST|LEAST|PUT_BACK|FEW|CENTRE|CAUTION|FIRST_NOISE|NOISE_IN_SCALE|\w*GRID|CANDIDATES"
     r"|_VARIANCE|_EXPONENTS|_PROBED|TIE|_COARSE|APART_Q|_DEARER|_ASIDE|usual_square",
     "how long or how finely is searched, from a safe end": r"_share|_wider|_straddle|last_passing"
     r"|_TOLERANCE|TOLERANCE|COARSE|_GOLDEN|_STEPS|_HALVINGS|_POINTS|_PIECES|_CORNERS|_CELLS|CELLS"
-    r"|_SEARCHED|_TRIES|_DEEP|FOLD|BLOCK\w*|_CHUNK|_SHRINK|_BESIDE|_STEP|_LOOK|_WIDE|_NEAR",
+    r"|_SEARCHED|_TRIES|_DEEP|FOLD|BLOCK\w*|_CHUNK|_SHRINK|_BESIDE|_STEP|_SKETCH|_WIDE|_NEAR",
 }
 _NAMED = re.compile("|".join(NAMES.values()))
 # Calls in which numbers are shapes, messages or settings.

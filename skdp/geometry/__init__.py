@@ -1,4 +1,4 @@
-"""Norm balls: the shapes of what one record can change."""
+"""Norm balls: sets of the changes that one record can make."""
 
 from skdp.geometry.ball import MappedBall, NormBall, ScaledBall
 from skdp.geometry.direct_sum import ProductBall, SumBall

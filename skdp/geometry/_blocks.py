@@ -27,7 +27,7 @@ def log_convolve(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def positive_count_law(m: int, a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return how likely k = 0..m positive coordinates in a block are, given a: (n, m + 1)."""
+    """Return the probabilities of k = 0..m positive coordinates in a block, (n, m + 1)."""
     log_odds = np.log(a) - np.log(b)
     return np.asarray(softmax(2 * log_binomials(m) + np.arange(m + 1) * log_odds[:, None], axis=1))
 

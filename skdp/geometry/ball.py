@@ -1,4 +1,4 @@
-"""Norm balls: what a ball must be able to do, and the image of a ball under a linear map.
+"""Norm balls: their protocol, and images of a ball under linear maps.
 
 A ball is a convex body K = -K with interior. Its gauge |v|_K = min {t >= 0 : v in tK} is a
 norm, and every norm is the gauge of its unit ball. With d the dimension and U uniform on K,
@@ -22,11 +22,11 @@ from scipy.linalg import lu_factor, lu_solve
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 
-# More vertices than this are never listed; a support function says the same in less space.
+# Greatest number of extreme points that are listed.
 MOST_POINTS = 2**16
 # Beyond this a linear map's inverse keeps fewer than four digits.
 WORST_CONDITION = 1e12
-# Variances are estimated from arrays of at most so many entries, and from at least so many draws.
+# Variances are estimated from arrays of at most so many entries, but at least so many draws.
 _MOST_ENTRIES, _FEWEST_DRAWS = 2**23, 64
 
 
@@ -34,11 +34,10 @@ _MOST_ENTRIES, _FEWEST_DRAWS = 2**23, 64
 class NormBall(Protocol):
     """The unit ball of a norm on R^dim, with a sampler.
 
-    A ball may further have, where they are known: ``log_volume()``; ``support(w)``, the
-    greatest <w, u> over u in K, for w of shape (..., dim); ``bounding_box()``, half-widths
-    of shape (dim,); ``covariance()``, of the uniform law, (dim, dim); ``variance()``, its
-    diagonal, (dim,); ``extreme_points()``, of shape (count, dim). Balls built out of balls have
-    what all their parts have.
+    Optional members: ``log_volume()``; ``support(w)``, the greatest <w, u> over u in K, for w of
+    shape (..., dim); ``bounding_box()``, half-widths of shape (dim,); ``covariance()`` of the
+    uniform law, (dim, dim), and ``variance()``, its diagonal, (dim,); ``extreme_points()`` of
+    shape (count, dim). Balls built from balls support the members that all parts support.
     """
 
     @property
@@ -65,7 +64,7 @@ def as_points(v: ArrayLike, dim: int, name: str = "v") -> FloatArray:
 
 
 def ask(ball: NormBall, member: str, *args: Any) -> Any:
-    """Call an optional member of a ball; AttributeError names the ball that has none."""
+    """Call an optional member of a ball; if it is missing, AttributeError names the ball."""
     method = getattr(ball, member, None)
     if method is None:
         kind = type(ball).__name__
@@ -73,12 +72,34 @@ def ask(ball: NormBall, member: str, *args: Any) -> Any:
     return method(*args)
 
 
+def known(ball: Any, member: str, *args: Any) -> FloatArray | None:
+    """Return the value of an optional member, or None if it is missing or raises ValueError."""
+    try:
+        return np.asarray(ask(ball, member, *args), dtype=float)
+    except (AttributeError, ValueError):
+        return None
+
+
+def half_widths(ball: NormBall) -> FloatArray:
+    """Return ``bounding_box()``, or raise if the ball has neither it nor extreme points."""
+    try:
+        return np.asarray(ask(ball, "bounding_box"))
+    except AttributeError:
+        remedy = "Add bounding_box() to its class, or measure the differences in another ball."
+        raise fail("ball", "have extreme_points() or bounding_box()", type(ball), remedy) from None
+
+
+def parts_of(ball: Any) -> list[NormBall]:
+    """Return the balls in the attributes ``balls`` and ``ball`` of a ball."""
+    return [*getattr(ball, "balls", ()), *([ball.ball] if hasattr(ball, "ball") else [])]
+
+
 def uniform_covariance(ball: NormBall, *, draws: int = 4096) -> tuple[FloatArray, bool]:
     """Return the covariance of the uniform law, (dim, dim), and whether it is an estimate."""
     with suppress(AttributeError):
         return np.asarray(ask(ball, "covariance")), False
     rng = np.random.default_rng(0)
-    with suppress(AttributeError):  # what knows its symmetries needs few draws
+    with suppress(AttributeError):  # with symmetries few draws are enough
         return np.asarray(ask(ball, "estimate_covariance", draws // 16, rng)), True
     points = ball.sample(draws, rng)
     return np.asarray(points.T @ points / draws), True
@@ -87,7 +108,7 @@ def uniform_covariance(ball: NormBall, *, draws: int = 4096) -> tuple[FloatArray
 def exact_variance(ball: NormBall) -> FloatArray:
     """Return ``variance()``, (dim,), or the diagonal of ``covariance()``; else AttributeError."""
     if hasattr(ball, "variance"):
-        with suppress(AttributeError):  # a ball of balls has it if its parts have
+        with suppress(AttributeError):  # a part may lack it
             return np.asarray(ask(ball, "variance"))
     return np.diagonal(ask(ball, "covariance")).copy()
 
@@ -95,8 +116,8 @@ def exact_variance(ball: NormBall) -> FloatArray:
 def uniform_variance(ball: NormBall, *, draws: int = 4096) -> FloatArray:
     """Return the variance of each coordinate of the uniform law, (dim,).
 
-    It is exact where the ball has ``variance()`` or ``covariance()``. Otherwise it is an estimate
-    from fixed draws: the ball's own ``mean_squares()``, or the mean over at most ``draws`` samples.
+    It is exact if the ball has ``variance()`` or ``covariance()``. Otherwise it is an estimate
+    from fixed draws: ``mean_squares()`` of the ball, or the mean over at most ``draws`` samples.
     """
     with suppress(AttributeError):
         return exact_variance(ball)
@@ -108,7 +129,7 @@ def uniform_variance(ball: NormBall, *, draws: int = 4096) -> FloatArray:
 
 
 def listable(count: int) -> int:
-    """Return ``count`` if that many extreme points may be listed."""
+    """Return ``count``, or raise if so many extreme points are too many to list."""
     if count > MOST_POINTS:
         raise fail("extreme_points", f"number at most {MOST_POINTS}", count, "Use support(w).")
     return count

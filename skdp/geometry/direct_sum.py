@@ -1,4 +1,4 @@
-"""Balls on separate coordinates put together: by the greatest gauge, or by a sum of gauges."""
+"""Products and weighted sums of balls on separate coordinates."""
 
 from __future__ import annotations
 
@@ -21,29 +21,43 @@ from skdp.geometry.ball import NormBall, as_points, ask, exact_variance, listabl
 Index = tuple[tuple[int, ...], ...]
 
 
-class _Layout:
-    """Which coordinates each part lives on: all of 0, ..., dim - 1, none of them twice."""
+class _Parts:
+    """Base class of balls made of balls on separate coordinates."""
 
-    def __init__(self, dims: tuple[int, ...], index: Index | None) -> None:
-        if not dims:
+    balls: tuple[NormBall, ...]
+    index: Index | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "balls", tuple(self.balls))
+        if not self.balls:
             raise fail("balls", "have at least one ball", 0)
-        self.dim = sum(dims)
-        self.index = None if index is None else _checked_index(index, list(dims))
-        places = np.split(np.arange(self.dim), np.cumsum(dims)[:-1])
         if self.index is not None:
-            places = [np.array(part, dtype=np.intp) for part in self.index]
-        self.places: list[NDArray[np.intp]] = places
+            dims = [ball.dim for ball in self.balls]
+            object.__setattr__(self, "index", _checked_index(self.index, dims))
 
-    def split(self, v: FloatArray) -> list[FloatArray]:
-        return [v[..., place] for place in self.places]
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of all parts together."""
+        return sum(ball.dim for ball in self.balls)
 
-    def join(self, parts: Sequence[FloatArray]) -> FloatArray:
+    @cached_property
+    def places(self) -> list[NDArray[np.intp]]:
+        """Coordinates of each part."""
+        if self.index is not None:
+            return [np.array(part, dtype=np.intp) for part in self.index]
+        return np.split(np.arange(self.dim), np.cumsum([ball.dim for ball in self.balls])[:-1])
+
+    def _split(self, v: ArrayLike, name: str = "v") -> list[tuple[NormBall, FloatArray]]:
+        points = as_points(v, self.dim, name)
+        return [(b, points[..., place]) for b, place in zip(self.balls, self.places, strict=True)]
+
+    def _join(self, parts: Sequence[FloatArray]) -> FloatArray:
         out = np.empty((*parts[0].shape[:-1], self.dim))
         for place, part in zip(self.places, parts, strict=True):
             out[..., place] = part
         return out
 
-    def block_diagonal(self, parts: Sequence[FloatArray]) -> FloatArray:
+    def _block_diagonal(self, parts: Sequence[FloatArray]) -> FloatArray:
         out = np.zeros((self.dim, self.dim))
         for place, part in zip(self.places, parts, strict=True):
             out[np.ix_(place, place)] = part
@@ -60,16 +74,16 @@ def _checked_index(index: Index, dims: list[int]) -> Index:
 
 
 @dataclass(frozen=True)
-class ProductBall:
-    """The product of balls on separate coordinates: its gauge is the greatest of theirs.
+class ProductBall(_Parts):
+    """The product of balls on separate coordinates; its gauge is the greatest of their gauges.
 
     Parameters
     ----------
     balls : sequence of NormBall
         The parts.
     index : sequence of sequences of int, or None
-        The coordinates each part lives on, together 0, ..., dim - 1 without repetition;
-        None puts the parts one after the other.
+        Coordinates of each part, together 0, ..., dim - 1 without repetition; None puts the
+        parts one after the other.
 
     Examples
     --------
@@ -79,20 +93,7 @@ class ProductBall:
     """
 
     balls: tuple[NormBall, ...]
-    index: tuple[tuple[int, ...], ...] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "balls", tuple(self.balls))
-        object.__setattr__(self, "index", self._layout.index)
-
-    @cached_property
-    def _layout(self) -> _Layout:
-        return _Layout(tuple(ball.dim for ball in self.balls), self.index)
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates of all parts together."""
-        return sum(ball.dim for ball in self.balls)
+    index: Index | None = None
 
     @property
     def exact(self) -> bool:
@@ -105,7 +106,7 @@ class ProductBall:
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
-        return self._layout.join([ball.sample(n, rng) for ball in self.balls])
+        return self._join([ball.sample(n, rng) for ball in self.balls])
 
     def log_volume(self) -> float:
         """Return the natural logarithm of the volume."""
@@ -117,30 +118,26 @@ class ProductBall:
 
     def bounding_box(self) -> FloatArray:
         """Return the half-widths of the least box around the ball, (dim,)."""
-        return self._layout.join([ask(ball, "bounding_box") for ball in self.balls])
+        return self._join([ask(ball, "bounding_box") for ball in self.balls])
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
-        return self._layout.block_diagonal([ask(ball, "covariance") for ball in self.balls])
+        return self._block_diagonal([ask(ball, "covariance") for ball in self.balls])
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
-        return self._layout.join([exact_variance(ball) for ball in self.balls])
+        return self._join([exact_variance(ball) for ball in self.balls])
 
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim): one of each part, in every combination."""
         points = [ask(ball, "extreme_points") for ball in self.balls]
         counts = [len(p) for p in points]
         choices = np.indices(counts).reshape(len(counts), listable(math.prod(counts)))
-        return self._layout.join([p[c] for p, c in zip(points, choices, strict=True)])
-
-    def _split(self, v: ArrayLike, name: str = "v") -> list[tuple[NormBall, FloatArray]]:
-        parts = self._layout.split(as_points(v, self.dim, name))
-        return list(zip(self.balls, parts, strict=True))
+        return self._join([p[c] for p, c in zip(points, choices, strict=True)])
 
 
 @dataclass(frozen=True)
-class SumBall:
+class SumBall(_Parts):
     """The ball whose gauge is the weighted sum of gauges on separate coordinates.
 
     Parameters
@@ -148,10 +145,9 @@ class SumBall:
     balls : sequence of NormBall
         The parts.
     weights : sequence of float in (0, inf), one per part
-        The gauge is sum_i weights[i] |v_i|_i, so part i alone has radius 1 / weights[i].
+        The gauge is sum_i weights[i] |v_i|_i, so part i has radius 1 / weights[i].
     index : sequence of sequences of int, or None
-        The coordinates each part lives on, together 0, ..., dim - 1 without repetition;
-        None puts the parts one after the other.
+        As in `ProductBall`.
 
     Examples
     --------
@@ -162,26 +158,16 @@ class SumBall:
 
     balls: tuple[NormBall, ...]
     weights: tuple[float, ...]
-    index: tuple[tuple[int, ...], ...] | None = None
+    index: Index | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "balls", tuple(self.balls))
+        super().__post_init__()
         weights = tuple(check_positive("weights", w) for w in self.weights)
         if len(weights) != len(self.balls):
             raise fail(
                 "weights", f"have one entry for each of {len(self.balls)} balls", len(weights)
             )
         object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "index", self._layout.index)
-
-    @cached_property
-    def _layout(self) -> _Layout:
-        return _Layout(tuple(ball.dim for ball in self.balls), self.index)
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates of all parts together."""
-        return sum(ball.dim for ball in self.balls)
 
     @property
     def exact(self) -> bool:
@@ -198,12 +184,12 @@ class SumBall:
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
         # exp(-gauge) is a product over the parts, so its law X is drawn part by part. |X| is
-        # Gamma(d) and free of the direction; with E ~ Exp(1), |X| / (|X| + E) is Beta(d, 1).
+        # Gamma(d), independent of the direction; with E ~ Exp(1), |X| / (|X| + E) is Beta(d, 1).
         parts = [
             ball.sample(n, rng) * (gammas(ball.dim + 1, n, rng) / weight)[:, None]
             for ball, weight in zip(self.balls, self.weights, strict=True)
         ]
-        x = self._layout.join(parts)
+        x = self._join(parts)
         return x / (self.gauge(x) + exponentials(n, rng))[:, None]
 
     def log_volume(self) -> float:
@@ -222,26 +208,24 @@ class SumBall:
 
     def bounding_box(self) -> FloatArray:
         """Return the half-widths of the least box around the ball, (dim,)."""
-        return self._layout.join(self._each("bounding_box"))
+        return self._join(self._each("bounding_box"))
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
-        return self._layout.block_diagonal(
+        return self._block_diagonal(
             self._second_moments([ask(ball, "covariance") for ball in self.balls])
         )
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
-        return self._layout.join(
-            self._second_moments([exact_variance(ball) for ball in self.balls])
-        )
+        return self._join(self._second_moments([exact_variance(ball) for ball in self.balls]))
 
     def extreme_points(self) -> FloatArray:
         """Return the extreme points, (count, dim): those of one part, the others at 0."""
         points = self._each("extreme_points")
         out = np.zeros((listable(sum(map(len, points))), self.dim))
         first = 0
-        for place, part in zip(self._layout.places, points, strict=True):
+        for place, part in zip(self.places, points, strict=True):
             out[first : first + len(part), place] = part
             first += len(part)
         return out
@@ -258,7 +242,3 @@ class SumBall:
     def _each(self, member: str) -> list[FloatArray]:
         pairs = zip(self.balls, self.weights, strict=True)
         return [ask(ball, member) / weight for ball, weight in pairs]
-
-    def _split(self, v: ArrayLike, name: str = "v") -> list[tuple[NormBall, FloatArray]]:
-        parts = self._layout.split(as_points(v, self.dim, name))
-        return list(zip(self.balls, parts, strict=True))

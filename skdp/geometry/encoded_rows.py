@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -38,13 +39,13 @@ from skdp.geometry.ball import NormBall, as_points, listable
 from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall, sign_patterns
 
-# Up to so many nodes integrals over the intercept's coordinate are exact, and with so many where
-# the density is at least a share of its greatest they are as exact as floats can tell.
+# Integrals over the intercept's coordinate are exact up to so many nodes. Beyond, so many nodes on
+# the interval where the density is at least this share of its maximum are exact to rounding.
 _MOST_NODES, _NEGLIGIBLE = 256, 1e-35
 
 
 class EncodedDomain(Protocol):
-    """What is read of a domain: the layout of its encoded matrix, or a ball of rows."""
+    """The members of a domain used here: the layout of its encoded matrix, or a ball of rows."""
 
     @property
     def n_encoded(self) -> int:
@@ -60,11 +61,11 @@ class EncodedDomain(Protocol):
 
     @property
     def is_ball(self) -> bool:
-        """Whether rows are bounded by |x|_2 <= radius instead."""
+        """Whether rows are bounded by |x|_2 <= radius and not column by column."""
 
     @property
     def radius(self) -> float | None:
-        """The bound on |x|_2, where rows are bounded by it."""
+        """The bound on |x|_2, if rows have one."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ class EncodedRowsBall:
     intercept : bool, default=True
         Whether every row begins with a 1.
     index : sequence of int, (dim,), or None
-        Where the intercept, the numbers and the blocks, in this order, stand in the vectors:
-        ``index[i]`` is the position of the i-th. None leaves them in this order.
+        Positions of the intercept, the numbers and the blocks, in this order, in the vectors.
+        None keeps this order.
 
     Notes
     -----
@@ -130,12 +131,9 @@ class EncodedRowsBall:
         intercept : bool, default=True
             Whether a column of ones stands before the encoded matrix.
         """
-        columns = np.arange(domain.n_encoded)
-        numbers = _chosen(columns, domain.number_index)
-        blocks = [_chosen(columns, block) for block in domain.blocks]
-        blocks = [block for block in blocks if len(block)]  # a column of one level has none
-        shifted = np.concatenate([numbers, *blocks]) + int(intercept)
-        index = (0,) * int(intercept) + tuple(shifted.tolist())
+        numbers, blocks = columns_of(domain)
+        places = [*numbers, *chain.from_iterable(blocks)]
+        index = (0,) * int(intercept) + tuple(place + int(intercept) for place in places)
         sizes = tuple(len(block) for block in blocks)
         in_order = index == tuple(range(len(index)))
         return cls(len(numbers), sizes, intercept, None if in_order else index)
@@ -275,15 +273,15 @@ class EncodedRowsBall:
 
     @property
     def _without_intercept(self) -> float:
-        """What the blocks' second moments are multiplied by where there is no intercept."""
+        """Factor of the second moments of the blocks if there is no intercept."""
         # E G^2 of Beta(M, 1) over that of Beta(M, 2).
         return (self._n_levels + 3) / (self._n_levels + 1)
 
     def _nodes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return values of a = (1 + u_0) / 2, b = 1 - a and their weights in a mean over u_0."""
-        # The blocks' moments times the density of a are polynomials of degree M + 2, which this
-        # many nodes integrate exactly. The density is symmetric and log-concave: beyond
-        # ``width`` it is negligible, and within a fixed number of nodes resolves it.
+        # The moments of the blocks times the density of a are polynomials of degree M + 2, which
+        # so many nodes integrate exactly. The density is symmetric and log-concave: it is
+        # negligible beyond ``width``, and a fixed number of nodes resolves it within.
         few = self._n_levels <= 2 * _MOST_NODES - 4
         width = 1.0 if few else _negligible_from(lambda x: self._log_density(x)[0])
         nodes, lengths = roots_legendre(self._n_levels // 2 + 2 if few else _MOST_NODES)
@@ -326,7 +324,7 @@ def rows_ball(domain: EncodedDomain, intercept: bool = True) -> NormBall:
     domain : object with n_encoded, is_ball, and radius or number_index and blocks
         Public bounds of the rows.
     intercept : bool, default=True
-        Whether a 1 stands before every row.
+        Whether every row begins with a 1.
 
     Returns
     -------
@@ -342,7 +340,7 @@ def rows_ball(domain: EncodedDomain, intercept: bool = True) -> NormBall:
 
 
 def _negligible_from(log_density: Callable[[float], float]) -> float:
-    """Return where in (0, 1) a symmetric log-concave density is negligible."""
+    """Return a point of (0, 1) beyond which a symmetric log-concave density is negligible."""
     least, low, high = log_density(0.0) + math.log(_NEGLIGIBLE), 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
@@ -350,9 +348,17 @@ def _negligible_from(log_density: Callable[[float], float]) -> float:
     return high
 
 
-def _chosen(columns: NDArray[np.intp], where: Any) -> NDArray[np.intp]:
-    # An empty tuple of positions would become an array of floats.
-    return columns[where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)]
+def columns_of(domain: EncodedDomain) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return the encoded columns of the numbers, and of each block that has any."""
+    columns = np.arange(domain.n_encoded)
+
+    def chosen(where: Any) -> tuple[int, ...]:
+        # An empty tuple of positions would become an array of floats.
+        picked = where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)
+        return tuple(columns[picked].tolist())
+
+    blocks = map(chosen, domain.blocks)
+    return chosen(domain.number_index), [block for block in blocks if block]
 
 
 def _greatest_sums(

@@ -34,7 +34,7 @@ class LpBall:
     radius : float in (0, inf), default=1.0
         The gauge is |weights * v|_p / radius.
     weights : sequence of float in (0, inf), (dim,), or None for ones
-        What each coordinate is multiplied by: coordinate j alone reaches radius / weights[j].
+        Factors of the coordinates; the half-width along axis j is radius / weights[j].
 
     Notes
     -----
@@ -65,37 +65,37 @@ class LpBall:
             object.__setattr__(self, "weights", weights)
 
     @cached_property
-    def _reach(self) -> FloatArray:
-        """How far the ball goes along each axis."""
+    def _half_widths(self) -> FloatArray:
+        """Half-widths of the ball along the axes."""
         ones = np.ones(self.dim)
         return self.radius / (ones if self.weights is None else np.asarray(self.weights))
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
-        return _norm(as_points(v, self.dim) / self._reach, self.p)
+        return _norm(as_points(v, self.dim) / self._half_widths, self.p)
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
         if math.isinf(self.p):
-            return np.asarray(self._reach * rng.uniform(-1, 1, (n, self.dim)))
+            return np.asarray(self._half_widths * rng.uniform(-1, 1, (n, self.dim)))
         g = _generalised_normal((n, self.dim), self.p, rng)
         total = (np.abs(g) ** self.p).sum(axis=1) + exponentials(n, rng)
-        return np.asarray(self._reach * (g / total[:, None] ** (1 / self.p)))
+        return np.asarray(self._half_widths * (g / total[:, None] ** (1 / self.p)))
 
     def log_volume(self) -> float:
         """Return the natural logarithm of the volume."""
         d, inverse = self.dim, 1 / self.p
         unit = d * math.log(2) + d * gammaln(1 + inverse) - gammaln(1 + d * inverse)
-        return float(unit + np.log(self._reach).sum())
+        return float(unit + np.log(self._half_widths).sum())
 
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the ball, (..., dim) to (...): the dual norm."""
         dual = math.inf if self.p == 1 else 1 / (1 - 1 / self.p)
-        return _norm(as_points(w, self.dim, "w") * self._reach, dual)
+        return _norm(as_points(w, self.dim, "w") * self._half_widths, dual)
 
     def bounding_box(self) -> FloatArray:
         """Return the half-widths of the least box around the ball, (dim,)."""
-        return self._reach.copy()
+        return self._half_widths.copy()
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
@@ -103,23 +103,23 @@ class LpBall:
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
-        # U = g / T^(1/p) has T ~ Gamma(1 + d/p) free of U, so E U^2 = E g^2 / E T^(2/p).
+        # In U = g / T^(1/p), T ~ Gamma(1 + d/p) is independent of U: E U^2 = E g^2 / E T^(2/p).
         d, inverse = self.dim, 1 / self.p
         log_g = gammaln(1 + 3 * inverse) - gammaln(1 + inverse) - math.log(3)
         log_t = gammaln(1 + (d + 2) * inverse) - gammaln(1 + d * inverse)
-        return np.asarray(math.exp(log_g - log_t) * self._reach**2)
+        return np.asarray(math.exp(log_g - log_t) * self._half_widths**2)
 
     def extreme_points(self) -> FloatArray:
         """Return the corners, (2 * dim, dim) for p = 1 and (2**dim, dim) for p = inf."""
         if self.p == 1 or self.dim == 1:
-            half = np.diag(self._reach)
+            half = np.diag(self._half_widths)
             return np.concatenate([half, -half])
         if not math.isinf(self.p):
             raise fail("p", "be 1 or inf to have finitely many corners", self.p, "Use support(w).")
         if self.dim > MOST_CORNER_DIMS:
             rule = f"be at most {MOST_CORNER_DIMS} to list the corners of a box"
             raise fail("dim", rule, self.dim, "Use support(w).")
-        return self._reach * sign_patterns(self.dim)
+        return self._half_widths * sign_patterns(self.dim)
 
 
 def sign_patterns(dim: int) -> FloatArray:

@@ -96,7 +96,7 @@ class SimplexBall:
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
         w = as_points(w, self.dim, "w")
-        # Divided before it is summed, so that the sum of great entries does not overflow.
+        # Division before the sum avoids overflow.
         centre = (w / (self.dim + 1)).sum(axis=-1)
         others = np.abs(w - centre[..., None]).max(axis=-1)
         return np.asarray(np.maximum(np.abs(centre), others))
@@ -126,5 +126,5 @@ class SimplexBall:
     def extreme_points(self) -> FloatArray:
         """Return the rows and their negatives, (2 * dim + 2, dim), for dim 1 only (2, 1)."""
         rows = np.eye(self.dim + 1, self.dim, k=-1) - 1 / (self.dim + 1)
-        # Of two levels each is the other's negative.
+        # With two levels each row is the negative of the other.
         return rows if self.dim == 1 else np.concatenate([rows, -rows])

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
-
-from skdp.linear_model._descent.estimator import CoordinateDescent
-from skdp.linear_model._descent.rules import LOGISTIC, SQUARED, residual_bound
-from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.algorithm import CoordinateDescent
+from skdp.linear_model._descent.rules import LOGISTIC, SQUARED
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model._shared.regression import PrivateRegressor
-from skdp.linear_model.validation import is_auto
-
-# Predictions and targets in [-1, 1] are no farther apart.
-_WHOLE_RANGE = 2.0
 
 
-class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
+class DPCoordinateDescentClassifier(PrivateClassifier):
     """Classifier for sparse models or all intermediate models: private coordinate descent.
 
     Each step releases the gradient of one coordinate with noise and moves the coordinate. All
@@ -116,7 +109,6 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
     """
 
     _kind = LOGISTIC
-    _looks_at_target = False
 
     def __init__(
         self,
@@ -167,28 +159,8 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X, y, **unsupported):
-        """Fit the model, once, for ``epsilon`` and ``delta``.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-        y : array-like of shape (n,)
-            Labels; undeclared ones raise.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If the ledger has less than epsilon left; nothing was drawn or spent.
-        ValueError
-            If parameters, columns or labels break a rule. The note of every error says whether
-            the budget was spent.
-        """
-        return self._fit(X, y, unsupported)
+    def _algorithm(self):
+        return CoordinateDescent.of(self._kind, self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -197,14 +169,8 @@ class DPCoordinateDescentClassifier(PrivateClassifier, CoordinateDescent):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _slope(self, plan, frame):
-        return (float(self.clip) if isinstance(self.clip, Real) else 1.0), logistic_slope
 
-    def _decoded(self, domain, coef, intercept):
-        return domain.decode_coef(coef, intercept)
-
-
-class DPCoordinateDescentRegressor(PrivateRegressor, CoordinateDescent):
+class DPCoordinateDescentRegressor(PrivateRegressor):
     """Regressor for Lasso, ridge and elastic net: private coordinate descent.
 
     Each step releases the gradient of one coordinate with noise and moves the coordinate; see
@@ -251,7 +217,6 @@ callback
     """
 
     _kind = SQUARED
-    _looks_at_target = True
 
     def __init__(
         self,
@@ -300,35 +265,5 @@ callback
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X, y, **unsupported):
-        """Fit the model, once, for ``epsilon`` and ``delta``.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-        y : array-like of shape (n,), units of the target
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If the ledger has less than epsilon left; nothing was drawn or spent.
-        ValueError
-            If parameters, columns or the target break a rule. The note of every error says
-            whether the budget was spent.
-        """
-        return self._fit(X, y, unsupported)
-
-    def _slope(self, plan, frame):
-        if isinstance(self.clip, Real):
-            # Clips are in the target's units, gradients in those of targets in [-1, 1].
-            ends = plan.slots.domain.decode_target([-1.0, 1.0])
-            return float(self.clip) * 2 / float(ends[1] - ends[0]), residual
-        bound = residual_bound(plan, frame) if is_auto(self.clip) else _WHOLE_RANGE
-        return bound, ResidualSlope(bound)
-
-    def _decoded(self, domain, coef, intercept):
-        return domain.decode_coef(coef, intercept, regression=True)
+    def _algorithm(self):
+        return CoordinateDescent.of(self._kind, self)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from skdp._checks import check_positive, fail
-from skdp.linear_model._objective.perturbed import ObjectivePerturbation
+from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import residual_moments
 from skdp.linear_model._objective.task import Reference
 from skdp.linear_model._shared.regression import PrivateRegressor
@@ -22,7 +20,7 @@ MANY, MANY_POWER = 4000.0, 0.25
 PUT_BACK, FEW = 0.12, 22.0
 
 
-class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
+class DPHuberRegressor(PrivateRegressor):
     """Regressor for predictions: a robust private linear model.
 
     The method is objective perturbation of the pseudo-Huber loss. The slope of this loss is
@@ -79,12 +77,17 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
     True
     """
 
-    _reference = Reference(signal=0.01, level_signal=0.01, intercept=0.2, least_ridge=True)
-    # Nearly all of epsilon for the gradient: a bounded residual leaves the curvature enough.
-    # Gaussian noise hardly notices what the curvature takes, up to here.
-    _usual_q = (0.965, 0.85)
-    _moments = staticmethod(residual_moments)
-    _target = "number"
+    # Nearly all of epsilon is spent on the gradient: a bounded residual leaves the curvature
+    # enough. With Gaussian noise the curvature may take more.
+    _reference = Reference(
+        "number",
+        residual_moments,
+        signal=0.01,
+        level_signal=0.01,
+        intercept=0.2,
+        least_ridge=True,
+        usual_q=(0.965, 0.85),
+    )
 
     def __init__(
         self,
@@ -119,36 +122,30 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         self.threshold = threshold
         self.scaling_share = scaling_share
 
-    def fit(self, X, y, **unsupported):
-        """Fit the model, once, for ``epsilon``.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-        y : array-like of shape (n,), units of the target
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If the ledger has less than epsilon left; nothing was drawn or spent.
-        ValueError
-            If parameters, columns or the target break a rule. The note of every error says
-            whether the budget was spent.
-        """
-        return self._fit(X, y, unsupported)
+    def _algorithm(self):
+        return ObjectivePerturbation(
+            self._reference,
+            self._losses,
+            mechanism=self.mechanism,
+            q=self.q,
+            regularization=self.regularization,
+            loss=self.loss,
+            scaling_share=self.scaling_share,
+            # A threshold or a loss of the user's is in units of the domain.
+            scales_target=isinstance(self.loss, str) and is_auto(self.threshold),
+            inflation=self._inflation,
+        )
 
     def _check_parameters(self):
         super()._check_parameters()
         if not is_auto(self.threshold):
             check_positive("threshold", self.threshold, 'Or give "auto".')
 
-    def _looks_at_target(self):
-        # A threshold or a loss of the user's is in units of the domain.
-        return isinstance(self.loss, str) and is_auto(self.threshold)
+    def _store(self, plan, solution, labels):
+        super()._store(plan, solution, labels)
+        if isinstance(self.loss, str):
+            lower, upper = self.target_bounds_
+            self.threshold_ = plan.objective.loss.threshold * (upper / 2 - lower / 2)
 
     def _losses(self, task):
         if not isinstance(self.loss, str):
@@ -156,15 +153,8 @@ class DPHuberRegressor(PrivateRegressor, ObjectivePerturbation):
         if self.loss != "pseudo_huber":
             raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
         if is_auto(self.threshold):
-            return (PseudoHuber(_usual_threshold(task.n, task.weight)),)
+            return (PseudoHuber(_usual_threshold(task.size, task.weight)),)
         return (PseudoHuber(float(self.threshold) / _half_range(task.design.domain)),)
-
-    def _public_of(self, plan, domain):
-        lower, upper = map(float, domain.decode_target(np.array(self._window.target)))
-        if not isinstance(self.loss, str):
-            return {"target_bounds_": (lower, upper)}
-        threshold = plan.loss.threshold * (upper / 2 - lower / 2)
-        return {"target_bounds_": (lower, upper), "threshold_": threshold}
 
     def _inflation(self, task):
         if not is_auto(self.regularization):

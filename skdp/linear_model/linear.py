@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._checks import check_choice, fail
-from skdp.domain.layout import read_once
+from skdp._checks import fail
 from skdp.domain.subset import subset
-from skdp.linear_model._moments.coefficient_noise import coefficient_covariance
-from skdp.linear_model._moments.cross_looks import CrossLooks
-from skdp.linear_model._moments.moments import Moments
-from skdp.linear_model._moments.postprocess import RECIPES, SHRINK, SHRINK_IN_BALL, solve
-from skdp.linear_model._moments.rules import check_mechanism, plan_moments
-from skdp.linear_model._moments.two_looks import TwoLooks
+from skdp.linear_model._moments.algorithm import FunctionalMechanism
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.regression import PrivateRegressor
-
-
-@dataclass(frozen=True, eq=False)
-class Regression:
-    """Moments, and what was made of them.
-
-    Attributes
-    ----------
-    moments : Moments
-    theta : ndarray of shape (n_encoded + 1,)
-        The intercept, then the coefficients of the encoded columns.
-    spread : ndarray
-        Covariance under the noise of those that have moments, rows of a ball in its unit.
-    """
-
-    moments: Moments
-    theta: NDArray[np.float64]
-    spread: NDArray[np.float64]
 
 
 class DPLinearRegression(PrivateRegressor):
@@ -71,10 +45,9 @@ class DPLinearRegression(PrivateRegressor):
         (docs/automatic_choices.md). With many records it releases in two stages: a share of
         epsilon estimates means and scales of the columns, and the moments are then taken in these
         units, with smaller weights for records far from the centre. With fewer records, and with
-        an intercept, it releases means and the products with the target only
-        (``docs/proofs/moment_release.md``, "Cross looks"); :meth:`from_moments` then refuses other
-        targets. With very few records it releases the mean of the target only, for any
-        ``fit_intercept``.
+        an intercept, it releases means and the products with the target only (the cross moments
+        of ``docs/proofs/moment_release.md``); :meth:`from_moments` then refuses other targets.
+        With very few records it releases the mean of the target only, for any ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
     ledger : Ledger or None, default=None
@@ -137,29 +110,12 @@ class DPLinearRegression(PrivateRegressor):
         self.ledger = ledger
         self.postprocess = postprocess
 
-    def fit(self, X, y, **unsupported):
-        """Release the moments, once, for ``epsilon`` and ``delta``, and solve.
+    def _algorithm(self):
+        return FunctionalMechanism(self.mechanism, self.postprocess)
 
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-            Read block by block; a ``numpy.memmap`` may be larger than the memory. Some mechanisms
-            read it twice: an entry that is no finite number the second time counts as 0.
-        y : array-like of shape (n,), units of the target
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If the ledger has less than epsilon left; nothing was drawn or spent.
-        ValueError
-            If parameters, columns or the target break a rule. The note of every error says
-            whether the budget was spent.
-        """
-        return self._fit(X, y, unsupported)
+    def _store(self, plan, solution, labels):
+        super()._store(plan, solution, labels)
+        self.moments_ = replace(solution.attributes["moments_"], noise=self.noise_)
 
     def from_moments(self, columns=None, target=None):
         """Return the regression of one column on others from the same release: it costs nothing.
@@ -197,94 +153,5 @@ class DPLinearRegression(PrivateRegressor):
         if domain.names is not None:
             model.feature_names_in_ = np.array(domain.names, dtype=object)
         moments = self.moments_.subset(chosen, last if place is None else place + 1)
-        model._set(model._solved(model._design, moments))
+        model._store(None, model._algorithm().solve(model._design, moments), {})
         return model
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_mechanism(self.mechanism)
-        if isinstance(self.postprocess, str):
-            check_choice("postprocess", self.postprocess, RECIPES)
-        elif not callable(self.postprocess):
-            raise fail(
-                "postprocess", f"be one of {sorted(RECIPES)} or a function", self.postprocess
-            )
-
-    def _plan(self, design, n, n_models):
-        public = self.neighbors == "replace_one"
-        return plan_moments(
-            design.domain,
-            self.mechanism,
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            neighbors=self.neighbors,
-            n=n if public else None,
-            n_public=self.n_public,
-            intercept=bool(self.fit_intercept),
-        )
-
-    def _delta_of(self, plan):
-        return plan.noise.guarantee.delta
-
-    def _prepare(self, plan, design, X, targets, n):
-        table = read_once(design.domain, X)
-        seen = plan.look(design.domain, table, targets[0])
-        return seen, design, replace(table, again=True), targets[0]
-
-    def _release(self, plan, data, rng):
-        seen, design, X, target = data
-        names = ("1", *design.domain.encoded_names(), "target")
-        if plan.layout.n_rows == 2:
-            names = ("1", "target")
-        if isinstance(plan, CrossLooks):
-            moments = plan.release(design.domain, X, target, names, seen, rng)
-            return self._solved(design, moments)
-        if isinstance(plan, TwoLooks):
-            frame = plan.frame(seen, rng)
-            found = plan.release(design.domain, X, target, frame, rng)
-        else:
-            frame, found = None, plan.release(seen, rng)
-        # Solved here: an error in a function of the user's says that the budget was spent.
-        return self._solved(design, Moments.of(plan, found, names, frame))
-
-    def _keep(self, plan, released):
-        self._set(replace(released, moments=replace(released.moments, noise=self.noise_)))
-
-    def _solved(self, design, moments):
-        """Return the coefficients that the moments give; columns without moments get 0."""
-        shrink = SHRINK_IN_BALL if design.domain.is_ball else SHRINK
-        noisy = moments.noisy(bool(self.fit_intercept) or len(moments.names) == 2, shrink)
-        found = solve(self.postprocess, noisy)
-        # What was not released is guessed, and a guess has no noise.
-        deviation = np.where(np.isfinite(moments.deviation), moments.deviation, 0.0)
-        deviation /= moments.n_records
-        spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
-        encoded, spread = moments.to_encoded(found.theta, spread)
-        theta = np.zeros(design.domain.n_encoded + 1)
-        theta[: len(encoded)] = encoded
-        theta[1:] /= row_unit(design.domain)
-        return Regression(moments, theta, spread)
-
-    def _set(self, regression):
-        self.moments_ = regression.moments
-        self._set_coefficients([regression.theta])
-        deviations = self._deviations(regression.spread, len(regression.theta))
-        self.intercept_std_ = float(deviations[0])
-        self.coef_std_ = deviations[1:] / row_unit(self._design.domain)
-
-    def _deviations(self, spread, size):
-        """Return standard deviations in the user's units, of a covariance of encoded ones."""
-        decode = self._design.domain.decode_coef
-        zero, constant = decode(np.zeros(size - 1), 0.0, regression=True)
-        units = np.eye(size)[:, : len(spread)].T
-        slopes, intercepts = decode(units[:, 1:], units[:, 0], regression=True)
-        # Decoding is affine: what it does to differences is linear.
-        rows = np.column_stack([intercepts - constant, slopes - zero])
-        # Squares of what bounds of 1e-300 make of a unit overflow.
-        reach = np.abs(rows).max(axis=0)
-        rows = rows / np.where(reach > 0, reach, 1.0)
-        return reach * np.sqrt(np.einsum("ij,ik,kj->j", rows, spread, rows))
-
-    def _decode(self, theta):
-        self._encoded_intercept, self._encoded_coef = theta[0][:1], np.array([theta[0][1:]])
-        return self._encoded_coef, self._encoded_intercept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skdp._checks import fail
-from skdp.linear_model._objective.perturbed import ObjectivePerturbation
+from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import logistic_moments
 from skdp.linear_model._objective.task import Reference
 from skdp.linear_model._shared.classification import PrivateClassifier
@@ -16,7 +16,7 @@ CANDIDATES = (
 )
 
 
-class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
+class DPLogisticRegression(PrivateClassifier):
     """Classifier for when you need a single private model: logistic regression.
 
     The method is objective perturbation: the released coefficients minimise the logistic loss
@@ -121,9 +121,14 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
 
     # Numbers add .5 each to the predictor's variance, p of them .4 sqrt(p) where little can be
     # learnt, and columns of levels .15.
-    _reference = Reference(signal=0.5, level_signal=0.15, intercept=60.0, most_signal=0.4)
-    _moments = staticmethod(logistic_moments)
-    _target = "labels"
+    _reference = Reference(
+        "labels",
+        logistic_moments,
+        signal=0.5,
+        level_signal=0.15,
+        intercept=60.0,
+        most_signal=0.4,
+    )
 
     def __init__(
         self,
@@ -158,34 +163,22 @@ class DPLogisticRegression(PrivateClassifier, ObjectivePerturbation):
         self.loss = loss
         self.scaling_share = scaling_share
 
-    def fit(self, X, y, **unsupported):
-        """Fit the model, once, for ``epsilon``.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-        y : array-like of shape (n,)
-            Labels; undeclared ones raise.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If the ledger has less than epsilon left; nothing was drawn or spent.
-        ValueError
-            If parameters, columns or labels break a rule. The note of every error says whether
-            the budget was spent.
-        """
-        return self._fit(X, y, unsupported)
+    def _algorithm(self):
+        return ObjectivePerturbation(
+            self._reference,
+            self._losses,
+            mechanism=self.mechanism,
+            q=self.q,
+            regularization=self.regularization,
+            loss=self.loss,
+            scaling_share=self.scaling_share,
+        )
 
     def _losses(self, task):
-        if isinstance(self.loss, str):
-            if self.loss == "auto":
-                return CANDIDATES
-            if self.loss not in LOSSES:
-                raise fail("loss", f"be 'auto', one of {sorted(LOSSES)} or a Loss", self.loss)
-            return (LOSSES[self.loss],)
-        return (self.loss,)
+        if not isinstance(self.loss, str):
+            return (self.loss,)
+        if self.loss == "auto":
+            return CANDIDATES
+        if self.loss not in LOSSES:
+            raise fail("loss", f"be 'auto', one of {sorted(LOSSES)} or a Loss", self.loss)
+        return (LOSSES[self.loss],)

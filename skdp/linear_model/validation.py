@@ -71,7 +71,7 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
         from sklearn.exceptions import DataConversionWarning
 
         text = "A column-vector y was passed when a 1d array was expected. Use y.ravel()."
-        warnings.warn(text, DataConversionWarning, stacklevel=5)
+        warnings.warn(text, DataConversionWarning, stacklevel=4)
         out = out[:, 0]
     if out.ndim != 1:
         raise fail("y", "be a 1d array", out.ndim, "y should be a 1d array: one target per row.")
@@ -114,7 +114,7 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     if labels is None:
         raise fail("y", "hold labels of one type", remedy=_DECLARE)
     text = f"The labels were read off y, which no guarantee covers. {_DECLARE}"
-    warnings.warn(text, PrivacyLeakWarning, stacklevel=6)
+    warnings.warn(text, PrivacyLeakWarning, stacklevel=5)
     return labels
 
 

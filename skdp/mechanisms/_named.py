@@ -1,4 +1,4 @@
-"""The mechanisms that have a name."""
+"""Named mechanisms."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from skdp.mechanisms.knorm.elliptic import EllipticKNorm
 from skdp.mechanisms.knorm.noise import NAMES, KNorm
 
 GAUSSIANS = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
-# Independent noise of one law in each coordinate, its shape chosen for the least variance.
+# Independent noise of one law in each coordinate, with a shape of least variance.
 LAWS = ("logistic", "subbotin", "flipped_huber", "truncated_laplace", "offset_gaussian")
 CHOICES = (*NAMES, "elliptic_l2", *GAUSSIANS, *LAWS)
 
 
 def named(name: str) -> Any:
-    """Return the mechanism that a name of `CHOICES` stands for."""
+    """Return the mechanism with a name of `CHOICES`."""
     if name in LAWS:
         return Independent(name)
     if name == "elliptic_l2":

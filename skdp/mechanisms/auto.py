@@ -1,4 +1,4 @@
-"""The noise of the least expected squared error among several mechanisms."""
+"""Choice of the noise with the least expected squared error."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
-from skdp.mechanisms._promise import check_noise
-from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
+from skdp.mechanisms._noise_check import check_noise
+from skdp.mechanisms.gaussian.elliptic import EllipticGaussian, check_weights_for
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.knorm.noise import NAMES, KNorm, KNormNoise
 from skdp.mechanisms.noise import Noise
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
-# Subbotin's laws are named to be tried: where no shift is of one coordinate they need seconds to
-# minutes, and where it is they have been the best at no (epsilon, delta) that was looked at.
-# Truncated Laplace noise gives records away with probability delta: nobody gets it unasked.
+# Subbotin's laws are compared only if they are named. Over several coordinates they take seconds
+# to minutes, and in one coordinate they were the best at no (epsilon, delta) that was tried.
+# Truncated Laplace noise reveals records with probability delta, so it must be named too.
 _ONLY_NAMED = {"subbotin", "truncated_laplace"}
 CANDIDATES = (*NAMES, "elliptic_l2", *GAUSSIANS, *(law for law in LAWS if law not in _ONLY_NAMED))
-# A gain below this is none: the first of the candidates is taken that is as good as the best.
+# Relative gains below this are ignored: the first candidate so near the best is taken.
 TIE = 1e-3
 _WEIGHTED: dict[str, Any] = {"elliptic": EllipticGaussian, "elliptic_l2": EllipticKNorm}
-# What one record gives away if the noise ends where its neighbour's does not.
+# The consequence of noise with a bounded support.
 _REVEALS = {"truncated_laplace": "with probability up to delta it gives the record away"}
 
 
 class Trial(NamedTuple):
-    """A candidate that was calibrated."""
+    """A calibrated candidate."""
 
     name: str
     noise: Noise
@@ -45,35 +45,35 @@ class Trial(NamedTuple):
 class Auto:
     """The mechanism of the least expected squared error, the name "auto".
 
-    Every candidate is calibrated to the same (epsilon, delta) and the noise with the least
-    trace of its covariance is taken. Only public things decide: the sensitivity, epsilon, delta
-    and the weights. What was chosen, and why, stands in ``noise.guarantee.mechanism``.
+    Every candidate is calibrated to the same (epsilon, delta), and the noise with the least trace
+    of its covariance is taken. The choice depends on public values only: the sensitivity,
+    epsilon, delta and the weights. ``noise.guarantee.mechanism`` states the choice and its reason.
 
     Parameters
     ----------
     weights : array-like of shape (dim,), entries > 0, or (dim, dim), positive definite, or None
-        W: the error of what is released is measured by E v' W v. None stands for ones.
+        W: the error of a draw v is E v' W v. None stands for ones.
     candidates : sequence of str, norm balls and mechanisms, mapping of names to them, or None
-        What is compared, the preferred first. None takes `CANDIDATES` where they are quick:
+        Candidates, the preferred first. None takes those of `CANDIDATES` that are quick:
 
-        * K-norm noise in l_1, l_2, l_inf, and on the sensitivity's own ball, if it can be drawn
-          from exactly; in one dimension all of these are one Laplace variable;
-        * K-norm noise and, with delta > 0, Gaussian noise on a fitted ellipsoid: of "elliptic_l2"
-          and "elliptic", whose covariances are multiples of each other, the less;
+        * K-norm noise in l_1, l_2, l_inf, and on the sensitivity's own ball if its sampler is
+          exact; in one dimension all of these are one Laplace variable;
+        * noise on a fitted ellipsoid: the lesser of "elliptic_l2" and, with delta > 0,
+          "elliptic", whose covariances are multiples of each other;
         * with delta > 0 Gaussian noise, "gaussian";
         * with delta > 0, in one dimension or for differences in an l_1 ball, weighted or not,
-          independent noise: "logistic", "flipped_huber", "offset_gaussian". Elsewhere these
-          must be composed over the coordinates, which takes from a second to minutes: name them
-          to have them compared.
+          independent noise: "logistic", "flipped_huber", "offset_gaussian". For other balls
+          these are composed over the coordinates, which takes from a second to minutes; they
+          are then compared only if they are named.
 
     Notes
     -----
-    A candidate that cannot be calibrated is left out, and so is one whose guarantee is weaker
-    than what was asked for. The first candidate within a thousandth of the least error is taken:
-    at a delta of 1e-6 in one dimension this is plain Laplace noise, whose epsilon hardly needs the
-    delta. Truncated Laplace noise, often the least in one dimension, spends all of delta on
-    outputs that give the record away: it is compared only where ``candidates`` names it, and the
-    guarantee then says so. docs/which_noise_when.md shows what wins where.
+    Candidates that cannot be calibrated, or whose guarantee is weaker than requested, are left
+    out. The first candidate within a thousandth of the least error is taken. With delta = 1e-6 in
+    one dimension this is Laplace noise, which hardly benefits from delta. Truncated Laplace
+    noise often has the least variance in one dimension, but it spends all of delta on outputs
+    that reveal the record. It is compared only if ``candidates`` names it, and the guarantee then
+    states this. docs/which_noise_when.md shows which noise is chosen when.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Auto:
     candidates: Sequence[Any] | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        # Elliptic noise has the same weights: it checks them, and keeps a copy.
+        # Elliptic noise checks the same weights, and copies them.
         object.__setattr__(self, "weights", EllipticGaussian(self.weights).weights)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", _checked(self.candidates))
@@ -97,30 +97,25 @@ class Auto:
         """Return the noise of the best candidate that is (epsilon, delta)-private."""
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-        self._check_length(sensitivity.ball.dim)
+        check_weights_for(self.weights, sensitivity.ball.dim)
         trials, reasons = self._trials(sensitivity, epsilon, delta)
         if not trials:
             told = " ".join(f"{name}: {reason}" for name, reason in reasons.items())
-            raise fail("candidates", "have one that can be calibrated", remedy=told)
+            raise fail("candidates", "include one that can be calibrated", remedy=told)
         best = trials[first_of_least([trial.error for trial in trials])]
         return _told(best, self._reason(best, trials))
-
-    def _check_length(self, dim: int) -> None:
-        if self.weights is not None and len(np.asarray(self.weights)) != dim:
-            rule = f"have {dim} entries, one for each coordinate"
-            raise fail("weights", rule, len(np.asarray(self.weights)))
 
     def _trials(
         self, sensitivity: Sensitivity, epsilon: float, delta: float
     ) -> tuple[list[Trial], dict[str, str]]:
-        """Return what was calibrated, in order, and why the others were not."""
+        """Return the calibrated candidates, in order, and for the others the reason."""
         trials, reasons = [], {}
         for name, mechanism in self._pairs(sensitivity.ball, epsilon, delta):
             try:
                 noise = mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)
                 check_noise(mechanism, noise, sensitivity, epsilon, delta)
                 trials.append(Trial(name, noise, self._error(noise)))
-            except (ValueError, AttributeError) as error:  # what a ball cannot do it has not
+            except (ValueError, AttributeError) as error:  # unsupported members are absent
                 reasons[name] = str(error)
         return trials, reasons
 
@@ -153,22 +148,18 @@ class Auto:
         """Return in words why the best one is the best."""
         what = "total variance" if self.weights is None else "weighted squared error"
         least = min(trial.error for trial in trials)
-        kept = f"its least {what}" if best.error == least else f"a {what} within 0.1 % of the least"
-        said = f"chosen of {len(trials)} mechanisms for {kept}, {best.error:.4g}"
-        behind = [trial for trial in trials if trial.error > least * (1 + TIE)]
-        if behind:
-            following = min(behind, key=lambda trial: trial.error)
-            said += f"; next {following.name}, {following.error:.4g}"
+        errors = [(trial.name, trial.error) for trial in trials]
+        said = reason_of("mechanisms", what, best.error, least, errors, beyond=least)
         return f"{said}; {_REVEALS[best.name]}" if best.name in _REVEALS else said
 
 
 def quick_candidates(
     ball: NormBall, epsilon: float, delta: float, names: Sequence[str] = CANDIDATES
 ) -> tuple[str, ...]:
-    """Return the names that are not slow for differences in a ball, each kind once."""
+    """Return the names of candidates that are quick for a ball, without duplicates of a noise."""
     left_out = {"l1", "elliptic" if knorm_is_less(ball.dim, epsilon, delta) else "elliptic_l2"}
     if isinstance(ball, LpBall) and ball.weights is None and ball.p in NAMES.values():
-        left_out |= {"hull", "elliptic", "elliptic_l2"}  # what they are is in the list already
+        left_out |= {"hull", "elliptic", "elliptic_l2"}  # equal to others in the list
     if ball.dim == 1:
         left_out |= {"l2", "linf", "hull", "elliptic", "elliptic_l2"}
     elif not (isinstance(ball, LpBall) and ball.p == 1):
@@ -177,16 +168,35 @@ def quick_candidates(
 
 
 def first_of_least(errors: ArrayLike) -> Any:
-    """Return the place on the first axis of the first error that is the least, up to `TIE`.
+    """Return the index on the first axis of the first error within `TIE` of the least.
 
-    Errors that are not known are inf.
+    Unknown errors are inf.
     """
     errors = np.asarray(errors, dtype=float)
     return np.argmax(errors <= errors.min(axis=0) * (1 + TIE), axis=0)
 
 
+def reason_of(
+    kind: str,
+    what: str,
+    error: float,
+    least: float,
+    errors: Sequence[tuple[str, float]],
+    *,
+    beyond: float,
+) -> str:
+    """Return in words why a candidate was chosen, and which is the next that is worse."""
+    kept = f"its least {what}" if error == least else f"a {what} within 0.1 % of the least"
+    said = f"chosen of {len(errors)} {kind} for {kept}, {error:.4g}"
+    behind = [(other, name) for name, other in errors if other > beyond * (1 + TIE)]
+    if behind:
+        following, name = min(behind, key=lambda pair: pair[0])
+        said += f"; next {name}, {following:.4g}"
+    return said
+
+
 def variances(noise: Noise) -> FloatArray:
-    """Return the variance of each coordinate of a draw, (dim,): estimated where need be."""
+    """Return the variance of each coordinate of a draw, (dim,), which may be an estimate."""
     if isinstance(noise, KNormNoise) and hasattr(noise.ball, "mean_squares"):
         d = noise.dim
         return np.asarray((d + 1) * (d + 2) * noise.scale**2 * noise.ball.mean_squares())
@@ -221,11 +231,11 @@ def _name(candidate: Any) -> str:
 
 
 def _told(best: Trial, reason: str) -> Noise:
-    """Return the noise with the reason in its guarantee; somebody else's may have no room."""
+    """Return the noise with the reason in its guarantee, if the noise is a dataclass."""
     noise: Any = best.noise
     if is_dataclass(noise):
-        promise = best.noise.guarantee
-        promise = replace(promise, mechanism=f"{promise.mechanism}, {reason}")
-        noise = replace(noise, guarantee=promise)  # type: ignore[type-var]
+        claimed = best.noise.guarantee
+        claimed = replace(claimed, mechanism=f"{claimed.mechanism}, {reason}")
+        noise = replace(noise, guarantee=claimed)  # type: ignore[type-var]
     told: Noise = noise
     return told

@@ -1,4 +1,4 @@
-"""The plug: any mechanism, a sensitivity and a guarantee make noise."""
+"""Calibration of any mechanism to a sensitivity and a guarantee."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
-from skdp.mechanisms._promise import check_noise
+from skdp.mechanisms._noise_check import check_noise
 from skdp.mechanisms.auto import Auto
 from skdp.mechanisms.knorm.noise import KNorm
 from skdp.mechanisms.noise import Noise
@@ -26,14 +26,15 @@ def calibrate(
     Parameters
     ----------
     mechanism : str, NormBall, or object with ``calibrate``
-        "laplace" (also "l1"), "l2", "linf", "hull" or a ball mean the K-norm mechanism on it;
-        "elliptic_l2" is `EllipticKNorm`. "gaussian" is `IsotropicGaussian`, and "elliptic" is
-        `EllipticGaussian`, both with delta > 0. "flipped_huber", "logistic", "offset_gaussian",
-        "subbotin" and "truncated_laplace" are `Independent` noise of that law, its shape chosen.
-        "auto" is `Auto`: the one of them with the least expected squared error. Any other
-        object is asked for ``mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)``.
+        "laplace" (also "l1"), "l2", "linf", "hull" and balls stand for `KNorm`, and
+        "elliptic_l2" for `EllipticKNorm`. "gaussian" stands for `IsotropicGaussian` and
+        "elliptic" for `EllipticGaussian`; both need delta > 0. "flipped_huber", "logistic",
+        "offset_gaussian", "subbotin" and "truncated_laplace" stand for `Independent` noise of
+        that law, with a shape of least variance. "auto" stands for `Auto`, which takes the least
+        expected squared error. Of other objects ``mechanism.calibrate(sensitivity,
+        epsilon=epsilon, delta=delta)`` is called.
     sensitivity : Sensitivity
-        What one record can change.
+        Set of the changes that one record can make.
     epsilon : float > 0
     delta : float in [0, 1)
 

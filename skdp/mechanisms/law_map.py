@@ -17,7 +17,7 @@ from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates, v
 from skdp.mechanisms.knorm.noise import NAMES
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
-# What everybody knows, and what gains are measured against.
+# Gains are measured against the lesser of these two.
 BASELINE = ("laplace", "gaussian")
 _NORMS = ("l1", "l2", "linf")
 _EPSILONS = tuple(np.geomspace(0.05, 10, 8))
@@ -35,12 +35,12 @@ class LawMap:
     epsilons : array of shape (n_epsilons,)
     deltas : array of shape (n_deltas,)
     variances : array of shape (n_laws, n_epsilons, n_deltas)
-        Mean of the variances of the coordinates; inf where the law cannot be calibrated.
+        Mean of the variances of the coordinates; inf if the law cannot be calibrated.
     baseline : array of shape (n_epsilons, n_deltas)
         The lesser of the variances of Laplace and Gaussian noise.
     dim : int
     norm : {"l1", "l2", "linf"}
-        Differences are those of length at most 1 in it.
+        The differences have length at most 1 in this norm.
     """
 
     laws: tuple[str, ...]
@@ -102,12 +102,13 @@ def law_map(
     dim : int >= 1, default=1
         Number of coordinates.
     norm : {"l1", "l2", "linf"}, default="linf"
-        Differences have length at most 1 in it; "linf" is a box: each number may move by 1.
+        The differences have length at most 1 in this norm; with "linf" each number may change
+        by 1.
     laws : sequence of str or None
-        Names that `calibrate` knows, the preferred first. None takes those that `Auto` compares.
+        Names for `calibrate`, the preferred first. None takes those that `Auto` compares.
         In more than one dimension, unless the norm is "l1", independent laws such as
-        "flipped_huber" are composed over the coordinates. That takes from a second to minutes
-        at each point of the grid: only for a few points.
+        "flipped_huber" are composed over the coordinates. This takes from a second to minutes
+        at each point of the grid.
 
     Returns
     -------
@@ -158,7 +159,7 @@ def _grid(name: str, values: ArrayLike) -> FloatArray:
 
 
 def _variance(law: str, sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
-    """Return the mean variance of a coordinate, inf where the law cannot be calibrated."""
+    """Return the mean variance of a coordinate, inf if the law cannot be calibrated."""
     try:
         noise = named(law).calibrate(sensitivity, epsilon=float(epsilon), delta=float(delta))
     except ValueError:

@@ -1,11 +1,11 @@
-"""What every mechanism makes, and how a number is published with it."""
+"""The noise that a mechanism makes, and the release of a value with it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -23,15 +23,15 @@ _USUAL_DITHER, _WIDEST_DITHER = 7, 2
 
 
 class Noise(Protocol):
-    """What :func:`calibrate` returns: a law that is ready to draw.
+    """The result of :func:`calibrate`.
 
     The noises of this package also have ``release(value, rng=None)``, the only way to publish a
-    number; `skdp.mechanisms.release` does the same for any object with these members.
+    value. `skdp.mechanisms.release` does the same for any object with these members.
     """
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release with this noise gives."""
+        """Guarantee of one release with this noise."""
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,)."""
@@ -44,13 +44,13 @@ class Noise(Protocol):
 
 
 class Publication(NamedTuple):
-    """How draws of a noise are published: public, and the same for every value.
+    """Public constants of the releases with a noise, the same for every value.
 
     Attributes
     ----------
     lattice : Lattice
     stretch : float >= 1
-        What a draw is multiplied by; it pays for the discrete Laplace noise of the lattice
+        Factor of each draw. It pays for the discrete Laplace noise of the lattice
         (``docs/proofs/lattice_release.md``, Theorem 2).
     """
 
@@ -58,28 +58,57 @@ class Publication(NamedTuple):
     stretch: float
 
 
-class Publishing:
-    """The part of a noise that publishes: a base class of all noises of this package."""
+class BaseNoise:
+    """Base class of the noises of this package.
 
-    granularity: ClassVar[float] = GRANULARITY
+    A subclass adds ``guarantee``, ``dim``, ``rvs`` and ``variance``. It overrides ``covariance``
+    if its coordinates are correlated, and ``_draws`` if it draws many vectors together.
+    """
+
+    guarantee: Guarantee
+
+    @property
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
+        return GRANULARITY
+
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+        raise NotImplementedError
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of a draw, (dim,)."""
+        raise NotImplementedError
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim)."""
+        return np.diag(self.variance())
+
+    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
+        """Return the mean gauge of a draw in a ball's norm, estimated from ``draws`` draws."""
+        return float(np.mean(ball.gauge(self._draws(draws, np.random.default_rng(0)))))
+
+    def _draws(self, n: int, rng: Generator) -> FloatArray:
+        """Return n draws, (n, dim), for `expected_norm`."""
+        return np.array([self.rvs(rng) for _ in range(n)])
 
     @cached_property
     def publication(self) -> Publication:
-        """How draws are published: the lattice, and by how much they are stretched."""
+        """Lattice and stretch of the releases."""
         return publication_of(self)
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
-        """Publish a value: return it with noise, on a lattice that does not depend on it.
+        """Return the value with noise, on a lattice that does not depend on the value.
 
-        This is the only way to publish a number with this noise. ``value + noise.rvs(rng)`` is
-        not private: the low bits of a sum of floats tell what was added.
+        This is the only way to publish a value with this noise. ``value + noise.rvs(rng)`` is
+        not private: the low bits of a sum of floats reveal its terms.
 
         Parameters
         ----------
         value : array-like of shape (dim,), finite
             The exact value, for whose neighbours the sensitivity holds.
         rng : None, int, numpy.random.Generator or numpy.random.RandomState
-            None draws from ChaCha20 under a fresh key. All else is for tests.
+            None draws from ChaCha20 under a fresh key. Other values are for tests.
 
         Returns
         -------
@@ -95,7 +124,7 @@ class Publishing:
 
 
 def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
-    """Publish a value with a noise: any object with guarantee, rvs and covariance.
+    """Return a value with noise from any object with guarantee, rvs and covariance.
 
     The guarantee is kept if the noise is log-concave, or if its log-density changes by at most
     epsilon along a difference and in proportion to it. For any other noise each number costs up
@@ -124,20 +153,20 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
 
 
 def release_integers(noise: Any, exact: NDArray[Any], unit: int, rng: Generator) -> FloatArray:
-    """Publish exact integers in units of 2^unit, (dim,), as `release` does floats."""
+    """Return exact integers in units of 2^unit with noise, (dim,), as `release` does floats."""
     lattice, stretch = publication(noise)
     return lattice.release(exact.tolist(), unit, stretch * noise.rvs(rng), rng)
 
 
 def variances(noise: Any) -> FloatArray:
-    """Return the variance of each coordinate of a draw, (dim,): estimated where need be."""
+    """Return the variance of each coordinate of a draw, (dim,), which may be an estimate."""
     if hasattr(noise, "variance"):
         return np.asarray(noise.variance(), dtype=float)
     return np.diag(noise.covariance()).copy()
 
 
 def publication_of(noise: Any) -> Publication:
-    """Return how draws of a noise are published: from public things only.
+    """Return the lattice and stretch for a noise, computed from public values only.
 
     Raises
     ------
@@ -151,7 +180,7 @@ def publication_of(noise: Any) -> Publication:
 def published(
     sizes: FloatArray, granularity: float, shrink: Callable[[Lattice], float]
 ) -> Publication:
-    """Return the narrowest dither whose price, a share of the noise, is small."""
+    """Return the lattice of the narrowest dither whose cost is a small share of the noise."""
     for bits in range(_USUAL_DITHER, _WIDEST_DITHER - 1, -1):
         lattice = Lattice.of(sizes, granularity, bits)
         share = shrink(lattice)
@@ -165,7 +194,7 @@ def published(
 
 
 def publication(noise: Any) -> Publication:
-    """Return how a noise publishes: as it says itself, or as `publication_of` finds."""
+    """Return the noise's own ``publication``, or else that of `publication_of`."""
     if not hasattr(noise, "publication"):
         return publication_of(noise)
     found = noise.publication
@@ -175,7 +204,7 @@ def publication(noise: Any) -> Publication:
 
 
 def _shrink(noise: Any, cost: float) -> float:
-    """Return by what share all differences must shrink against the noise, to pay ``cost``."""
+    """Return the share by which differences must shrink against the noise, to pay ``cost``."""
     guarantee = noise.guarantee
     if guarantee.losses:
         # The total variation distance of the pair that is claimed.

@@ -1,8 +1,8 @@
-"""Constraints on one variable alone, told exactly: is v inside, how far is the border.
+"""Exact gauges of single constraints on one variable.
 
-Each cell is a closed convex set with 0 inside it. Its gauge, the least t >= 0 with v in t times
-the cell, is a closed form for linear, second-order and semidefinite constraints and for norms;
-for any other it is the root of the constraint's own value along the ray. No solver is asked.
+Each cell is a closed convex set with 0 in its interior. Its gauge, the least t >= 0 with v in t
+times the cell, is a closed form for linear, second-order and semidefinite constraints and for
+norms. For other constraints it is the root of their value along the ray. No solver is used.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from skdp._checks import fail
 from skdp.geometry.hull.programs import STEPS, TURN, load_cvxpy
 from skdp.geometry.lp import sign_patterns
 
-# Farther than this along a ray, relative to the point given, a cell counts as unbounded there.
+# A cell counts as unbounded along a ray beyond this multiple of the given point.
 FARTHEST = 1e12
-# An l_1 norm of no more entries than this is written as half-spaces.
+# An l_1 norm of at most so many entries is written as half-spaces.
 MOST_SIGNED = 8
 
 
@@ -66,8 +66,8 @@ class SecondOrder:
     matrix: FloatArray
 
     def gauge(self, v: FloatArray) -> FloatArray:
-        # The greater root of a t^2 + 2 b t + c, which is where t (height, centre) + (x, y)
-        # enters the cone for good; written so that nothing cancels.
+        # The greater root of a t^2 + 2 b t + c: for greater t the point t (height, centre) + (x, y)
+        # is in the cone. It is written without cancellation.
         x, y = v @ self.slope, v @ self.matrix.T
         a = self.height**2 - self.centre @ self.centre
         b = self.height * x - y @ self.centre
@@ -99,7 +99,7 @@ class Level:
         return np.array([self._factor(x) for x in v])
 
     def contains(self, v: FloatArray) -> NDArray[np.bool_]:
-        """Return whether v is in the cell, (n, dim) to (n,): one value each, and no root."""
+        """Return whether v is in the cell, (n, dim) to (n,), from one value each."""
         return np.array([self._at(x) <= 0 for x in v], dtype=bool)
 
     def _factor(self, v: FloatArray) -> float:
@@ -113,14 +113,14 @@ class Level:
 
     def _at(self, v: FloatArray) -> float:
         value = np.max(_value(self.variable, self.expression, v))
-        # Outside the expression's domain it has no value: that is outside the cell.
+        # Points outside the domain of the expression are outside the cell.
         return float(value) if math.isfinite(value) else 1e300
 
 
 def cells_of(variable: Any, constraints: Sequence[Any]) -> tuple[Cell, ...] | None:
-    """Return the cells whose intersection {variable : constraints} is, or None if it has none.
+    """Return cells whose intersection is {variable : constraints}, or None.
 
-    It has none where a constraint has variables of its own, or is of an unknown kind.
+    There are none if a constraint has other variables or is of an unknown kind.
     """
     cells = []
     for constraint in constraints:
@@ -152,7 +152,7 @@ def linear_rows(variable: Any, constraints: Sequence[Any]) -> tuple[FloatArray, 
 
 
 def _is_nested(constraint: Any) -> bool:
-    """Whether the constraint holds a problem of its own, with hidden variables."""
+    """Return whether the constraint contains a problem with hidden variables."""
     names = {type(a).__name__ for a in _tree(constraint)} if constraint.args else set()
     return bool(names & {"PartialProblem", "SupportFunctionAtom", "SuppFuncAtom"})
 

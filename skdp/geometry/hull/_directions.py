@@ -1,4 +1,4 @@
-"""Directions spread about a sphere: where a body's support is asked for."""
+"""Directions spread over a sphere, for the support of a body."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp.geometry.hull.polytope import MOST_PAIRS
 
-# Pairs of facets around a body in two and three dimensions: the polytope is about one percent
-# greater than a round body.
+# Pairs of facets in two and three dimensions, for which the polytope around a round body is about
+# one percent greater.
 ROUND = {2: 30, 3: 128}
 GOLDEN = (1 + 5**0.5) / 2
 
@@ -18,8 +18,8 @@ GOLDEN = (1 + 5**0.5) / 2
 def spread(dim: int, count: int | None = None) -> FloatArray:
     """Return directions, one of each pair +-, of shape (about count, dim), the axes among them.
 
-    Without a count: enough for a round body in up to three dimensions, then the axes and the
-    diagonals of two axes, and above eight dimensions the axes alone.
+    Without a count there are enough for a round body in two or three dimensions, in up to eight
+    dimensions the axes and the diagonals of two axes, and in more dimensions only the axes.
     """
     axes = np.eye(dim)
     if count is None and dim not in ROUND:
@@ -27,13 +27,13 @@ def spread(dim: int, count: int | None = None) -> FloatArray:
     rest = max(0, ROUND.get(dim, 0) if count is None else count - dim)
     if dim == 2:
         angles = np.pi * np.arange(rest + 2) / (rest + 2)
-        looks = np.column_stack([np.cos(angles), np.sin(angles)])
-        return np.concatenate([axes, looks[np.abs(looks).min(axis=1) > 1e-9]])
+        further = np.column_stack([np.cos(angles), np.sin(angles)])
+        return np.concatenate([axes, further[np.abs(further).min(axis=1) > 1e-9]])
     if dim == 3:
         return np.concatenate([axes, _spiral(rest)])
-    looks = np.random.default_rng(0).standard_normal((rest, dim))
-    looks /= np.linalg.norm(looks, axis=1, keepdims=True)
-    return np.concatenate([axes, np.concatenate([_diagonals(dim), looks])[:rest]])
+    further = np.random.default_rng(0).standard_normal((rest, dim))
+    further /= np.linalg.norm(further, axis=1, keepdims=True)
+    return np.concatenate([axes, np.concatenate([_diagonals(dim), further])[:rest]])
 
 
 def _diagonals(dim: int) -> FloatArray:
@@ -44,7 +44,7 @@ def _diagonals(dim: int) -> FloatArray:
 
 
 def _spiral(count: int) -> FloatArray:
-    """Return points of the upper half sphere, each with about the same room around it."""
+    """Return nearly evenly spread points of the upper half sphere."""
     height = (np.arange(count) + 0.5) / max(count, 1)
     turn, width = 2 * np.pi * np.arange(count) / GOLDEN, np.sqrt(1 - height**2)
     return np.column_stack([width * np.cos(turn), width * np.sin(turn), height])

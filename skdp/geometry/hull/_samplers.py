@@ -1,8 +1,8 @@
-"""Uniform draws from a body of which only the gauge and the support are known.
+"""Uniform draws from a body given by its gauge and support.
 
-Rejection from a box around the body is exact. The chance that a uniform point of a box L falls
-into K is vol K / vol L, which is also the mean over U uniform on L of (|U|_L / |U|_K)^d: the
-measure of K along a ray, over that of L. This mean is found where no point ever falls into K.
+Rejection from a box around the body is exact. The probability that a uniform point of a box L
+falls into K is vol K / vol L. It is also the mean over U uniform on L of (|U|_L / |U|_K)^d, the
+measure of K along a ray over that of L, which can be estimated even if no point falls into K.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
 
-# Rays by which a share is found: fewer where each costs a program.
+# Rays for the estimate of a share, fewer if each of them needs a solver.
 PILOT = {True: 1024, False: 48}
-# Points that are tried at a time.
+# Greatest number of points of one trial.
 BLOCK = 2**15
 
 
@@ -31,7 +31,7 @@ class Body(Protocol):
 
     @property
     def decided(self) -> bool:
-        """Whether the gauge is right but for rounding, no solver's tolerance being in it."""
+        """Whether the gauge is exact up to rounding, without a solver's tolerance."""
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
@@ -40,7 +40,7 @@ class Body(Protocol):
         """Return whether v is in the body, (..., dim) to (...)."""
 
     def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u>, or more by a solver's tolerance: (..., dim) to (...)."""
+        """Return an upper bound on <w, u>, tight to a solver's tolerance: (..., dim) to (...)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +65,14 @@ class Box:
 
 
 def box_around(body: Body, rng: Generator) -> tuple[Box, float]:
-    """Return the lesser of two boxes around a body, and about its share in it.
+    """Return the lesser of two boxes around a body, and about the body's share of its volume.
 
     One is along the coordinates, the other along the principal axes of the body.
     """
     first = _box(body, np.eye(body.dim))
     pilot = PILOT[body.decided]
     u, shares = first.shares(body, pilot, rng)
-    # A point's weight as one of K: its ray is shorter in K by |U|_L / |U|_K.
+    # The ray of a point is shorter in K by |U|_L / |U|_K.
     inside = u * shares[:, None] ** (1 / body.dim)
     second = np.einsum("n,ni,nj->ij", shares, inside, inside)
     _, axes = np.linalg.eigh(second)
@@ -83,7 +83,7 @@ def box_around(body: Body, rng: Generator) -> tuple[Box, float]:
 
 
 def reject(body: Body, box: Box, share: float, n: int, rng: Generator) -> FloatArray:
-    """Return n uniform draws, (n, dim), those of the box that fall into the body."""
+    """Return n uniform draws, (n, dim), by rejection from the box."""
     kept, count = [np.empty((0, body.dim))], 0
     while count < n:
         tries = int(min(BLOCK, 16 + 1.2 * (n - count) / share))
@@ -95,7 +95,7 @@ def reject(body: Body, box: Box, share: float, n: int, rng: Generator) -> FloatA
 
 
 def walk(body: Body, box: Box, n: int, rng: Generator, steps: int) -> FloatArray:
-    """Return n ends of hit-and-run walks from 0, (n, dim): about uniform after many steps."""
+    """Return n ends of hit-and-run walks from 0, (n, dim), nearly uniform after many steps."""
     x = np.zeros((n, body.dim))
     for _ in range(steps if n else 0):
         way = rng.standard_normal(x.shape) * box.half_widths @ box.axes
@@ -109,7 +109,7 @@ def _box(body: Body, axes: FloatArray) -> Box:
 
 def _hit(body: Body, x: FloatArray, way: FloatArray, rng: Generator) -> FloatArray:
     """Move each row to a uniform point of the chord through it."""
-    # The chord lies within 2 / |way|; a miss cuts off what lies beyond it.
+    # The chord lies within 2 / |way|; a miss excludes the points beyond it.
     high = 2 / body.gauge(way)
     low, t = -high, rng.uniform(-high, high)
     out = ~body.contains(x + t[:, None] * way)

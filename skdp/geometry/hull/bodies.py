@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -22,9 +22,9 @@ from skdp.geometry.hull.conic import ConeBody, cone_body, difference_body, flat
 from skdp.geometry.hull.halfspaces import differences_of, even_normals, facet_directions
 from skdp.geometry.hull.polytope import Corners, Facets, Polytope, is_small, null_direction
 
-# Rejection is given up where fewer than this share of the points tried are kept.
+# Least share of kept points for which rejection is used.
 LEAST_ACCEPTANCE = 1e-3
-# Steps of the walk that replaces it, per dimension.
+# Steps per dimension of the random walk used otherwise.
 WALK_STEPS = 20
 KNOWN_FOR_POLYTOPES = {
     "log_volume": "Use estimate_log_volume(n, rng), which comes with its standard error.",
@@ -32,11 +32,10 @@ KNOWN_FOR_POLYTOPES = {
     "extreme_points": "Use support(w).",
     "facets": "Use gauge(v), or outer_polytope().",
 }
-KNOWN_TO_SOME = ("extreme_points", "facets")
 
 
 class Estimate(NamedTuple):
-    """A number found by chance, and how far off it is likely to be."""
+    """A random estimate and its standard error."""
 
     value: float
     standard_error: float
@@ -44,7 +43,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hull:
-    """A symmetric convex body as a norm ball; built by one of the constructors.
+    """A symmetric convex body as a norm ball, built by one of the constructors.
 
     Parameters
     ----------
@@ -53,19 +52,18 @@ class Hull:
 
     Notes
     -----
-    *Draws.* In up to about eight dimensions a polytope is triangulated, and drawn from by its
-    simplices. Any other body is drawn from by rejection from a box around it, as long as
-    `acceptance` is at least 0.001; both are exact if the gauge is a closed form. Where nothing
-    but a linear or conic program decides whether a point is inside, or where rejection would
-    take too long and a random walk stands in for it, ``exact`` is False, and no pure guarantee
-    can be built on the draws: take `outer_polytope` instead.
+    *Draws.* In up to about eight dimensions a polytope is triangulated and sampled through its
+    simplices. Other bodies are sampled by rejection from a box, if `acceptance` is at least
+    0.001. Both are exact if the gauge is a closed form. If a linear or conic program decides
+    whether a point is inside, or a random walk replaces rejection, ``exact`` is False and
+    K-norm noise cannot be calibrated: use `outer_polytope`.
 
-    *Gauges.* They are closed forms, right but for rounding, if ``decided`` is True. The gauge of
-    many points in many dimensions is a linear program's value, raised to what its solution
-    proves. Other gauges are a conic solver's, raised by one millionth.
+    *Gauges.* If ``decided`` is True they are closed forms, exact up to rounding. The gauge in the
+    hull of many points in many dimensions is the value of a linear program, raised to a bound
+    proved by its solution. Other gauges come from a conic solver, raised by one millionth.
 
-    *Supports.* Never below the truth by more than rounding: a program's value is replaced by the
-    bound that its dual solution proves.
+    *Supports.* They are never too small by more than rounding, as values of programs are replaced
+    by the bounds that dual solutions prove.
 
     Examples
     --------
@@ -76,6 +74,8 @@ class Hull:
     """
 
     body: Body
+    # Members of the body that the hull has too, if the body has them.
+    _known: ClassVar[tuple[str, ...]] = ("extreme_points", "facets")
 
     @classmethod
     def from_points(cls, points: ArrayLike) -> Hull:
@@ -103,7 +103,7 @@ class Hull:
         Parameters
         ----------
         A : array-like of shape (m, dim)
-            Both half-spaces of a pair are to be given, or others that imply the second.
+            It contains both half-spaces of a pair, or others that imply the second.
         b : array-like of shape (m,), > 0
 
         Examples
@@ -122,14 +122,13 @@ class Hull:
         ----------
         variable : cvxpy.Variable of shape (dim,)
         constraints : list of cvxpy constraints
-            Linear, second-order or semidefinite after cvxpy's own reduction. They may have other
-            variables too; the ball is then a projection, ``decided`` and ``exact`` are False.
+            Linear, second-order or semidefinite after cvxpy's reduction. With other variables
+            the ball is a projection, and ``decided`` and ``exact`` are False.
 
         Notes
         -----
-        That the set C is symmetric is looked at in some directions only. The ball is the part of
-        C that -C has too, so that a fault too small to be seen does no harm: it is symmetric, and
-        holds every set of differences that C holds.
+        The symmetry of the set C is checked in some directions only. The ball is the intersection
+        of C and -C: it is symmetric, and contains every set of differences that C contains.
 
         Examples
         --------
@@ -150,9 +149,9 @@ class Hull:
         Parameters
         ----------
         statistics : array-like of shape (n, dim), or pair (variable, constraints)
-            All the values that one record's statistic can take, or a convex set of them. The
-            differences of a small polytope are again one, but for the tolerance of a solver,
-            which makes it the greater; those of any other set are not ``decided``.
+            All possible values of the statistic of one record, or a convex set of them. The
+            differences of a small polytope are a polytope, made greater by the tolerance of a
+            solver; those of other sets are not ``decided``.
 
         Examples
         --------
@@ -162,8 +161,10 @@ class Hull:
         if _is_pair(statistics):
             variable, constraints = statistics
             body = difference_body(variable, constraints)
-            looks = facet_directions(variable, constraints, differences=True)
-            return cls(body) if looks is None else polytope_around(body.support, body.dim, looks)
+            normals = facet_directions(variable, constraints, differences=True)
+            if normals is None:
+                return cls(body)
+            return polytope_around(body.support, body.dim, normals)
         return cls.from_points(differences_of(_rows("statistics", statistics)))
 
     @property
@@ -173,7 +174,7 @@ class Hull:
 
     @property
     def decided(self) -> bool:
-        """Whether the gauge is a closed form, right but for rounding."""
+        """Whether the gauge is a closed form, exact up to rounding."""
         return self.body.decided
 
     @property
@@ -198,14 +199,11 @@ class Hull:
         return self._half_widths.copy()
 
     def acceptance(self) -> float:
-        """Return about the share of points tried that a draw by rejection keeps.
-
-        1 where nothing is rejected: a triangulated polytope is drawn from directly.
-        """
+        """Return about the share of points that rejection keeps; 1 without rejection."""
         return self._box_and_share[1]
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim); ends of random walks where rejection is hopeless."""
+        """Return n uniform draws, (n, dim), or ends of random walks if rejection takes too long."""
         box, share = self._box_and_share
         if share < LEAST_ACCEPTANCE:
             return walk(self.body, box, n, rng, WALK_STEPS * self.dim)
@@ -222,8 +220,8 @@ class Hull:
         Returns
         -------
         Estimate
-            ``value`` and ``standard_error``. In many dimensions few rays carry most of the
-            volume, and both are then likely to be too small.
+            In many dimensions few rays carry most of the volume, and both numbers are then
+            likely to be too small.
         """
         n, box = check_count("n", n, 2), self._box_and_share[0]
         shares = box.shares(self.body, n, rng)[1]
@@ -232,13 +230,13 @@ class Hull:
         return Estimate(box.log_volume() + math.log(mean), error)
 
     def outer_polytope(self, directions: ArrayLike | int | None = None) -> Hull:
-        """Return a polytope around the ball, which it touches, as closely as solvers tell.
+        """Return a polytope around the ball whose facets touch it, to a solver's tolerance.
 
         Parameters
         ----------
         directions : int, array-like of shape (m, dim), or None
-            The normals of its facets, or how many to spread about, the axes among them. None
-            spreads enough for a body in two or three dimensions, else few.
+            Normals of the facets, or their number, the axes included. None takes enough for a
+            round body in two or three dimensions, and few in more.
         """
         return polytope_around(self.support, self.dim, directions)
 
@@ -248,7 +246,7 @@ class Hull:
 
     @cached_property
     def _box_and_share(self) -> tuple[Box, float]:
-        # A fixed seed: the same ball is drawn from in the same way everywhere.
+        # A fixed seed makes the sampler of a ball reproducible.
         return box_around(self.body, np.random.default_rng(0))
 
     def __copy__(self) -> Hull:
@@ -258,7 +256,7 @@ class Hull:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        if name in KNOWN_TO_SOME and hasattr(self.body, name):
+        if name in self._known and hasattr(self.body, name):
             return getattr(self.body, name)
         if name in KNOWN_FOR_POLYTOPES:
             remedy = KNOWN_FOR_POLYTOPES[name]
@@ -271,9 +269,13 @@ class Hull:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PolytopeHull(Hull):
-    """A Hull with known corners, triangulated: volume, covariance and draws are exact."""
+    """A Hull with known corners, triangulated: draws are exact.
+
+    It also has ``log_volume()``, ``covariance()``, ``extreme_points()`` and ``facets()``.
+    """
 
     body: Polytope
+    _known: ClassVar[tuple[str, ...]] = tuple(KNOWN_FOR_POLYTOPES)
 
     def acceptance(self) -> float:
         """Return 1: nothing is rejected."""
@@ -283,51 +285,37 @@ class PolytopeHull(Hull):
         """Return n uniform draws, (n, dim)."""
         return self.body.sample(n, rng)
 
-    def log_volume(self) -> float:
-        """Return the natural logarithm of the volume."""
-        return self.body.log_volume()
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of the uniform law, (dim, dim)."""
-        return self.body.covariance()
-
-    def extreme_points(self) -> FloatArray:
-        """Return the corners, (count, dim)."""
-        return self.body.extreme_points()
-
-    def facets(self) -> FloatArray:
-        """Return the normals, (count, dim): the ball is where their |products| are <= 1."""
-        return self.body.facets()
-
 
 def polytope_around(
-    reach: Callable[[FloatArray], FloatArray], dim: int, directions: ArrayLike | int | None = None
+    support: Callable[[FloatArray], FloatArray],
+    dim: int,
+    directions: ArrayLike | int | None = None,
 ) -> Hull:
-    """Return a polytope around a body that reaches at most ``reach(w)`` along each w and -w.
+    """Return a polytope around a body with given support bounds.
 
     Parameters
     ----------
-    reach : callable
+    support : callable
         Upper bounds, (m,), on |<w, u>| over the body, for directions w of shape (m, dim).
     dim : int
     directions : int, array-like of shape (m, dim), or None
         As in `Hull.outer_polytope`.
     """
     if directions is None or isinstance(directions, int):
-        # Spread about the body's box, not about a sphere: coordinates have units of their own.
-        # By powers of two, so that round numbers stay round.
-        rows = spread(dim, directions) / 2 ** np.round(np.log2(_positive(reach(np.eye(dim)))))
+        # Directions are scaled to the box of the body, as coordinates have units of their own, by
+        # powers of two, so that round numbers stay round.
+        rows = spread(dim, directions) / 2 ** np.round(np.log2(_positive(support(np.eye(dim)))))
     else:
         rows = _rows("directions", directions, dim)
-    # Raised by more than the rounding of the products that are held against it.
-    normals = rows / (_positive(reach(rows)) * (1 + 1e-12))[:, None]
+    # Bounds are raised by more than the rounding of products with the normals.
+    normals = rows / (_positive(support(rows)) * (1 + 1e-12))[:, None]
     return Hull.from_halfspaces(np.concatenate([normals, -normals]), np.ones(2 * len(rows)))
 
 
-def _positive(reach: FloatArray) -> FloatArray:
-    if not (np.isfinite(reach) & (reach > 0)).all():
-        raise fail("directions", "be no zeros, and the body not flat along any of them")
-    return reach
+def _positive(support: FloatArray) -> FloatArray:
+    if not (np.isfinite(support) & (support > 0)).all():
+        raise fail("directions", "be nonzero, and the body not flat along any of them")
+    return support
 
 
 def _computed(make: Callable[[FloatArray], Polytope], rows: FloatArray) -> Polytope | None:
@@ -336,7 +324,7 @@ def _computed(make: Callable[[FloatArray], Polytope], rows: FloatArray) -> Polyt
         return None
     try:
         return make(rows)
-    except ValueError:  # too thin for floats: programs do without
+    except ValueError:  # too thin for floats; linear programs are used
         return None
 
 
@@ -347,7 +335,7 @@ def _polytope(body: Polytope | Corners | Facets) -> Hull:
 
 
 def _linear(body: ConeBody) -> FloatArray | None:
-    """Return the normals of a body of half-spaces alone."""
+    """Return the normals of a body given by half-spaces only, or None."""
     cells = [cell for cell in body.cells or () if isinstance(cell, HalfSpaces)]
     if len(cells) != len(body.cells or ()) or not cells:
         return None

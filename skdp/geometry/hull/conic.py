@@ -1,4 +1,4 @@
-"""Sets given by cvxpy constraints: what is checked of them, and their gauge and support."""
+"""Sets given by cvxpy constraints: their checks, gauge and support."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from skdp.geometry.hull._cells import Cell, Level, cells_of
 from skdp.geometry.hull.polytope import by_size, null_direction
 from skdp.geometry.hull.programs import ConeSet, load_cvxpy
 
-# Solvers stop within about 1e-8 of the truth; what rests on one of them is raised by this much.
+# Solvers stop within about 1e-8 of the optimum; gauges from a solver are raised by this share.
 MARGIN = 1e-6
-# Relative widths and differences of widths below this are the solver's, not the set's.
+# Relative widths and differences of widths below this are attributed to the solver.
 NOTICED = 1e-5
 
 
@@ -33,7 +33,7 @@ class ConeBody:
     cone_set : ConeSet
         C.
     cells : tuple of Cell, or None
-        The constraints, if each can be told without a solver.
+        The constraints, if each can be checked without a solver.
     even : bool
         Whether C is -C by construction.
     """
@@ -49,7 +49,7 @@ class ConeBody:
 
     @property
     def decided(self) -> bool:
-        """Whether the gauge is right but for rounding."""
+        """Whether the gauge is exact up to rounding."""
         return self.cells is not None
 
     def gauge(self, v: ArrayLike) -> FloatArray:
@@ -87,7 +87,7 @@ class ConeBody:
         if not w.any():
             return 0.0
         size = float(np.abs(w).max())
-        # K is even: a direction and its opposite are given the same bound.
+        # K is symmetric, so opposite directions get the same bound.
         w = w / size if w[np.flatnonzero(w)[0]] > 0 else -w / size
         bound = self.cone_set.bound(w)
         if not math.isfinite(bound):
@@ -101,7 +101,7 @@ def _contains(cell: Cell, v: FloatArray) -> NDArray[np.bool_]:
 
 
 def cone_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
-    """Return the body {variable : constraints}, or raise with what is wrong with it."""
+    """Return the body {variable : constraints}, or raise if it is not a norm ball."""
     cone_set = compiled(variable, constraints)
     points = check_body(cone_set)
     check_symmetric(cone_set, points)
@@ -116,7 +116,7 @@ def difference_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
 
 
 def compiled(variable: Any, constraints: Sequence[Any]) -> ConeSet:
-    """Check the form of a set that is given by cvxpy objects, and compile it."""
+    """Check the form of a set given by cvxpy objects, and compile it."""
     cp = load_cvxpy()
 
     if not isinstance(variable, cp.Variable) or variable.ndim > 1:
@@ -132,7 +132,7 @@ def compiled(variable: Any, constraints: Sequence[Any]) -> ConeSet:
         raise fail("constraints", "be a list of cvxpy constraints, not empty", kinds)
     problem = cp.Problem(cp.Minimize(0), constraints)
     if variable.id not in {leaf.id for leaf in problem.variables()}:
-        raise fail("constraints", "speak of the variable", None, "They leave it free.")
+        raise fail("constraints", "contain the variable", None, "They do not restrict it.")
     if problem.parameters():
         raise fail("constraints", "have no cvxpy Parameter in them", None, "Put numbers instead.")
     discrete = any(type(c).__name__ == "FiniteSet" for c in constraints)
@@ -143,9 +143,9 @@ def compiled(variable: Any, constraints: Sequence[Any]) -> ConeSet:
 
 
 def check_body(cone_set: ConeSet, differences: bool = True) -> FloatArray:
-    """Raise unless a set is bounded, and its differences, or it and its negative, have an interior.
+    """Return points that span a set; raise if it is unbounded or flat.
 
-    Returns points of the set that span it.
+    Without ``differences`` the set together with its negative must have an interior.
     """
     points = [_farthest(cone_set, s * axis) for axis in np.eye(cone_set.dim) for s in (1, -1)]
     while (w := _null(points, differences)) is not None:
@@ -164,7 +164,7 @@ def _null(points: list[FloatArray], differences: bool) -> FloatArray | None:
 
 
 def flat(w: FloatArray, constant: float = 0.0, noticed: float = 0.0) -> ValueError:
-    """Say which linear relation holds over a set without interior, and what to drop."""
+    """Return an error that names the linear relation over a flat set and a remedy."""
     terms = [f"{c:+.4g} * v[{j}]" for j, c in enumerate(w) if c]
     value = constant if abs(constant) > noticed else 0.0
     last = int(np.flatnonzero(w)[-1])
@@ -174,19 +174,19 @@ def flat(w: FloatArray, constant: float = 0.0, noticed: float = 0.0) -> ValueErr
 
 
 def check_symmetric(cone_set: ConeSet, points: FloatArray) -> None:
-    """Raise where the set reaches farther one way than the opposite way, in public directions."""
+    """Raise unless the set has the same width along fixed directions and their opposites."""
     d = cone_set.dim
-    looks = np.vstack([np.eye(d), np.random.default_rng(0).standard_normal((2 * d, d))])
+    directions = np.vstack([np.eye(d), np.random.default_rng(0).standard_normal((2 * d, d))])
     scale = np.abs(points).max(axis=0)
-    for look in looks / scale:
-        ends = [_farthest(cone_set, s * look) for s in (1, -1)]
-        reach = [float(look @ ends[0]), float(-look @ ends[1])]
-        if abs(reach[0] - reach[1]) > NOTICED * max(map(abs, reach)):
-            raise asymmetric(ends[int(reach[1] > reach[0])])
+    for w in directions / scale:
+        ends = [_farthest(cone_set, s * w) for s in (1, -1)]
+        widths = [float(w @ ends[0]), float(-w @ ends[1])]
+        if abs(widths[0] - widths[1]) > NOTICED * max(map(abs, widths)):
+            raise asymmetric(ends[int(widths[1] > widths[0])])
 
 
 def asymmetric(witness: FloatArray) -> ValueError:
-    """Say which point of a set has its negative outside."""
+    """Return an error that names a point of a set whose negative is outside."""
     shown = np.array2string(witness, precision=4, separator=", ")
     remedy = "For the differences of a set of statistics use Hull.difference_of."
     return fail("the set", f"be symmetric, but it has {shown} and not its negative", None, remedy)

@@ -1,4 +1,4 @@
-"""Half-spaces and points as they are given: made symmetric, or refused with the reason."""
+"""Checks of given half-spaces and points, and their symmetric form."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from skdp.geometry.hull.polytope import (
     one_of_each_pair,
 )
 
-# A row's negative is taken to be given where a row is this close to it, relative to its size.
+# Relative distance within which a row counts as the negative of another.
 CLOSE = 1e-12
-# A set that reaches this much farther one way than the other is not symmetric.
+# Difference of opposite widths above which a set is not symmetric.
 FARTHER = 1e-7
-# Facets whose support is asked of a solver one by one.
+# Greatest number of facets whose support is found by a solver.
 MOST_DIRECTIONS = 256
 
 
 def even_normals(A: FloatArray, b: ArrayLike) -> FloatArray:
-    """Return normals with {v : A v <= b} = {v : |normals v| <= 1}, or raise if there are none."""
+    """Return normals with {v : A v <= b} = {v : |normals v| <= 1}; raise if there are none."""
     right = np.asarray(b, dtype=float)
     if right.shape != (len(A),) or not np.isfinite(right).all():
         raise fail("b", f"be {len(A)} finite numbers, one for each row of A", right.shape)
@@ -57,7 +57,7 @@ def even_normals(A: FloatArray, b: ArrayLike) -> FloatArray:
 
 
 def differences_of(points: FloatArray) -> FloatArray:
-    """Return the differences of any two of (n, d) points, one of each pair +-."""
+    """Return the differences of any two of (n, d) points, one of each opposite pair."""
     if len(points) > 64:
         points = _hull_corners(points)
     first, second = np.triu_indices(len(points), k=1)
@@ -72,8 +72,8 @@ def facet_directions(
 ) -> FloatArray | None:
     """Return the normals of the hull of differences of a small polytope, or of it and its negative.
 
-    They are computed in floats from computed corners, and prove nothing; a body's support in
-    these directions does. None where the set is no polytope by its own constraints, or not small.
+    They are computed in floats and are not exact, but the support of a body in these directions
+    gives a valid polytope. None if the constraints are not linear or the polytope is not small.
     """
     corners = _corners(variable, constraints)
     if corners is None:
@@ -90,7 +90,7 @@ def _corners(variable: Any, constraints: Sequence[Any]) -> FloatArray | None:
     if rows is None or len(rows[1]) > 2 * MOST_PAIRS.get(variable.size, 0) or variable.size < 2:
         return None
     A, b = rows
-    # The centre of the greatest Euclidean ball inside, where every half-space is far.
+    # The centre of the greatest Euclidean ball inside.
     aim = np.append(np.zeros(A.shape[1]), -1.0)
     widths = np.linalg.norm(A, axis=1)
     found: Any = linprog(aim, np.column_stack([A, widths]), b, bounds=(None, None))
@@ -104,7 +104,7 @@ def _corners(variable: Any, constraints: Sequence[Any]) -> FloatArray | None:
 
 
 def _hull_corners(points: FloatArray) -> FloatArray:
-    """Return the points without those inside their hull, where that is quickly found."""
+    """Return the corners of the hull of points, or all points if this takes too long."""
     points = np.unique(points, axis=0)
     d = points.shape[1]
     if d == 1:
@@ -113,7 +113,7 @@ def _hull_corners(points: FloatArray) -> FloatArray:
         return points
     try:
         return np.asarray(points[ConvexHull(points).vertices])
-    except QhullError:  # flat: said with its relation later on
+    except QhullError:  # flat; later checks name the relation
         return points
 
 
@@ -127,11 +127,11 @@ def _unpaired(normals: FloatArray) -> FloatArray:
 
 def _check_other_side(normals: FloatArray, n: FloatArray) -> None:
     """Raise unless <-n, v> <= 1 where all <normals, v> <= 1."""
-    # Bounded by 2, so that a set without bound on that side is seen as well.
+    # The bound 2 makes the program bounded if the set is not.
     rows = np.vstack([normals, -n])
     right = np.append(np.ones(len(normals)), 2.0)
     found = linprog(n, A_ub=rows, b_ub=right, bounds=(None, None))
     if found.x is None:
-        raise fail("A", "describe a set whose symmetry a linear program can tell")
+        raise fail("A", "describe a set whose symmetry a linear program can check")
     if -n @ found.x > 1 + FARTHER:
         raise asymmetric(found.x)

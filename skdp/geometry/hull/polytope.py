@@ -26,11 +26,11 @@ from skdp._draws import exponentials
 from skdp.geometry.ball import as_points, listable
 from skdp.geometry.hull.programs import least_sum
 
-# Pairs of points whose hull is computed, by dimension: below a second, and 200,000 facets.
+# Greatest number of pairs of points for a hull, by dimension: below a second and 200,000 facets.
 MOST_PAIRS = {1: 2**15, 2: 2**15, 3: 2**14, 4: 2**11, 5: 512, 6: 256, 7: 128, 8: 64}
-# A corner or facet is one with its neighbour where they differ by less, relative to its size.
+# Relative difference below which two corners or facets are the same.
 SAME = 1e-12
-# The least width of a body, relative to its box, that is told from no width at all.
+# Relative width below which a body counts as flat.
 FLAT = 1e-9
 
 
@@ -40,9 +40,9 @@ def is_small(points: FloatArray) -> bool:
 
 
 def null_direction(points: FloatArray) -> FloatArray | None:
-    """Return w with <w, p> = 0 for all (n, d) points, greatest entry 1, or None if none is."""
+    """Return w with <w, p> = 0 for all (n, d) points and greatest entry 1, or None."""
     scale = np.abs(points).max(axis=0)
-    # The triangle of a QR factorisation has the points' singular values, and few rows.
+    # The triangle of a QR factorisation has the same singular values and few rows.
     triangle = np.linalg.qr(points / np.where(scale > 0, scale, 1.0), mode="r")
     _, sizes, rows = np.linalg.svd(triangle)
     if len(sizes) == points.shape[1] and sizes[-1] > FLAT * sizes[0]:
@@ -52,42 +52,28 @@ def null_direction(points: FloatArray) -> FloatArray | None:
     return np.asarray(w / w[np.argmax(np.abs(w))])
 
 
-@dataclass(frozen=True, eq=False)
-class Corners:
-    """The hull of (n, dim) points and their negatives, its facets unknown: the gauge is a program.
-
-    A linear program's value is no closed form, and ``decided`` is False.
-    """
+class _HasPoints:
+    """Support and extreme points of the hull of ``points`` and their negatives."""
 
     points: FloatArray
-    decided: ClassVar[bool] = False
 
     @property
     def dim(self) -> int:
         """Number of coordinates."""
         return int(self.points.shape[1])
 
-    def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
-        return _each(self.points, as_points(v, self.dim))
-
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the body, (..., dim) to (...)."""
-        return np.asarray(self.gauge(v) <= 1)
-
     def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        """Return the greatest <w, u> over the body, (..., dim) to (...)."""
         return greatest_product(self.points, as_points(w, self.dim, "w"))
 
     def extreme_points(self) -> FloatArray:
-        """Return the points, (count, dim), of which some may be no corners."""
+        """Return the points and their negatives, (count, dim); some may be no corners."""
         listable(2 * len(self.points))
         return np.concatenate([self.points, -self.points])
 
 
-@dataclass(frozen=True, eq=False)
-class Facets:
-    """The body {v : |normals v| <= 1}, its corners unknown: the support is a program."""
+class _HasNormals:
+    """Gauge and facets of {v : |normals v| <= 1}."""
 
     normals: FloatArray
     decided: ClassVar[bool] = True
@@ -105,13 +91,39 @@ class Facets:
         """Return whether v is in the body, (..., dim) to (...)."""
         return np.asarray(self.gauge(v) <= 1)
 
-    def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        return _each(self.normals, as_points(w, self.dim, "w"))
-
     def facets(self) -> FloatArray:
-        """Return the normals, one of each pair, (count, dim), of which some may be redundant."""
+        """Return the normals, one of each pair, (count, dim); some may be redundant."""
         return self.normals.copy()
+
+
+@dataclass(frozen=True, eq=False)
+class Corners(_HasPoints):
+    """The hull of (n, dim) points and their negatives, its facets unknown.
+
+    The gauge is the value of a linear program and no closed form, hence ``decided`` is False.
+    """
+
+    points: FloatArray
+    decided: ClassVar[bool] = False
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return _each(self.points, as_points(v, self.dim))
+
+    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether v is in the body, (..., dim) to (...)."""
+        return np.asarray(self.gauge(v) <= 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Facets(_HasNormals):
+    """The body {v : |normals v| <= 1}, its corners unknown: the support is a linear program."""
+
+    normals: FloatArray
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the body, (..., dim) to (...)."""
+        return _each(self.normals, as_points(w, self.dim, "w"))
 
 
 def _each(points: FloatArray, v: FloatArray) -> FloatArray:
@@ -142,7 +154,7 @@ def polar(points: FloatArray) -> FloatArray:
 
 
 def corners_of(points: FloatArray) -> FloatArray:
-    """Return those of (n, d) points that are corners of their symmetric hull, one of each pair."""
+    """Return the corners of the symmetric hull of (n, d) points, one of each pair."""
     points = one_of_each_pair(points)
     scale = np.abs(points).max(axis=0)
     if points.shape[1] == 1:
@@ -151,7 +163,7 @@ def corners_of(points: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Polytope:
+class Polytope(_HasPoints, _HasNormals):
     """A symmetric polytope with both descriptions, one of each pair +-.
 
     Parameters
@@ -164,14 +176,13 @@ class Polytope:
 
     points: FloatArray
     normals: FloatArray
-    decided: ClassVar[bool] = True
 
     @classmethod
     def of_points(cls, points: FloatArray) -> Polytope:
         """Return the hull of (n, d) points and their negatives, which span R^d."""
         corners = corners_of(points)
         normals = polar(corners)
-        # What rounding put outside the facets moves them: no given point is left out.
+        # Facets are moved outwards so that no given point is outside by rounding.
         return cls(corners, normals / greatest_product(points, normals).clip(min=1.0)[:, None])
 
     @classmethod
@@ -179,38 +190,12 @@ class Polytope:
         """Return {v : |normals v| <= 1} for (m, d) normals that span R^d."""
         return cls(polar(normals), corners_of(normals))
 
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return int(self.points.shape[1])
-
-    def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the gauge of v, (..., dim) to (...)."""
-        return greatest_product(self.normals, as_points(v, self.dim))
-
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether v is in the body, (..., dim) to (...)."""
-        return np.asarray(self.gauge(v) <= 1)
-
-    def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        return greatest_product(self.points, as_points(w, self.dim, "w"))
-
-    def extreme_points(self) -> FloatArray:
-        """Return the corners, (count, dim)."""
-        listable(2 * len(self.points))
-        return np.concatenate([self.points, -self.points])
-
-    def facets(self) -> FloatArray:
-        """Return the normals, one of each pair, (count, dim)."""
-        return self.normals.copy()
-
     @cached_property
     def is_triangulated(self) -> bool:
-        """Whether there is a triangulation, small enough and sound, to be drawn from.
+        """Whether there is a triangulation that is small enough and correct.
 
-        Corners very close to each other can confuse its computation. It is sound if the middle
-        of each simplex's outer face is on the border: its corners then share a facet.
+        Its computation can fail for corners very close to each other. It is correct if the middle
+        of the outer face of each simplex is on the boundary, as its corners then share a facet.
         """
         if not is_small(self.points):
             return False
@@ -245,7 +230,7 @@ class Polytope:
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim): a simplex by its volume, then a point of it."""
         which = np.searchsorted(self._cdf, rng.random(n), side="right")
-        # Exponentials over their sum are uniform weights; that of 0 is left out.
+        # Exponentials over their sum are uniform weights; the first belongs to 0.
         weights = exponentials((n, self.dim + 1), rng)
         weights /= weights.sum(axis=1, keepdims=True)
         return np.asarray(np.einsum("nk,nkd->nd", weights[:, 1:], self._simplices[which]))
@@ -257,8 +242,8 @@ class Polytope:
 
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
-        # With weights uniform on a simplex of d + 1 corners, E l_i l_j = (1 + [i = j]) over
-        # (d + 1)(d + 2).
+        # Uniform weights l on a simplex of d + 1 corners have
+        # E l_i l_j = (1 + [i = j]) / ((d + 1)(d + 2)).
         shares, corners = self._volumes / self._volumes.sum(), self._simplices
         middle = corners.sum(axis=1)
         second = np.einsum("f,fki,fkj->ij", shares, corners, corners, optimize=True)
@@ -269,9 +254,9 @@ class Polytope:
 def by_size(
     norm: Callable[[FloatArray], FloatArray], v: FloatArray, block: int = 2048
 ) -> FloatArray:
-    """Return a norm of v, (..., dim) to (...), from its values where the greatest entry is 1.
+    """Return a norm of v, (..., dim) to (...), from its values at vectors of greatest entry 1.
 
-    Nothing overflows, and what is 0, infinite or NaN in its greatest entry is so in its norm.
+    This avoids overflow. Vectors with greatest entry 0, infinity or NaN have this norm.
 
     Parameters
     ----------
@@ -306,7 +291,7 @@ def _hull(points: FloatArray) -> ConvexHull:
 
 
 def _distinct(points: FloatArray) -> FloatArray:
-    """Return the points without those that equal another, or its negative, up to rounding."""
+    """Return the points without those equal to another or its negative, up to rounding."""
     points = one_of_each_pair(points)
     scaled = points / np.abs(points).max(axis=0)
     pairs = KDTree(scaled).query_pairs(SAME * math.sqrt(points.shape[1]), output_type="ndarray")
@@ -316,8 +301,8 @@ def _distinct(points: FloatArray) -> FloatArray:
 
 
 def one_of_each_pair(points: FloatArray) -> FloatArray:
-    """Return the points without repetitions, and only one of a point and its negative."""
-    # A direction that no point is likely to be orthogonal to tells the two apart.
-    look = np.cos(np.arange(1, points.shape[1] + 1) ** 2)
-    sides = points / np.abs(points).max(axis=0) @ look
+    """Return the points without repetitions, one of each pair of opposite points."""
+    # The sign along a direction that is unlikely to be orthogonal to a point.
+    direction = np.cos(np.arange(1, points.shape[1] + 1) ** 2)
+    sides = points / np.abs(points).max(axis=0) @ direction
     return np.asarray(np.unique(points * np.where(sides < 0, -1.0, 1.0)[:, None], axis=0))

@@ -1,7 +1,7 @@
-"""Convex programs: run a solver, and another where it fails; compile cvxpy sets to arrays.
+"""Convex programs: runs of several solvers, and compilation of cvxpy sets to arrays.
 
-A compiled set {C x : b - A x in a product of cones} is free of cvxpy: it can be pickled, and the
-programs over it are built anew, once, where they are first needed.
+A compiled set {C x : b - A x in a product of cones} has no cvxpy objects and can be pickled. The
+programs over it are built once, when they are first needed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from scipy.sparse import block_diag, csc_array
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 
-# In the order in which they are tried; those that are not installed are passed over.
+# Order of trial; solvers that are not installed are skipped.
 CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
 LINEAR_METHODS: tuple[Any, ...] = ("highs", "highs-ds", "highs-ipm")
-# Duals above this share of the greatest are those of rows that bind.
+# Rows bind if their dual is above this share of the greatest.
 BINDING = 1e-5
 # More than a unit of rounding.
 UNIT = 1e-15
-# A compiled program is shared by whoever holds its set; one thread at a time sets it and solves.
+# Compiled programs are shared, so one thread at a time sets parameters and solves.
 TURN = threading.RLock()
 GOOD = ("optimal", "unbounded", "infeasible")
 
 
 class _Steps(threading.local):
-    """How many programs were solved and expressions evaluated so far, one at a time."""
+    """Number of programs solved and expressions evaluated in this thread."""
 
     count = 0
 
@@ -43,14 +43,14 @@ STEPS = _Steps()
 
 
 def load_cvxpy() -> Any:
-    """Import cvxpy, which takes a second, where it is first needed."""
+    """Import cvxpy when it is first needed, as this takes a second."""
     import cvxpy
 
     return cvxpy
 
 
 def solve(problem: Any, what: str) -> str:
-    """Solve a cvxpy problem by the first solver that can; return its status."""
+    """Solve a cvxpy problem with the first solver that succeeds; return its status."""
     STEPS.count += 1
     for name in _installed():
         with warnings.catch_warnings():
@@ -68,16 +68,16 @@ def solve(problem: Any, what: str) -> str:
 
 @cache
 def _installed() -> tuple[str, ...]:
-    # Asking takes longer than a small program does.
+    # The query takes longer than a small program.
     found = load_cvxpy().installed_solvers()
     return tuple(name for name in CONE_SOLVERS if name in found)
 
 
 def least_sum(points: FloatArray, v: FloatArray) -> float:
-    """Return an upper bound, up to rounding the least value, of |c|_1 over c with points' c = v.
+    """Return the least |c|_1 over c with points' c = v, up to rounding and never below it.
 
-    It is the gauge of v in the hull of (n, d) points and their negatives. The solver's weights
-    miss v by a little; the weights of what they miss are added to theirs.
+    It is the gauge of v in the hull of (n, d) points and their negatives. Weights of the
+    solver's residual are added to its weights.
     """
     STEPS.count += 1
     columns = np.concatenate([points, -points]).T
@@ -119,7 +119,7 @@ class ConeSet:
     A : sparse array of shape (m, n)
     b : ndarray of shape (m,)
     cones : Cones
-        Of m rows together; matrices by their upper triangles, column by column, off-diagonal
+        Cones of the m rows; matrices by their upper triangles, column by column, off-diagonal
         entries times the root of 2.
     """
 
@@ -144,7 +144,7 @@ class ConeSet:
             w.value = axis
             try:
                 data = problem.get_problem_data(cp.CLARABEL)[0]
-            except Exception as error:  # an atom of cvxpy's may fail in ways of its own
+            except Exception as error:  # atoms of cvxpy raise errors of any class
                 rule = f"be compiled by cvxpy, which raises {type(error).__name__}"
                 raise fail("constraints", rule, None, "Write them with other atoms.") from None
             rows.append(-data["c"])
@@ -167,8 +167,8 @@ class ConeSet:
         return int(self.C.shape[0])
 
     @cached_property
-    def _reach(self) -> tuple[Any, ...]:
-        """The program that is farthest in a direction q of x: its parts."""
+    def _farthest(self) -> tuple[Any, ...]:
+        """Parts of the program for the farthest point in a direction q of x."""
         cp = load_cvxpy()
 
         x, q = cp.Variable(self.A.shape[1]), cp.Parameter(self.A.shape[1])
@@ -177,14 +177,14 @@ class ConeSet:
 
     @cached_property
     def _ray(self) -> tuple[Any, ...]:
-        """The program that is farthest along a ray: its parts."""
+        """Parts of the program for the farthest point along a ray."""
         cp = load_cvxpy()
 
         x, s, v = cp.Variable(self.A.shape[1]), cp.Variable(), cp.Parameter(self.dim)
         return cp.Problem(cp.Maximize(s), [self.C @ x == s * v, *self._within(x)]), s, v
 
     def _within(self, x: Any) -> Iterator[Any]:
-        """Yield constraints that say b - A x is in the cones."""
+        """Yield the constraints that b - A x is in the cones."""
         cp = load_cvxpy()
 
         for kind, A, b in self._rows:
@@ -210,7 +210,7 @@ class ConeSet:
     def farthest(self, w: FloatArray) -> tuple[str, FloatArray]:
         """Return the status and a point of the set, (dim,), where <w, .> is greatest."""
         with TURN:
-            problem, x, q, _ = self._reach
+            problem, x, q, _ = self._farthest
             q.value = w @ self.C
             status = solve(problem, "the support function")
             return status, np.zeros(self.dim) if x.value is None else self.C @ x.value
@@ -224,13 +224,13 @@ class ConeSet:
             return math.inf if s.value is None or s.value <= 0 else 1 / float(s.value)
 
     def bound(self, w: FloatArray) -> float:
-        """Return a certified upper bound of <w, .> over the set; inf where there is none.
+        """Return a certified upper bound of <w, .> over the set; inf if there is none.
 
-        Any y in the dual cone bounds it: <q, x> <= <b, y> + <q - A' y, x>, and what the
-        solver's y leaves of q - A' y is paid for by bounds on |x|.
+        For any y in the dual cone <q, x> <= <b, y> + <q - A' y, x>. The residual q - A' y of
+        the solver's y is covered by bounds on |x|.
         """
         value, left = self._dual(w @ self.C)
-        paid = left > 0  # what is left at no place costs nothing, bounded or not
+        paid = left > 0  # entries without a residual need no bound on |x|
         return float(value + left[paid] @ self._extent[paid])
 
     @cached_property
@@ -253,23 +253,23 @@ class ConeSet:
             return math.inf, np.abs(q)
         value, left, error = 0.0, q.astype(float), np.abs(q) * UNIT
         for y, (_, A, b) in zip(self._polished(q, found), self._rows, strict=True):
-            # A sum of n products is off by less than n units of rounding of their sizes.
+            # The error of a sum of n products is below n units of rounding of their sizes.
             value += float(b @ y) + UNIT * len(b) * float(np.abs(b) @ np.abs(y))
             left = left - A.T @ y
             error = error + UNIT * len(b) * (abs(A).T @ np.abs(y))
         return value, np.abs(left) + error
 
     def _dual_points(self, q: FloatArray) -> list[FloatArray] | None:
-        """Return a point of each dual cone, or None where no solver finds <q, x> bounded."""
+        """Return a point of each dual cone, or None if no solver finds <q, x> bounded."""
         with TURN:
-            problem, _, right, constraints = self._reach
+            problem, _, right, constraints = self._farthest
             right.value = q
             if solve(problem, "the support function") != "optimal":
                 return None
             return [_dual_point(row[0], c) for row, c in zip(self._rows, constraints, strict=True)]
 
     def _polished(self, q: FloatArray, y: list[FloatArray]) -> list[FloatArray]:
-        """Solve A' y = q on the rows that bind, where there are no cones but numbers >= 0."""
+        """Solve A' y = q on the rows that bind, if all cones are zeros and numbers >= 0."""
         if self.cones.second or self.cones.matrix:
             return y
         whole, free = np.concatenate(y), np.arange(len(self.b)) < self.cones.zero
@@ -282,7 +282,7 @@ class ConeSet:
 
 
 def _twice(A: csc_array, b: FloatArray, cones: Cones) -> tuple[csc_array, FloatArray, Cones]:
-    """Return two copies of the rows on variables of their own, cone by cone."""
+    """Return two copies of the rows with separate variables, cone by cone."""
     both_A, both_b = block_diag([A, A], format="csr"), np.concatenate([b, b])
     first = cones.cut(np.arange(len(b)))
     picks: list[Any] = []
@@ -315,7 +315,7 @@ def _unpack(order: int) -> csc_array:
 
 
 def _dual_point(kind: str, constraint: Any) -> FloatArray:
-    """Return the constraint's dual value, moved into the dual cone."""
+    """Return the dual value of a constraint, projected into the dual cone."""
     if kind == "zero":
         return np.atleast_1d(np.asarray(constraint.dual_value, dtype=float))
     if kind == "nonneg":

@@ -1,4 +1,4 @@
-"""Norm balls for the moments of a linear regression: what one record can change in them."""
+"""Norm balls around the changes that one record can make in the moments of a regression."""
 
 from skdp.geometry.moments.added import AddedBall
 from skdp.geometry.moments.ball import MomentBall

@@ -1,17 +1,17 @@
-"""The level-1 body of what adding or removing one record changes.
+"""The level-1 body of the changes by one added or removed record.
 
-Every statistic here begins with the count: K is around {+-t(v)}, t(v) = (1, ...). With c the
-first coordinate, a = (1 + c) / 2 and b = (1 - c) / 2, a point of conv(D, -D) is a p - b p' with
-p, p' in D. For three kinds of D the room of the last entry is, given the others:
+The first coordinate is the count: K is around {+-t(v)}, t(v) = (1, ...). With c the first
+coordinate, a = (1 + c) / 2 and b = (1 - c) / 2, a point of conv(D, -D) is a p - b p' with
+p, p' in D. For three kinds of D the range of the last entry is, given the others:
 
 * (1, x, y, x y): z from -min(1, 2 - c - |x + y|, 2 + c - |x - y|) to
   min(1, 2 + c - |x + y|, 2 - c - |x - y|);
 * (1, x, 2 x^2 - 1): from -1 + 2 (|x| - b)_+^2 / a to 1 - 2 (|x| - a)_+^2 / b;
 * (1, block): positive parts of sum at most a, negative ones of sum at most b.
 
-The rooms of the first two are longest at c = 0, where they are those of `LinearLaw` with
+The ranges of the first two are longest at c = 0, where they are those of `LinearLaw` with
 w = 1 - |x|. So c and the blocks are drawn as in `EncodedRowsBall`, w from `LinearLaw`, and kept
-with the product of (room at c) / (room at 0).
+with the product of (range at c) / (range at 0) as probability.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count
 from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedRowsBall
-from skdp.geometry.moments.bodies import rooms
+from skdp.geometry.moments.bodies import VariablesBall, rooms
 from skdp.geometry.moments.gauges import counted_product_gauge, counted_square_gauge
-from skdp.geometry.moments.layout import IntArray
-from skdp.geometry.moments.linear_law import LinearLaw
+from skdp.geometry.moments.linear_law import MOST_ENTRIES
 
 Ends = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class AddedBall:
+class AddedBall(VariablesBall):
     """An outer body of {+-t(v)} for moments that begin with the count.
 
     Coordinates: the count; P variables in [-1, 1]; the blocks; 2 z^2 - 1 of the first n_squares
@@ -47,11 +46,11 @@ class AddedBall:
     Parameters
     ----------
     n_squares : int, >= 0
-        Variables with a square.
+        Number of variables with a square.
     n_plain : int, >= 0
-        Variables without.
+        Number of variables without a square.
     block_sizes : sequence of int, >= 1
-        Lengths of the blocks, each 0 or a unit vector.
+        Lengths of the blocks; each block is 0 or a unit vector.
 
     Examples
     --------
@@ -66,15 +65,9 @@ class AddedBall:
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_squares", check_count("n_squares", self.n_squares, 0))
-        object.__setattr__(self, "n_plain", check_count("n_plain", self.n_plain, 0))
+        super().__post_init__()
         sizes = tuple(check_count("block_sizes", m) for m in self.block_sizes)
         object.__setattr__(self, "block_sizes", sizes)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables P."""
-        return self.n_squares + self.n_plain
 
     @property
     def dim(self) -> int:
@@ -99,8 +92,9 @@ class AddedBall:
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
         kept, missing, rate = [np.empty((0, self.dim))], n, 0.5
+        batch = max(16, MOST_ENTRIES // self.dim)
         while missing > 0:
-            tries = min(self._batch, math.ceil(1.1 * missing / rate) + 4)
+            tries = min(batch, math.ceil(1.1 * missing / rate) + 4)
             rows, ends, share = self._propose(tries, rng)
             chosen = np.flatnonzero(rng.random(tries) < share)[:missing]
             low, high = ends[0][chosen], ends[1][chosen]
@@ -133,21 +127,8 @@ class AddedBall:
     def _rows(self) -> EncodedRowsBall:
         return EncodedRowsBall(self.n_variables, self.block_sizes)
 
-    @cached_property
-    def _law(self) -> LinearLaw:
-        return LinearLaw(self.n_squares, self.n_plain)
-
-    @cached_property
-    def _pairs(self) -> tuple[IntArray, IntArray]:
-        i, j = np.triu_indices(self.n_variables, 1)
-        return i, j
-
-    @property
-    def _batch(self) -> int:
-        return max(16, 4_000_000 // self.dim)
-
     def _propose(self, n: int, rng: Generator) -> tuple[FloatArray, Ends, FloatArray]:
-        """Return count, variables and blocks, the ends of the rest, and the share to keep."""
+        """Return count, variables and blocks, the ends of the rest, and their acceptance."""
         blocks = EncodedRowsBall(0, self.block_sizes).sample(n, rng)
         count = blocks[:, :1]
         w = self._law.sample(n, rng)
@@ -159,7 +140,7 @@ class AddedBall:
         return rows, ends, share.clip(0, 1).prod(axis=1)
 
     def _ends(self, count: FloatArray, x: FloatArray) -> Ends:
-        """Return the least and the greatest of the squares and products, given the others."""
+        """Return the least and greatest squares and products, given the others."""
         i, j = self._pairs
         same, other = np.abs(x[:, i] + x[:, j]), np.abs(x[:, i] - x[:, j])
         high = np.minimum(1, np.minimum(2 + count - same, 2 - count - other))

@@ -1,4 +1,4 @@
-"""The ball of what one record can change in the moments of a linear regression."""
+"""The ball of the changes that one record can make in the moments of a regression."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -27,39 +28,38 @@ from skdp.geometry.moments.spins import SpinMap
 from skdp.geometry.moments.triangle_law import MOST_VARIABLES
 
 LEVELS = (0, 1, 2, "exact")
-# Members that a ball has only if all its parts have them.
+# Members of a ball whose parts all have them.
 OPTIONAL = ("log_volume", "support", "covariance", "variance", "extreme_points")
-# What mean squares are estimated from: enough for a percent or two.
+# Entries drawn for an estimate of mean squares, enough for an error of one or two percent.
 MEAN_ENTRIES = 20_000
 Part = tuple[Any, IntArray]
 
 
 @dataclass(frozen=True)
 class MomentBall:
-    """A norm ball around the change that one record can make in the moments.
+    """A norm ball around the changes that one record can make in the moments.
 
-    Under replace_one it holds every t(v) - t(v'), under add_remove every t(v) and -t(v), v and
-    v' records and t as in the layout. The smaller the ball, the less noise.
+    Under replace_one it contains every t(v) - t(v'), under add_remove every t(v) and -t(v), with
+    v and v' records and t as in the layout. A smaller ball means less noise.
 
     Parameters
     ----------
     layout : MomentLayout
-        The entries of t.
+        Entries of t.
     level : {"auto", 0, 1, 2, "exact"}, default="auto"
-        0: the least box. 1: also what a variable's entry and its square, and two variables'
-        entries and their product, can be together (Awan & Slavkovic 2020, section 5.1), and
-        what the indicators of a block can add up to, alone and times another column. 2: under
-        replace_one also products with squares, and triples of products: all of them for up to
-        12 numbers, columns of two levels and target together, a part of all triples for up to
-        100, where level 1 does not hold level 2 any more. "exact": the hull of
-        the differences itself, known for one number with a target and for one number alone.
-        "auto": the smallest of them with a sampler that takes seconds at most.
+        0: the least box. 1: also constraints on an entry and its square, on two entries and their
+        product (Awan & Slavkovic 2020, section 5.1), and on the sums of the indicators of a
+        block, also times another column. 2: under replace_one also constraints on products with
+        squares and on triples of products; all of them for up to 12 numbers, columns of two
+        levels and target together, and some triples for up to 100. With some triples the level-2
+        ball need not lie in the level-1 ball. "exact": the hull of the differences, known for
+        one number with or without a target. "auto": the smallest of them whose sampler takes
+        seconds at most.
 
     Notes
     -----
-    Every level is sampled exactly. ``log_volume()``, ``support(w)`` and ``covariance()`` are
-    there at level 0, and wherever the parts of the ball have them. The proofs are in
-    docs/proofs/moment_balls.md.
+    Draws are exact at every level. ``log_volume()``, ``support(w)`` and ``covariance()`` exist at
+    level 0 and if all parts of the ball have them. Proofs are in docs/proofs/moment_balls.md.
 
     Examples
     --------
@@ -83,9 +83,9 @@ class MomentBall:
         if self.layout.adds and self.level not in (0, 1):
             raise fail("level", "be 0 or 1 under add_remove", self.level)
         if self.level == "exact" and not _has_exact(self.layout):
-            rule = "be 0, 1 or 2 but for one number, with a target that has no square or without"
+            rule = "be 0, 1 or 2 unless there is one number and no square of a target"
             raise fail("level", rule, self.level)
-        _ = self._parts  # built now, so that what it refuses is refused at birth
+        _ = self._parts  # raises if a part is not possible
 
     @property
     def dim(self) -> int:
@@ -94,7 +94,7 @@ class MomentBall:
 
     @property
     def exact(self) -> bool:
-        """Whether ``sample`` draws from exactly the uniform law: it does."""
+        """Whether ``sample`` draws from exactly the uniform law."""
         return all(part.exact for part, _ in self._parts)
 
     def gauge(self, v: ArrayLike) -> FloatArray:
@@ -112,13 +112,13 @@ class MomentBall:
         return self._box.copy()
 
     def orbits(self) -> IntArray:
-        """Return labels of the entries, (dim,): the same where a symmetry of records swaps them."""
+        """Return labels of the entries, (dim,), equal if a symmetry of records swaps them."""
         return self.layout.orbits.copy()
 
     def greatest_square(self, weights: ArrayLike) -> float:
-        """Return an upper bound on sum_i weights[i] u_i^2 over the true changes u.
+        """Return an upper bound on sum_i weights[i] u_i^2 over the changes u of one record.
 
-        Not over the ball: the changes of one record are fewer than its points.
+        It need not hold for other points of the ball.
 
         Parameters
         ----------
@@ -132,12 +132,12 @@ class MomentBall:
         return greatest_square(self._sorts, np.asarray(weights, dtype=float))
 
     def estimate_log_volume(self, n: int, rng: Generator) -> tuple[float, float]:
-        """Return an estimate of the log volume and its standard error, which is 0 where known.
+        """Return an estimate of the log volume and its standard error, 0 if it is exact.
 
         Parameters
         ----------
         n : int
-            Random proposals to estimate from.
+            Number of random proposals.
         rng : Generator
         """
         total, error = -self._log_det, 0.0
@@ -152,8 +152,8 @@ class MomentBall:
     def mean_squares(self) -> FloatArray:
         """Return an estimate of the mean square of each entry of a uniform draw, (dim,).
 
-        From fixed draws, few where there are many entries, as what ``orbits()`` calls the same
-        is averaged. It is kept for the next ball like this one.
+        It is computed from fixed draws and averaged over ``orbits()``, so few draws are enough
+        for many entries. The result is remembered for equal balls.
         """
         return _mean_squares(self).copy()
 
@@ -163,8 +163,8 @@ class MomentBall:
         Parameters
         ----------
         n : int
-            Draws of each part whose covariance is not known. A few hundred will do for
-            numbers: what their symmetries make equal is averaged.
+            Draws of each part without a known covariance. A few hundred are enough for numbers,
+            as entries that a symmetry swaps are averaged.
         rng : Generator
         """
         out = np.zeros((self.dim, self.dim))
@@ -176,7 +176,7 @@ class MomentBall:
 
     def __getattr__(self, name: str) -> Any:
         if name in OPTIONAL and all(hasattr(part, name) for part, _ in self._parts):
-            # A part with numbers at level 1 or 2 has none of them: there are no spins here.
+            # A part with numbers at level 1 or 2 has none of them, so there are no spins here.
             return getattr(self._product, name)
         raise AttributeError(f"{type(self).__name__} has no {name} at this level")
 
@@ -195,20 +195,20 @@ class MomentBall:
 
     @cached_property
     def _parts(self) -> list[Part]:
-        """Independent parts of the ball, each with the entries it lives on."""
+        """Independent parts of the ball, each with its entries."""
         if self.level == 0:
             weights = tuple((1 / self._box).tolist())
             return [(LpBall(self.dim, p=math.inf, weights=weights), np.arange(self.dim))]
         radius = 1.0 if self.layout.adds else 2.0
         parts = [_added_part(self.layout)] if self.layout.adds else list(self._replaced_parts())
-        for places in _mixed_places(self.layout):
+        for block, j in product(self.layout.wide_blocks, self.layout.variables):
             # |e x - e' x'|_1 <= |x| + |x'| <= 2 for a block's e and a variable's x.
-            parts.append((LpBall(len(places), p=1, radius=radius), places))
+            parts.append((LpBall(len(block), p=1, radius=radius), self.layout.entry(block, j)))
         return parts
 
     def _replaced_parts(self) -> Iterator[Part]:
         layout, n_plain = self.layout, len(_variables(self.layout)) - self.layout.n_squares
-        places = np.concatenate([_linear_places(layout), _second_places(layout)])
+        places = np.concatenate([layout.entry(0, _variables(layout)), _second_places(layout)])
         if self.level == "exact" and layout.target:
             yield PairHull(), places
         elif len(places):
@@ -252,10 +252,6 @@ def _has_exact(layout: MomentLayout) -> bool:
     return not layout.adds and layout.n_encoded == layout.n_squares == len(layout.numbers) == 1
 
 
-def _linear_places(layout: MomentLayout) -> IntArray:
-    return layout.entry(0, _variables(layout))
-
-
 def _variables(layout: MomentLayout) -> IntArray:
     """Return the Gram columns treated as numbers, those with a square first."""
     return np.concatenate([layout.variables, layout.two_level])
@@ -272,19 +268,10 @@ def _second_places(layout: MomentLayout) -> IntArray:
 def _block_places(layout: MomentLayout) -> list[IntArray]:
     """Return the entries of each larger block, and of each product of it with another block."""
     blocks = layout.wide_blocks
-    alone = [layout.entry(0, block) for block in blocks]
-    alone += [layout.entry(block, j) for block in blocks for j in layout.two_level]
-    both = [
-        layout.entry(block[:, None], other).ravel()
-        for k, block in enumerate(blocks)
-        for other in blocks[k + 1 :]
-    ]
-    return alone + both
-
-
-def _mixed_places(layout: MomentLayout) -> list[IntArray]:
-    """Return the entries of each product of a larger block with a number or the target."""
-    return [layout.entry(block, j) for block in layout.wide_blocks for j in layout.variables]
+    single = [layout.entry(0, block) for block in blocks]
+    single += [layout.entry(block, j) for block in blocks for j in layout.two_level]
+    pairs = combinations(blocks, 2)
+    return single + [layout.entry(block[:, None], other).ravel() for block, other in pairs]
 
 
 def _added_part(layout: MomentLayout) -> Part:
@@ -292,5 +279,5 @@ def _added_part(layout: MomentLayout) -> Part:
     ball = AddedBall(
         layout.n_squares, len(_variables(layout)) - layout.n_squares, tuple(map(len, blocks))
     )
-    places = [np.zeros(1, np.intp), _linear_places(layout), *blocks, _second_places(layout)]
-    return ball, np.concatenate(places)
+    linear, second = layout.entry(0, _variables(layout)), _second_places(layout)
+    return ball, np.concatenate([np.zeros(1, np.intp), linear, *blocks, second])

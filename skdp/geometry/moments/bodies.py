@@ -1,4 +1,4 @@
-"""Bodies around what one replaced record changes: moments of numbers, sums over blocks."""
+"""Bodies around the changes by one replaced record: moments of numbers, sums over blocks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,33 @@ from skdp.geometry.moments.triangle_law import (
 )
 
 
+class VariablesBall:
+    """Base class of bodies of the moments of variables, the first of which have a square."""
+
+    n_squares: int
+    n_plain: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_squares", check_count("n_squares", self.n_squares, 0))
+        object.__setattr__(self, "n_plain", check_count("n_plain", self.n_plain, 0))
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables P."""
+        return self.n_squares + self.n_plain
+
+    @cached_property
+    def _law(self) -> LinearLaw:
+        return LinearLaw(self.n_squares, self.n_plain)
+
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        i, j = np.triu_indices(self.n_variables, 1)
+        return i, j
+
+
 @dataclass(frozen=True)
-class NumbersBall:
+class NumbersBall(VariablesBall):
     """An outer body of the moments' differences of P variables in [-1, 1].
 
     Coordinates: u_0i, i = 1, ..., P; u_ii = 2 (z_i^2 - z_i'^2) of the first n_squares
@@ -38,9 +63,9 @@ class NumbersBall:
     Parameters
     ----------
     n_squares : int, >= 0
-        Variables with a square.
+        Number of variables with a square.
     n_plain : int, >= 0
-        Variables without.
+        Number of variables without a square.
     level : {1, 2}, default=1
         1: (u_0i, u_ii) in K_2 and (u_0i, u_0j, u_ij) in K_3 (Awan & Slavkovic 2020, section
         5.1). 2: also (u_ij, u_ii) in K_2 and (u_ij, u_ik, u_jk) in K_3; with more than 12
@@ -59,8 +84,7 @@ class NumbersBall:
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_squares", check_count("n_squares", self.n_squares, 0))
-        object.__setattr__(self, "n_plain", check_count("n_plain", self.n_plain, 0))
+        super().__post_init__()
         if not self.n_variables:
             raise fail("n_squares", "be > 0 where n_plain is 0", 0)
         if self.level not in (1, 2):
@@ -68,11 +92,6 @@ class NumbersBall:
         if self.level == 2 and self.n_variables > MOST_VARIABLES:
             rule = f"be 1 for more than {MOST_VARIABLES} numbers and target together"
             raise fail("level", rule, self.level)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables P."""
-        return self.n_squares + self.n_plain
 
     @property
     def dim(self) -> int:
@@ -85,13 +104,13 @@ class NumbersBall:
         out = sizes.max(axis=(-2, -1)) / 2
         i, j = np.indices(sizes.shape[-2:])
         for k in np.moveaxis(third_nodes(self.n_variables, self.level), -1, 0):
-            # With k = i or k = j this is 2 |u_ij| / 4, which is there already.
+            # With k = i or k = j this is 2 |u_ij| / 4, which is included already.
             triangles = sizes + sizes[..., i, k] + sizes[..., j, k]
             out = np.maximum(out, triangles.max(axis=(-2, -1)) / 4)
         own = slice(1, 1 + self.n_squares)
         held = squares_held(self.n_variables, self.level)[own]
-        reach = np.where(held, sizes[..., own, :], 0.0).max(axis=-1)
-        return np.asarray(np.maximum(out, square_gauge(reach, squares).max(axis=-1, initial=0.0)))
+        beside = np.where(held, sizes[..., own, :], 0.0).max(axis=-1)
+        return np.asarray(np.maximum(out, square_gauge(beside, squares).max(axis=-1, initial=0.0)))
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
@@ -105,7 +124,7 @@ class NumbersBall:
     def estimate_log_volume(self, n: int, rng: Generator) -> tuple[float, float]:
         """Return an estimate of the log volume from n proposals, and its standard error.
 
-        At level 2 it is the share of n draws of level 1 that lie within: inf, inf if none does.
+        At level 2 it uses the share of n draws of level 1 inside the ball; inf, inf if it is 0.
         """
         _, share = self._law.propose(n, rng)
         error = float(share.std() / share.mean()) / math.sqrt(n)
@@ -121,7 +140,7 @@ class NumbersBall:
     def estimate_covariance(self, n: int, rng: Generator) -> FloatArray:
         """Return an estimate from n draws of the covariance of the uniform law, (dim, dim).
 
-        It is diagonal, as every sign is free, with one value for each kind of coordinate.
+        It is diagonal, as all signs are independent, with one value for each kind of coordinate.
         """
         squares = (self.sample(n, rng) ** 2).mean(axis=0)
         i, j = self._pairs
@@ -130,17 +149,8 @@ class NumbersBall:
         means = np.bincount(kinds, squares) / np.maximum(np.bincount(kinds), 1)
         return np.diag(means[kinds])
 
-    @cached_property
-    def _law(self) -> LinearLaw:
-        return LinearLaw(self.n_squares, self.n_plain)
-
-    @cached_property
-    def _pairs(self) -> tuple[IntArray, IntArray]:
-        i, j = np.triu_indices(self.n_variables, 1)
-        return i, j
-
     def _sizes(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return u_ij as symmetric matrices over 0, ..., P with zeros on the diagonal; u_ii."""
+        """Return symmetric matrices of u_ij over 0, ..., P, 0 on the diagonal, and the u_ii."""
         first, second = self.n_variables, self.n_variables + self.n_squares
         out = np.zeros((*v.shape[:-1], first + 1, first + 1))
         i, j = self._pairs
@@ -149,14 +159,14 @@ class NumbersBall:
         return out, v[..., first:second]
 
     def _draw_given_linear(self, n: int, rng: Generator) -> FloatArray:
-        """Draw |u| / 2 at level 1: all but the linear entries are independent given these."""
+        """Draw |u| / 2 at level 1; given the linear entries the others are independent."""
         w = self._law.sample(n, rng)
         squares, products = rooms(w, self.n_squares)
         room = np.concatenate([squares, products], axis=1)
         return np.concatenate([1 - w, room * rng.random(room.shape)], axis=1)
 
     def _draw_at_once(self, n: int, rng: Generator) -> FloatArray:
-        """Draw |u| / 2 at level 2, so many at a time that the chains' states stay small."""
+        """Draw |u| / 2 at level 2, in batches that keep the states of the chains small."""
         law, (i, j) = TriangleLaw(self.n_squares, self.n_plain), self._pairs
         most, out = max(16, MOST_ENTRIES // law.n_nodes**2), np.empty((n, self.dim))
         for first in range(0, n, most):
@@ -167,7 +177,7 @@ class NumbersBall:
 
 
 def rooms(w: FloatArray, n_squares: int) -> tuple[FloatArray, FloatArray]:
-    """Return the greatest |u_ii| / 2 and |u_ij| / 2, i < j, where |u_0i| / 2 = 1 - w_i."""
+    """Return the greatest |u_ii| / 2 and |u_ij| / 2, i < j, for |u_0i| / 2 = 1 - w_i."""
     i, j = np.triu_indices(w.shape[1], 1)
     least = np.minimum(w[:, :n_squares], 0.5)
     return 4 * least * (1 - least), np.minimum(1.0, w[:, i] + w[:, j])
@@ -177,8 +187,8 @@ def rooms(w: FloatArray, n_squares: int) -> tuple[FloatArray, FloatArray]:
 class DifferenceBall:
     """The hull of the differences of two vectors that are 0 or a unit vector.
 
-    It is sum(u^+) <= 1, sum(u^-) <= 1: a column of levels, coded by indicators without the
-    first level, before and after a record is replaced.
+    It is sum(u^+) <= 1, sum(u^-) <= 1: the changes of the indicators of a column, without its
+    first level, if a record is replaced.
 
     Parameters
     ----------
@@ -248,14 +258,14 @@ class DifferenceBall:
         """Means of u_j^2 and of u_i u_j."""
         m, k = self.dim, np.arange(self.dim + 1)
         law, j = hypergeom(2 * m, m, m).pmf(k), m - k
-        # Of k positive coordinates one has mean square 2 / ((k + 1)(k + 2)), two half of that.
+        # Given k positive coordinates, E u_i^2 = 2 / ((k + 1)(k + 2)) and E u_i u_j is half of it.
         square = law @ (k / ((k + 1) * (k + 2)) + j / ((j + 1) * (j + 2))) * 2 / m
         same = k * (k - 1) / ((k + 1) * (k + 2)) + j * (j - 1) / ((j + 1) * (j + 2))
         cross = law @ (same - 2 * k * j / ((k + 1) * (j + 1))) / max(m * (m - 1), 1)
         return float(square), float(cross)
 
     def extreme_points(self) -> FloatArray:
-        """Return the extreme points, (count, dim): the differences but 0, the short ones too."""
+        """Return the differences other than 0, (count, dim)."""
         rows = np.eye(self.dim + 1, self.dim, k=-1)
         i, j = np.nonzero(~np.eye(self.dim + 1, dtype=bool))
         return rows[i] - rows[j]

@@ -1,4 +1,4 @@
-"""Gauges of the bodies of two and three moments, and of what adds or removes one record."""
+"""Gauges of bodies of two and three moments, for replaced and for added or removed records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def square_gauge(u: FloatArray, square: FloatArray) -> FloatArray:
     The hull K_2 is |u| <= 2, |s| <= 2, and |s| <= 2 - 2 (|u| - 1)^2 where |u| > 1.
     """
     a, b = np.abs(u), np.abs(square)
-    # On the curved part b / t = 4 a / t - 2 (a / t)^2. There b < 2 a: else the flat part holds.
+    # On the curved part b / t = 4 a / t - 2 (a / t)^2. It applies only if b < 2 a.
     share = np.divide(b, a, out=np.full(np.broadcast(a, b).shape, 2.0), where=b < 2 * a)
     return np.maximum(b / 2, np.where(share < 2, 2 * a / (4 - share), 0.0))
 
@@ -36,13 +36,13 @@ def counted_square_gauge(count: FloatArray, u: FloatArray, square: FloatArray) -
 
 def _curved(count: FloatArray, u: FloatArray, square: FloatArray, flat: FloatArray) -> FloatArray:
     """Return the least t >= flat with (t - s)(t - c) >= (2 u - c - t)_+^2."""
-    reach = 2 * u - count
-    short = np.maximum(reach - flat, 0.0)
+    width = 2 * u - count
+    short = np.maximum(width - flat, 0.0)
     active = (flat - square) * (flat - count) < short**2
-    slope = 2 * reach - count - square
-    # t^2 drops out of the equation, which is linear: t slope = reach^2 - s c.
+    slope = 2 * width - count - square
+    # t^2 drops out of the equation, which is linear: t slope = width^2 - s c.
     top = np.where(flat > 0, flat, 1.0)
-    scaled = reach / top * reach - square / top * count
+    scaled = width / top * width - square / top * count
     return np.where(active, np.divide(scaled, slope / top, out=flat + 0.0, where=active), flat)
 
 

@@ -1,4 +1,4 @@
-"""The greatest weighted sum of squares of what one record can change in its moments.
+"""The greatest weighted sum of squares of the changes of the moments by one record.
 
 For numbers put d = |z - z'| and s = |z + z'|, d + s <= 2. A product changes by at most
 (s_i d_j + d_i s_j) / 2 and a square by s d, so the sum is greatest at s = 2 - d; with d = 1 - e,
@@ -9,8 +9,8 @@ For numbers put d = |z - z'| and s = |z + z'|, d + s <= 2. A product changes by 
 Without the squares it is convex in each e_i alone, hence greatest where all e_i are 1 or -1.
 docs/proofs/moment_balls.md proves this and the bounds below.
 
-A plan asks for hundreds of these sums. What does not depend on the weights is kept for each layout,
-and what remains is a few sums over the choices of which blocks change.
+A plan computes hundreds of these sums. The parts that do not depend on the weights are stored for
+each layout; the rest is a few sums over the choices of the blocks that change.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from skdp._checks import fail
 from skdp.geometry.ball import as_points
 from skdp.geometry.moments.layout import IntArray, MomentLayout
 
-# Sums are computed in floats; the bound is raised by more than their error.
+# The bound is raised by more than the rounding of sums.
 ROUND_UP = 1 + 1e-12
-# Cells of [-1, 1] for each number, by how many numbers there are.
+# Cells of [-1, 1] for each number, by the number of numbers.
 CELLS = {1: 512, 2: 48, 3: 12}
 TARGET_CELLS = 16
 MOST_CHOICES = 4096
@@ -42,8 +42,8 @@ _AT_ONCE = 64
 class Weights:
     """Weights of the entries of ``count`` numbers and of a target.
 
-    Those of an entry alone, ``linear`` and ``target``, are given for each choice of blocks, as
-    blocks that do not change add to them: (choices, 1).
+    Weights of linear entries, ``linear`` and ``target``, are given for each choice of blocks,
+    (choices, 1), as blocks that do not change add to them.
     """
 
     count: int
@@ -68,12 +68,12 @@ def greatest_square(sorts: Sorts, weights: FloatArray) -> float:
     Returns
     -------
     float
-        Under add_remove, and without squares and blocks under replace_one, the maximum itself.
+        It is exact under add_remove, and under replace_one without squares and blocks.
     """
     if sorts.adds:
         # Greatest at numbers +-1 and at one indicator in each block.
         return float(sorts.shown @ weights) * ROUND_UP
-    # What has no entry has the label -1 and the weight 0.
+    # Missing entries have the label -1 and the weight 0.
     w = np.append(weights, 0.0)
     beside = sorts.changes @ w[sorts.changing]
     return _greatest_beside_blocks(_weights_of_numbers(sorts, w), beside) * ROUND_UP
@@ -87,18 +87,18 @@ def weights_of_orbits(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
     first = layout.first_of_orbit
     if not np.allclose(w, w[first][layout.orbits], rtol=1e-9, atol=0):
         raise fail("weights", "be equal on entries with one label in orbits()")
-    # The greatest of each orbit: what rounding left unequal is rounded up.
+    # The greatest of each orbit, in case they differ by rounding.
     tops = np.zeros(len(first))
     np.maximum.at(tops, layout.orbits, w)
     return tops
 
 
-# What does not depend on the weights
+# Parts that do not depend on the weights
 
 
 @dataclass(frozen=True, eq=False)
 class Sorts:
-    """Labels of the sorts of entries, -1 where there is none, and choices of blocks that change.
+    """Labels of the sorts of entries, -1 if there is none, and choices of blocks that change.
 
     Attributes
     ----------
@@ -111,13 +111,13 @@ class Sorts:
     beside_number, beside_target : ndarray of shape (sizes of blocks,)
         Labels of the products of an indicator.
     still : ndarray of shape (choices, sizes of blocks)
-        How many blocks of each size do not change.
+        Number of blocks of each size that do not change.
     changing : ndarray of int
-        Labels of the entries that a change of blocks moves.
+        Labels of the entries that change with blocks.
     changes : ndarray of shape (choices, len(changing))
         Their greatest sums of squares.
     shown : ndarray of shape (labels,)
-        How many entries of each label are 1 where one indicator of each block is.
+        Number of entries of each label that are 1 if one indicator of each block is 1.
     """
 
     adds: bool
@@ -137,7 +137,7 @@ class Sorts:
 
 
 def sorts_of(layout: MomentLayout) -> Sorts:
-    """Return what the bounds need to know of a layout."""
+    """Return the parts of the bounds that depend on the layout only."""
     numbers, last = layout.numbers[:2].tolist(), layout.n_rows - 1
     first, second = (numbers + [-1, -1])[:2]
     goal = last if layout.target else -1
@@ -175,9 +175,9 @@ def sorts_of(layout: MomentLayout) -> Sorts:
 
 
 def _choices(counts: list[int], most: int) -> tuple[FloatArray, FloatArray]:
-    """Return how many blocks of each size change, and do not, in each choice: (choices, sizes)."""
+    """Return the numbers of blocks of each size that do and do not change, (choices, sizes)."""
     if math.prod(count + 1 for count in counts) > most:
-        # Each part at its greatest: all blocks have changed, and all still show the numbers.
+        # An upper bound: all blocks count as changed, and all as unchanged.
         every = np.array([counts], dtype=float)
         return every, every
     changed = np.array(list(product(*(range(count + 1) for count in counts))), dtype=float)
@@ -189,9 +189,9 @@ def _changes(
 ) -> FloatArray:
     """Return the greatest sums of squares of the entries of changed blocks, (choices, entries).
 
-    In a block, and in a product of two, two entries of size 1 at most, one where there is but
-    one. In a block e times a number x, |e x - e' x'|_2^2 = x^2 + x'^2 where e and e' differ, and
-    the zero block leaves one of the two.
+    In a block, and in a product of two, at most two entries have size 1, or one if there is only
+    one. In a block e times a number x, |e x - e' x'|_2^2 = x^2 + x'^2 if e and e' differ; if one
+    of them is the zero block, only one term is left.
     """
     parts = []
     for (size, _), k in zip(groups, changed.T, strict=True):
@@ -222,7 +222,7 @@ def _shown(layout: MomentLayout) -> FloatArray:
 
 
 def _weights_of_numbers(sorts: Sorts, w: FloatArray) -> Weights:
-    """Return the numbers' weights: blocks that do not change show |x - x'| once more each."""
+    """Return the weights of numbers; each block that does not change adds a term in x - x'."""
     return Weights(
         sorts.count,
         w[sorts.linear] + (sorts.still @ w[sorts.beside_number])[:, None],
@@ -237,31 +237,31 @@ def _weights_of_numbers(sorts: Sorts, w: FloatArray) -> Weights:
 def _greatest_beside_blocks(w: Weights, beside: FloatArray) -> float:
     """Return an upper bound on the sum, over the choices of blocks and values e of the target.
 
-    ``beside``: what the changed blocks add, (choices,).
+    ``beside`` has the sums of the changed blocks, (choices,).
     """
     e, own = _targets(w)
-    alone = own + beside[:, None]
-    corners = alone + _at_corners(w, e)
-    # Where 4 b (1 - e^2)^2 <= 4 b (1 - e^2), the sum is still convex in each e.
+    fixed = own + beside[:, None]
+    corners = fixed + _at_corners(w, e)
+    # As 4 b (1 - e^2)^2 <= 4 b (1 - e^2), the bound is still convex in each e here.
     convex = w.linear + e**2 * w.target_product >= 4 * w.square
     bound = np.where(convex, corners, corners + 4 * w.count * w.square)
     if w.count not in CELLS:
-        bound = np.where(convex, bound, np.minimum(bound, alone + _by_sums(w, e)))
+        bound = np.where(convex, bound, np.minimum(bound, fixed + _by_sums(w, e)))
         return float(bound.max())
     best = float(bound[convex].max(initial=0.0))
     c, t = np.nonzero(~convex)
     order = np.argsort(-bound[c, t])
     for some in np.split(order, range(_AT_ONCE, len(order), _AT_ONCE)):
-        # Those that follow have bounds no greater than these.
+        # Later bounds are no greater.
         if not len(some) or bound[c[some[0]], t[some[0]]] <= best:
             break
-        by_cells = alone[c[some], t[some]] + _by_cells(w, w.linear[c[some], 0], e[t[some]])
+        by_cells = fixed[c[some], t[some]] + _by_cells(w, w.linear[c[some], 0], e[t[some]])
         best = max(best, float(np.minimum(bound[c[some], t[some]], by_cells).max()))
     return best
 
 
 def _targets(w: Weights) -> tuple[FloatArray, FloatArray]:
-    """Return values e of the target, one of which is worst, and bounds on its own terms."""
+    """Return values e of the target, of which one is the worst, and bounds on its terms."""
     if not w.target_square:
         return np.array([1.0, -1.0]), np.hstack([0.0 * w.target, 4 * w.target])
     edges = np.linspace(-1, 1, TARGET_CELLS + 1)
@@ -279,7 +279,7 @@ def _at_corners(w: Weights, e: FloatArray) -> FloatArray:
     """Return the maximum over e_i in {-1, 1}, (choices, targets): k numbers change their sign."""
     p, rise = w.count, 4 * w.linear + w.target_product * ((1 + e) ** 2 - (1 - e) ** 2)
     with np.errstate(all="ignore"):
-        # Concave in k: greatest beside where the slope is 0, or at an end.
+        # It is concave in k, so the maximum is next to the root of the slope or at an end.
         top = np.nan_to_num(p / 2 + rise / (8 * w.product), nan=0.0, posinf=p, neginf=0.0)
     low = np.floor(top).clip(0, p)
     found = np.full(rise.shape, -math.inf)
@@ -291,10 +291,10 @@ def _at_corners(w: Weights, e: FloatArray) -> FloatArray:
 
 
 def _by_sums(w: Weights, e: FloatArray) -> FloatArray:
-    """Return the bound in which sum(e) is free of the e_i^2, (choices, targets).
+    """Return the bound in which sum(e) and the e_i^2 vary independently, (choices, targets).
 
-    With S = sum(e) and x_i = e_i^2, phi is convex in each x_i at fixed S: all are 0 or 1, and it
-    is convex in how many are 1.
+    With S = sum(e) and x_i = e_i^2, phi is convex in each x_i at fixed S, so all are 0 or 1, and
+    it is convex in the number of ones.
     """
     p, pull = w.count, w.linear + e * w.target_product
     with np.errstate(all="ignore"):
@@ -313,9 +313,9 @@ def _by_cells(w: Weights, linear: FloatArray, e: FloatArray) -> FloatArray:
     In a cell -2 e^2 is below its tangent at the middle, which leaves phi convex in each e: the
     greatest value at the cell's corners is a bound.
     """
-    pull, bend = linear + e * w.target_product, linear + e**2 * w.target_product
+    first, second = linear + e * w.target_product, linear + e**2 * w.target_product
     fixed, ones = w.count * (linear + w.target_product), np.ones(len(e))
-    terms = np.array([fixed, -2 * pull, bend, 4 * w.square * ones, w.product * ones])
+    terms = np.array([fixed, -2 * first, second, 4 * w.square * ones, w.product * ones])
     return np.asarray((_cells(w.count, CELLS[w.count]) @ terms).max(axis=0))
 
 

@@ -1,8 +1,7 @@
-"""Which moments of one record are released, in which order and on which scale."""
+"""The released moments of one record, their order and scale."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, fail
 from skdp.geometry.ball import as_points
-from skdp.geometry.encoded_rows import EncodedDomain
+from skdp.geometry.encoded_rows import EncodedDomain, columns_of
 
 IntArray = NDArray[np.intp]
 Frozen = TypeVar("Frozen", bound=NDArray[Any])
@@ -22,23 +21,22 @@ NEIGHBORS = ("replace_one", "add_remove")
 
 @dataclass(frozen=True)
 class MomentLayout:
-    """The entries of the moments of the rows (1, x_1, ..., x_q, y), each of them once.
+    """The distinct entries of the moments of the rows (1, x_1, ..., x_q, y).
 
     Entry k is ``scale[k] G[i, j] - shift[k] G[0, 0]`` with (i, j) = ``pairs[k]`` and G the
-    Gram matrix of the rows. In this order: the count, under add_remove only; (0, j) for every
-    column, the target last; (j, j) for the numbers; (i, j), i < j, for the features, but not
-    within a block, where it vanishes; (j, q + 1), feature by target. An indicator is its own
-    square.
+    Gram matrix of the rows. The order is: the count, under add_remove only; (0, j) for every
+    column, the target last; (j, j) for the numbers; (i, j), i < j, for the features, except
+    within a block, where it is 0; (j, q + 1), feature by target. An indicator equals its square.
 
     Parameters
     ----------
     n_encoded : int, >= 0
         Feature columns q: numbers in [-1, 1] and indicators.
     number_index : sequence of int
-        Which of the columns 0, ..., q - 1 are numbers.
+        The columns among 0, ..., q - 1 that are numbers.
     blocks : sequence of sequences of int
-        The columns of each block of indicators, at most one of which is 1. With the numbers
-        they are all columns, none of them twice.
+        Columns of each block of indicators, at most one of which is 1. Together with the numbers
+        they contain each column once.
     target : bool, default=True
         Whether there is a target y in [-1, 1].
     target_square : bool, default=False
@@ -47,8 +45,8 @@ class MomentLayout:
         Squares are released as 2 x^2, which one replaced record moves by at most 2 like all
         entries of numbers; under add_remove as 2 x^2 - 1, which one record moves by at most 1.
     shifted : bool, default=True
-        False leaves squares at 2 x^2 under add_remove too: better where rows are bounded in
-        length, and so many squares are small.
+        False releases squares as 2 x^2 under add_remove too. This is better if rows are bounded
+        in length, as many squares are then small.
 
     Examples
     --------
@@ -104,10 +102,8 @@ class MomentLayout:
         """
         if getattr(domain, "is_ball", False):
             raise fail("domain", "bound every column, not the length of a row")
-        columns = np.arange(domain.n_encoded)
-        blocks = tuple(tuple(_chosen(columns, block)) for block in domain.blocks)
-        numbers = tuple(_chosen(columns, domain.number_index))
-        return cls(domain.n_encoded, numbers, blocks, target, target_square, neighbors)
+        numbers, blocks = columns_of(domain)
+        return cls(domain.n_encoded, numbers, tuple(blocks), target, target_square, neighbors)
 
     @property
     def adds(self) -> bool:
@@ -116,7 +112,7 @@ class MomentLayout:
 
     @property
     def n_rows(self) -> int:
-        """Columns of the Gram matrix: the ones, the features and the target, if any."""
+        """Number of columns of the Gram matrix: the ones, the features and the target, if any."""
         return 1 + self.n_encoded + int(self.target)
 
     @property
@@ -137,7 +133,7 @@ class MomentLayout:
 
     @property
     def n_squares(self) -> int:
-        """How many of the variables have a square: the numbers and, if asked for, the target."""
+        """Number of variables with a square: the numbers, and the target if ``target_square``."""
         return len(self.number_index) + int(self.target_square)
 
     @cached_property
@@ -168,7 +164,7 @@ class MomentLayout:
         return _frozen(np.column_stack([np.concatenate(first), np.concatenate(second)]))
 
     def entry(self, i: ArrayLike, j: ArrayLike) -> IntArray:
-        """Return the entry of the pairs of columns (i, j), of any shape; -1 where there is none."""
+        """Return the entry of pairs of columns (i, j), of any shape; -1 if there is none."""
         low, high = np.minimum(i, j), np.maximum(i, j)
         found = np.full(low.shape, -1, dtype=np.intp)
         codes, order = self._codes
@@ -180,7 +176,7 @@ class MomentLayout:
 
     @cached_property
     def _codes(self) -> tuple[IntArray, IntArray]:
-        """One number for each pair of columns, sorted, and the entries that they belong to."""
+        """Sorted codes of the pairs of columns, and their entries."""
         i, j = self.pairs.T
         codes = i * self.n_rows + j
         order = np.argsort(codes, kind="stable")
@@ -190,7 +186,7 @@ class MomentLayout:
     def _products(self) -> tuple[IntArray, IntArray]:
         """Pairs i < j of features that are not in one block."""
         columns, block = np.arange(1, self.n_encoded + 1), np.asarray(self._block_of, dtype=np.intp)
-        # Of a number all features, of an indicator those that are not in its block.
+        # For a number all features, for an indicator those outside its block.
         others = [columns[block[columns] != own] for own in range(len(self.blocks))]
         second = [
             own[np.searchsorted(own, k, side="right") :]
@@ -203,7 +199,7 @@ class MomentLayout:
 
     @cached_property
     def place(self) -> IntArray:
-        """Entry of each pair of columns, (n_rows, n_rows), symmetric; -1 where there is none."""
+        """Entry of each pair of columns, (n_rows, n_rows), symmetric; -1 if there is none."""
         table = np.full((self.n_rows, self.n_rows), -1, dtype=np.intp)
         i, j = self.pairs.T
         table[i, j] = table[j, i] = np.arange(self.dim)
@@ -211,17 +207,17 @@ class MomentLayout:
 
     @cached_property
     def scale(self) -> FloatArray:
-        """What the entry of the Gram matrix is multiplied by: 2 for squares, else 1, (dim,)."""
+        """Factor of the entry of the Gram matrix: 2 for squares, else 1, (dim,)."""
         return _frozen(np.where(self._is_square, 2.0, 1.0))
 
     @cached_property
     def shift(self) -> FloatArray:
-        """How many times the count is taken off: 1 for squares under add_remove, else 0."""
+        """Multiple of the count that is subtracted: 1 for shifted squares, else 0, (dim,)."""
         return _frozen(np.where(self._is_square & self.adds & self.shifted, 1.0, 0.0))
 
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
-        """What each entry is: "count", "linear", "square", "product" or "target", (dim,)."""
+        """Kind of each entry: "count", "linear", "square", "product" or "target", (dim,)."""
         i, j = self.pairs.T
         names = np.array(["product", "linear", "target", "square", "count"])
         code = (i == 0).astype(np.int8)
@@ -232,9 +228,9 @@ class MomentLayout:
 
     @cached_property
     def orbits(self) -> IntArray:
-        """Labels of the entries, (dim,): the same where a symmetry of the records swaps them.
+        """Labels of the entries, (dim,), equal if a symmetry of the records swaps them.
 
-        Numbers may be permuted, so may blocks of one size, and the indicators within a block.
+        Symmetries permute numbers, blocks of one size, and the indicators within a block.
         """
         return _frozen(self._orbits[0])
 
@@ -246,7 +242,7 @@ class MomentLayout:
     @cached_property
     def _orbits(self) -> tuple[IntArray, IntArray]:
         i, j = self.pairs.T
-        sort = np.unique(self._sorts, return_inverse=True)[1]
+        sort = self.column_sorts
         most = int(sort.max()) + 1
         # A square and a product of two columns of one sort are different entries.
         keys = (np.minimum(sort[i], sort[j]) * 2 + (i == j)) * most + np.maximum(sort[i], sort[j])
@@ -273,12 +269,12 @@ class MomentLayout:
         ----------
         statistic : array-like of shape (..., dim)
         n : float or None
-            The public number of records; under add_remove it is in the statistic.
+            Public number of records; None under add_remove, where the statistic contains it.
 
         Returns
         -------
         ndarray of shape (..., n_rows, n_rows)
-            nan stands for the target's square where it is no entry.
+            The square of the target is nan if it is no entry.
         """
         entries = as_points(statistic, self.dim, "statistic")
         if self.adds != (n is None):
@@ -298,12 +294,12 @@ class MomentLayout:
     def row_square(self, weights: ArrayLike) -> float:
         """Return the greatest sum of weights times squares over the rows (1, x, y).
 
-        Of the indicators of a block at most one is 1, so that a block counts once.
+        At most one indicator of a block is 1, so a block counts once.
         """
         w = as_points(weights, self.n_rows, "weights")
         # The ones, the numbers and the target can all have square 1 at once.
-        alone = float(w[0] + w[self.variables].sum())
-        return alone + sum(float(w[block].max()) for block in self.block_columns)
+        others = float(w[0] + w[self.variables].sum())
+        return others + sum(float(w[block].max()) for block in self.block_columns)
 
     @cached_property
     def _is_square(self) -> NDArray[np.bool_]:
@@ -311,16 +307,19 @@ class MomentLayout:
         return np.asarray((i == j) & (j > 0))
 
     @cached_property
-    def _sorts(self) -> list[int]:
-        """Sort of each Gram column: the ones 0, the target 1, numbers 2, blocks by size."""
-        sorts = [2] * self.n_rows
+    def column_sorts(self) -> IntArray:
+        """Label of each Gram column, the same where a symmetry of the records swaps columns.
+
+        The ones and the target have labels of their own, numbers share one, and so do the
+        columns of blocks of one size.
+        """
+        sorts = np.full(self.n_rows, 2)
         sorts[0] = 0
         if self.target:
             sorts[-1] = 1
         for columns in self.block_columns:
-            for j in columns:
-                sorts[j] = 2 + len(columns)
-        return sorts
+            sorts[columns] = 2 + len(columns)
+        return np.asarray(np.unique(sorts, return_inverse=True)[1], dtype=np.intp)
 
     @cached_property
     def _block_of(self) -> list[int]:
@@ -329,12 +328,6 @@ class MomentLayout:
             for j in columns:
                 found[j] = block
         return found
-
-
-def _chosen(columns: IntArray, where: Any) -> Sequence[int]:
-    # An empty tuple of positions would become an array of floats.
-    chosen = columns[where if isinstance(where, slice) else np.asarray(where, dtype=np.intp)]
-    return [int(j) for j in chosen]
 
 
 def _frozen(array: Frozen) -> Frozen:

@@ -9,9 +9,9 @@ the others the factor is 1, so given the d_i the e_j are independent, each with 
 proportion to prod_i f(d_i, e), f(d, e) = min(1, 1 - d + e), on [0, 1/2]. With E the mean over e
 uniform, the d_i have the density prod h(1/2 - d_i) prod_{i<j} (1 - d_i - d_j) E[prod_i f(d_i,
 e)]^(P - k), and by Hoelder's inequality and 1 - d - d' <= (1 - d)(1 - d') this is at most
-prod_i q_k(d_i), q_k(d) = h (1 - d)^(k - 1) E[f(d, e)^k]^((P - k) / k). Each q_k falls in d; its
-value at the left end of a cell bounds it within the cell. That is what is drawn from, and kept
-with the quotient of the two densities.
+prod_i q_k(d_i), q_k(d) = h (1 - d)^(k - 1) E[f(d, e)^k]^((P - k) / k). Each q_k falls in d, so its
+value at the left end of a cell is a bound in the cell. Proposals are drawn from this bound, and
+kept with the quotient of the two densities.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LinearLaw:
     n_squares : int, >= 0
         The first n_squares variables have the factor h.
     n_plain : int, >= 0
-        The others have not.
+        Number of the others.
     """
 
     n_squares: int
@@ -55,9 +55,9 @@ class LinearLaw:
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n independent draws of w, (n, dim)."""
         kept = [np.empty((0, self.dim))]
-        missing, rate = n, 0.5
+        missing, rate, batch = n, 0.5, max(16, MOST_ENTRIES // (self.dim + 1) ** 2)
         while missing > 0:
-            tries = min(self._batch, math.ceil(1.1 * missing / rate) + 4)
+            tries = min(batch, math.ceil(1.1 * missing / rate) + 4)
             below, share = self.propose(tries, rng)
             chosen = below[rng.random(tries) < share][:missing]
             rate = max(0.5 * rate, (len(chosen) + 1) / (tries + 1))
@@ -66,7 +66,7 @@ class LinearLaw:
         return np.concatenate(kept)
 
     def propose(self, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
-        """Return n proposals d, (n, dim), nan where w > 1/2, and how likely each is kept, (n,)."""
+        """Return n proposals d, (n, dim), nan for w > 1/2, and their acceptance, (n,)."""
         choice = rng.choice(len(self._counts), n, p=self._weights)
         n_square, n_plain = self._counts[choice].T
         k = n_square + n_plain
@@ -85,22 +85,18 @@ class LinearLaw:
 
     @property
     def log_envelope(self) -> float:
-        """The log of the mass that proposals stand for: times the mean share kept, the volume."""
+        """Log mass of the proposals; times the mean acceptance it is the volume."""
         return self._log_total[1]
-
-    @property
-    def _batch(self) -> int:
-        return max(16, MOST_ENTRIES // (self.dim + 1) ** 2)
 
     @cached_property
     def _counts(self) -> IntArray:
-        """How many entries of each kind are below one half, every combination: (count, 2)."""
+        """All numbers of entries of each kind below one half, (count, 2)."""
         grid = np.indices((self.n_squares + 1, self.n_plain + 1))
         return grid.reshape(2, -1).T
 
     @cached_property
     def _tops(self) -> FloatArray:
-        """The bound on q_k in every cell, (k, kind, cell); kind 0 has a square."""
+        """Bound on q_k in every cell, (k, kind, cell); kind 0 has a square."""
         left = np.arange(CELLS) / (2 * CELLS)
         k = np.arange(1, self.dim + 1)[:, None]
         mean = 1 - 2 * left + 2 * (1 - (1 - left) ** (k + 1)) / (k + 1)
@@ -131,7 +127,7 @@ class LinearLaw:
         return np.asarray(weights / weights.sum())
 
     def _cells(self, k: IntArray, kind: IntArray, level: FloatArray) -> IntArray:
-        # One search for all: the cumulated law of each (k, kind) is shifted into its own range.
+        # One search for all: the cumulative law of each (k, kind) has a range of its own.
         row = 2 * k + kind
         table = (self._cumulated.reshape(-1, CELLS) + np.arange(2 * self.dim + 2)[:, None]).ravel()
         cell = np.searchsorted(table, row + level, side="right") - CELLS * row
@@ -142,7 +138,7 @@ class LinearLaw:
         outside = np.isnan(d)
         filled = np.where(outside, 0.0, d)
         square = np.log1p(-4 * filled[:, : self.n_squares] ** 2).sum(axis=1)
-        # A zero would count as an entry here: its distance to the others is set to nothing.
+        # Missing entries are 0, and their pairs are left out below.
         packed = -np.sort(-np.where(outside, 0.0, d), axis=1)[:, : int(k.max(initial=0))]
         present = np.arange(packed.shape[1]) < k[:, None]
         i, j = np.triu_indices(packed.shape[1], 1)

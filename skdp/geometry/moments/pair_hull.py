@@ -60,7 +60,7 @@ class PairHull:
         return np.asarray(low * factor)
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, 4): what of the paper's body is in the hull."""
+        """Return n uniform draws, (n, 4), by rejection from `NumbersBall`."""
         kept, missing = [np.empty((0, 4))], n
         while missing > 0:
             tried = NumbersBall(1, 1).sample(missing + missing // 3 + 4, rng)
@@ -93,7 +93,7 @@ class PairHull:
 
 def _factor(u: FloatArray) -> FloatArray:
     """Return the gauge of points on the boundary of the level-1 body, (n, 4) to (n,)."""
-    # At twice the outer gauge no condition on the mean squares is left but |u_xx| <= 2.
+    # At twice the outer gauge the only condition on the mean squares is |u_xx| <= 2.
     outside, inside = np.ones(len(u)), np.full(len(u), 2.0)
     for _ in range(HALVINGS):
         middle = (inside + outside) / 2
@@ -129,7 +129,7 @@ def _least_square(x: FloatArray, y: FloatArray, product: FloatArray) -> FloatArr
 
 def _excess(need: FloatArray, share: FloatArray) -> FloatArray:
     short = np.maximum(need - share, 0.0)
-    # short <= share, as need / 2 <= share: where the share is 0 nothing is short.
+    # short <= share, as need / 2 <= share; so short is 0 if the share is 0.
     out = np.zeros(short.shape)
     return np.asarray(np.divide(short**2, share, out=out, where=share > 0))
 
@@ -138,7 +138,7 @@ def _greatest(w: FloatArray) -> FloatArray:
     """Return the greatest w_1 x + w_2 y + 2 w_3 x^2 + w_4 x y over x, y in [-1, 1]."""
     values = []
     for sign in (1.0, -1.0):
-        # y is 1 or -1; what is left is a quadratic in x.
+        # With y = 1 or -1 the form is a quadratic in x.
         constant, slope, curve = sign * w[..., 1], w[..., 0] + sign * w[..., 3], 2 * w[..., 2]
         ends = curve + np.abs(slope)
         bowl = -4 * curve > 0

@@ -1,11 +1,11 @@
-"""The ball around what one record can change where rows are bounded in length."""
+"""The ball of the changes that one record can make if rows are bounded in length."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -17,18 +17,21 @@ from skdp.geometry.ball import MappedBall, as_points
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments.layout import IntArray, MomentLayout
 
+# Optional members that the ellipsoid provides.
+OPTIONAL = ("log_volume", "support", "bounding_box", "covariance", "variance")
+
 
 @dataclass(frozen=True)
 class RadialMomentBall:
     """An ellipsoid around the moments' differences for rows |x|_2 <= radius and |y| <= 1.
 
-    In the moments of order two it is a ball of the Frobenius norm, which like the domain itself
-    no rotation of the rows changes. ``docs/proofs/matrix_laplace.md``, Lemma 3.
+    In the moments of order two it is a ball of the Frobenius norm, which is invariant under
+    rotations of the rows, as the domain is (``docs/proofs/matrix_laplace.md``, Lemma 3).
 
     Parameters
     ----------
     layout : MomentLayout
-        Of numbers only, with a target.
+        A layout of numbers only, with a target.
     radius : float > 0
         Bound on |x|_2.
 
@@ -64,28 +67,13 @@ class RadialMomentBall:
         """Return n uniform draws, (n, dim)."""
         return self._ellipsoid.sample(n, rng)
 
-    def log_volume(self) -> float:
-        """Return the natural logarithm of the volume."""
-        return self._ellipsoid.log_volume()
-
-    def support(self, w: ArrayLike) -> FloatArray:
-        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
-        return self._ellipsoid.support(w)
-
-    def bounding_box(self) -> FloatArray:
-        """Return the half-widths of the least box around the ball, (dim,)."""
-        return self._ellipsoid.bounding_box()
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of the uniform law, (dim, dim)."""
-        return self._ellipsoid.covariance()
-
-    def variance(self) -> FloatArray:
-        """Return the variance of each coordinate of the uniform law, (dim,)."""
-        return self._ellipsoid.variance()
+    def __getattr__(self, name: str) -> Any:
+        if name in OPTIONAL:
+            return getattr(self._ellipsoid, name)
+        raise AttributeError(f"{type(self).__name__} has no {name}")
 
     def orbits(self) -> IntArray:
-        """Return labels of entries that a symmetry swaps, (dim,)."""
+        """Return labels of the entries, (dim,), equal if a symmetry of records swaps them."""
         return self.layout.orbits
 
     def row_square(self, weights: ArrayLike) -> float:
@@ -94,10 +82,10 @@ class RadialMomentBall:
         return float(w[0] + self.radius**2 * w[1:-1].max(initial=0.0) + w[-1])
 
     def greatest_square(self, weights: ArrayLike) -> float:
-        """Return a bound on the sum of weights times squares over all differences.
+        """Return an upper bound on the sum of weights times squares over all differences.
 
-        With |t(v) - t(v')|^2 = |t(v)|^2 + |t(v')|^2 - 2 <t(v), t(v')>, the first two are greatest
-        on the boundary, and the last depends on <x, x'> and y y' only.
+        In |t(v) - t(v')|^2 = |t(v)|^2 + |t(v')|^2 - 2 <t(v), t(v')> the first two terms are
+        greatest on the boundary, and the last depends on <x, x'> and y y' only.
         """
         tops = np.zeros(len(self.layout.first_of_orbit))
         np.maximum.at(tops, self.layout.orbits, as_points(weights, self.dim, "weights"))
@@ -121,13 +109,13 @@ class RadialMomentBall:
         def top(where: FloatArray, factor: float = 1.0) -> float:
             return factor * float(w[where].max(initial=0.0))
 
-        # A shifted square 2 z^2 - 1 is in [-1, 1] only where z^2 <= 1: bounded with the count.
+        # A shifted square 2 z^2 - 1 is in [-1, 1] only if z^2 <= 1; it is bounded with the count.
         squares = (kinds == "square") & ~own
         outer = max(top(squares, 4.0), top(kinds == "product", 0.5))
         linear, target = (kinds == "linear") & (j != last), (kinds == "target") & (i > 0)
-        alone = (i == 0) & (j == last)
+        of_target = (i == 0) & (j == last)
         counted = top(kinds == "count") + float(w @ self._shifts)
-        return top(linear), top(alone), outer, top(target), top(own, 4.0), counted
+        return top(linear), top(of_target), outer, top(target), top(own, 4.0), counted
 
     @cached_property
     def _shifts(self) -> FloatArray:
@@ -150,12 +138,12 @@ def _least(coefficients: tuple[float, ...], square: float) -> float:
     if determinant != 0:
         s, t = (d * b - 2 * e * a) / determinant, (d * a - 2 * c * b) / determinant
         points.append((min(max(s, -square), square), min(max(t, -1.0), 1.0)))
-    # A quadratic on a box is least where its gradient vanishes, inside or along an edge.
+    # The minimum of a quadratic on a box is a stationary point, inside or along an edge.
     return min(a * s + b * t + c * s * s + d * s * t + e * t * t for s, t in points)
 
 
-def _vertex(slope: float, bend: float, reach: float) -> float:
-    """Return where bend s^2 + slope s is least over |s| <= reach, for bend >= 0."""
-    if bend == 0:
-        return -math.copysign(reach, slope)
-    return min(max(-slope / (2 * bend), -reach), reach)
+def _vertex(slope: float, square: float, most: float) -> float:
+    """Return the s with |s| <= most at which square s^2 + slope s is least, square >= 0."""
+    if square == 0:
+        return -math.copysign(most, slope)
+    return min(max(-slope / (2 * square), -most), most)

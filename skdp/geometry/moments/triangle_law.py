@@ -8,9 +8,9 @@ with L falling in the others. That makes a Gibbs sampler with one draw from the 
 
 * A draw from [L, 1] is the first number above L in a rising sequence v_1 < v_2 < ..., v_1 uniform
   on [L_0, 1] and v_(m+1) uniform on [v_m, 1], for any L_0 <= L. If it is only known that L is in
-  [L_0, L_1], the draw lies between v_1 and the first v_m > L_1: it is known where v_1 > L_1.
-* A box known to hold the state is moved so, entry by entry, until it is a single point: from
-  there on the state does not depend on where it started.
+  [L_0, L_1], the draw lies between v_1 and the first v_m > L_1; it is known if v_1 > L_1.
+* A box that contains the state is updated so, entry by entry, until it is a single point. From
+  then on the state does not depend on its start.
 * A block is a fixed number of sweeps. A block that takes the whole body to a point is a hit. The
   state just before a hit, in a run of blocks that had a hit before, is uniform on the body
   (Wilson 2000, read-once coupling from the past).
@@ -32,22 +32,22 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp.geometry.moments.layout import IntArray
 
-# Beyond this a single draw takes many seconds.
+# With more variables a single draw takes many seconds.
 MOST_VARIABLES = 100
-# With more variables than this, all triples together cannot be drawn exactly any more.
+# With more variables exact draws with all triples take too long.
 MOST_WITH_ALL = 12
-# Then each entry takes part in so many triples, each square in so many pairs.
+# Then each entry is in so many triples, and each square in so many pairs.
 TRIPLES, PAIRS = 5, 6
 
 
-# Which triples of entries, and which pairs of an entry and a square, the body holds
+# Triples of entries, and pairs of an entry and a square, that are constrained
 
 
 @lru_cache(maxsize=16)
 def third_nodes(n_variables: int, level: int) -> IntArray:
     """Return the k of all triples (ij, ik, jk), (V, V, count) for V nodes 0, ..., n_variables.
 
-    Where there are fewer than count, i itself takes the place.
+    If there are fewer than count, i itself fills the places.
     """
     n_nodes = n_variables + 1
     if level == 1:
@@ -69,7 +69,7 @@ def third_nodes(n_variables: int, level: int) -> IntArray:
 
 @lru_cache(maxsize=16)
 def squares_held(n_variables: int, level: int) -> NDArray[np.bool_]:
-    """Return whether (u_ij, u_ii) is held, (V, V): always for j = 0."""
+    """Return whether (u_ij, u_ii) is constrained, (V, V): always for j = 0."""
     n_nodes = n_variables + 1
     if level == 2 and n_variables <= MOST_WITH_ALL:
         return np.ones((n_nodes, n_nodes), dtype=np.bool_)
@@ -82,7 +82,7 @@ def squares_held(n_variables: int, level: int) -> NDArray[np.bool_]:
 
 
 def _steps(n_nodes: int) -> Iterator[tuple[int, int]]:
-    """Yield (a, b): the triples x, x + a, x + a + b modulo n_nodes, each x, are taken.
+    """Yield (a, b); the triples x, x + a, x + a + b modulo n_nodes are taken for each x.
 
     The three differences are distinct up to sign, so each pair of nodes of such a difference is
     in one triple of the step.
@@ -90,10 +90,10 @@ def _steps(n_nodes: int) -> Iterator[tuple[int, int]]:
     half = (n_nodes - 1) // 2
     free = np.full(half + 1, TRIPLES)
     sizes = range(1, half + 1)
-    # Going round, the same triples have the steps (a, b, c), (b, c, a), (c, a, b), a + b + c = V.
+    # The steps (a, b, c), (b, c, a), (c, a, b) with a + b + c = V give the same triples.
     steps = [(a, b, n_nodes - a - b) for a in sizes for b in sizes]
     rounds = {min((a, b, c), (b, c, a), (c, a, b)) for a, b, c in steps}
-    # Any order would do. Neighbouring steps share triples, which a mixed order avoids.
+    # Any order is valid. Neighbouring steps share triples, which a mixed order avoids.
     for a, b, c in sorted(rounds, key=lambda step: (7919 * step[0] + 104729 * step[1]) % 1009):
         differences = [min(step, n_nodes - step) for step in (a, b, c)]
         distinct = len(set(differences)) == 3 and max(differences) <= half
@@ -122,7 +122,7 @@ class TriangleLaw:
     n_squares : int, >= 0
         The first n_squares variables have a square.
     n_plain : int, >= 0
-        The others have not.
+        Number of the others.
     """
 
     n_squares: int
@@ -130,7 +130,7 @@ class TriangleLaw:
 
     @property
     def n_nodes(self) -> int:
-        """The variables and the constant: V."""
+        """Number of the variables and the constant, V."""
         return 1 + self.n_squares + self.n_plain
 
     def sample(self, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
@@ -155,23 +155,19 @@ class TriangleLaw:
         return out
 
     @property
-    def _thirds(self) -> IntArray:
-        return third_nodes(self.n_nodes - 1, 2)
-
-    @property
     def _held(self) -> NDArray[np.bool_]:
         return squares_held(self.n_nodes - 1, 2)
 
     @property
     def _sweeps(self) -> int:
-        """Sweeps in a block: about as many as make a hit likely, found by trial."""
+        """Sweeps in a block, found by trial so that a hit is likely."""
         if self.n_nodes <= MOST_WITH_ALL + 1:
             return 4 + self.n_nodes**2 // 3
         return 40 + self.n_nodes // 3
 
     @cached_property
     def _matchings(self) -> list[tuple[IntArray, IntArray]]:
-        """The edges in rounds of a tournament: in each, no node has more than one."""
+        """The edges in rounds of a tournament, in each of which a node has at most one."""
         size = self.n_nodes + self.n_nodes % 2
         ring, rounds = list(range(size)), []
         for _ in range(size - 1):
@@ -189,7 +185,7 @@ class TriangleLaw:
         return Box(edges, np.full((n, self.n_squares), value))
 
     def _block(self, state: Box, rng: Generator) -> tuple[Box, IntArray]:
-        """Move states through a block; return them and whether the whole body came to a point."""
+        """Move states through a block; return them and whether it was a hit."""
         n = len(state.edges)
         low, high = self._whole(n, 0.0), self._whole(n, 1.0)
         state = Box(state.edges.copy(), state.squares.copy())
@@ -200,7 +196,7 @@ class TriangleLaw:
 
     def _sweep(self, low: Box, high: Box, state: Box, rng: Generator) -> None:
         for i, j in self._matchings:
-            # The room is least where the others are greatest, hence high and low change places.
+            # L falls in the others, hence high and low change places.
             least, greatest, own = (self._edge_ends(box, i, j) for box in (high, low, state))
             drawn = _draw(least, greatest, own, rng)
             for box, value in zip((low, high, state), drawn, strict=True):
@@ -212,8 +208,8 @@ class TriangleLaw:
 
     def _edge_ends(self, box: Box, i: IntArray, j: IntArray) -> FloatArray:
         """Return L of the edges (i, j)."""
-        # For k = i or j the sum is 1 or more, as the diagonal is 1: it then bounds nothing.
-        k, rows, columns = self._thirds[i, j], i[:, None], j[:, None]
+        # For k = i or j the sum is at least 1, as the diagonal is 1, and gives no constraint.
+        k, rows, columns = third_nodes(self.n_nodes - 1, 2)[i, j], i[:, None], j[:, None]
         ends = 1 - (box.edges[:, rows, k] + box.edges[:, columns, k]).min(axis=2)
         squares = np.ones((len(ends), self.n_nodes))
         squares[:, 1 : 1 + self.n_squares] = box.squares
@@ -235,11 +231,11 @@ def _keep(box: Box, chosen: IntArray) -> Box:
 def _draw(
     least: FloatArray, greatest: FloatArray, own: FloatArray, rng: Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw from [L, 1] by one sequence for all L: its bounds over [least, greatest], and at own."""
+    """Draw from [L, 1] by one sequence; return its bounds over [least, greatest], and it at own."""
     low = least + (1 - least) * rng.random(least.shape)
     high, value = low.copy(), low.copy()
     while (missing := high < greatest).any():
         high[missing] += (1 - high[missing]) * rng.random(int(missing.sum()))
-        # The sequence goes on for all at once; the state's own draw stops at its own end.
+        # The sequence goes on for all; the draw of the state stops at its own L.
         value = np.where(missing & (value < own), high, value)
     return low, high, value

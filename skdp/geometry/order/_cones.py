@@ -1,4 +1,4 @@
-"""The greatest norm over a convex body, by cutting the directions into cones.
+"""The greatest norm over a convex body, by subdivision of the directions into cones.
 
 In a cone of directions spanned by points r_1, ..., r_d of the body, u = sum_i c_i r_i with c >= 0
 has |u| <= sum_i c_i |r_i|, and sum_i c_i <w, r_i> = <w, u> is at most the body's support in w.
@@ -15,7 +15,7 @@ from skdp._arrays import FloatArray
 from skdp.geometry.ball import NormBall
 from skdp.geometry.lp import sign_patterns
 
-# Cones are cut until upper and lower bound differ by less than this share.
+# Relative difference of the bounds at which subdivision stops.
 GAP = 2.5e-10
 
 Gauge = Callable[[FloatArray], FloatArray]
@@ -29,7 +29,7 @@ def half_of_signs(dim: int) -> FloatArray:
 def by_cones(
     gauge: Gauge, body: NormBall, support: Gauge, *, enough: float, most: int
 ) -> tuple[float, float]:
-    """Return bounds on the greatest norm over a body; cones with a high bound are cut again.
+    """Return bounds on the greatest norm over a body; cones with a high bound are subdivided.
 
     Parameters
     ----------
@@ -39,9 +39,10 @@ def by_cones(
     support : callable
         Its support function.
     enough : float >= 0
-        An upper bound need not be less than this, nor a lower one be more by a share of 1e-8.
+        The upper bound need not be less than this, nor the lower one greater by more than a
+        share of 1e-8.
     most : int
-        How many cones may be looked at.
+        Greatest number of cones.
     """
     cones = _orthants(body)
     at_rays, scale = gauge(cones), np.linalg.norm(cones[0], axis=0)

@@ -1,4 +1,4 @@
-"""K-norm mechanisms side by side, in a table: their sizes, and which balls hold which."""
+"""Table of K-norm mechanisms: their sizes, and containment of their balls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BallSensitivity(Protocol):
-    """What one record can change, measured in any ball: ``skdp.mechanisms.Sensitivity``."""
+    """A sensitivity that can be measured in any ball, as ``skdp.mechanisms.Sensitivity``."""
 
     def radius_in(self, ball: NormBall) -> float:
         """Return a bound on the gauge of any difference."""
@@ -36,19 +36,19 @@ class ComparedBall:
     radius : float
         The sensitivity Delta in the ball's own norm, units of its gauge.
     sharp : bool
-        Whether ``radius`` is the least that is enough; False where only bounds on it were found.
-        What ``radius_in`` returns is taken at its word.
+        Whether ``radius`` is the least possible; False if only bounds on it were found. Results
+        of ``radius_in`` count as sharp.
     log_volume : float
-        Of Delta K; nan where the ball does not know its volume.
+        Log volume of Delta K; nan if it is unknown.
     entropy : float
-        Of the noise, in nats; nan likewise.
+        Entropy of the noise, in nats; nan if it is unknown.
     mean_squared_error : float
-        E |V|_2^2 of the noise: the trace of its covariance.
+        E |V|_2^2 of the noise, the trace of its covariance.
     inside : tuple of str
-        The balls whose Delta K holds this one: this mechanism is preferred to theirs in the
-        containment order.
+        The balls whose Delta K contains this one. In the containment order this mechanism is
+        preferred to theirs.
     undecided : tuple of str
-        The balls of which it was not decided whether they hold this one.
+        The balls for which containment was not decided.
     exact : bool
         Whether the ball is sampled exactly.
     estimated : bool
@@ -68,14 +68,14 @@ class ComparedBall:
 
     @property
     def volume(self) -> float:
-        """The volume of Delta K; inf or 0 where a float cannot hold it."""
+        """The volume of Delta K; inf or 0 if it overflows or underflows."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.log_volume))
 
 
 @dataclass(frozen=True)
 class Comparison(Mapping[str, ComparedBall]):
-    """K-norm mechanisms side by side, as :func:`compare` returns them.
+    """Table of K-norm mechanisms, the result of :func:`compare`.
 
     A mapping from names to :class:`ComparedBall`, in the order given. It prints as a table.
 
@@ -100,7 +100,7 @@ class Comparison(Mapping[str, ComparedBall]):
 
     @property
     def volume_order(self) -> tuple[str, ...]:
-        """The names by volume, which is by entropy: the preferred one first, unknown ones last."""
+        """Names in the order of volume and entropy, the preferred first, unknown ones last."""
         by_volume = sorted(self.rows, key=lambda r: (math.isnan(r.log_volume), r.log_volume))
         return tuple(row.name for row in by_volume)
 
@@ -153,9 +153,8 @@ def compare(
     balls : dict of str to NormBall, or sequence of NormBall
         All of one dimension. In a sequence, a ball is named by its class and its place.
     sensitivity : object with ``radius_in(ball)``, NormBall or None
-        What one record can change: a :class:`skdp.mechanisms.Sensitivity`, or a body that
-        holds all differences, whose greatest gauge is then bounded from above. None: each
-        ball already is the size it needs.
+        A :class:`skdp.mechanisms.Sensitivity`, or a body that contains all differences, whose
+        greatest gauge is then bounded from above. None: the balls already have their sizes.
     epsilon : float > 0, default=1.0
 
     Returns
@@ -165,9 +164,9 @@ def compare(
 
     Notes
     -----
-    Less volume is less entropy; a ball inside another is preferred to it by every measure of
-    section 3 of Awan & Slavkovic (2020). Neither says that a given loss is less: compare
-    ``mean_squared_error``, and scale the coordinates by what they are worth to you first.
+    Less volume is less entropy, and a ball inside another is preferred by every measure of
+    section 3 of Awan & Slavkovic (2020). A given loss may still be greater: compare
+    ``mean_squared_error``, after scaling the coordinates by their importance.
 
     Examples
     --------
@@ -262,7 +261,7 @@ def _cells(row: ComparedBall) -> tuple[str, ...]:
 
 
 def _volume_text(log_volume: float) -> str:
-    # Beyond some hundred dimensions a volume is no float.
+    # In hundreds of dimensions a volume overflows or underflows.
     if abs(log_volume) < 600 or math.isnan(log_volume):
         return _text(math.exp(log_volume))
     power, digits = divmod(log_volume / math.log(10), 1)

@@ -1,10 +1,10 @@
-"""How far one body reaches in another ball's norm, and whether one ball holds another.
+"""The greatest gauge of a ball over a body, and containment of balls.
 
 The greatest gauge of K over a body L is max {|u|_K : u in L}, the least t with L inside t K:
-the sensitivity of a statistic whose differences fill L. It is the norm of a linear map from
-one normed space to another, which has no closed form in general. Where there is one, or
-corners or faces can be listed, it is used; in few dimensions the directions are cut into
-cones until the bounds meet. Proofs: docs/proofs/orders.md.
+the sensitivity of a statistic whose differences fill L. It is the norm of a linear map between
+two normed spaces, which has no closed form in general. It is computed from a closed form, corners
+or faces if they are known, and else in few dimensions by subdivision of the directions into cones
+until the bounds meet. Proofs: docs/proofs/orders.md.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours
-from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask
+from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask, known, parts_of
 from skdp.geometry.direct_sum import ProductBall, SumBall
 from skdp.geometry.hull.programs import STEPS
 from skdp.geometry.lp import LpBall
 from skdp.geometry.order._cones import Gauge, by_cones, half_of_signs
 
-# Bodies that reach past each other by a smaller share than this count as touching.
+# Bodies that exceed each other by a smaller share than this count as touching.
 TOUCH = 1e-9
-# Gauges are computed in floats; bounds are moved outwards by more than their error.
+# Bounds are widened by this share, which is more than the rounding of gauges.
 ROUND = 1e-12
 MOST_CONE_DIMS = 5
 MOST_CONES = 2**18
-# Where a solver is run for each point, which takes a thousand times as long: enough to decide
-# in the plane, and to be over in seconds.
+# If a solver is run for each point, which takes a thousand times as long: enough in the plane, and
+# done in seconds.
 MOST_SLOW_CONES = 2**7
 MOST_SIGNED_DIMS = 12
 STARTS = 32
@@ -44,7 +43,7 @@ class Bounds(NamedTuple):
     Attributes
     ----------
     lower, upper : float
-        ``upper`` is ``math.inf`` where nothing is known.
+        ``upper`` is ``math.inf`` if nothing is known.
 
     Examples
     --------
@@ -67,23 +66,21 @@ def greatest_gauge_over(ball: NormBall, over: NormBall) -> Bounds:
     Parameters
     ----------
     ball : NormBall
-        K, in whose norm is measured.
+        K, the unit ball of the norm.
     over : NormBall
-        L, the body that is measured; of the same dimension.
+        L, of the same dimension.
 
     Returns
     -------
     Bounds
-        Of max {|u|_K : u in L}. They meet (``exact``) for two l_p balls with any weights; if
-        L has listable ``extreme_points()``; if K is a box, a small cross-polytope or has
+        Bounds on max {|u|_K : u in L}. They agree (``exact``) for two l_p balls with any weights;
+        if L has listable ``extreme_points()``; if K is a box, a small cross-polytope or has
         ``facets()`` (rows F with K = {v : |F v| <= 1}) and L has ``support(w)``; for products
         K and sums L of such parts; and for linear images of all these, but of two l_p balls
-        only diagonal ones, or both p = 2. In up to five dimensions the
-        bounds are driven together by dividing directions if L has ``support(w)``: they meet
-        unless very many directions tie in more than two. Else they may be far apart. Both
-        are true up to the rounding of the gauges. Where a solver stands behind a gauge or a
-        support, or a ball is of a class of your own, fewer directions are tried, and the bounds
-        may be wider.
+        only diagonal ones, or both p = 2. In up to five dimensions, if L has ``support(w)``,
+        directions are subdivided until the bounds agree, which fails only if very many
+        directions tie in more than two. Otherwise the bounds may be far apart. Fewer directions
+        are tried if a gauge or a support needs a solver, or a class is not of this package.
 
     Examples
     --------
@@ -96,7 +93,7 @@ def greatest_gauge_over(ball: NormBall, over: NormBall) -> Bounds:
 
 
 def contains(outer: NormBall, inner: NormBall) -> bool | None:
-    """Say whether ``outer`` holds ``inner``.
+    """Return whether ``outer`` contains ``inner``.
 
     Parameters
     ----------
@@ -106,9 +103,9 @@ def contains(outer: NormBall, inner: NormBall) -> bool | None:
     Returns
     -------
     bool or None
-        True or False to within a share of 1e-9 of the size, so that balls which touch from
-        inside count as held. None where the bounds of :func:`greatest_gauge_over` do not
-        decide: it is neither a yes nor a no, so ask ``is True`` or ``is False``.
+        True or False to a relative tolerance of 1e-9; balls that touch from inside are contained.
+        None if the bounds of :func:`greatest_gauge_over` do not decide, so test with ``is True``
+        or ``is False``.
 
     Examples
     --------
@@ -130,7 +127,7 @@ def _bounds(ball: NormBall, over: NormBall, enough: float) -> Bounds:
 
 
 def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -> Bounds:
-    """Bound |A u|_K over u in L, the norm of the linear map A: whole balls are taken apart."""
+    """Bound |A u|_K over u in L; images, products and sums are taken apart."""
     if isinstance(ball, ScaledBall):
         return _of_map(ball.ball, over, matrix / ball.factor, enough)
     if isinstance(ball, MappedBall):
@@ -145,11 +142,11 @@ def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -
         return same
     if isinstance(ball, ProductBall):
         # Its gauge is the greatest of its parts'.
-        rows = zip(ball.balls, _places(ball), strict=True)
+        rows = zip(ball.balls, ball.places, strict=True)
         return _greatest([_of_map(part, over, matrix[place], enough) for part, place in rows])
     if isinstance(over, SumBall):
         # It is the hull of its parts.
-        parts = zip(over.balls, over.weights, _places(over), strict=True)
+        parts = zip(over.balls, over.weights, over.places, strict=True)
         found = [_of_map(ball, part, matrix[:, at] / weight, enough) for part, weight, at in parts]
         return _greatest(found)
     return _of_whole(ball, over, matrix, enough)
@@ -158,13 +155,6 @@ def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -
 def _full(ball: MappedBall) -> FloatArray:
     matrix = np.asarray(ball.matrix, dtype=float)
     return np.diag(matrix) if matrix.ndim == 1 else matrix
-
-
-def _places(ball: ProductBall | SumBall) -> list[NDArray[np.intp]]:
-    """Return the coordinates of each part."""
-    if ball.index is not None:
-        return [np.array(part, dtype=np.intp) for part in ball.index]
-    return np.split(np.arange(ball.dim), np.cumsum([part.dim for part in ball.balls])[:-1])
 
 
 def _greatest(bounds: list[Bounds]) -> Bounds:
@@ -192,7 +182,7 @@ def _of_whole(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float)
 
 
 def _support(body: NormBall) -> Gauge | None:
-    """Return the support function, or None where the body or one of its parts has none."""
+    """Return the support function, or None if the body or one of its parts has none."""
     try:
         ask(body, "support", np.eye(body.dim)[:1])
     except AttributeError:
@@ -201,10 +191,9 @@ def _support(body: NormBall) -> Gauge | None:
 
 
 def _is_quick(body: NormBall, member: Gauge) -> bool:
-    """Whether a body is this package's, and its member needs no solver for each vector.
+    """Return whether a body is of this package and its member needs no solver for each vector.
 
-    Solver calls are counted and not timed: what is found must not depend on how busy a machine
-    is. Of a body of somebody else's nothing is known.
+    Solver calls are counted and not timed, so that results do not depend on the machine's load.
     """
     if not _is_ours(body):
         return False
@@ -214,12 +203,11 @@ def _is_quick(body: NormBall, member: Gauge) -> bool:
 
 
 def _is_ours(body: NormBall) -> bool:
-    parts = [*getattr(body, "balls", ()), *([body.ball] if hasattr(body, "ball") else [])]
-    return is_ours(body) and all(map(_is_ours, parts))
+    return is_ours(body) and all(map(_is_ours, parts_of(body)))
 
 
 def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> Bounds | None:
-    """Bound |A u|_K over K itself where A is a multiple of the identity, or nearly so."""
+    """Bound |A u|_K over K itself if A is nearly a multiple of the identity."""
     if not (ball is over or (type(ball) is type(over) and bool(ball == over))):
         return None
     if matrix.shape[0] != matrix.shape[1]:
@@ -231,7 +219,7 @@ def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> Bounds | N
 
 
 def _known(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
-    """Return the greatest |A u|_K over u in L where it is known in closed form."""
+    """Return the greatest |A u|_K over u in L if it has a closed form."""
     if isinstance(ball, LpBall) and isinstance(over, LpBall):
         found = _between_lp(ball, over, matrix)
         if found is not None:
@@ -254,7 +242,7 @@ def _between_lp(ball: LpBall, over: LpBall, matrix: FloatArray) -> float | None:
 
 
 def _at_faces(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
-    """Where K = {v : |F v| <= 1}: the greatest of the rows of F A over L."""
+    """Return the greatest support of L over the rows of F A, if K = {v : |F v| <= 1}."""
     faces, support = _faces(ball), _support(over)
     if faces is None or support is None:
         return None
@@ -262,30 +250,24 @@ def _at_faces(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | Non
 
 
 def _faces(ball: NormBall) -> FloatArray | None:
-    """Return the rows of F, one of each pair at least, where the ball is {v : |F v| <= 1}."""
+    """Return F with K = {v : |F v| <= 1}, or None; one row of each pair is enough."""
     if isinstance(ball, LpBall):
         if math.isinf(ball.p) or ball.dim == 1:
             return np.diag(1 / ball.bounding_box())
         if ball.p > 1 or ball.dim > MOST_SIGNED_DIMS:
             return None
         return half_of_signs(ball.dim) / ball.bounding_box()
-    try:
-        return np.asarray(ask(ball, "facets"), dtype=float)
-    except (AttributeError, ValueError):
-        return None
+    return known(ball, "facets")
 
 
 def _at_corners(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
-    """Where L is the hull of points: a convex function is greatest at one of them."""
-    try:
-        points = ask(over, "extreme_points")
-    except (AttributeError, ValueError):
-        return None
-    return float(np.max(ball.gauge(points @ matrix.T)))
+    """Return the greatest gauge at the extreme points of L, or None if they are not known."""
+    points = known(over, "extreme_points")
+    return None if points is None else float(np.max(ball.gauge(points @ matrix.T)))
 
 
 def _through_the_box(ball: NormBall, over: NormBall, matrix: FloatArray) -> float:
-    """Bound the greatest |A u|_K over L by what the box around L, or around A L, allows."""
+    """Bound the greatest |A u|_K over L through the box around L, or around A L."""
     try:
         box = ask(over, "bounding_box")
     except AttributeError:
@@ -300,7 +282,7 @@ def _through_the_box(ball: NormBall, over: NormBall, matrix: FloatArray) -> floa
 
 
 def _climbed(ball: NormBall, over: NormBall, matrix: FloatArray, steps: int) -> float:
-    """Return |A u|_K at the best u in L that some steps uphill find."""
+    """Return |A u|_K at the best u in L that some ascent steps find."""
 
     def gauge(u: FloatArray) -> FloatArray:
         return ball.gauge(u @ matrix.T)
@@ -312,8 +294,8 @@ def _climbed(ball: NormBall, over: NormBall, matrix: FloatArray, steps: int) -> 
     if support is None:
         return best
     for _ in range(steps):
-        # The norm is convex: the body's furthest point along its slope is no lower. The slope
-        # is moved a little where several points are as far.
+        # The norm is convex, so the farthest point of the body along its slope is no lower. The
+        # slope is perturbed in case several points are equally far.
         slope = _slope(gauge, u[-STARTS:])
         slope += 1e-3 * np.abs(slope).max(axis=1)[:, None] * rng.standard_normal(slope.shape)
         u = _on_boundary(_slope(support, slope), over)

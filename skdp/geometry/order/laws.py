@@ -1,9 +1,9 @@
-"""Orders on K-norm mechanisms: containment and volume, and what they say of the noise.
+"""Orders on K-norm mechanisms by containment and volume, and properties of the noise.
 
 A K-norm mechanism of sensitivity Delta and budget epsilon has density proportional to
-exp(-(epsilon / Delta) |v|_K). That is exp(-|v|_B) for the ball B = (Delta / epsilon) K, and a
-law is given here by that one ball: ``ScaledBall(K, Delta / epsilon)``. With d the dimension,
-|V|_B is Gamma(d) and independent of the direction of V (Awan & Slavkovic 2020, section 3).
+exp(-(epsilon / Delta) |v|_K). That is exp(-|v|_B) for the ball B = (Delta / epsilon) K, so a law
+is given here by B, ``ScaledBall(K, Delta / epsilon)``. With d the dimension, |V|_B is Gamma(d)
+and independent of the direction of V (Awan & Slavkovic 2020, section 3).
 Proofs: docs/proofs/orders.md.
 """
 
@@ -24,8 +24,8 @@ from skdp.geometry.ball import (
 )
 from skdp.geometry.order.containment import contains
 
-# Draws for the covariance of a ball that has no closed form: the mean square of a coordinate
-# of a uniform law is then off by 1 % or so.
+# Draws for the covariance of a ball without a closed form. The mean square of a coordinate then
+# has an error of about 1 %.
 DRAWS = 2**14
 GIVEN = ("direction", "line")
 
@@ -41,7 +41,7 @@ def entropy(ball: NormBall) -> float:
     Returns
     -------
     float
-        log(e^d d! vol B) (Proposition 3.14): it orders laws as the volumes of their balls do.
+        log(e^d d! vol B) (Proposition 3.14). It orders laws by the volumes of their balls.
 
     Examples
     --------
@@ -55,8 +55,8 @@ def entropy(ball: NormBall) -> float:
 def depth(ball: NormBall, v: ArrayLike) -> FloatArray:
     """Return the depth of points in the law exp(-|v|_B), (..., dim) to (...).
 
-    The depth of Theorem 3.11, one less the mass of the least region of highest density that
-    holds v: the chance that a draw is further out, P(|V|_B > |v|_B). It is 1 at 0.
+    This is the depth of Theorem 3.11: one minus the mass of the least region of highest density
+    that contains v, P(|V|_B > |v|_B). It is 1 at 0.
 
     Parameters
     ----------
@@ -98,15 +98,15 @@ def concentration_set(ball: NormBall, mass: float) -> ScaledBall:
 
 
 def is_tighter(ball: NormBall, than: NormBall) -> bool | None:
-    """Say whether the law of ``ball`` is stochastically tighter than that of ``than``.
+    """Return whether the law of ``ball`` is stochastically tighter than that of ``than``.
 
-    It is if each concentration set of the one lies in that of the other of equal mass. By
-    Theorem 3.6 that means containment of the balls, each times sensitivity over epsilon.
+    This is so if each concentration set of the first law lies in that of the second of equal mass.
+    By Theorem 3.6 this means containment of the balls, each times sensitivity over epsilon.
 
     Returns
     -------
     bool or None
-        As :func:`contains`, None where it is not decided.
+        None if it is not decided, as for :func:`contains`.
 
     Examples
     --------
@@ -129,21 +129,20 @@ def conditional_variance(
     direction : array-like of shape (..., dim)
         Any multiple of the unit vector e.
     given : {"direction", "line"}, default="direction"
-        What "on the line of e" means. "direction": the limit of narrow double cones around e,
-        as in Lemma 3.16. "line": the limit of narrow cylinders, what is orthogonal to e
-        being 0.
+        The event on which the law is conditioned. "direction": the limit of narrow double cones
+        around e, as in Lemma 3.16. "line": the limit of narrow cylinders around the line of e.
 
     Returns
     -------
     ndarray of shape (...)
-        Of <V, e>: d (d + 1) / |e|_B^2 or 2 / |e|_B^2. In either case a ball inside another
-        has less in every direction (Theorem 3.17), and only then.
+        Variance of <V, e>: d (d + 1) / |e|_B^2 or 2 / |e|_B^2. In both cases it is less in every
+        direction if and only if the ball is inside the other (Theorem 3.17).
 
     Notes
     -----
     Given the direction, |<V, e>| is Gamma(d) with rate |e|_B. Its variance d / |e|_B^2 is the
     number in the proof of Theorem 3.17; that of <V, e>, which has mean 0, is d + 1 times it.
-    An event of chance 0 does not say which limit is meant: hence ``given``.
+    The event has probability 0, so ``given`` states which limit is meant.
 
     Examples
     --------
@@ -167,7 +166,7 @@ def knorm_covariance(ball: NormBall) -> FloatArray:
     """Return the covariance of the law exp(-|v|_B), (dim, dim).
 
     It is (d + 1)(d + 2) times that of the uniform law on B, which is estimated from a fixed
-    number of draws where the ball has no ``covariance()``.
+    number of draws if the ball has no ``covariance()``.
 
     Examples
     --------

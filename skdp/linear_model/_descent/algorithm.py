@@ -1,201 +1,284 @@
-"""Noisy proximal coordinate descent.
-
-Each step releases the gradient of one slot with noise and moves its coordinates; everything else
-is made of what was released. Statement and proof: ``docs/proofs/coordinate_descent.md``.
-"""
+"""Noisy coordinate descent: a model from many noisy gradients."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp._draws import gumbels
-from skdp.linear_model._descent.records import Predictors
-from skdp.linear_model._descent.slots import Slots
-from skdp.linear_model._shared.gram import GRAM_BITS
-from skdp.mechanisms.noise import Publication
+from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp.domain import Domain
+from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.descend import FARTHEST, Descent, Watch
+from skdp.linear_model._descent.plan import DescentPlan, DescentTask, plan_descent
+from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.rules import Kind, curvatures, penalties, residual_bound, scaling_of
+from skdp.linear_model._descent.scaling import Scaling, ScalingStage
+from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._shared.base import Solution
+from skdp.linear_model._shared.gram import row_unit
+from skdp.linear_model._shared.progress import Progress
+from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.stage import check_scaling_share
+from skdp.linear_model.validation import is_auto
 
-# Called with the number of passes made and the coordinates; whether to stop.
-Watch = Callable[[int, FloatArray], bool]
+Model = tuple[FloatArray, FloatArray]
 
-# Coordinates stay in this box: coefficients are finite whatever the steps.
-FARTHEST = 2.0**20
-# About so many numbers are drawn at once.
-_DRAWN = 2**10
-# How much finer than the sums the noise of a choice is.
-_MORE_BITS = 64
+PENALTIES = ("auto", "l1", "l2", "elasticnet", "none")
+ORDERS = ("cyclic", "random", "greedy")
+_AUTO = 'Or give "auto".'
+# Products of greater or lesser parameters may leave the range of floats.
+_MOST, _LEAST = 1e30, 1e-30
+# Predictions and targets in [-1, 1] are no farther apart.
+_WHOLE_RANGE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
-    """How one model is fitted; public, or released by now.
+class CoordinateDescent:
+    """Noisy coordinate descent with the parameters of an estimator.
 
-    Attributes
+    Parameters
     ----------
-    slots : Slots
-    unit : ndarray of shape (dim,)
-        What a gradient of 1 stands for in each coordinate.
-    clips : ndarray of shape (dim,) or None
-        Bounds on what a record adds to each coordinate; None where the slope is bounded.
-    quiet : ndarray of shape (slots,)
-        Factors on the noise of each slot.
-    step : ndarray of shape (dim,)
-        Steps per unit of the summed gradient; 0 where a coordinate is not to move.
-    l1, ridge : ndarray of shape (dim,)
-        The penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss.
-    n_passes : int
-    order : {"cyclic", "random", "greedy"}
-        A greedy pass is one step: it takes all gradients.
-    average : bool
-        Whether to average over the second half of the passes.
-    published : Publication
-        How the gradients of a pass are published.
-    choice : float or None
-        Scale of the Gumbel noise by which greedy coordinates are chosen.
+    kind : Kind
+        The loss, with what the automatic choices assume about the model.
+    mechanism, penalty, alpha, l1_ratio, n_passes, step_size, clip, order, average, start, \
+scaling_share, verbose, callback
+        As in :class:`DPCoordinateDescentClassifier`.
     """
 
-    slots: Slots
-    unit: FloatArray
-    clips: FloatArray | None
-    quiet: FloatArray
-    step: FloatArray
-    l1: FloatArray
-    ridge: FloatArray
-    n_passes: int
-    order: str
-    average: bool
-    published: Publication
-    choice: float | None = None
+    kind: Kind
+    mechanism: Any
+    penalty: Any
+    alpha: Any
+    l1_ratio: Any
+    n_passes: Any
+    step_size: Any
+    clip: Any
+    order: Any
+    average: Any
+    start: Any
+    scaling_share: Any
+    verbose: Any
+    callback: Any
 
-    def run(
-        self,
-        predictors: Predictors,
-        start: FloatArray,
-        noise: Any,
-        rng: Generator,
-        watch: Watch,
-    ) -> FloatArray:
-        """Return the coordinates after all passes, (dim,)."""
-        theta = start.clip(-FARTHEST, FARTHEST)
-        for slot, place in enumerate(self.slots.places):
-            predictors.move(slot, theta[place])
-        tail: list[FloatArray] = []
-        release = _Release(self, noise, rng)
-        for done in range(1, self.n_passes + 1):
-            self._pass(theta, predictors, release, rng)
-            if 2 * done > self.n_passes:
-                tail.append(theta.copy())
-            if watch(done, theta.copy()):
-                break
-        return _averaged(tail) if self.average and tail else theta
+    @classmethod
+    def of(cls, kind: Kind, estimator: Any) -> CoordinateDescent:
+        """Return the algorithm with the parameters of an estimator."""
+        names = [name for name in cls.__dataclass_fields__ if name != "kind"]
+        return cls(kind, **{name: getattr(estimator, name) for name in names})
 
-    def _pass(
-        self, theta: FloatArray, predictors: Predictors, release: _Release, rng: Generator
-    ) -> None:
-        if self.order == "greedy":
-            self._greedy_step(theta, predictors, release, rng)
-            return
-        release.renew()  # once for a pass: no slot comes twice
-        for slot in self._order(rng):
-            place = self.slots.places[slot]
-            gradient = release(place, predictors.gradient(slot))
-            predictors.move(slot, self._move(theta, place, gradient))
+    def check(self, delta: float) -> None:
+        """Raise an error unless the parameters are valid."""
+        if self.penalty is not None:
+            check_choice("penalty", self.penalty, PENALTIES, "None stands for no penalty.")
+        _check_unless_auto(self.alpha, check_interval, "alpha", 0.0, _MOST, "both", _AUTO)
+        check_interval("l1_ratio", self.l1_ratio, 0.0, 1.0)
+        _check_unless_auto(self.n_passes, check_count, "n_passes", 1, _AUTO)
+        limits = (_LEAST, _MOST, "both")
+        _check_unless_auto(self.step_size, check_interval, "step_size", *limits, _AUTO)
+        if self.clip is not None:
+            remedy = "None clips least. " + _AUTO
+            _check_unless_auto(self.clip, check_interval, "clip", *limits, remedy)
+        check_choice("order", self.order, ORDERS)
+        check_scaling_share(self.scaling_share)
+        if not isinstance(self.average, bool | np.bool_):
+            raise fail("average", "be True or False", self.average)
+        if not isinstance(self.verbose, bool):
+            check_count("verbose", self.verbose, 0)
+        if self.callback is not None and not callable(self.callback):
+            raise fail("callback", "be None or a function of a Progress", type(self.callback))
 
-    def _order(self, rng: Generator) -> Iterator[int]:
-        count = len(self.slots)
-        if self.order == "random":
-            return iter(rng.permutation(count).tolist())
-        return iter(range(count))
+    def plan(self, task: Task) -> DescentPlan:
+        """Choose what is released, and calibrate its noise, from public information only."""
+        # A penalty of the user's is on the encoded columns, which leave out first levels.
+        free = is_auto(self.penalty) and task.design.intercept
+        blocks = Blocks(task.design.domain, task.design.intercept, all_levels=free)
+        stage = None
+        if self.scaling_share != 0:
+            stage = ScalingStage(blocks, self.kind.is_regression, task.neighbors, task.n)
+        if self.start is not None:
+            self._starts(blocks, task.n_models)  # refused before anything is spent
+        descent = DescentTask(
+            **vars(task),
+            blocks=blocks,
+            mechanism=self.mechanism,
+            share=None if is_auto(self.scaling_share) else float(self.scaling_share),
+            n_passes=None if is_auto(self.n_passes) else int(self.n_passes),
+            order=self.order,
+            clips=not is_auto(self.clip),
+        )
+        return plan_descent(descent, stage)
 
-    def _greedy_step(
-        self, theta: FloatArray, predictors: Predictors, release: _Release, rng: Generator
-    ) -> None:
-        """Move the coordinate whose gradient seems steepest."""
-        exact = predictors.gradients()
-        j = self._steepest(theta, exact, rng)
-        place = slice(j, j + 1)
-        release.renew()
-        gradient = release(place, exact[place])
-        slot = int(np.searchsorted([p.stop for p in self.slots.places], j, side="right"))
-        change = np.zeros(self.slots.sizes[slot])
-        change[j - self.slots.places[slot].start] = self._move(theta, place, gradient)[0]
-        predictors.move(slot, change)
+    def sums(self, plan: DescentPlan, rows: Rows) -> Any:
+        """Return the sums of a scaling stage, or None, with the rows or the scaled records."""
+        rows = rows.once()
+        if plan.stage is None:
+            return None, rows, Records(plan.blocks, scaling_of(plan, None), rows.X, rows.n)
+        _, table, target = rows.one
+        return plan.stage.exact(table, target), rows.again(), None
 
-    def _steepest(self, theta: FloatArray, exact: NDArray[Any], rng: Generator) -> int:
-        """Draw a coordinate by the exponential mechanism; the score is the least subgradient."""
-        assert self.choice is not None
-        known = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
-        slack = np.where(theta == 0, self.l1, 0.0)
-        known, slack = known / self.unit, slack / self.unit
-        gumbel = self.choice * gumbels(len(theta), rng)
-        best, at = -math.inf, 0
-        for j in np.flatnonzero(self.slots.free).tolist():
-            # Integers: rounding would say something of the sums. The noise's own digits go on.
-            score = max(abs(int(exact[j]) + _fixed(known[j])) - _fixed(slack[j]), 0)
-            noisy = (score << _MORE_BITS) + math.floor(
-                math.ldexp(gumbel[j], GRAM_BITS + _MORE_BITS)
-            )
-            if noisy > best:
-                best, at = noisy, j
-        return at
+    def release(self, plan: DescentPlan, sums: Any, rng: Generator) -> Solution:
+        """Release the scaling stage, and the gradients of every model."""
+        exact, rows, records = sums
+        seen = None if exact is None else plan.release_stage(exact, rng)
+        scaling = scaling_of(plan, seen)
+        if records is None:
+            records = Records(plan.blocks, scaling, rows.X, rows.n)
+        descent, slope = self._descent(plan, scaling)
+        models: list[Model] = []
+        history: list[Progress] = []
+        for k, target in enumerate(rows.targets):
+            watch = self._watch(plan, scaling, k, history)
+            predictors = Predictors(records, target, slope, descent.clips)
+            start = self._start(plan, scaling, k)
+            theta = descent.run(predictors, start, plan.noise, rng, watch)
+            models.append(_encoded_model(plan.blocks, scaling, theta))
+        passes = [progress.n_pass for progress in history]
+        attributes = {
+            "history_": history,
+            "n_iter_": max(passes),
+            # The number of passes is fixed beforehand, unless a callback stopped one.
+            "converged_": sum(n == plan.n_passes for n in passes) == plan.n_models,
+        }
+        coef, intercept = (np.concatenate(part) for part in zip(*models, strict=True))
+        return Solution(coef, intercept, attributes)
 
-    @np.errstate(all="ignore")  # what overflows ends at the box
-    def _move(self, theta: FloatArray, place: slice, gradient: FloatArray) -> FloatArray:
-        """Move some coordinates, and return by how much."""
-        step, old = self.step[place], theta[place].copy()
-        target = old - step * self.unit[place] * gradient
-        shrunk = np.sign(target) * np.maximum(np.abs(target) - step * self.l1[place], 0)
-        theta[place] = (shrunk / (1 + step * self.ridge[place])).clip(-FARTHEST, FARTHEST)
-        return np.asarray(theta[place] - old)
+    # The descent, from public and released information
+
+    @np.errstate(all="ignore")  # a penalty or step beyond floats is the greatest there is
+    def _descent(self, plan: DescentPlan, scaling: Scaling) -> tuple[Descent, Any]:
+        """Return the descent, and the slope of the loss in its unit."""
+        blocks, kind = plan.blocks, self.kind
+        curvature = curvatures(blocks, scaling, kind)
+        as_in_source = isinstance(self.clip, Real)
+        bound, slope = self._slope(plan, scaling)
+        if as_in_source:
+            # Muthukrishnan & Kalyani 2023, appendix D: C_j = C sqrt(M_j / sum M).
+            unit = bound * np.sqrt(curvature / curvature[blocks.free].sum())
+        else:
+            unit = np.full(blocks.dim, bound)
+        alpha = None if is_auto(self.alpha) else float(self.alpha)
+        penalty = self.penalty or "none"
+        l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, float(self.l1_ratio))
+        size = 1.0 if is_auto(self.step_size) else float(self.step_size)
+        descent = Descent(
+            blocks=blocks,
+            unit=unit,
+            clips=unit if as_in_source else None,
+            noise_factor=1 / plan.rows.precision,
+            step=np.where(blocks.free, size / curvature, 0.0),
+            l1=l1,
+            ridge=ridge,
+            n_passes=plan.n_passes,
+            order=plan.order,
+            average=bool(self.average),
+            published=plan.published(),
+            choice=plan.choice,
+        )
+        return descent, slope
+
+    def _slope(self, plan: DescentPlan, scaling: Scaling) -> tuple[float, Any]:
+        """Return the unit of slopes, a bound unless ``clip`` is a number, and the slope."""
+        if not self.kind.is_regression:
+            return (float(self.clip) if isinstance(self.clip, Real) else 1.0), logistic_slope
+        if isinstance(self.clip, Real):
+            # Clips are in the target's units, gradients in those of targets in [-1, 1].
+            ends = plan.blocks.domain.decode_target([-1.0, 1.0])
+            return float(self.clip) * 2 / float(ends[1] - ends[0]), residual
+        bound = residual_bound(plan, scaling) if is_auto(self.clip) else _WHOLE_RANGE
+        return bound, ResidualSlope(bound)
+
+    def _watch(
+        self, plan: DescentPlan, scaling: Scaling, model: int, history: list[Progress]
+    ) -> Watch:
+        """Return the function that is called after every pass of a model."""
+        domain = plan.blocks.domain
+
+        def watch(done: int, theta: FloatArray) -> bool:
+            encoded = _encoded_model(plan.blocks, scaling, theta)
+            (coef,), (intercept,) = self._decoded(domain, *encoded)
+            progress = Progress(model, plan.n_models, done, plan.n_passes, coef, float(intercept))
+            history.append(progress)
+            if self.verbose:
+                progress.show()
+            return self.callback is not None and _called(self.callback, progress)
+
+        return watch
+
+    # The start
+
+    def _start(self, plan: DescentPlan, scaling: Scaling, model: int) -> FloatArray:
+        """Return the coordinates to begin with, (dim,)."""
+        blocks = plan.blocks
+        if self.start is None:
+            theta = np.zeros(blocks.dim)
+            theta[: blocks.intercept] = scaling.target_centre
+            return theta
+        coef, intercept = self._starts(blocks, plan.n_models)[model]
+        coef[:, list(blocks.numbers)] *= row_unit(blocks.domain)
+        (coef,), (intercept,) = scaling.scaler(blocks).apply(coef, intercept)
+        return blocks.of_model(coef, float(intercept))
+
+    def _starts(self, blocks: Blocks, n_models: int) -> list[Model]:
+        """Return the initial models of the encoded columns."""
+        rule = (
+            "be None or a pair of coefficients and intercept of coef_'s shape, at most 2^20 in"
+            " the units of numbers and targets scaled to [-1, 1]"
+        )
+        remedy = "The first has one row per model; a public model's (coef_, intercept_) will do."
+        try:
+            coef, intercept = (np.asarray(part, dtype=float) for part in self.start)
+            coef = coef.reshape(n_models, blocks.domain.n_encoded)
+            intercept = intercept.reshape(n_models)
+        except (TypeError, ValueError):
+            raise fail("start", rule, None, remedy) from None
+        with np.errstate(all="ignore"):
+            models = [
+                self._encoded(blocks.domain, coef[k : k + 1], intercept[k : k + 1])
+                for k in range(n_models)
+            ]
+        # NaN is not within the box either.
+        if not all(np.abs(np.append(*model)).max() <= FARTHEST for model in models):
+            raise fail("start", rule, None, remedy)
+        return models
+
+    def _decoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray) -> Model:
+        return domain.decode_coef(coef, intercept, regression=self.kind.is_regression)
+
+    def _encoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray) -> Model:
+        """Return models in the user's units as models of encoded columns: decoding is affine."""
+        zeros, none, one = np.zeros_like(coef), np.zeros(1), np.ones(1)
+        zero, constant = self._decoded(domain, zeros, none)
+        slopes, _ = self._decoded(domain, zeros + 1, none)
+        _, unit = self._decoded(domain, zeros, one)
+        coef = (coef - zero) / (slopes - zero)
+        rest = intercept - self._decoded(domain, coef, none)[1]
+        return coef, rest / (unit - constant)
 
 
-class _Release:
-    """Releases the gradients of one model, with the noise of some passes drawn at once."""
-
-    def __init__(self, descent: Descent, noise: Any, rng: Generator) -> None:
-        slots = descent.slots
-        self._noise, self._rng, self._open = noise, rng, descent.n_passes
-        self._factors = np.repeat(descent.quiet, slots.sizes)
-        self._lattice, self._stretch = descent.published
-        self._add = self._lattice.adder(-GRAM_BITS)
-        self._passes: Iterator[list[int]] = iter(())
-
-    def renew(self) -> None:
-        """Take fresh noise for every coordinate."""
-        grains = next(self._passes, None)
-        if grains is None:
-            self._passes = self._drawn()
-            grains = next(self._passes)
-        self._grains = grains
-
-    def _drawn(self) -> Iterator[list[int]]:
-        """Draw the noise of the next passes."""
-        dim = len(self._factors)
-        count = min(self._open, max(1, _DRAWN // dim))
-        self._open -= count
-        draws = self._stretch * self._factors * self._noise.rvs(self._rng, (count, dim))
-        grains = self._lattice.repeated(count).grains(-GRAM_BITS, draws.ravel(), self._rng)
-        return (grains[at : at + dim] for at in range(0, len(grains), dim))
-
-    def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
-        """Return exact sums in units of 2^-40 with their noise."""
-        return self._add(place, exact.tolist(), self._grains[place])
+def _encoded_model(blocks: Blocks, scaling: Scaling, theta: FloatArray) -> Model:
+    """Return coefficients (1, n_encoded) and intercept (1,) of the encoded columns."""
+    coef, intercept = blocks.of_columns(theta)
+    encoded, rest = scaling.scaler(blocks).undo(coef[None], np.array([intercept]))
+    encoded[:, list(blocks.numbers)] /= row_unit(blocks.domain)
+    return encoded, rest
 
 
-def _fixed(value: float) -> int:
-    """Return a public number in units of 2^-40."""
-    return round(math.ldexp(value, GRAM_BITS))
+def _called(callback: Callable[[Progress], Any], progress: Progress) -> bool:
+    """Return whether a callback wants to stop. Its errors say what it has seen."""
+    try:
+        return bool(callback(progress))
+    except BaseException as error:
+        error.add_note("The callback had seen the coefficients after every pass up to this one.")
+        raise
 
 
-def _averaged(tail: list[FloatArray]) -> FloatArray:
-    """Return the mean; 0 where most are 0, as with an l1 penalty."""
-    stacked = np.array(tail)
-    mostly = np.mean(stacked == 0, axis=0) > 0.5
-    return np.where(mostly, 0.0, stacked.mean(axis=0))
+def _check_unless_auto(value: Any, check: Any, name: str, *rules: Any) -> None:
+    if not is_auto(value):
+        check(name, value, *rules)

@@ -15,22 +15,25 @@ from skdp.domain import Domain
 from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
-from skdp.linear_model._moments.two_looks import Frame, TwoLooks
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_statistic
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
+from skdp.linear_model._standardize.stage import ScalingStage
 from skdp.mechanisms.noise import Noise, publication, release_integers, variances
+
+Rows = tuple[Domain, Any, FloatArray]
 
 
 @dataclass(frozen=True)
 class MomentPlan:
-    """What will be released with which noise: public things only.
+    """A release of moments in one stage; public information only.
 
     Attributes
     ----------
     layout : MomentLayout
-        The moments; without features where only the target's mean is released.
+        The moments; without features if only the target's mean is released.
     noise : Noise
     n : int or None
-        The public number of records; None under add/remove.
+        The number of records; None if it is private.
     """
 
     layout: MomentLayout
@@ -38,31 +41,79 @@ class MomentPlan:
     n: int | None
 
     @property
+    def delta(self) -> float:
+        """The delta that the release spends."""
+        return self.noise.guarantee.delta
+
+    @property
     def mechanism(self) -> str:
-        """What a guarantee says of it."""
+        """The sentence of a guarantee."""
         return f"{self.layout.dim} moments with {type(self.noise).__name__}"
 
     @property
     def losses(self) -> tuple[Any, ...]:
-        """What is known of the release's privacy beyond epsilon: losses and counts."""
+        """Privacy losses with counts; may be empty."""
         return self.noise.guarantee.losses
 
     def check_published(self) -> None:
-        """Raise where 53 bits cannot keep the guarantee."""
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
         publication(self.noise)
 
-    def look(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
-        """Return what will be released, before its noise: the exact Gram matrix."""
+    def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
+        """Return the exact Gram matrix, in units of 2^-40."""
         return exact_gram(domain, X, target)
 
-    def release(self, gram: NDArray[Any], rng: Generator) -> FloatArray:
+    def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
+        """Release the moments."""
+        names = names_of(rows[0]) if self.layout.n_rows > 2 else ("1", "target")
+        return Moments.of(self, self.release_moments(exact, rng), names)
+
+    def release_moments(self, gram: NDArray[Any], rng: Generator) -> FloatArray:
         """Return the noisy moments, (dim,), of an exact Gram matrix in units of 2^-40."""
         if len(gram) != self.layout.n_rows:  # the mean alone: the ones and the target
             gram = gram[np.ix_([0, -1], [0, -1])]
         return release_integers(self.noise, exact_statistic(self.layout, gram), -GRAM_BITS, rng)
 
 
-Plan = MomentPlan | TwoLooks
+@dataclass(frozen=True, eq=False)
+class TwoReleases:
+    """Base of the plans with a scaling stage.
+
+    Attributes
+    ----------
+    layout : MomentLayout
+    first : ScalingStage
+    noise : Noise
+        The noise of the second stage.
+    n : int or None
+        The number of records; None if it is private.
+    """
+
+    layout: MomentLayout
+    first: ScalingStage
+    noise: Any
+    n: int | None
+
+    @property
+    def delta(self) -> float:
+        """The delta that both stages spend."""
+        return float(self.noise.guarantee.delta)
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """Privacy losses of both stages with counts; empty if one of them has none."""
+        parts = [self.first.noise.guarantee.losses, self.noise.guarantee.losses]
+        return sum(parts, ()) if all(parts) else ()
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        self.first.check_published()
+        publication(self.noise)
+
+
+def names_of(domain: Domain) -> tuple[str, ...]:
+    """Return the names of the columns of (1, x, y)."""
+    return ("1", *domain.encoded_names(), "target")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,9 +123,9 @@ class Moments:
     Everything here was released; whatever is computed from it costs no further privacy. The
     columns are those of z = (column - centre) / scale. With the domain's own centre 0 and scale 1
     numbers and the target are in [-1, 1], as the domain encodes them, and indicators 0 or 1; the
-    unit of rows in a ball is the least power of two that its radius fits in. Where a first look
-    found a centre and a scale, rows that stick out count less than 1, and the first entry is the
-    sum of what they count.
+    unit of rows in a ball is the least power of two that its radius fits in. If a scaling stage
+    estimated centres and scales, rows far from the centre have a weight below 1, and the first
+    entry is the sum of the weights.
 
     Attributes
     ----------
@@ -105,24 +156,25 @@ class Moments:
     @classmethod
     def of(
         cls,
-        plan: Plan,
+        plan: Any,
         released: FloatArray,
         names: tuple[str, ...],
-        frame: Frame | None = None,
+        scaler: RowScaler | None = None,
     ) -> Moments:
-        """Return what a release tells."""
+        """Return the moments that a plan's release estimates."""
         layout, width = plan.layout, plan.layout.n_rows
-        frame = frame or Frame(np.zeros(width), np.ones(width), np.ones(width))
+        if scaler is None:
+            scaler = RowScaler(Scaler(np.zeros(width - 1), np.ones(width - 1)), np.ones(width))
         gram = layout.gram(released, None if layout.adds else plan.n)
-        deviation, unit = _deviations(plan), np.outer(frame.factor, frame.factor)
+        deviation, unit = _deviations(plan), np.outer(scaler.factor, scaler.factor)
         gram, deviation = gram / unit, deviation / unit
         own = np.concatenate([[], *layout.block_columns]).astype(np.intp)
         own_square = np.zeros(width, dtype=np.bool_)
         own_square[own] = True
         # An indicator is its own square, and its square is no entry.
         gram[own, own], deviation[own, own] = gram[0, own], deviation[0, own]
-        centre, scale = frame.centre, frame.scale
-        return cls(names, gram, deviation, own_square, centre, scale, layout, plan.noise)
+        facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
+        return cls(names, gram, deviation, *facts)
 
     def __repr__(self) -> str:
         return f"Moments({listed(self.names[1:])}; {type(self.noise).__name__})"
@@ -152,13 +204,9 @@ class Moments:
 
     def to_encoded(self, theta: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (intercept, coefficients) and their covariance for the encoded columns."""
-        # y = c_y + s_y (theta_0 + sum theta_j (x_j - c_j) / s_j)
-        slopes = self.scale[-1] / self.scale[1:-1]
-        step = np.diag(np.concatenate([[self.scale[-1]], slopes]))
-        step[0, 1:] = -slopes * self.centre[1:-1]
-        moved = step @ theta
-        moved[0] += self.centre[-1]
-        return moved, step @ spread @ step.T
+        scaler = Scaler(self.centre[1:], self.scale[1:])
+        coef, intercept = scaler.undo(theta[None, 1:], theta[:1])
+        return np.concatenate([intercept, coef[0]]), scaler.undo_covariance(spread)
 
     def subset(self, features: list[int], target: int) -> Moments:
         """Return the moments of some columns, given by their positions in ``names``."""
@@ -199,7 +247,7 @@ class Moments:
 def _guessed(
     matrix: FloatArray, deviation: FloatArray, intercept: bool, shrink: float
 ) -> NoisyMoments:
-    """Return them with the products of features that were not released guessed, in the frame."""
+    """Return moments in which the products of features, which were not released, are guessed."""
     x = slice(1, -1)
     matrix[x, x] = np.eye(len(matrix) - 2)
     sigma = _root_mean_square(deviation[x, -1], 1e-300)
@@ -208,7 +256,7 @@ def _guessed(
     return NoisyMoments(matrix, sigma, r, intercept, shrink, guessed=True)
 
 
-def _deviations(plan: Plan) -> FloatArray:
+def _deviations(plan: Any) -> FloatArray:
     """Return the standard deviation of the noise in each entry of the Gram matrix."""
     layout = plan.layout
     variance = _gram_variances(layout, plan.noise)

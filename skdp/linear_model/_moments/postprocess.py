@@ -75,7 +75,7 @@ class NoisyMoments:
         matrix = self.matrix.copy()
         noise = (self.sigma / (self.r[0] * self.r)) ** 2
         parts = (slice(1, -1), slice(-1, None))
-        # Without products both looks tell the target's mean, with less noise than a feature's.
+        # Without products both stages estimate the target's mean, with less noise than a feature's.
         for part in parts[:1] if self.guessed else parts:
             size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
             kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0

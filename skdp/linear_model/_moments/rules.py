@@ -16,10 +16,11 @@ from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
-from skdp.linear_model._moments.cross_looks import CrossLooks
+from skdp.linear_model._moments.cross import CrossMoments
 from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.two_looks import TwoLooks
+from skdp.linear_model._moments.two_stages import TwoStages
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
+from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.calibrate import LAWS, Noise
 from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
@@ -38,16 +39,16 @@ CENTRE = 0.05
 UNUSED = 1e-3
 # Where the mean of x_i x_j has noise beyond this, a regression predicts worse than the mean of y.
 MOST_NOISE = 0.13
-# Two looks at the data where the first can tell where they are, its means having at most this
-# noise, and where one look leaves more noise than this. A second look takes its time: where so many
-# products are summed it must be worth it.
+# Two stages are used if the means of the scaling stage have at most this noise, and if one stage
+# has more noise than this. A second stage takes time: if so many products are summed, it must be
+# worth it.
 MOST_FIRST_NOISE, LEAST_NOISE = 0.07, 1e-4
 MUCH_WORK, WORTH_WORK = 2e9, 0.002
-# Products with the target alone still tell more than its mean while the means of a first look have
-# at most this noise, and those of the products, each at most 1 in size, noise of at most this
-# length together; with more columns than this nothing was gained.
+# Products with the target only are more useful than its mean if the means of the scaling stage have
+# at most this noise, and those of the products, each at most 1 in size, have noise of at most this
+# length together. With more columns than this nothing was gained.
 MOST_MEAN_NOISE, MOST_CROSS_NOISE, MOST_CROSS_COLUMNS = 0.13, 0.17, 32
-# The bound on rows in the second look grows by this part with each doubling of n epsilon / q^(3/2)
+# The bound on rows in the second stage grows by this part with each doubling of n epsilon / q^(3/2)
 # beyond the other: the less noise, the less it is worth to shrink any row.
 WIDER, WIDER_FROM = 0.3, 600.0
 # Balls up to here are drawn from to see how large their noise is.
@@ -69,51 +70,37 @@ def check_mechanism(mechanism: Any) -> None:
         raise fail("mechanism", f"be one of {sorted(NAMES)}", mechanism, remedy)
 
 
-def plan_moments(
-    domain: Domain,
-    mechanism: Any,
-    *,
-    epsilon: float,
-    delta: float,
-    neighbors: str,
-    n: int | None,
-    n_public: int | None,
-    intercept: bool = True,
-) -> MomentPlan | TwoLooks | CrossLooks:
-    """Choose what is released, and calibrate its noise.
-
-    ``n`` is the number of records where that is public, ``n_public`` its order of magnitude
-    where it is not.
-    """
-    ball = moment_ball(domain, neighbors)
-    known = n if n is not None else n_public
+def plan_moments(task: Task, mechanism: Any) -> MomentPlan | TwoStages | CrossMoments:
+    """Choose what is released, and calibrate its noise."""
+    domain, intercept, n, known = task.design.domain, task.design.intercept, task.n, task.known
+    ball = moment_ball(domain, task.neighbors)
     # Features of rows in a ball are small, so that their coefficients are large.
-    signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, epsilon)
+    signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, task.epsilon)
     weights = importance(ball.layout, signal, intercept)
-    # Where the size of the data is known, and lengths are not bounded, there are more choices.
+    # If the size of the data is known, and lengths are not bounded, there are more choices.
     free = isinstance(mechanism, str) and mechanism == "auto" and not domain.is_ball
     if free and known is not None and intercept:
-        matrix = MomentPlan(ball.layout, _noise(ball, "matrix", weights, epsilon, delta), n)
-        if _worth_two_looks(matrix, known):
-            wider = WIDER * math.log2(max(1.0, strength(ball.layout, known, epsilon) / WIDER_FROM))
-            looks = TwoLooks.plan(domain, epsilon, neighbors, n, n_public, 1 + wider, delta)
-            if looks.first_deviation(known) <= MOST_FIRST_NOISE:
-                return looks
-    plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, epsilon, delta), n)
+        matrix = MomentPlan(ball.layout, _noise(ball, "matrix", weights, task), n)
+        if _worth_two_stages(matrix, known):
+            many = strength(ball.layout, known, task.epsilon) / WIDER_FROM
+            stages = TwoStages.plan(task, 1 + WIDER * math.log2(max(1.0, many)))
+            if stages.first_deviation(known) <= MOST_FIRST_NOISE:
+                return stages
+    plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, task), n)
     if not free or known is None or feature_noise(plan) <= MOST_NOISE * known:
         return plan
     if intercept and 0 < domain.n_encoded <= MOST_CROSS_COLUMNS:
-        cross = CrossLooks.plan(domain, epsilon, delta, neighbors, n)
+        cross = CrossMoments.plan(task)
         seen = cross.first_deviation(known) <= MOST_MEAN_NOISE
         if seen and cross.noise_length(known) <= MOST_CROSS_NOISE:
             return cross
-    alone = MomentBall(MomentLayout(0, (), (), neighbors=neighbors))
-    noise = calibrate("hull", _sensitivity(alone), epsilon=epsilon, delta=delta)
-    return MomentPlan(alone.layout, noise, n)
+    mean = MomentBall(MomentLayout(0, (), (), neighbors=task.neighbors))
+    noise = calibrate("hull", _sensitivity(mean), epsilon=task.epsilon, delta=task.delta)
+    return MomentPlan(mean.layout, noise, n)
 
 
-def _worth_two_looks(one: MomentPlan, n: int) -> bool:
-    """Say whether one look leaves so much noise that a second pass over the data is worth it."""
+def _worth_two_stages(one: MomentPlan, n: int) -> bool:
+    """Return whether one stage has so much noise that a second pass over the data is worth it."""
     work = n * one.layout.n_rows**2
     return feature_noise(one) > n * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
 
@@ -172,8 +159,8 @@ def _sensitivity(ball: Any) -> Sensitivity:
     return Sensitivity(ball, neighbors=ball.layout.neighbors)
 
 
-def _noise(ball: Any, mechanism: Any, weights: FloatArray, epsilon: float, delta: float) -> Noise:
-    sensitivity = _sensitivity(ball)
+def _noise(ball: Any, mechanism: Any, weights: FloatArray, task: Task) -> Noise:
+    sensitivity, epsilon, delta = _sensitivity(ball), task.epsilon, task.delta
     if isinstance(mechanism, str):
         if mechanism == "auto":
             return _least(ball, sensitivity, weights, epsilon, delta)

@@ -11,7 +11,7 @@ exact, and gamma_k only ever meets a rest. With 2^A >= |x_i|_2, 2^T >= |theta|_2
    Partial sums of xh'th stay below |xh| |th| < 2^(A+T+3), exact. The rest xl'th + x'tl is at most
    sqrt(d) 2^(A+T-24) and has relative error gamma_{d+1}; the final sum z adds u |z|:
        dz_i = u |z_i| + gamma_{d+1} sqrt(d) 2^(A+T-24).
-2. *Slope.* The loss promises 16 units in the last place of c, and between the exact predictor
+2. *Slope.* The loss is accurate to 16 units in the last place of c, and between the exact predictor
    and z the slope moves by at most kappa dz_i, kappa being the bound on the curvature; or, the
    slope being monotone, by no more than between z and z -+ dz_i. Times the weight (one more
    rounding, of at most u c) this is the error eta_i of v_i.
@@ -19,8 +19,8 @@ exact, and gamma_k only ever meets a rest. With 2^A >= |x_i|_2, 2^T >= |theta|_2
    Over b <= 4096 rows, v = vh + vl with vh on the grid 2^(C-16): partial sums of xh'vh stay below
    b 2^(A+C+1) <= 2^53 2^(A-24) 2^(C-16), exact. The rest xl'v + xh'vl is, summed over all rows,
    at most n 2^(A+C) (sqrt(d) 2^-25 + 2^-16) in norm, with relative error gamma_{b + blocks + 2}.
-4. *Total.* The blocks' exact sums, the rest, the tilt and the two halves of the exact product
-   ridge_j theta_j go through one math.fsum, whose only error is u |gradient_j|.
+4. *Total.* The blocks' exact sums, the rest, the linear term and the two halves of the exact
+   product ridge_j theta_j go through one math.fsum, whose only error is u |gradient_j|.
 
 The bound's own roundings, and rows that exceed the public norm by rounding, are covered by the
 factor SLACK, underflow by TINY. Rounding must be to nearest, the processor's normal state.
@@ -103,8 +103,8 @@ def attainable_tolerance(
     slope_bound: float,
     curvature_bound: float,
     *,
-    reach: float = 100.0,
-    tilt: float = 0.0,
+    radius: float = 100.0,
+    linear_term: float = 0.0,
 ) -> float:
     """Return a gradient norm that double precision can reach and certify, from public numbers.
 
@@ -121,12 +121,12 @@ def attainable_tolerance(
         Number of columns.
     slope_bound, curvature_bound : float in (0, inf)
         Bounds on the loss's first and second derivative.
-    reach : float in (0, inf), default=100.0
+    radius : float in (0, inf), default=100.0
         Greatest sum_j |x_ij theta_j| allowed for, and dim^-1/2 times the greatest
-        row_norm |theta|_2: both hold where |theta|_1 <= reach and |x_ij| <= 1, and where
-        row_norm |theta|_2 <= reach.
-    tilt : float in [0, inf), default=0.0
-        Bound on |tilt|_2. It matters only if the tilt is far greater than n times a row.
+        row_norm |theta|_2: both hold where |theta|_1 <= radius and |x_ij| <= 1, and where
+        row_norm |theta|_2 <= radius.
+    linear_term : float in [0, inf), default=0.0
+        Bound on |linear_term|_2. It matters only if it is far greater than n times a row.
 
     Returns
     -------
@@ -141,11 +141,11 @@ def attainable_tolerance(
     >>> f"{tolerance:.1e}"
     '3.7e-11'
     """
-    dz = UNIT * reach + _rest_of_predictor(dim, math.sqrt(dim) * reach)
+    dz = UNIT * radius + _rest_of_predictor(dim, math.sqrt(dim) * radius)
     slope = SLOPE_ULPS * math.ulp(slope_bound) + UNIT * slope_bound + curvature_bound * dz
     certificate = n * row_norm * slope + _rest_of_sum(n, dim, row_norm * slope_bound)
-    # At the minimum |ridge * theta| <= n c |x| + |tilt|, and theta is rounded by u |theta|.
-    moved = n * row_norm * (curvature_bound * reach + slope_bound) + tilt
+    # At the minimum |ridge * theta| <= n c |x| + |linear_term|, and theta is rounded by u |theta|.
+    moved = n * row_norm * (curvature_bound * radius + slope_bound) + linear_term
     return float(2 * (certificate + UNIT * moved) * SLACK + 2 * TINY)
 
 
@@ -171,9 +171,9 @@ def _gamma(k: int) -> float:
     return k * UNIT / (1 - k * UNIT)
 
 
-def _rest_of_predictor(dim: int, reach: float) -> float:
-    """Return the second term of dz, where reach >= |x| |theta|."""
-    return _gamma(dim + 1) * math.sqrt(dim) * reach * 2.0**-22
+def _rest_of_predictor(dim: int, radius: float) -> float:
+    """Return the second term of dz, where radius >= |x| |theta|."""
+    return _gamma(dim + 1) * math.sqrt(dim) * radius * 2.0**-22
 
 
 def _rest_of_sum(n: int, dim: int, size: float) -> float:
@@ -193,7 +193,7 @@ def _slope_error(
     """Return step 2's bound on the slope's distance from the exact predictor's slope."""
     loss = objective.loss
     own = SLOPE_ULPS * math.ulp(loss.slope_bound)
-    moved = objective.bend * dz
+    moved = objective.smoothness * dz
     if local:
         # 3 dz, because z + 3 dz is rounded: by at most u |z| + 3 u dz <= 2 dz.
         rise = loss.slope(z + 3 * dz, y) - slope
@@ -206,7 +206,7 @@ def _total(
     objective: Objective, theta: FloatArray, sums: list[FloatArray], rest: FloatArray
 ) -> FloatArray:
     """Return step 4's sums, each rounded once; not a number where any part is not finite."""
-    parts = np.array([*sums, rest, objective.tilt, objective.ridge * theta])
+    parts = np.array([*sums, rest, objective.linear_term, objective.ridge * theta])
     if not np.isfinite(parts).all():
         return np.full(len(theta), math.nan)
     pairs = zip(objective.ridge.tolist(), theta.tolist(), strict=True)

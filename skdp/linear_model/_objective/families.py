@@ -1,7 +1,7 @@
 """Kinds of noise for objective perturbation, as the automatic choices see them.
 
-A family shapes its noise to a design, says what each share q of epsilon for the tilt costs, and
-calibrates what was chosen. K-norm noise is purely private; Gaussian noise asks for delta > 0.
+A family shapes its noise to a design, computes the cost of each share q of epsilon for the linear
+term, and calibrates the choice. K-norm noise is pure DP; Gaussian noise needs delta > 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from skdp.geometry import NormBall
 from skdp.geometry.ball import uniform_variance
 from skdp.linear_model._objective.gaussian import JointProfile, ReleasedProfile, greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart, shift_share
-from skdp.linear_model._objective.task import Calibrated, Choice, Task
+from skdp.linear_model._objective.task import Calibrated, Choice, ModelTask
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
@@ -28,7 +28,7 @@ from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import ProfileLoss
 
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
-# Gaussian noise leaves nearly all of epsilon to the curvature before the tilt notices.
+# Gaussian noise leaves nearly all of epsilon to the curvature before the noise changes.
 GAUSSIAN_GRID = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95])
 
 
@@ -47,7 +47,7 @@ class KNormFamily:
 
     @property
     def grid(self) -> FloatArray:
-        """Shares of epsilon for the tilt."""
+        """Shares of epsilon for the linear term."""
         return Q_GRID if self.usual_q is None else np.array([self.usual_q])
 
     @property
@@ -61,17 +61,19 @@ class KNormFamily:
             return self.ball, _noise_of(design, self.ball)
         return cluster(design, importance)
 
-    def prices(self, task: Task, loss: Loss, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def prices(
+        self, task: ModelTask, loss: Loss, grid: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return 2c / (epsilon q) or c / (epsilon q), and the leverages."""
-        scale = task.shift * loss.slope_bound / (task.epsilon * grid)
+        scale = task.moved * loss.slope_bound / (task.epsilon * grid)
         return scale, rough_leverage(loss, grid, task.epsilon, task.neighbors)
 
-    def calibrated(self, task: Task, choice: Choice) -> Calibrated:
+    def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return K-norm noise: gradient and curvature share epsilon slope by slope."""
         loss, q, ball = choice.loss, choice.q, choice.shape
         # The rule's ball holds every row by construction.
-        reach = 1.0 if self.ball is None else task.design.radius_in(ball)
-        sensitivity = Sensitivity(ball, task.shift * loss.slope_bound * reach, task.neighbors)
+        radius = 1.0 if self.ball is None else task.design.radius_in(ball)
+        sensitivity = Sensitivity(ball, task.moved * loss.slope_bound * radius, task.neighbors)
         noise = KNorm(ball).calibrate(sensitivity, epsilon=q * task.epsilon)
         return Calibrated(noise, greatest_leverage(loss, q, task.epsilon, task.neighbors))
 
@@ -114,20 +116,22 @@ class GaussianFamily:
         variance *= float((square / variance).sum()) * ROUND_UP
         return variance, variance
 
-    def prices(self, task: Task, loss: Loss, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def prices(
+        self, task: ModelTask, loss: Loss, grid: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return c / mu, and the leverages."""
         leverage = np.array([leverage_apart(loss, float(q), task.epsilon) for q in grid])
         # As if the curvature of all models were one model's: exact for one, near for several.
         whole = [leverage_apart(loss, float(q), self._epsilon(task)) for q in grid]
-        shift = np.array([self._shift(task, loss, bend, 1) for bend in whole])
+        shift = np.array([self._shift(task, loss, leverage, 1) for leverage in whole])
         with np.errstate(divide="ignore"):
-            return loss.slope_bound * math.sqrt(task.models) / shift, leverage
+            return loss.slope_bound * math.sqrt(task.n_models) / shift, leverage
 
-    def calibrated(self, task: Task, choice: Choice) -> Calibrated:
+    def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return Gaussian noise, calibrated by the joint profile."""
         loss, design = choice.loss, task.design
         leverage = leverage_apart(loss, choice.q, task.epsilon)
-        shift = self._shift(task, loss, leverage, task.models)
+        shift = self._shift(task, loss, leverage, task.n_models)
         if shift == 0:
             remedy = "Give a q nearer to 1."
             raise fail("q", "leave the curvature less than epsilon", choice.q, remedy)
@@ -136,18 +140,18 @@ class GaussianFamily:
             deviation[list(group.index)] = loss.slope_bound * math.sqrt(variance) / shift * ROUND_UP
         profile = JointProfile(loss, shift, leverage, task.neighbors)
         kind = "elliptic" if self.elliptic else "isotropic"
-        promise = Guarantee(
+        guarantee = Guarantee(
             self._epsilon(task), task.delta, task.neighbors, f"{kind} Gaussian noise on gradients"
         )
-        noise = GaussianNoise(design.dim, deviation, promise)
+        noise = GaussianNoise(design.dim, deviation, guarantee)
         released = ReleasedProfile(profile, task.hidden)
-        return Calibrated(noise, leverage, ((ProfileLoss(released), task.models),))
+        return Calibrated(noise, leverage, ((ProfileLoss(released), task.n_models),))
 
     @staticmethod
-    def _epsilon(task: Task) -> float:
-        return task.epsilon * task.models
+    def _epsilon(task: ModelTask) -> float:
+        return task.epsilon * task.n_models
 
-    def _shift(self, task: Task, loss: Loss, leverage: float, models: int) -> float:
+    def _shift(self, task: ModelTask, loss: Loss, leverage: float, models: int) -> float:
         asked = self._epsilon(task), task.delta, task.neighbors, models
         return float(greatest_shift(loss, leverage, *asked))
 

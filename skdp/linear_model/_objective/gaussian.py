@@ -14,16 +14,15 @@ docs/proofs/gaussian_objective.md, Theorems 1 to 3.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.optimize import brentq
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
+from skdp._search import passing_below_root
 from skdp.linear_model.losses import Loss, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -176,14 +175,14 @@ def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
 
 
 def _lines(loss: Loss, shift: float, leverage: float) -> tuple[FloatArray, FloatArray]:
-    """Return lines above l: over a cell of slopes s the shift of its end, its greatest bend."""
+    """Return lines above l: for a cell of slopes the shift at its end and its curvature bound."""
     low = 1 - np.geomspace(1.0, _NEAREST, _CELLS)
     high = np.append(low[1:], 1.0)
     c = loss.slope_bound
-    bend = np.asarray(loss.curvature_bound(c * low, c * high), dtype=float)
-    if not np.all(bend >= 0):  # NaN would compare as no bend at all
+    curvature = np.asarray(loss.curvature_bound(c * low, c * high), dtype=float)
+    if not np.all(curvature >= 0):  # NaN would compare as no curvature at all
         raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
-    cost = np.log1p(bend * leverage)
+    cost = np.log1p(curvature * leverage)
     length = shift * high
     # Convex in the length: with max(0, .) the ends of [0, length] are what counts.
     slope = np.concatenate([[0.0], length])
@@ -265,7 +264,10 @@ def greatest_shift(
             return 0.0
     # A composition takes a thousand times as long as a profile.
     tolerance = 1e-9 if models == 1 else 1e-3
-    return math.exp(_last_passing(excess, low, top, tolerance)) / ROUND_UP
+    found = passing_below_root(
+        excess, low, top, xtol=tolerance / 8, back=tolerance / 4, floor=-50.0
+    )
+    return math.exp(found) / ROUND_UP
 
 
 def _composed(profile: JointProfile, models: int, epsilon: float) -> float:
@@ -274,17 +276,3 @@ def _composed(profile: JointProfile, models: int, epsilon: float) -> float:
         return float(profile(epsilon))
     delta = Composition(((ProfileLoss(profile), models),)).delta_at(epsilon).upper
     return math.log(delta) if delta > 0 else -math.inf
-
-
-def _last_passing(
-    excess: Callable[[float], float], low: float, high: float, tolerance: float
-) -> float:
-    """Return an argument with excess <= 0 so near below the root; ``low`` has passed."""
-    # brentq wants numbers; far below 0 one is as good as another.
-    root = brentq(lambda x: max(excess(x), -50.0), low, high, xtol=tolerance / 8, rtol=1e-15)
-    step = tolerance / 4
-    point = float(root) - step
-    while point > low and excess(point) > 0:
-        step *= 2
-        point -= step
-    return max(point, low)

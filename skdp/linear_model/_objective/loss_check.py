@@ -1,6 +1,6 @@
 """What a loss must be for the privacy proof, as far as looking can tell.
 
-A loss of somebody else's is looked at for targets at both ends of their range and between them,
+A loss of a user is evaluated for targets at both ends of their range and between them,
 and for predictors from 0 to 10^6 on both sides of each. Nothing is drawn or spent before.
 """
 

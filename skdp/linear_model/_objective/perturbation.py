@@ -66,7 +66,7 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
     ----------
     loss : Loss
     q : float in (0, 1)
-        Share of epsilon that the tilt V spends at full slope.
+        Share of epsilon that the linear term V spends at full slope.
     epsilon : float > 0
     neighbors : {"replace_one", "add_remove"}
 
@@ -95,9 +95,9 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
 
 def leverage_apart(loss: Loss, q: float, epsilon: float) -> float:
     """Return the greatest leverage that leaves q epsilon to any additive noise (Theorem 2)."""
-    bend = float(loss.curvature_bound(0.0, loss.slope_bound))
+    curvature = float(loss.curvature_bound(0.0, loss.slope_bound))
     room = math.expm1(min(epsilon * (1 - q), 700.0))
-    return room / bend * (1 - 1e-9) if bend > 0 else math.inf
+    return room / curvature * (1 - 1e-9) if curvature > 0 else math.inf
 
 
 def _room(s: FloatArray, q: float, epsilon: float, neighbors: str) -> FloatArray:
@@ -205,39 +205,44 @@ class Perturbation:
     def tolerance(self) -> float:
         """Greatest |grad J| that the solver may leave: a public number."""
         c, dim = self.loss.slope_bound, len(self.ridge)
-        bend = float(self.loss.curvature_bound(0.0, c))
+        curvature = float(self.loss.curvature_bound(0.0, c))
         attainable = attainable_tolerance(
-            self.n_bound, self.row_norm, dim, c, bend, tilt=self._reach_of_tilt()
+            self.n_bound,
+            self.row_norm,
+            dim,
+            c,
+            curvature,
+            linear_term=self._radius_of_linear_term(),
         )
-        return max(attainable, self._harmless(bend))
+        return max(attainable, self._harmless(curvature))
 
-    def _reach_of_tilt(self) -> float:
+    def _radius_of_linear_term(self) -> float:
         """Return what |V|_2 hardly ever exceeds: where it does, the fit ends in an error."""
         dim = len(self.ridge)
         spread = math.sqrt(float(variances(self.noise).sum()))
         return spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
 
-    def _harmless(self, bend: float) -> float:
+    def _harmless(self, curvature: float) -> float:
         """Return a tolerance so small that hiding it adds nothing that matters.
 
         The output noise is then at most a tenth of what V does to any coefficient, however
         curved the objective.
         """
-        moved = np.sqrt(variances(self.noise)) / (self.n_bound * bend + self.ridge)
+        moved = np.sqrt(variances(self.noise)) / (self.n_bound * curvature + self.ridge)
         # Standard deviation of a coordinate of the output noise, per unit of tolerance.
         spread = 3 * math.sqrt(len(self.ridge)) / self.output_epsilon
         return float(0.1 * np.min(moved) / spread * np.min(self.ridge))
 
     def release(self, design: FloatArray, target: FloatArray, rng: Generator) -> Solution:
         """Draw V, minimise, and hide what the solver left open; theta is a lattice point."""
-        tilt = self.noise.rvs(rng)
+        linear_term = self.noise.rvs(rng)
         hidden = self.hidden
         objective = Objective(
             loss=self.loss,
             design=design,
             target=target,
             ridge=self.ridge,
-            tilt=tilt,
+            linear_term=linear_term,
             weight=self.weights(design),
             row_norm=self.row_norm,
         )

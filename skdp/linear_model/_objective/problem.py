@@ -1,4 +1,4 @@
-"""The tilted, ridged objective of one fit, evaluated in row blocks that stay in cache."""
+"""The perturbed objective of one fit, evaluated in row blocks that stay in cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG_ROW = 32
 
 @dataclass(frozen=True)
 class Objective:
-    """J(theta) = sum_i w_i phi(x_i'theta, y_i) + sum_j ridge_j theta_j^2 / 2 + tilt'theta.
+    """J(theta) = sum_i w_i phi(x_i'theta, y_i) + sum_j ridge_j theta_j^2 / 2 + linear_term'theta.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Objective:
         The y_i.
     ridge : (d,) float64 array, > 0
         What makes J strongly convex.
-    tilt : (d,) float64 array
+    linear_term : (d,) float64 array
         The noise of objective perturbation.
     row_norm : float in (0, inf)
         Public bound on |x_i|_2. A row may exceed it by rounding, a part in 10^7, no more: the
@@ -45,7 +45,7 @@ class Objective:
     design: FloatArray
     target: FloatArray
     ridge: FloatArray
-    tilt: FloatArray
+    linear_term: FloatArray
     row_norm: float
     weight: FloatArray | None = None
 
@@ -54,7 +54,7 @@ class Objective:
         if self.design.ndim != 2 or not self.design.flags.c_contiguous:
             raise fail("design", "be a matrix in C order", remedy="Use np.ascontiguousarray.")
         n, d = self.design.shape
-        arrays = {"design": (n, d), "target": (n,), "ridge": (d,), "tilt": (d,)}
+        arrays = {"design": (n, d), "target": (n,), "ridge": (d,), "linear_term": (d,)}
         if self.weight is not None:
             arrays["weight"] = (n,)
         for name, shape in arrays.items():
@@ -67,7 +67,7 @@ class Objective:
 
     def gradient(self, theta: FloatArray) -> FloatArray:
         """Return grad J(theta), (d,), with the rounding errors of plain arithmetic."""
-        total = self.ridge * theta + self.tilt
+        total = self.ridge * theta + self.linear_term
         for rows in self.blocks():
             x = self.design[rows]
             slope = self.loss.slope(predictor(x, theta), self.target[rows])
@@ -77,8 +77,8 @@ class Objective:
     def noise(self, theta: FloatArray) -> float:
         """Return a gradient norm to which rounding errors may add up: no proof."""
         n, c = len(self.target), self.loss.slope_bound
-        slopes = c + self.bend * self.row_norm * euclidean(theta)
-        rest = euclidean(self.ridge * theta) + euclidean(self.tilt)
+        slopes = c + self.smoothness * self.row_norm * euclidean(theta)
+        rest = euclidean(self.ridge * theta) + euclidean(self.linear_term)
         return 4e-15 * (n * self.row_norm * slopes + rest)
 
     def hessian(self, theta: FloatArray) -> FloatArray:
@@ -86,8 +86,8 @@ class Objective:
         total = np.diag(self.ridge)
         for rows in self.blocks():
             x = self.design[rows]
-            bend = self.weighted(self.loss.curvature(predictor(x, theta), self.target[rows]), rows)
-            scaled = np.sqrt(bend)[:, None] * x
+            second = self.loss.curvature(predictor(x, theta), self.target[rows])
+            scaled = np.sqrt(self.weighted(second, rows))[:, None] * x
             total += scaled.T @ scaled
         return total
 
@@ -104,14 +104,14 @@ class Objective:
             self.design[rows],
             self.target[rows],
             self.ridge / stride,
-            self.tilt / stride,
+            self.linear_term / stride,
             self.row_norm,
             None if self.weight is None else self.weight[rows],
         )
 
     @cached_property
-    def bend(self) -> float:
-        """Greatest curvature of the loss."""
+    def smoothness(self) -> float:
+        """Bound on the curvature of the loss."""
         return float(self.loss.curvature_bound(0.0, self.loss.slope_bound))
 
     def blocks(self, most: int = MOST_ROWS) -> Iterator[slice]:

@@ -21,8 +21,7 @@ seen; it only decides how good the model is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from scipy.special import expit
 
 from skdp._arrays import FloatArray
 from skdp._identity import remembered
-from skdp.linear_model._objective.task import Choice, Family, Population, Task
+from skdp.linear_model._objective.task import Choice, Family, ModelTask, Population
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
 
@@ -41,9 +40,8 @@ HELD = 1.0
 
 
 def choose(
-    task: Task,
+    task: ModelTask,
     losses: Sequence[Loss],
-    moments: Callable[[Loss], tuple[float, float]],
     families: Sequence[Family],
     *,
     q: float | None = None,
@@ -52,75 +50,75 @@ def choose(
 
     Parameters
     ----------
-    task : Task
+    task : ModelTask
     losses, families : sequences of Loss and of Family
         Candidates.
-    moments : callable
-        From a loss to its mean curvature and mean squared slope in the reference population.
     q : float or None
         What the user fixed.
     """
-    chosen = [_best_of_family(task, losses, moments, family, q) for family in families]
+    chosen = [_best_of_family(task, losses, family, q) for family in families]
     return min(chosen, key=lambda choice: choice.risk * choice.family.handicap)
 
 
 def _best_of_family(
-    task: Task,
+    task: ModelTask,
     losses: Sequence[Loss],
-    moments: Callable[[Loss], tuple[float, float]],
     family: Family,
     q: float | None,
 ) -> Choice:
     grid = np.asarray(family.grid) if q is None else np.array([q])
-    importance = 1 / task.people.moment
+    importance = 1 / task.population.moment
     choice = None
     for _ in range(2 if family.is_shaped else 1):
         shape, unit_noise = family.shaped(task.design, importance)
-        choice = _best(task, losses, moments, family, grid, shape, unit_noise)
+        choice = _best(task, losses, family, grid, shape, unit_noise)
         # A group's noise counts for less where its ridge holds it down.
-        importance = _importance(task, choice, moments)
+        importance = _importance(task, choice)
     assert choice is not None
     return choice
 
 
 def _best(
-    task: Task,
+    task: ModelTask,
     losses: Sequence[Loss],
-    moments: Callable[[Loss], tuple[float, float]],
     family: Family,
     grid: FloatArray,
     shape: Any,
     unit_noise: FloatArray,
 ) -> Choice:
-    people = task.people
+    population = task.population
     pairs = [(loss, float(q)) for loss in losses for q in grid]
     # One row for each pair from here on; the columns are groups.
-    mean = np.repeat([moments(loss) for loss in losses], len(grid), axis=0)
-    curvature, score = task.n * mean.T[:, :, None]
+    mean = np.repeat([task.reference.moments(loss) for loss in losses], len(grid), axis=0)
+    curvature, score = task.size * mean.T[:, :, None]
     prices = [family.prices(task, loss, grid) for loss in losses]
     scale, leverage = (np.concatenate(column) for column in zip(*prices, strict=True))
     noise = np.square(scale)[:, None] * unit_noise
-    per_ridge = 1 / (curvature * people.moment * people.prior)
+    per_ridge = 1 / (curvature * population.moment * population.prior)
     # What sampling errors alone ask for, and what the noise asks for on top of it.
-    floor = score * people.moment * per_ridge
-    ridge = _ridges(task, people, floor + noise * per_ridge, floor, leverage)
-    risk = people.risk(ridge, noise, curvature, score)
+    floor = score * population.moment * per_ridge
+    ridge = _ridges(task, population, floor + noise * per_ridge, floor, leverage)
+    risk = population.risk(ridge, noise, curvature, score)
     at = int(np.argmin(risk))
     ridges = _spread(task.design, ridge[at])
     return Choice(*pairs[at], ridges, family, shape, float(risk[at]))
 
 
 def _ridges(
-    task: Task, people: Population, wanted: FloatArray, floor: FloatArray, leverage: FloatArray
+    task: ModelTask,
+    population: Population,
+    wanted: FloatArray,
+    floor: FloatArray,
+    leverage: FloatArray,
 ) -> FloatArray:
     """Return the ridge of each group, (..., groups): the best one, or the least allowed."""
     if not task.reference.least_ridge:
         wanted = _held_intercept(task.design, wanted)
-        return _raise_to(wanted, people.shape, people.square, leverage)
+        return _raise_to(wanted, population.shape, population.square, leverage)
     # The fewer the records, the more the ridge should fall on the intercept, which can bear it.
     share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
     shape = np.array([share if g.kind == "intercept" else 1.0 for g in task.design.groups])
-    return _raise_to(floor, shape, people.square, leverage)
+    return _raise_to(floor, shape, population.square, leverage)
 
 
 def _held_intercept(design: Design, wanted: FloatArray) -> FloatArray:
@@ -155,13 +153,11 @@ def _spread(design: Design, per_group: FloatArray) -> FloatArray:
     return out
 
 
-def _importance(
-    task: Task, choice: Choice, moments: Callable[[Loss], tuple[float, float]]
-) -> FloatArray:
-    people = task.people
-    h = task.n * moments(choice.loss)[0] * people.moment
+def _importance(task: ModelTask, choice: Choice) -> FloatArray:
+    population = task.population
+    h = task.size * task.reference.moments(choice.loss)[0] * population.moment
     ridge = np.array([choice.ridge[g.index[0]] for g in task.design.groups])
-    return np.asarray(people.moment / (h + ridge) ** 2)
+    return np.asarray(population.moment / (h + ridge) ** 2)
 
 
 @remembered(maxsize=256)
@@ -184,12 +180,3 @@ def residual_moments(loss: Loss, spread: float = 0.2) -> tuple[float, float]:
     zeros = np.zeros_like(r)
     curvature, score = loss.curvature(r, zeros), loss.slope(r, zeros) ** 2
     return float(np.average(curvature, weights=weight)), float(np.average(score, weights=weight))
-
-
-def guessed_size(task: Task) -> Task:
-    """Return the task with a size that makes a fit neither hopeless nor easy.
-
-    For a private number of records of which nothing at all is known: 100 records per dimension
-    and unit of 1 / epsilon.
-    """
-    return replace(task, n=100 * task.design.dim * max(1.0, 1 / task.epsilon))

@@ -1,4 +1,4 @@
-"""Minimise a tilted, ridged objective and prove how flat it is where the search stopped.
+"""Minimise a perturbed objective and prove a bound on its gradient where the search stopped.
 
 The search climbs a ladder of row samples, each STRIDE times the one before. On each rung L-BFGS
 runs with the factored Hessian of the rung below in place of a multiple of the identity. Where
@@ -69,8 +69,8 @@ def minimise(objective: Objective, tolerance: float) -> Solution:
     >>> import numpy as np
     >>> from skdp.linear_model.losses import Logistic
     >>> design, target = np.ones((4, 1)), np.array([0.0, 1.0, 1.0, 1.0])
-    >>> ridge, tilt = np.array([1e-9]), np.array([0.0])
-    >>> J = Objective(Logistic(), design, target, ridge, tilt, row_norm=1.0)
+    >>> ridge, linear_term = np.array([1e-9]), np.array([0.0])
+    >>> J = Objective(Logistic(), design, target, ridge, linear_term, row_norm=1.0)
     >>> minimise(J, tolerance=1e-12).theta.round(6)  # log 3
     array([1.098612])
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -11,6 +12,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.design import Design, Group
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms.noise import Noise
 
@@ -29,23 +31,32 @@ class Reference:
 
     Attributes
     ----------
+    target : {"labels", "number"}
+        What a loss has to be for.
+    moments : callable
+        From a loss to its mean curvature and mean squared slope in the reference population.
     signal, level_signal : float
         What a number, and the levels of a column, add to the predictor's variance.
     intercept : float
         Prior variance of the intercept.
     least_ridge : bool
-        Whether the ridge leaves the noise alone: it is the least that privacy and sampling
-        errors ask for.
+        Whether the ridge does not depend on the noise: it is the least that privacy and sampling
+        errors need.
     most_signal : float
         What all numbers together add at most over the root of how many there are, where no more
         than `PLENTY` is known; with more, times the root of how much.
+    usual_q : pair of float or None
+        The share q for K-norm and for Gaussian noise; None leaves it to the rules.
     """
 
+    target: str
+    moments: Callable[[Loss], tuple[float, float]]
     signal: float
     level_signal: float
     intercept: float
     least_ridge: bool = False
     most_signal: float = math.inf
+    usual_q: tuple[float | None, float | None] = (None, None)
 
     def tables(self, design: Design, weight: float) -> Population:
         """Return second moments and prior variances of the design's groups."""
@@ -106,38 +117,28 @@ class Population:
         return np.asarray((self.size * self.moment * error).sum(axis=-1))
 
 
-@dataclass(frozen=True)
-class Task:
-    """The public facts a rule may look at.
+@dataclass(frozen=True, kw_only=True)
+class ModelTask(Task):
+    """The share of a task that one model has.
 
-    ``n`` is the number of records where it is public and a public guess otherwise; ``epsilon``
-    is that of one model, without the ``hidden`` share that the solver's inexactness takes, and
-    ``delta`` that of all ``models`` together.
+    ``size`` is the number of records, or a public guess of it. ``epsilon`` is that of one model
+    without the share ``hidden``, which hides the inexactness of the solver. ``delta`` is that of
+    all models together.
     """
 
-    design: Design
-    n: float
-    epsilon: float
-    neighbors: str
+    size: float
     reference: Reference
-    delta: float = 0.0
-    models: int = 1
     hidden: float = 0.0
 
     @property
     def weight(self) -> float:
         """Records per dimension, times epsilon: how much the data can say."""
-        return self.n * self.epsilon / self.design.dim
+        return self.size * self.epsilon / self.design.dim
 
     @cached_property
-    def people(self) -> Population:
+    def population(self) -> Population:
         """The reference population."""
         return self.reference.tables(self.design, self.weight)
-
-    @property
-    def shift(self) -> float:
-        """How many records' worth of slope a change of one record moves."""
-        return 2.0 if self.neighbors == "replace_one" else 1.0
 
 
 class Family(Protocol):
@@ -159,16 +160,18 @@ class Family(Protocol):
     def shaped(self, design: Design, importance: FloatArray) -> tuple[Any, FloatArray]:
         """Return a shape, and the variance of each group's noise at unit scale, (groups,)."""
 
-    def prices(self, task: Task, loss: Loss, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def prices(
+        self, task: ModelTask, loss: Loss, grid: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the scale, and about the greatest leverage, of every q in ``grid``."""
 
-    def calibrated(self, task: Task, choice: Choice) -> Calibrated:
+    def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return the noise of a choice, and the leverage that goes with it."""
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Noise for the tilt, and the leverage L that the privacy condition leaves with it.
+    """Noise of the random linear term, and the leverage L that privacy then allows.
 
     ``losses`` says what is known of one model's privacy beyond epsilon: pairs of a PrivacyLoss
     and a count.
@@ -187,7 +190,7 @@ class Choice:
     ----------
     loss : Loss
     q : float
-        Share of epsilon that the tilt spends.
+        Share of epsilon that is spent on the linear term.
     ridge : ndarray of shape (dim,)
     family : Family
         Kind of noise.

@@ -1,40 +1,141 @@
-"""What the private linear models share: validate, plan, charge, release, decode."""
+"""The one way through a fit, for all private linear models."""
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._checks import (
-    check_choice,
-    check_count,
-    check_epsilon,
-    check_interval,
-    fail,
-)
+from skdp._arrays import FloatArray
+from skdp._checks import check_choice, check_count, check_epsilon, check_interval, fail
 from skdp._identity import one_call
 from skdp.domain import Domain
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import row_products
+from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model.validation import check_ledger, check_table, spent_note
 from skdp.privacy import Guarantee
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import as_generator, is_cryptographic
 
 
-class PrivateLinearModel(BaseEstimator):
-    """Base of the private linear models: one way through a fit, in one order.
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Released models of the encoded columns.
 
-    A model says what it reads of y (``_targets``), what it will release and with which noise
-    (``_plan``, from public things only), what it computes from the data (``_prepare``), the
-    release itself (``_release``) and what it makes of it (``_keep``). What is wrong with the data
-    is found by ``_prepare``: later readings of it raise nothing, whatever has become of it
-    (`skdp.domain.layout.read_once`). A plan has ``noise``,
-    ``mechanism``, a sentence, and ``losses``, what is known of its privacy beyond epsilon.
+    Attributes
+    ----------
+    coef : ndarray of shape (models, n_encoded)
+    intercept : ndarray of shape (models,)
+    attributes : dict
+        Further public attributes of the fitted estimator by their names.
+    clipping : ClippingBounds or None
+        Its method ``clip`` clips encoded rows in place before predictions are made.
     """
+
+    coef: FloatArray
+    intercept: FloatArray
+    attributes: dict[str, Any] = field(default_factory=dict)
+    clipping: Any = None
+
+
+class Algorithm(Protocol):
+    """A private algorithm with its parameters.
+
+    A plan depends on public information only. It has ``noise``, ``delta``, ``mechanism`` (the
+    sentence of the guarantee), ``losses`` (privacy losses with counts, or nothing) and
+    ``check_published()``, which raises an error if 53-bit floats cannot keep the guarantee.
+    """
+
+    def check(self, delta: float) -> None:
+        """Raise an error unless the parameters are valid."""
+
+    def plan(self, task: Task) -> Any:
+        """Return the plan of a task."""
+
+    def sums(self, plan: Any, rows: Rows) -> Any:
+        """Return exact statistics of the records. All errors in the data are raised here."""
+
+    def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
+        """Draw noise and return the released models."""
+
+
+class PrivateLinearModel(BaseEstimator):
+    """Base of the private linear models.
+
+    A model says which numbers it reads from y (``_targets``), which algorithm it uses with which
+    parameters (``_algorithm``), and how coefficients are decoded (``_set_coefficients``).
+    """
+
+    def fit(self, X, y, **unsupported):
+        """Fit the model once, for ``epsilon`` and ``delta``.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            An array is read block by block. A ``numpy.memmap`` may be larger than the memory for
+            :class:`DPLinearRegression`. If a mechanism reads X twice, an entry that is not a
+            finite number the second time counts as 0.
+        y : array-like of shape (n,)
+            Labels for a classifier. For a regressor numbers in the units of the target.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If the ledger has less than ``epsilon`` left. No noise was drawn and nothing was spent.
+        ValueError
+            If parameters, columns, labels or targets are not valid. A note of every error says
+            whether the budget was spent.
+        """
+        # A caller may have asked numpy to warn of underflow: a warning would depend on the data.
+        with np.errstate(all="ignore"), one_call():
+            with spent_note() as spent:
+                _refuse(unsupported)
+                self._check_parameters()
+                X = check_table(self, X, self.domain, reset=True)
+                targets, labels = self._targets(y, len(X))
+                design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
+                plan = self._plan(design, len(X), len(targets))
+                plan.check_published()
+                guarantee = self._guarantee(plan)
+                algorithm = self._algorithm()
+                sums = algorithm.sums(plan, Rows(design, X, targets))
+                rng = as_generator(self.random_state)
+                if self.ledger is not None:
+                    self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
+                spent.append(guarantee)
+                solution = algorithm.release(plan, sums, rng)
+            # Only now: a fit that fails leaves the model of an earlier one as it was.
+            self._design, self.guarantee_ = design, guarantee
+            self.noise_ = _with_reasons(plan.noise, guarantee.void_because)
+            # The number of steps of a solver depends on the data. A solver that does not converge
+            # raises an error, so a model that exists has converged.
+            self.n_iter_, self.converged_ = 1, True
+            self._store(plan, solution, labels)
+            return self
+
+    def _plan(self, design, n, n_models):
+        """Return the plan for n records and so many models, from public information only."""
+        return self._algorithm().plan(
+            Task(
+                design,
+                n=n if self.neighbors == "replace_one" else None,
+                n_public=None if self.n_public is None else int(self.n_public),
+                epsilon=float(self.epsilon),
+                delta=float(self.delta),
+                neighbors=self.neighbors,
+                n_models=n_models,
+            )
+        )
 
     def _check_parameters(self):
         check_epsilon(self.epsilon, "Smaller is more private; 1.0 is common.")
@@ -46,6 +147,7 @@ class PrivateLinearModel(BaseEstimator):
         if self.domain is not None and type(self.domain) is not Domain:
             raise fail("domain", "be a Domain or None", type(self.domain))
         check_ledger("ledger", self.ledger)
+        self._algorithm().check(self.delta)
 
     def _public_domain(self, n_columns):
         """Return the declared domain, or [-1, 1] for every column."""
@@ -57,53 +159,17 @@ class PrivateLinearModel(BaseEstimator):
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _fit(self, X, y, unsupported):
-        """Validate, plan, charge, release: whatever raises before the charge costs nothing."""
-        # A caller may have asked numpy to tell of underflow: that would tell of the data.
-        with np.errstate(all="ignore"), one_call():
-            with spent_note() as spent:
-                _refuse(unsupported)
-                self._check_parameters()
-                X = check_table(self, X, self.domain, reset=True)
-                n = len(X)
-                targets, public = self._targets(y, n)
-                design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                plan = self._plan(design, n, len(targets))
-                plan.check_published()
-                guarantee = self._guarantee(plan)
-                data = self._prepare(plan, design, X, targets, n)
-                rng = as_generator(self.random_state)
-                if self.ledger is not None:
-                    self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
-                spent.append(guarantee)
-                released = self._release(plan, data, rng)
-            # Only now: a fit that fails leaves the model of an earlier one as it was.
-            self._design, self.guarantee_ = design, guarantee
-            for name, value in public.items():
-                setattr(self, name, value)
-            self.noise_ = _promising(plan.noise, guarantee.void_because)
-            # One minimisation: how many steps a solver took depends on the data.
-            self.n_iter_ = 1
-            # A solver that does not converge raises: a model that exists has converged.
-            self.converged_ = True
-            self._keep(plan, released)
-            return self
-
     def _guarantee(self, plan):
         seeded = "the noise came from random_state and not from the operating system"
         return Guarantee(
             float(self.epsilon),
-            self._delta_of(plan),
+            plan.delta,
             neighbors=self.neighbors,
             mechanism=plan.mechanism,
             assumptions=self._assumptions(),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
             losses=plan.losses,
         )
-
-    def _delta_of(self, plan):
-        """Return the delta that the plan makes use of."""
-        return 0.0
 
     def _assumptions(self):
         return (
@@ -112,26 +178,25 @@ class PrivateLinearModel(BaseEstimator):
             "running time, memory and errors are not observed",
         )
 
+    def _store(self, plan, solution, labels):
+        """Set the fitted attributes."""
+        self._clipping = solution.clipping
+        self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
+        for name, value in (labels | solution.attributes).items():
+            setattr(self, name, value)
+        self._set_coefficients()
+
     @np.errstate(all="ignore")
     def _predictor(self, X):
         """Return the linear predictor of the encoded and clipped rows, (n, models).
 
-        That of a row does not depend on the other rows, not in its last bit.
+        The predictor of a row does not depend on the other rows, not in its last bit.
         """
         check_is_fitted(self, "coef_")  # a fit that failed leaves other attributes
-        encoded = self._encode(check_table(self, X, self._design.domain, reset=False))
+        encoded = self._design.domain.encode(check_table(self, X, self._design.domain, reset=False))
+        if self._clipping is not None:
+            self._clipping.clip(encoded)
         return row_products(encoded, self._encoded_coef) + self._encoded_intercept
-
-    def _encode(self, X):
-        """Return the rows that coefficients are for, (n, n_encoded)."""
-        return self._design.domain.encode(X)
-
-    def _decode(self, theta):
-        """Keep the coefficients of the encoded columns; return them for further decoding."""
-        pairs = [self._design.coefficients(t) for t in theta]
-        self._encoded_coef = np.array([coef for coef, _ in pairs])
-        self._encoded_intercept = np.array([intercept for _, intercept in pairs])
-        return self._encoded_coef, self._encoded_intercept
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -142,7 +207,7 @@ class PrivateLinearModel(BaseEstimator):
 
 
 def _refuse(unsupported):
-    """Raise for fit parameters that the proof does not cover."""
+    """Raise an error for fit parameters that the proof does not cover."""
     if unsupported:
         names = ", ".join(sorted(unsupported))
         raise TypeError(
@@ -151,9 +216,9 @@ def _refuse(unsupported):
         )
 
 
-def _promising(noise, void_because):
+def _with_reasons(noise, void_because):
     """Return the noise with a guarantee that says why it is void, if it is."""
     if not (void_because and is_dataclass(noise)):
         return noise
-    promise = replace(noise.guarantee, void_because=void_because)  # type: ignore[union-attr]
-    return replace(noise, guarantee=promise)  # type: ignore[type-var]
+    guarantee = replace(noise.guarantee, void_because=void_because)  # type: ignore[union-attr]
+    return replace(noise, guarantee=guarantee)  # type: ignore[type-var]

@@ -21,8 +21,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _assumptions(self):
         if self._declared_labels() is not None:
             return super()._assumptions()
-        leak = "which labels occur in y is public: it was read off y, as none were declared"
-        return (*super()._assumptions(), leak)
+        inferred = "which labels occur in y is public: it was read off y, as none were declared"
+        return (*super()._assumptions(), inferred)
 
     def _targets(self, y, n):
         """Return one 0/1 target for each model, and the labels."""
@@ -30,9 +30,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         positive = [1] if len(labels) == 2 else range(len(labels))
         return [(found == k).astype(float) for k in positive], {"classes_": labels}
 
-    def _set_coefficients(self, theta):
-        coef, intercept = self._decode(theta)
-        self.coef_, self.intercept_ = self._design.domain.decode_coef(coef, intercept)
+    def _set_coefficients(self):
+        encoded = self._encoded_coef, self._encoded_intercept
+        self.coef_, self.intercept_ = self._design.domain.decode_coef(*encoded)
 
     def decision_function(self, X):
         """Return the log-odds: (n,) for two classes, (n, n_classes) of class against rest else."""

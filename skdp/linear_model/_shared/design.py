@@ -88,8 +88,8 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Design:
-    """The public side of a design matrix: its layout and where its rows can lie.
+class RowLayout:
+    """Where the columns of a domain are among the encoded columns.
 
     Parameters
     ----------
@@ -100,6 +100,28 @@ class Design:
 
     domain: Domain
     intercept: bool
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Encoded columns that hold numbers."""
+        return tuple(int(j) for j in self.domain.number_index)
+
+    @cached_property
+    def level_columns(self) -> tuple[slice, ...]:
+        """Encoded columns of each column of levels, without the first level."""
+        return tuple(b for b in self.domain.blocks if b.stop > b.start)
+
+
+@dataclass(frozen=True)
+class Design(RowLayout):
+    """The public side of a design matrix: its layout and where its rows can lie.
+
+    Parameters
+    ----------
+    domain : Domain
+    intercept : bool
+        Whether a column of ones comes first.
+    """
 
     def __post_init__(self) -> None:
         if self.dim == 0:
@@ -115,8 +137,7 @@ class Design:
     def blocks(self) -> tuple[slice, ...]:
         """Where the indicator columns of each column of levels are, empty ones left out."""
         shift = int(self.intercept)
-        found = [slice(b.start + shift, b.stop + shift) for b in self.domain.blocks]
-        return tuple(b for b in found if b.stop > b.start)
+        return tuple(slice(b.start + shift, b.stop + shift) for b in self.level_columns)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -127,7 +148,7 @@ class Design:
         if self.domain.is_ball:
             groups.append(self._vector_group())
         elif self.domain.n_numbers:
-            places = tuple(int(j) + self.intercept for j in self.domain.number_index)
+            places = tuple(j + self.intercept for j in self.numbers)
             ball = LpBall(len(places), p=math.inf)
             groups.append(Group("numbers", places, ball, float(len(places))))
         return (*groups, *map(self._level_group, self.blocks))
@@ -160,12 +181,17 @@ class Design:
                 z[:, block] -= 1 / (block.stop - block.start + 1)
         return z
 
-    def coefficients(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        """Return coefficients and intercept of the encoded (uncentred) columns."""
+    def coefficients(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients and intercepts of the encoded (uncentred) columns.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (models, dim)
+        """
         if not self.intercept:
-            return theta, 0.0
-        shift = sum(float(theta[b].sum()) / (b.stop - b.start + 1) for b in self.blocks)
-        return theta[1:], float(theta[0]) - shift
+            return theta, np.zeros(len(theta))
+        shift = sum(theta[:, b].sum(axis=1) / (b.stop - b.start + 1) for b in self.blocks)
+        return theta[:, 1:], theta[:, 0] - shift
 
     def hull(self) -> NormBall:
         """Return the hull of all rows and their mirror images: the least ball that holds them."""

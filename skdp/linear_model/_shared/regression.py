@@ -26,10 +26,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         domain = self._public_domain(self.n_features_in_)
         return [domain.encode_target(check_target(self, y, n))], {}
 
-    def _set_coefficients(self, theta):
-        coef, intercept = self._decode(theta)
-        domain = self._design.domain
-        coef, intercept = domain.decode_coef(coef, intercept, regression=True)
+    def _set_coefficients(self):
+        encoded = self._encoded_coef, self._encoded_intercept
+        coef, intercept = self._design.domain.decode_coef(*encoded, regression=True)
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
     def predict(self, X):

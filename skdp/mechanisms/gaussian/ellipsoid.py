@@ -1,15 +1,15 @@
-"""Ellipsoids around a norm ball: how far it goes, and the cover of least weighted trace.
+"""Ellipsoids around a norm ball: greatest weighted squares, and covers of least weighted trace.
 
 A cover is given by a factor A, of shape (dim,) for a diagonal or (dim, dim): the ellipsoid is
-{A z : |z|_2 <= 1}, its matrix S = A A'. That it covers the ball, |A^-1 u|_2 <= 1 for all u, is
-what privacy rests on and holds whatever the solvers do: every factor here has been raised by
-what is missing, and by the rounding of finding that out. Proofs are in docs/proofs/gaussian.md.
+{A z : |z|_2 <= 1}, its matrix S = A A'. It covers the ball if |A^-1 u|_2 <= 1 for all u. Privacy
+depends on this, so every factor is raised by the amount that a check finds missing, and by the
+rounding of the check. Proofs are in docs/proofs/gaussian.md.
 
-A ball may have two more optional members. ``greatest_square(w)`` is an upper bound on the
-greatest sum_i w_i u_i^2 over the differences u that it stands for, convex, positively
-homogeneous and nondecreasing in w >= 0. ``orbits()`` gives a label to each coordinate, (dim,);
-those of one label are exchangeable, and it is enough to look at w that are equal on them. With
-labels 0, 1, ... it may have ``greatest_square_of_orbits(w)`` too, which takes one w per label.
+A ball may have further optional members. ``greatest_square(w)`` is an upper bound on the
+greatest sum_i w_i u_i^2 over the differences u, convex, positively homogeneous and nondecreasing
+in w >= 0. ``orbits()`` returns a label for each coordinate, (dim,); coordinates with one label
+are exchangeable, so w may be taken equal on them. With labels 0, 1, ... a ball may also have
+``greatest_square_of_orbits(w)``, which takes one w per label.
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ from skdp.geometry import (
     ScaledBall,
     SumBall,
 )
+from skdp.geometry.ball import half_widths, known
 from skdp.mechanisms.gaussian.least_trace import cover_points, cover_sums
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
-# Where a factor's own rounding could matter more than this another cover is taken.
+# Factors whose relative rounding error may be greater than this are not used.
 MOST_ROUNDING = 1e-3
 
 
 def greatest_square(ball: NormBall, weights: FloatArray) -> float:
     """Return an upper bound on the greatest sum_i weights_i u_i^2.
 
-    It is exact for l_p balls, hulls of encoded rows, balls whose extreme points can be listed,
-    and what is built out of them, but for full maps of balls with too many extreme points.
+    It is exact for l_p balls, hulls of encoded rows, balls with listable extreme points, and
+    products, sums and multiples of them. It is not exact for full maps of balls with too many
+    extreme points.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
         case LpBall():
             return _norm(weights * ball.bounding_box() ** 2, _dual_exponent(ball.p)) * ROUND_UP
         case EncodedRowsBall():
-            # A row has one indicator of a block at most.
+            # A row has at most one indicator of a block.
             return float(_greatest_of_each(_orbits_of_rows(ball), weights).sum()) * ROUND_UP
         case ScaledBall():
             return ball.factor**2 * greatest_square(ball.ball, weights) * ROUND_UP
@@ -78,7 +80,7 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
 
 
 def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
-    points = _listed(ball)
+    points = known(ball, "extreme_points")
     if points is not None:
         return float((points**2 @ weights).max()) * ROUND_UP
     image = _cover_image(ball, weights) if type(ball) is MappedBall else None
@@ -86,7 +88,7 @@ def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
         # |W^(1/2) u| <= |W^(1/2) A| for u = A z, |z| <= 1.
         root = np.sqrt(weights)[:, None] * (np.diag(image) if image.ndim == 1 else image)
         return float(np.linalg.norm(root, 2)) ** 2 * ROUND_UP
-    return float(weights @ _half_widths(ball) ** 2) * ROUND_UP
+    return float(weights @ (half_widths(ball) * ROUND_UP) ** 2) * ROUND_UP
 
 
 def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
@@ -96,17 +98,17 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
     ----------
     ball : NormBall
     weights : array of shape (dim,), entries > 0, or (dim, dim), positive definite
-        W. Where the cover is diagonal by construction, what is off W's diagonal is not used.
+        W. If the cover is diagonal by construction, only the diagonal of W is used.
     """
     if hasattr(ball, "greatest_square") and hasattr(ball, "orbits"):
         return _cover_orbits(ball, _orbits_of(ball), _diagonal(weights))
     if weights.ndim == 2 or not _has_least_cover_by_its_form(ball):
-        points = _listed(ball)
+        points = known(ball, "extreme_points")
         factor = None if points is None else _cover_listed(points, weights)
         if factor is not None:
             return factor
     if not is_ours(ball):
-        return _cover_lp(_half_widths(ball), math.inf, _diagonal(weights))
+        return _cover_lp(half_widths(ball) * ROUND_UP, math.inf, _diagonal(weights))
     match ball:
         case LpBall():
             return _cover_lp(ball.bounding_box(), ball.p, _diagonal(weights))
@@ -118,33 +120,17 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
             return _cover_parts(ball, weights)
         case MappedBall() if (image := _cover_image(ball, weights)) is not None:
             return image
-    return _cover_lp(_half_widths(ball), math.inf, _diagonal(weights))
+    return _cover_lp(half_widths(ball) * ROUND_UP, math.inf, _diagonal(weights))
 
 
 def _has_least_cover_by_its_form(ball: NormBall) -> bool:
-    """Whether no list of points is needed for a diagonal W."""
+    """Return whether no list of points is needed for a diagonal W."""
     diagonal_map = type(ball) is MappedBall and np.ndim(ball.matrix) == 1
     return diagonal_map or type(ball) in (LpBall, ScaledBall, ProductBall, SumBall)
 
 
-def _listed(ball: NormBall) -> FloatArray | None:
-    """Return the extreme points, or None where there are none, or too many."""
-    try:
-        return np.asarray(ball.extreme_points())  # type: ignore[attr-defined]
-    except (AttributeError, ValueError):
-        return None
-
-
-def _half_widths(ball: NormBall) -> FloatArray:
-    try:
-        return np.asarray(ball.bounding_box()) * ROUND_UP  # type: ignore[attr-defined]
-    except AttributeError:
-        remedy = "Add bounding_box() to its class, or measure the differences in another ball."
-        raise fail("ball", "have extreme_points() or bounding_box()", type(ball), remedy) from None
-
-
 def _cover_listed(points: FloatArray, weights: FloatArray) -> FloatArray | None:
-    """Return a cover of the points, or None where floats do not carry one."""
+    """Return a cover of the points, or None if it is too badly conditioned."""
     try:
         return raised_to_cover(_points_factor(points, weights), points)
     except np.linalg.LinAlgError:
@@ -152,16 +138,16 @@ def _cover_listed(points: FloatArray, weights: FloatArray) -> FloatArray | None:
 
 
 def raised_to_cover(factor: FloatArray, points: FloatArray) -> FloatArray:
-    """Return a multiple of the lower triangular ``factor`` that covers the points for certain.
+    """Return a multiple of the lower triangular ``factor`` that is certain to cover the points.
 
     Raises
     ------
     LinAlgError
-        If the factor is too badly conditioned for its inverse to be known.
+        If the factor is too badly conditioned.
     """
     d = len(factor)
     rows = factor / np.linalg.norm(factor, axis=1)[:, None]
-    # Substitution solves a system in which every entry is off by at most d roundings.
+    # Substitution solves a system in which every entry has an error of at most d roundings.
     rounding = 4 * d**1.5 * np.finfo(float).eps * float(np.linalg.cond(rows))
     if not rounding < MOST_ROUNDING:
         raise np.linalg.LinAlgError("a factor is nearly singular")
@@ -186,15 +172,15 @@ def _one_of_each_pair(points: FloatArray) -> FloatArray:
     return points[first[:, 0] > 0]
 
 
-def _cover_lp(reach: FloatArray, p: float, weights: FloatArray) -> FloatArray:
+def _cover_lp(widths: FloatArray, p: float, weights: FloatArray) -> FloatArray:
     """Minimise sum weights / w over greatest_square(w) <= 1, in closed form."""
     r = _dual_exponent(p)
     if math.isinf(r):
-        return reach * ROUND_UP
-    # x = w reach^2 has |x|_r = 1, and minimises sum_i cost_i / x_i: x^(r + 1) ~ cost.
-    cost = weights * reach**2
+        return widths * ROUND_UP
+    # x = w widths^2 has |x|_r = 1, and minimises sum_i cost_i / x_i: x^(r + 1) ~ cost.
+    cost = weights * widths**2
     x = (cost / cost.max()) ** (1 / (r + 1))
-    return np.asarray(reach * np.sqrt(_norm(x, r) / x) * ROUND_UP)
+    return np.asarray(widths * np.sqrt(_norm(x, r) / x) * ROUND_UP)
 
 
 def _dual_exponent(p: float) -> float:
@@ -250,8 +236,8 @@ def _orbits_of_rows(ball: EncodedRowsBall) -> NDArray[np.intp]:
 
 
 def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray:
-    """Put the parts' covers side by side; in a product, each larger, so that squares add to 1."""
-    places = _places(ball)
+    """Put the covers of the parts side by side; in a product they grow so that squares add to 1."""
+    places = ball.places
     covers = [least_cover(b, _part(weights, at)) for b, at in zip(ball.balls, places, strict=True)]
     if isinstance(ball, SumBall):
         sizes = np.array([1 / weight for weight in ball.weights])
@@ -265,7 +251,7 @@ def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray
 
 
 def _cover_image(ball: MappedBall, weights: FloatArray) -> FloatArray | None:
-    """Map a cover of the ball that is mapped; None where floats do not carry the product."""
+    """Return the image of a cover, or None if the product is too badly conditioned."""
     matrix = np.asarray(ball.matrix)
     if matrix.ndim == 1 and weights.ndim == 1:
         inner = least_cover(ball.ball, weights * matrix**2)
@@ -275,7 +261,7 @@ def _cover_image(ball: MappedBall, weights: FloatArray) -> FloatArray | None:
     pulled = full.T @ (weights @ full if weights.ndim == 2 else weights[:, None] * full)
     inner = least_cover(ball.ball, (pulled + pulled.T) / 2)
     inner = np.diag(inner) if inner.ndim == 1 else inner
-    # Every entry of the product is off by d roundings of those of its factors.
+    # Every entry of the product has an error of d roundings of the entries of its factors.
     condition = float(np.linalg.cond(full) * np.linalg.cond(inner))
     rounding = 4 * ball.dim**2 * np.finfo(float).eps * condition
     return full @ inner * (1 + rounding) if rounding < MOST_ROUNDING else None
@@ -297,14 +283,8 @@ def _part(weights: FloatArray, at: NDArray[np.intp]) -> FloatArray:
     return np.asarray(weights[np.ix_(at, at)] if weights.ndim == 2 else weights[at])
 
 
-def _places(ball: ProductBall | SumBall) -> list[NDArray[np.intp]]:
-    dims = [part.dim for part in ball.balls]
-    order = np.arange(ball.dim) if ball.index is None else np.concatenate(ball.index)
-    return np.split(order.astype(np.intp), np.cumsum(dims)[:-1])
-
-
 def _squares_of_parts(ball: ProductBall | SumBall, weights: FloatArray) -> list[float]:
-    pairs = zip(ball.balls, _places(ball), strict=True)
+    pairs = zip(ball.balls, ball.places, strict=True)
     return [greatest_square(part, weights[at]) for part, at in pairs]
 
 

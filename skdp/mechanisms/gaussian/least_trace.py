@@ -2,10 +2,10 @@
 
 Find S > 0 of least trace with tr(B_j S^-1) <= 1 for given B_j >= 0: z_j z_j' for points, or
 diag(q_j). With M(mu) = sum_j mu_j B_j over mu >= 0 the dual maximises 2 tr M^(1/2) - sum(mu),
-S is M^(1/2), and the slope in mu_j is r_j - 1, r_j = tr(B_j S^-1): what the constraint needs.
-Here a barrier is followed: where r_j = 1 - t / mu_j every constraint holds with some to spare,
-and trace and dual differ by t for each of them. What the caller makes of S he checks anew, so
-that nothing but the last digits of optimality rests on this file.
+S is M^(1/2), and the slope in mu_j is r_j - 1 with r_j = tr(B_j S^-1), the left-hand side of the
+constraint. A barrier method is used: if r_j = 1 - t / mu_j, every constraint holds strictly, and
+trace and dual differ by t for each of them. Callers check the cover that they build from S, so
+only the last digits of optimality depend on this module.
 """
 
 from __future__ import annotations
@@ -29,61 +29,61 @@ _LEAST_ROOT = 1e-150
 _BESIDE, _STEP = 1e-4, 1e-7  # relative: where a tangent is taken, and its differences
 
 
-class Look(NamedTuple):
-    """What the dual says at mu: tr S, the r_j, and minus the slopes of r, (count, count)."""
+class DualValue(NamedTuple):
+    """tr S at mu, the r_j, and minus the derivatives of r, (count, count)."""
 
     trace: float
     ratios: FloatArray
     curvature: FloatArray
 
 
-Dual = Callable[[FloatArray], Look]
+Dual = Callable[[FloatArray], DualValue]
 
 
-def look_at_sums(cuts: FloatArray, mu: FloatArray) -> Look:
-    """Look at B_j = diag(cuts[j])."""
+def dual_of_sums(cuts: FloatArray, mu: FloatArray) -> DualValue:
+    """Return the dual for B_j = diag(cuts[j])."""
     root = np.sqrt(mu @ cuts).clip(_LEAST_ROOT)
-    return Look(float(root.sum()), cuts @ (1 / root), (cuts / (2 * root**3)) @ cuts.T)
+    return DualValue(float(root.sum()), cuts @ (1 / root), (cuts / (2 * root**3)) @ cuts.T)
 
 
-def look_at_points(z: FloatArray, mu: FloatArray) -> Look:
-    """Look at B_j = z[j] z[j]'."""
+def dual_of_points(z: FloatArray, mu: FloatArray) -> DualValue:
+    """Return the dual for B_j = z[j] z[j]'."""
     root, axes = _root_and_axes(z, mu)
     y = z @ axes
-    # The derivative of M^(-1/2) along E is -E_ab / (r_a r_b (r_a + r_b)) in M's own axes. But
-    # for powers of r_a and r_b this is a smooth kernel, which has few eigenvalues to speak of.
+    # The derivative of M^(-1/2) along E is -E_ab / (r_a r_b (r_a + r_b)) in M's own axes. Except
+    # for powers of r_a and r_b this is a smooth kernel, which has few eigenvalues that matter.
     sizes, vectors = np.linalg.eigh(np.sqrt(np.outer(root, root)) / np.add.outer(root, root))
     curvature = np.zeros((len(z), len(z)))
     for size, vector in zip(sizes, vectors.T, strict=True):
         if size > 1e-10 * sizes[-1]:
             with np.errstate(over="ignore"):
                 curvature += size * ((y * (vector / root**1.5)) @ y.T) ** 2
-    return Look(float(root.sum()), y**2 @ (1 / root), curvature)
+    return DualValue(float(root.sum()), y**2 @ (1 / root), curvature)
 
 
 def _root_and_axes(z: FloatArray, mu: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the eigenvalues of M^(1/2) and its axes; M itself has lost half of their digits."""
+    """Return the eigenvalues and axes of M^(1/2), from a QR factor: M keeps half of the digits."""
     triangle = np.linalg.qr(np.sqrt(mu)[:, None] * z, mode="r")
     _, root, axes = np.linalg.svd(triangle)
     return root.clip(_LEAST_ROOT), axes.T
 
 
-def solve_dual(look: Dual, count: int, gap: float) -> FloatArray:
+def solve_dual(dual: Dual, count: int, gap: float) -> FloatArray:
     """Return mu, (count,), whose S has a trace within ``gap`` of the least, relative."""
     share = np.full(count, 1 / count)
-    trace = look(share).trace
+    trace = dual(share).trace
     mu, t = trace**2 * share, trace**2 / count
     for _ in range(_MOST_LEVELS):
-        mu = _centre(look, mu, t)
+        mu = _centre(dual, mu, t)
         if count * t <= gap * mu.sum():
             break
         t *= _SHRINK
     return mu
 
 
-def _centre(look: Dual, mu: FloatArray, t: float) -> FloatArray:
+def _centre(dual: Dual, mu: FloatArray, t: float) -> FloatArray:
     """Maximise the dual + t sum(log mu) by Newton steps, in units of mu itself."""
-    here = look(mu)
+    here = dual(mu)
     for _ in range(_MOST_STEPS):
         slope = mu * (here.ratios - 1) + t
         step = _newton_step(mu[:, None] * here.curvature * mu, slope, t)
@@ -93,17 +93,17 @@ def _centre(look: Dual, mu: FloatArray, t: float) -> FloatArray:
         value, length = _height(here, mu, t), min(1.0, 0.95 / max(-step.min(), 1e-300))
         while length > _LEAST_LENGTH:
             there = mu * (1 + length * step)
-            seen = look(there)
+            seen = dual(there)
             if _height(seen, there, t) >= value + 0.1 * length * gain:
                 break
             length /= 2
         else:
-            break  # rounding hides what there is left to gain
+            break  # the remaining gain is below the rounding error
         mu, here = there, seen
     return mu
 
 
-def _height(here: Look, mu: FloatArray, t: float) -> float:
+def _height(here: DualValue, mu: FloatArray, t: float) -> float:
     return 2 * here.trace - float(mu.sum()) + t * float(np.log(mu).sum())
 
 
@@ -128,13 +128,13 @@ def _newton_step(curvature: FloatArray, slope: FloatArray, t: float) -> FloatArr
 def cover_points(z: FloatArray) -> FloatArray:
     """Return A, (dim, dim), with S = A A' of nearly least trace and z' S^-1 z <= 1 for rows z.
 
-    The points span the space; the constraints may be missed by a share of ``TOLERANCE``.
+    The points span the space. The constraints may be violated by a share of ``TOLERANCE``.
     """
     most = 4 * z.shape[1]  # how many points a round may add
     chosen, gap = _spanning(z, most), COARSE
     for _ in range(MOST_ROUNDS):
         part = z[chosen]
-        mu = solve_dual(partial(look_at_points, part), len(part), gap / 10)
+        mu = solve_dual(partial(dual_of_points, part), len(part), gap / 10)
         root, axes = _root_and_axes(part, mu)
         ratios = ((z @ axes) ** 2) @ (1 / root)
         ratios[chosen] = 0
@@ -148,7 +148,7 @@ def cover_points(z: FloatArray) -> FloatArray:
 
 
 def _spanning(z: FloatArray, most: int) -> NDArray[np.intp]:
-    """Return places of points that span the space, and of the longest ones."""
+    """Return indices of points that span the space, and of the longest points."""
     count, dim = z.shape
     if count <= 2 * most:
         return np.arange(count)
@@ -160,18 +160,18 @@ def _spanning(z: FloatArray, most: int) -> NDArray[np.intp]:
 def cover_sums(worst: Callable[[FloatArray], float], sums: FloatArray) -> FloatArray:
     """Return w > 0, (k,), that makes sum(sums / w) nearly least among those with worst(w) <= 1.
 
-    ``worst`` is convex, positively homogeneous and nondecreasing, so it lies above its
-    tangents, which serve as cuts. They are taken a little beside the point of interest: there
-    a piecewise linear function is linear, and differences give its slope.
+    ``worst`` is convex, positively homogeneous and nondecreasing, so it lies above its tangents,
+    which serve as cuts. A tangent is taken a little beside the current point, where a piecewise
+    linear function is linear, and its slope is found by differences.
     """
-    # Nondecreasing, it is at least what each coordinate alone makes of it.
+    # As it is nondecreasing, its value at a single coordinate is a lower bound.
     cuts, upper = np.diag([worst(e) for e in np.eye(len(sums))]), math.inf
     w = best = 1 / np.sqrt(sums)
     rng = np.random.default_rng(0)
     for _ in range(MOST_ROUNDS):
         beside = w * (1 + _BESIDE * rng.uniform(-1, 1, len(w)))
         cuts = np.vstack([cuts, _tangent(worst, beside)])
-        mu = solve_dual(partial(look_at_sums, cuts * sums), len(cuts), TOLERANCE / 100)
+        mu = solve_dual(partial(dual_of_sums, cuts * sums), len(cuts), TOLERANCE / 100)
         root = np.sqrt(mu @ (cuts * sums))
         w = sums / root
         w = w / worst(w)

@@ -1,8 +1,8 @@
 """Gaussian noise: the analytic calibration, the law, and the isotropic mechanism.
 
-Two normal laws with one covariance S, a shift u apart, are told apart as N(0, 1) and N(mu, 1)
-are, mu^2 = u' S^-1 u. Balle & Wang (2018, Theorem 8): for these the least delta at epsilon is
-Phi(-a) - e^epsilon Phi(-b), a = epsilon / mu - mu / 2, b = epsilon / mu + mu / 2.
+Two normal laws with one covariance S and a shift u have the trade-off function of N(0, 1) and
+N(mu, 1), mu^2 = u' S^-1 u. For these the least delta at epsilon is Phi(-a) - e^epsilon Phi(-b),
+a = epsilon / mu - mu / 2, b = epsilon / mu + mu / 2 (Balle & Wang 2018, Theorem 8).
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, check_positive, fail
 from skdp._draws import normals
 from skdp._identity import remembered
-from skdp.geometry import NormBall
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square
-from skdp.mechanisms.noise import Publishing
+from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
@@ -44,14 +43,19 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     Raises
     ------
     ValueError
-        If a parameter is out of range; delta = 0 is, since no Gaussian noise has it.
+        If a parameter is out of range. No Gaussian noise has delta = 0.
 
     Examples
     --------
     >>> round(gaussian_scale(1.0, 1e-6), 4)
     4.2247
     """
-    return _least_scale(check_positive("epsilon", epsilon), _check_delta(delta))
+    epsilon = check_positive("epsilon", epsilon)
+    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    if delta == 0:
+        rule = "be > 0 for Gaussian noise, which is not pure DP"
+        raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
+    return _least_scale(epsilon, delta)
 
 
 @remembered(maxsize=1024)
@@ -65,7 +69,7 @@ def _least_scale(epsilon: float, delta: float) -> float:
     high = 2 * low
     while is_private(high):
         low, high = high, 2 * high
-    # Among subnormals the midpoint is an end before the relative width is reached.
+    # For subnormal numbers the midpoint equals an end before the relative width is reached.
     while high - low > 1e-15 * low and low < (middle := low / 2 + high / 2) < high:
         low, high = (middle, high) if is_private(middle) else (low, middle)
     scale = ROUND_UP / low  # low has always passed
@@ -74,26 +78,18 @@ def _least_scale(epsilon: float, delta: float) -> float:
     return scale
 
 
-def _check_delta(delta: float) -> float:
-    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-    if delta == 0:
-        rule = "be > 0 for Gaussian noise, whose log-density ratios have no bound"
-        raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
-    return delta
-
-
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class GaussianNoise(Publishing):
-    """A centred Gaussian law, ready to draw: A Z with Z standard normal.
+class GaussianNoise(BaseNoise):
+    """Centred Gaussian noise A Z, with Z standard normal.
 
     Attributes
     ----------
     dim : int, >= 1
         Number of coordinates.
     factor : float, or array of shape (dim,) or (dim, dim), units of the released value
-        A: a number stands for a multiple of the identity, a vector for a diagonal.
+        A; a number stands for a multiple of the identity, a vector for a diagonal matrix.
     guarantee : Guarantee
-        What adding one draw to the value it was calibrated for gives.
+        Guarantee of one release.
     """
 
     dim: int
@@ -106,20 +102,20 @@ class GaussianNoise(Publishing):
         if factor.shape not in ((), (self.dim,), (self.dim, self.dim)):
             raise fail("factor", f"be a number or have {self.dim} rows", factor.shape)
         if not np.isfinite(factor).all():
-            remedy = "Measure what is released in units in which its differences are not so great."
+            remedy = "Measure the released values in greater units."
             raise fail("factor", "hold finite numbers", remedy=remedy)
         factor.setflags(write=False)
         object.__setattr__(self, "factor", factor if factor.ndim else float(factor))
 
     @property
-    def granularity(self) -> float:  # type: ignore[override]
-        """How far a draw may be from one of the exact law, in standard deviations."""
-        # A product with a matrix rounds once for each of its terms.
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
+        # A product with a matrix rounds once for each term.
         mixed = np.ndim(self.factor) == 2
         return float(min(2.0**-20, max(GRANULARITY, mixed * 2.0**-48 * self.dim**1.5)))
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
         return self._spread(normals(self.dim, rng))
 
     def variance(self) -> FloatArray:
@@ -133,10 +129,8 @@ class GaussianNoise(Publishing):
         root = self._spread(np.eye(self.dim))
         return np.asarray(root.T @ root)
 
-    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
-        """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
-        normal = np.random.default_rng(0).standard_normal((draws, self.dim))
-        return float(np.mean(ball.gauge(self._spread(normal))))
+    def _draws(self, n: int, rng: Generator) -> FloatArray:
+        return self._spread(rng.standard_normal((n, self.dim)))
 
     def _spread(self, z: FloatArray) -> FloatArray:
         """Return A z for z of shape (..., dim)."""
@@ -164,14 +158,17 @@ class IsotropicGaussian:
     def calibrate(
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> GaussianNoise:
-        """Return the least such noise that is (epsilon, delta)-private; delta = 0 is refused."""
+        """Return the least such noise that is (epsilon, delta)-private, for delta > 0."""
         epsilon, ball = check_epsilon(epsilon), sensitivity.ball
         length = sensitivity.radius * math.sqrt(greatest_square(ball, np.ones(ball.dim)))
         scale = length * gaussian_scale(epsilon, delta) * ROUND_UP
-        return GaussianNoise(ball.dim, scale, promise(sensitivity, epsilon, delta, "Gaussian"))
+        guarantee = gaussian_guarantee(sensitivity, epsilon, delta, "Gaussian")
+        return GaussianNoise(ball.dim, scale, guarantee)
 
 
-def promise(sensitivity: Sensitivity, epsilon: float, delta: float, kind: str) -> Guarantee:
+def gaussian_guarantee(
+    sensitivity: Sensitivity, epsilon: float, delta: float, kind: str
+) -> Guarantee:
     """Return the guarantee of Gaussian noise calibrated to a sensitivity."""
     return Guarantee(
         float(epsilon),

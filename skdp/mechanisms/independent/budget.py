@@ -1,4 +1,4 @@
-"""What scale a law needs for an (epsilon, delta), and which law of a family needs the least."""
+"""The scale that a law needs for an (epsilon, delta), and the best law of a family."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from skdp.mechanisms.independent.shapes import Family, best_law, corner_of
 from skdp.mechanisms.independent.worst_shift import WorstShift
 from skdp.noise.gaussian import Gaussian
 
-# Of more sizes than this the best shape is sought for one of the same length.
+# With more sizes than this the best shape is sought for equal sizes of the same length.
 _MOST_SIZES = 3
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The (epsilon, delta) to be met by independent noise of one law."""
+    """The (epsilon, delta) of independent noise of one law."""
 
     epsilon: float
     delta: float
 
     def scale(self, law: Any, worst: WorstShift, near: Root | None = None) -> float:
-        """Return the scale that hides all differences, about ``near`` if that is given."""
+        """Return the scale that is private for all differences; ``near`` is a first guess."""
         if self.is_closed(law, worst):
             return self._closed(law, worst, 1e-14, near)
         scale = 0.0
         for vertex in self._composed(law, worst):
             if scale == 0 or vertex.excess(1 / scale) > 0:
-                # Bounds are sharp to a few digits: the least scale of this one may be less.
+                # Bounds are sharp to a few digits, so this vertex may need a lesser scale.
                 scale = max(scale, vertex.least_scale(near))
         return min(scale, self._pure(law, worst))
 
     def sketched(
         self, law: Any, worst: WorstShift, tolerance: float, near: Root | None = None
     ) -> Root:
-        """Return about the scale that hides all differences, where there are several.
+        """Return an approximate scale for all differences.
 
-        One coordinate is calibrated to the tolerance.
+        In one coordinate it is calibrated to the tolerance.
         """
         if self.is_closed(law, worst):
             return Root(self._closed(law, worst, tolerance, near), math.nan)
@@ -48,7 +48,7 @@ class Budget:
 
     def best_law(self, family: Family, worst: WorstShift) -> tuple[Any, Root]:
         """Return the law of least variance of a family, and about the scale that it needs."""
-        # Many sizes take their time to compose; equal ones have about the same best shape.
+        # Many sizes take long to compose, and equal sizes have about the same best shape.
         alike = worst if len(worst.above) <= _MOST_SIZES else worst.rounded()
         known: list[tuple[float, Root]] = []
 
@@ -64,12 +64,12 @@ class Budget:
         return law, _of_variance(least, known[-1][1], math.sqrt(law.var()))
 
     def surely_too_small(self, law: Any, worst: WorstShift, scale: float) -> bool:
-        """Return whether it is certain that noise of a scale does not hide the one vertex."""
+        """Return whether noise of a scale is certainly not private for the single vertex."""
         (composed,) = self._composed(law, worst)
         return composed.surely_shown(1 / scale)
 
     def is_closed(self, law: Any, worst: WorstShift) -> bool:
-        """Return whether nothing has to be composed."""
+        """Return whether the scale follows without composition."""
         return self.delta == 0 or worst.is_single or type(law) is Gaussian
 
     def _closed(self, law: Any, worst: WorstShift, tolerance: float, near: Root | None) -> float:
@@ -92,7 +92,7 @@ class Budget:
         return [Composed(law, vertex, self.epsilon, self.delta) for vertex in worst.vertices]
 
     def _corner(self, family: Family, worst: WorstShift) -> tuple[float, float] | None:
-        """Return where the variance may have a corner, and its log there."""
+        """Return the log shape at which the variance may have a corner, and its log there."""
         if self.delta == 0 or len(worst.vertices) > 1:
             return None
 
@@ -106,5 +106,5 @@ class Budget:
 
 
 def _of_variance(log_variance: float, root: Root, spread: float) -> Root:
-    """Return the scale at which a law of this standard deviation has a variance."""
+    """Return the scale that gives a law of standard deviation ``spread`` a variance."""
     return Root(math.exp(log_variance / 2) / spread, root.slope)

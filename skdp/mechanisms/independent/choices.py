@@ -9,30 +9,30 @@ from typing import Any
 
 from skdp._checks import check_count, check_positive
 from skdp._identity import one_call
+from skdp._search import last_passing
 from skdp.mechanisms.auto import TIE, first_of_least
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.composed import losses_of
 from skdp.mechanisms.independent.law import scaled_law
-from skdp.mechanisms.independent.releases import CANDIDATES
+from skdp.mechanisms.independent.releases import CANDIDATES, length_of
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
-from skdp.mechanisms.independent.scale import last_passing
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.selection import SelectionLoss
 
-# A privacy loss, and how often it is met.
+# A privacy loss, and its count.
 Part = tuple[Any, int]
 
-# Choices get so much of the budget: of epsilon, or of the variance of the privacy loss.
+# Share of the choices in the budget: in epsilon, or in the variance of the privacy loss.
 SHARE = 0.5
 # The loss of a choice of width w, uniform on [-w, w] for small w, has the variance w^2 / 3.
 _VARIANCE = 3.0
-# Certified bounds are about as sharp as this.
+# Certified bounds are about this sharp.
 _TOLERANCE = 1e-5
 
 
 def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
-    """Return the width of the losses of ``count`` choices that get `SHARE` of a budget.
+    """Return the width of the losses of ``count`` choices with `SHARE` of a budget.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
     Returns
     -------
     float
-        For `SelectionLoss`; the greatest of scores with Gumbel noise of scale 2 D / width has it,
-        D being how far one record moves a score.
+        For `SelectionLoss`. The maximum of scores with Gumbel noise of scale 2 D / width has this
+        loss, if one record changes a score by at most D.
     """
     count, epsilon = check_count("count", count), check_positive("epsilon", epsilon)
     if delta == 0:
@@ -69,7 +69,7 @@ def calibrate_with_choices(
     mechanism, shifts, neighbors, epsilon, delta
         As for `calibrate_releases`.
     choices : (float, int)
-        Width and count of choices, such as `choice_width` gives.
+        Width and count of choices, as from `choice_width`.
 
     Returns
     -------
@@ -92,11 +92,11 @@ def calibrate_with_choices(
     else:
         any_law = isinstance(mechanism, str) and mechanism == "auto"
         names = CANDIDATES if any_law else (mechanism,)
-        alone = [
+        noises = [
             calibrate_releases(name, shifts, epsilon=epsilon, delta=delta, neighbors=neighbors)
             for name in names
         ]
-        noise, scale = _least_beside(alone, fixed, epsilon, delta)
+        noise, scale = _least_beside(noises, fixed, epsilon, delta)
     losses = (*_losses_of(noise, scale), fixed)
     law = scaled_law(noise.law, scale, "mechanism")
     releases = sum(n for _, n in noise.shifts)
@@ -111,16 +111,16 @@ def calibrate_with_choices(
 
 
 def _least_beside(
-    alone: list[RepeatedNoise], fixed: Part, epsilon: float, delta: float
+    noises: list[RepeatedNoise], fixed: Part, epsilon: float, delta: float
 ) -> tuple[RepeatedNoise, float]:
     """Return the noise of least variance beside the choices, up to `TIE`, and its scale.
 
-    What is the least alone need not be so beside them. Each noise is asked once whether it would
-    be private with less variance than the best so far.
+    The noise of least variance without choices may be another. Each noise is tested once at a
+    variance just below that of the best so far.
     """
-    noise = alone[int(first_of_least([each.var() for each in alone]))]
+    noise = noises[int(first_of_least([each.var() for each in noises]))]
     scale = _scale_beside(noise, fixed, epsilon, delta)
-    for other in sorted(alone, key=RepeatedNoise.var):
+    for other in sorted(noises, key=RepeatedNoise.var):
         less = math.sqrt(noise.var() * scale**2 / (1 + TIE) / other.var())
         if less > 1 and _excess(other, fixed, epsilon, delta, less) <= 0:
             noise, scale = other, _scale_beside(other, fixed, epsilon, delta)
@@ -128,21 +128,20 @@ def _least_beside(
 
 
 def _losses_of(noise: RepeatedNoise, scale: float) -> tuple[Part, ...]:
-    length = math.sqrt(math.fsum(n * size**2 for size, n in noise.shifts))
-    return losses_of(noise.law, noise.shifts, length, scale)
+    return losses_of(noise.law, noise.shifts, length_of(noise.shifts), scale)
 
 
 def _excess(noise: RepeatedNoise, fixed: Part, epsilon: float, delta: float, scale: float) -> float:
-    """Return a number that is > 0 where noise so many times as great is not private."""
+    """Return a number that is > 0 if the noise times ``scale`` is not private."""
     upper = Composition([*_losses_of(noise, scale), fixed]).delta_at(epsilon).upper
     return math.expm1(min(math.log(upper / delta), 500.0) / 10) if upper > 0 else -1.0
 
 
 def _scale_beside(noise: RepeatedNoise, fixed: Part, epsilon: float, delta: float) -> float:
-    """Return by how much the noise must grow for the choices to fit in, rounded up."""
+    """Return the factor of the noise that makes room for the choices, rounded up."""
 
     def excess(x: float) -> float:
         return _excess(noise, fixed, epsilon, delta, 1 / x)
 
-    # losses_of rounds up what it is given, and is given the same again.
+    # losses_of rounds up its arguments, and gets the same arguments again.
     return 1 / last_passing(excess, math.sqrt(1 - SHARE), tolerance=_TOLERANCE)

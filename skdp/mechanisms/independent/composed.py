@@ -1,7 +1,7 @@
-"""The scale that hides several shifts at once, each with noise of its own of one law.
+"""The scale of noise of one law that is private for several shifts together.
 
 A shift is a tuple of sizes and counts: coordinates of one release, or numbers that are released
-one after the other. A look finds about the scale, a certified bound decides
+one after the other. A sketch finds the approximate scale, and a certified bound decides
 (``docs/proofs/repeated_releases.md``, section 4).
 """
 
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from skdp._search import last_passing
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent.scale import greatest_slope, last_passing
+from skdp.mechanisms.independent.scale import greatest_slope
 from skdp.mechanisms.independent.sketch import Sketch
 from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -24,17 +25,17 @@ from skdp.privacy.losses.losses import GaussianLoss, PrivacyLoss, ShiftLoss
 
 Losses = tuple[tuple[PrivacyLoss, int], ...]
 
-# How close to the least the inverse of a scale is sought: certified bounds are about as sharp.
+# Relative tolerance of the inverse of a scale; certified bounds are about as sharp.
 _TOLERANCE = 1e-5
-# How well a look knows its root, relatively, and about how much the logs of delta at a root.
-_LOOK, _LOOK_OFF = 1e-6, 0.02
-# Where it is certain that so little more is not hidden, a bound far from the look is believed.
+# Relative accuracy of a sketched root, and the usual error of the sketched log delta there.
+_SKETCH, _SKETCH_OFF = 1e-6, 0.02
+# A certified bound far from the sketch is accepted if a shift greater by this is not private.
 _WIDE = 1e-3
 _MOST_STEPS = 6
 
 
 class Root(NamedTuple):
-    """A scale, and by how much log delta grows there with the log of its inverse."""
+    """A scale, and the derivative of log delta in the log of the inverse scale."""
 
     scale: float
     slope: float
@@ -42,10 +43,10 @@ class Root(NamedTuple):
 
 @dataclass(frozen=True)
 class Composed:
-    """One law and one shift of several sizes, to be hidden at (epsilon, delta), delta > 0.
+    """One law, one shift of several sizes and an (epsilon, delta) with delta > 0.
 
-    The scale is told as x = 1 / scale: noise of scale 1 / x hides a size as the law itself hides
-    x times that size.
+    The variable is x = 1 / scale: noise of scale 1 / x is as private for a size as the law itself
+    is for x times that size.
     """
 
     law: Any
@@ -54,19 +55,19 @@ class Composed:
     delta: float
 
     def least_scale(self, near: Root | None = None) -> float:
-        """Return a scale that is certain to hide the shift, about the least; ``near`` one close."""
+        """Return nearly the least scale that is certainly private; ``near`` is a first guess."""
         root = self.sketched(near)
         x, excess = self._certified(1 / root.scale, root.slope)
         off = abs(excess - self.sketched_excess(x))
-        if not off < _LOOK_OFF and not self.surely_shown(x * (1 + _WIDE)):
-            # The look was wrong, and the grid that it has suggested is a bad one.
-            x = last_passing(self._excess_without_look, x, tolerance=_WIDE / 4, factor=1 + _WIDE)
+        if not off < _SKETCH_OFF and not self.surely_shown(x * (1 + _WIDE)):
+            # The sketch was wrong, and so was the grid planned from it.
+            x = last_passing(self._excess_without_sketch, x, tolerance=_WIDE / 4, factor=1 + _WIDE)
         return ROUND_UP / x
 
-    def sketched(self, near: Root | None = None, tolerance: float = _LOOK) -> Root:
-        """Return about the least scale, with no certainty."""
+    def sketched(self, near: Root | None = None, tolerance: float = _SKETCH) -> Root:
+        """Return about the least scale, without a certified bound."""
         start = near or self._start()
-        tolerance = max(tolerance, _LOOK)
+        tolerance = max(tolerance, _SKETCH)
         found = _secant(self.sketched_excess, 1 / start.scale, start.slope, tolerance)
         if found is None:
             first = self._start()
@@ -77,36 +78,38 @@ class Composed:
         return Root(1 / found[0], found[1])
 
     def excess(self, x: float) -> float:
-        """Return a bound for how much is not hidden, in logs: private if it is <= 0."""
-        return self._bound(self._look(x), "upper") - self._target
+        """Return an upper bound on log delta less its target: private if it is <= 0."""
+        return self._bound(self._sketch(x), "upper") - self._target
 
     def sketched_excess(self, x: float) -> float:
-        """Return about how much is not hidden, in logs."""
-        return self._look(x).log_delta - self._target
+        """Return about log delta less its target."""
+        return self._sketch(x).log_delta - self._target
 
     def surely_shown(self, x: float) -> bool:
-        """Return whether it is certain that the shift is not hidden."""
-        return self._bound(self._look(x), "lower") > self._target
+        """Return whether the noise is certainly not private."""
+        return self._bound(self._sketch(x), "lower") > self._target
 
     @property
     def _target(self) -> float:
         return math.log(self.delta)
 
-    def _look(self, x: float) -> Sketch:
+    def _sketch(self, x: float) -> Sketch:
         return Sketch(self.law, self.shift, x, self.epsilon, self.delta)
 
     def _parts(self, x: float) -> tuple[tuple[ShiftLoss, int], ...]:
         return tuple((ShiftLoss(self.law, size * x), count) for size, count in self.shift)
 
-    def _bound(self, look: Sketch, side: str) -> float:
-        """Return a bound for log delta, on the grid that a look suggests."""
-        if look.tells_apart:
+    def _bound(self, sketch: Sketch, side: str) -> float:
+        """Return a bound on log delta, on the grid planned from a sketch."""
+        if sketch.is_singular:
             return 0.0 if side == "upper" else -math.inf
-        seen = Estimate(self.epsilon, look.log_delta, look.theta, look.width, look.reaches())
-        parts = self._parts(look.x)
+        seen = Estimate(
+            self.epsilon, sketch.log_delta, sketch.theta, sketch.width, sketch.extents()
+        )
+        parts = self._parts(sketch.x)
         return log_delta_as_planned(parts, planned(parts, seen), side)
 
-    def _excess_without_look(self, x: float) -> float:
+    def _excess_without_sketch(self, x: float) -> float:
         upper = Composition(self._parts(x)).delta_at(self.epsilon).upper
         return math.log(upper) - self._target if upper > 0 else -math.inf
 
@@ -121,7 +124,7 @@ class Composed:
         return Root(min(length / mu / math.sqrt(self.law.var()), pure), slope)
 
     def _certified(self, x: float, slope: float) -> tuple[float, float]:
-        """Return an x near the given one, with its excess, known to be <= 0: Newton's method."""
+        """Return an x near the given one and its excess <= 0, by Newton's method."""
         for _ in range(_MOST_STEPS):
             excess = self.excess(x)
             if not (slope > 0 and math.isfinite(excess)):
@@ -136,16 +139,13 @@ class Composed:
 def _secant(
     excess: Callable[[float], float], start: float, slope: float, tolerance: float
 ) -> tuple[float, float] | None:
-    """Return about where an increasing function of log x is 0, and its slope there.
-
-    None where that is not found.
-    """
+    """Return an approximate root of an increasing function of log x and its slope, or None."""
     x, value, last = start, excess(start), 1.0
     for _ in range(_MOST_STEPS):
         step = -value / slope if slope > 0 else math.nan
         if not abs(step) < 1:
             return None
-        # The slope is off by a share of about the size of the last step, and so is this step.
+        # The relative error of the slope, and of this step, is about the size of the last step.
         if abs(step * last) < tolerance / 4 and abs(value) < 1:
             return x * math.exp(step), slope
         x, before, last = x * math.exp(step), value, step

@@ -1,8 +1,8 @@
-"""What a law must be for a calibration of its scale to be true, as far as looking can tell.
+"""Numerical checks of the conditions on a law under which its calibration is true.
 
-A law of somebody else's is looked at from the centre to its tail at 1e-300, and a hundred thousand
-draws with a fixed generator are held against it: those that are narrower by a tenth are seen.
-`skdp.testing.check_law` holds a law to more.
+A law from outside this package is probed from the centre to its tail at 1e-300, and a hundred
+thousand draws with a fixed generator are compared with it; draws that are narrower by a tenth are
+detected. `skdp.testing.check_law` checks more.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from skdp._checks import fail
 from skdp._identity import is_ours, remembered
 from skdp.noise.law import Law
 
-# Tails at whose quantiles a law is looked at.
+# Tail probabilities of the quantiles at which a law is probed.
 _TAILS = np.concatenate([np.linspace(0.49, 0.05, 12), np.geomspace(0.04, 1e-300, 230)])
 _NODES, _LENGTHS = roots_legendre(12)
-# What members may differ by: far more than rounding, and too little to matter for privacy.
+# Tolerance between members: far more than rounding, and too little to matter for privacy.
 _CLOSE = 1e-6
-# Intervals of the density that may hold a kink, and what a kink may do to a sum over one.
+# Number of intervals that may hold a kink of the density, and tolerance of the sum over one.
 _KINKS, _KINKED = 4, 0.3
-# Next to an end of the support floats are too coarse for intervals narrower than this.
+# Near an end of the support floats are too coarse for intervals narrower than this.
 _NARROW = 1e-6
 _DRAWS, _ALARM = 100_000, 1e-9
 
 
 def check_law(law: Any, name: str = "law") -> None:
-    """Raise unless a law has the members, and is what calibrations rely on where it is probed.
+    """Raise unless a law has the members and passes the numerical checks.
 
-    Its density must be even and log-concave and belong to the tail, the quantiles, the variance,
-    the draws, and to what else the law says of itself; and so must that of the law scaled.
+    Its density must be even and log-concave, and agree with the tail, the quantiles, the variance,
+    the draws and the optional members; and so must the density of the scaled law.
     """
     if isinstance(law, type) or not isinstance(law, Law):
         remedy = "Give a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
@@ -44,19 +44,19 @@ def check_law(law: Any, name: str = "law") -> None:
     if not isinstance(law, Hashable):
         raise fail(name, "be hashable", type(law), "Make it a frozen dataclass of numbers.")
     if not is_ours(law):
-        _look_at(law, name)
+        _probe(law, name)
 
 
 def scaled_law(law: Any, s: float, name: str = "law") -> Any:
-    """Return the law of s X, of the very scale that is to be drawn from; raise if it is not."""
+    """Return the law of s X; raise unless it passes the checks at this scale."""
     wide = law.scaled(s)
     if not is_ours(law):
-        _look_at_scaled(law, s, name)
+        _probe_scaled(law, s, name)
     return wide
 
 
 @remembered(maxsize=1024)
-def _look_at_scaled(law: Any, s: float, name: str) -> None:
+def _probe_scaled(law: Any, s: float, name: str) -> None:
     wide = law.scaled(s)
     with np.errstate(all="ignore"):
         _check_scaled(law, wide, s, name)
@@ -64,7 +64,7 @@ def _look_at_scaled(law: Any, s: float, name: str) -> None:
 
 
 @remembered(maxsize=64)  # a plan calibrates a law many times
-def _look_at(law: Any, name: str) -> None:
+def _probe(law: Any, name: str) -> None:
     with np.errstate(all="ignore"):
         for one in (law, law.scaled(3.0)):
             _check(one, name)
@@ -96,11 +96,11 @@ def _check_quantiles(law: Any, x: FloatArray, name: str) -> None:
     allowed = _CLOSE * (1 - np.log(_TAILS))
     held = (outer <= np.log(_TAILS) + allowed) & (inner >= np.log(_TAILS) - allowed)
     if not (held.all() and (np.diff(x) >= 0).all()):
-        raise fail(name, "have an isf() that undoes logsf()", law)
+        raise fail(name, "have an isf() that is the inverse of logsf()", law)
 
 
 def _check_concave(law: Any, x: FloatArray, heights: FloatArray, name: str) -> None:
-    """Check that slopes never grow, in units of the standard deviation."""
+    """Check that slopes never increase, in units of the standard deviation."""
     points, heights = np.append(0.0, x), np.append(law.logpdf(0.0), heights)
     keep = np.diff(points, prepend=-np.inf) > 1e-6 * (1 + x.max())
     slopes = np.diff(heights[keep]) / np.diff(points[keep])
@@ -109,7 +109,7 @@ def _check_concave(law: Any, x: FloatArray, heights: FloatArray, name: str) -> N
 
 
 def _check_tail(law: Any, x: FloatArray, tail: FloatArray, spread: float, name: str) -> None:
-    """Check that the density, summed over intervals, makes the tail and the variance."""
+    """Check that integrals of the density over intervals give the tail and the variance."""
     ends, tail = np.append(0.0, x), np.append(law.logsf(0.0), tail)
     width = np.diff(ends)
     nodes = ends[:-1, None] + width[:, None] * (1 + _NODES) / 2
@@ -118,14 +118,14 @@ def _check_tail(law: Any, x: FloatArray, tail: FloatArray, spread: float, name: 
     wide = width > _NARROW * ends[1:]
     off = np.abs(found[wide] / expected[wide] - 1)
     if not (off <= _KINKED).all() or (off > _CLOSE).sum() > _KINKS:
-        raise fail(name, "have a density that integrates to what logsf() says", law)
+        raise fail(name, "have a density that integrates to the tail of logsf()", law)
     second = ((share * nodes**2).sum(axis=1) * width * np.exp(tail[:-1]))[wide]
     if not abs(second.sum() / spread**2 - 1) < 0.01:
-        raise fail(name, "have the variance that var() says", law)
+        raise fail(name, "have the variance of var()", law)
 
 
 def _check_claims(law: Any, x: FloatArray, spread: float, name: str) -> None:
-    """Check what a law says of itself beyond the six members, where it does."""
+    """Check the optional members of a law."""
     if hasattr(law, "greatest_slope"):
         heights = np.append(law.logpdf(0.0), law.logpdf(x))
         apart = np.diff(np.append(0.0, x))
@@ -177,7 +177,7 @@ def _check_scaled(law: Any, wide: Any, s: float, name: str) -> None:
 
 
 def _check_draws(law: Any, name: str) -> None:
-    """Check the shape of draws, and by Kolmogorov and Smirnov's test their distribution."""
+    """Check the shape of draws, and their distribution by the Kolmogorov-Smirnov test."""
     draws = np.asarray(law.rvs(_DRAWS, np.random.default_rng(0)), dtype=float)
     if draws.shape != (_DRAWS,) or not np.isfinite(draws).all():
         raise fail(name, "have an rvs(size, rng) that draws finite numbers of that shape", law)
@@ -185,4 +185,4 @@ def _check_draws(law: Any, name: str) -> None:
     place = np.arange(_DRAWS + 1) / _DRAWS
     off = max((place[1:] - below).max(), (below - place[:-1]).max())
     if not kstwobign.sf(math.sqrt(_DRAWS) * off) > _ALARM:
-        raise fail(name, "draw from the law whose tail logsf() gives", law)
+        raise fail(name, "draw from the law of logsf()", law)

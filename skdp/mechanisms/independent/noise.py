@@ -1,4 +1,4 @@
-"""One law per coordinate: independent noise, calibrated at the worst difference."""
+"""Independent noise of one law in each coordinate, calibrated at the worst difference."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, check_positive, fail
-from skdp.geometry import NormBall
 from skdp.geometry.ball import ask
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.composed import Losses, Root, losses_of
 from skdp.mechanisms.independent.law import check_law
 from skdp.mechanisms.independent.shapes import FAMILIES, PLAIN, Family
 from skdp.mechanisms.independent.worst_shift import WorstShift, worst_shift
-from skdp.mechanisms.noise import Publishing
+from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import granularity_of
 
 NAMES = (*PLAIN, *FAMILIES)
-# Exponents a of the proportions that are tried, half-width^a: 1/2 is best for Gaussian noise
-# on a box, 1/3 for pure Laplace noise on a box, 1 on a ball whose corners lie on the axes.
+# Proportions half-width^a are tried for these a: 1/2 is best for Gaussian noise on a box, 1/3 for
+# pure Laplace noise on a box, and 1 for a ball whose corners lie on the axes.
 _EXPONENTS = (0.0, 1 / 3, 1 / 2, 1.0)
 _COARSE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class IndependentNoise(Publishing):
-    """Independent noise, ready to draw: coordinate j is scale[j] X_j, X_j of one law.
+class IndependentNoise(BaseNoise):
+    """Independent noise: coordinate j is scale[j] X_j, all X_j of one law.
 
     Attributes
     ----------
@@ -41,10 +40,10 @@ class IndependentNoise(Publishing):
         The law of every X_j.
     scale : array of shape (dim,), units of the released value
     guarantee : Guarantee
-        What adding one draw to the value it was calibrated for gives.
+        Guarantee of one release.
     losses : tuple of (PrivacyLoss, int)
-        Dominates the privacy loss of that release at every epsilon: the loss of each
-        coordinate, with the number of coordinates that have it.
+        Losses of the coordinates with their numbers. They dominate the privacy loss of the
+        release at every epsilon.
     """
 
     law: Any
@@ -70,47 +69,42 @@ class IndependentNoise(Publishing):
         return self.law.scaled(float(self.scale[j]))
 
     @property
-    def granularity(self) -> float:  # type: ignore[override]
-        """How far a draw may be from one of the exact law, in standard deviations."""
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return granularity_of(self.law)
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
         return np.asarray(self.scale * self.law.rvs(self.dim, rng))
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of a draw, (dim,)."""
         return np.asarray(self.law.var() * self.scale**2)
 
-    def covariance(self) -> FloatArray:
-        """Return the covariance of a draw, (dim, dim)."""
-        return np.diag(self.variance())
-
-    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
-        """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
-        x = self.law.rvs((draws, self.dim), np.random.default_rng(0))
-        return float(np.mean(ball.gauge(self.scale * x)))
+    def _draws(self, n: int, rng: Generator) -> FloatArray:
+        return np.asarray(self.scale * self.law.rvs((n, self.dim), rng))
 
 
 @dataclass(frozen=True)
 class Independent:
     """Independent noise of one even log-concave law in every coordinate.
 
-    The noise hides the worst difference: an extreme point of the sensitivity's ball, or a shift
-    that majorises all of them (``docs/proofs/worst_shift.md``). One coordinate is exact
-    (``docs/proofs/one_release.md``), several are composed with certified bounds.
+    The scale is calibrated at the worst difference: an extreme point of the sensitivity's ball,
+    or a shift that majorises all of them (``docs/proofs/worst_shift.md``). The calibration of
+    one coordinate is exact (``docs/proofs/one_release.md``); several coordinates are composed
+    with certified bounds.
 
     Parameters
     ----------
     law : Law or str
-        A law, whose shape is kept and whose scale is calibrated: one of `skdp.noise`, or any
-        object with logpdf, logsf, isf, rvs, var and scaled whose density is even and
-        log-concave. Or "laplace", "gaussian", "logistic", and with a shape chosen for the least
-        variance "flipped_huber", "subbotin", "truncated_laplace" and "offset_gaussian".
+        A law of `skdp.noise`, or any object with logpdf, logsf, isf, rvs, var and scaled whose
+        density is even and log-concave. Its scale is calibrated. Or a name: "laplace",
+        "gaussian", "logistic", or, with a shape of least variance, "flipped_huber", "subbotin",
+        "truncated_laplace" and "offset_gaussian".
     proportions : array-like of shape (dim,), entries > 0, or None
-        Coordinate j has noise of scale proportional to proportions[j]; they must be public.
-        None takes the powers 0, 1/3, 1/2 and 1 of the half-widths of the box around the
-        differences, whichever gives the least total variance.
+        Scales of the coordinates up to a factor; they must be public. None tries the powers 0,
+        1/3, 1/2 and 1 of the half-widths of the box around the differences, and takes those of
+        least total variance.
 
     Examples
     --------
@@ -139,7 +133,7 @@ class Independent:
     ) -> IndependentNoise:
         """Return such noise that is (epsilon, delta)-private.
 
-        delta = 0 is for laws with a bounded privacy loss: Laplace, Logistic, Subbotin(1).
+        delta = 0 is possible for laws with a bounded privacy loss: Laplace, Logistic, Subbotin(1).
         """
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
@@ -159,7 +153,7 @@ class Independent:
     def _best(
         self, sensitivity: Sensitivity, budget: Budget
     ) -> tuple[Any, FloatArray, WorstShift, Root | None]:
-        """Return law and proportions of the least total variance, and about which scale it has."""
+        """Return law, proportions and worst shift of least total variance, and about the scale."""
         choices = _promising([(p, worst_shift(sensitivity, p)) for p in self._choices(sensitivity)])
         family, law = self._family_and_law()
         proportions, worst = choices[0]
@@ -175,7 +169,7 @@ class Independent:
         return law, proportions, worst, near
 
     def _family_and_law(self) -> tuple[Family | None, Any]:
-        """Return the family, if the shape is to be chosen, and a law of it."""
+        """Return the family, if the shape is chosen, and a law of it."""
         if not isinstance(self.law, str):
             return None, self.law
         family = FAMILIES.get(self.law)

@@ -1,32 +1,31 @@
-"""The law and the scale for several scalar releases: one that is named, or the best of several."""
+"""The law and the scale of the noise of several scalar releases."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp._identity import one_call
-from skdp.mechanisms.auto import TIE, first_of_least
+from skdp.mechanisms.auto import TIE, first_of_least, reason_of
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.composed import Losses, Root, losses_of
 from skdp.mechanisms.independent.law import scaled_law
 from skdp.mechanisms.independent.shapes import FAMILIES, PLAIN
 from skdp.mechanisms.independent.worst_shift import Shift, WorstShift
 
-# The preferred first; at delta = 0 those whose loss is bounded. docs/automatic_choices.md says
-# why truncated Laplace and Subbotin noise are only taken where they are named.
+# The preferred first; with delta = 0 those with a bounded loss. docs/automatic_choices.md explains
+# why truncated Laplace and Subbotin noise are taken only if they are named.
 CANDIDATES = ("laplace", "gaussian", "logistic", "flipped_huber", "offset_gaussian")
 PURE_CANDIDATES = ("laplace", "logistic")
-# Sizes that are composed one by one; of more a few are taken that are together worse.
+# Up to so many sizes are composed one by one; more are replaced by a few that are worse.
 MOST_SIZES = 16
 
 
 class Found(NamedTuple):
-    """A law of any scale, the scale that it needs, and what is told of the choice."""
+    """A law of any scale, the scale that it needs, and the reason of the choice."""
 
     law: Any
     scale: float
@@ -40,7 +39,7 @@ class Found(NamedTuple):
 
 @one_call()
 def calibrated(mechanism: Any, shifts: Shift, budget: Budget) -> tuple[Any, Losses, str]:
-    """Return the noise of one release, its losses, and a sentence.
+    """Return the law of the noise of one release, its losses, and a description.
 
     Parameters
     ----------
@@ -59,17 +58,21 @@ def calibrated(mechanism: Any, shifts: Shift, budget: Budget) -> tuple[Any, Loss
 
 
 def worst_of(shifts: Shift, delta: float) -> WorstShift:
-    """Return the shift of all releases, with a few sizes that are worse if there are many."""
-    length = math.sqrt(math.fsum(count * size**2 for size, count in shifts))
+    """Return the shift of all releases; many sizes are replaced by a few that are worse."""
     few = shifts if delta == 0 or len(shifts) <= MOST_SIZES else fewer(shifts, MOST_SIZES)
-    return WorstShift((few,), few, length)
+    return WorstShift((few,), few, length_of(shifts))
+
+
+def length_of(shift: Shift) -> float:
+    """Return the Euclidean length of a shift."""
+    return math.sqrt(math.fsum(count * size**2 for size, count in shift))
 
 
 def fewer(shifts: Shift, most: int) -> Shift:
-    """Return at most so many sizes whose k greatest have no lesser sum, for every k.
+    """Return at most ``most`` sizes whose k greatest have no lesser sum, for every k.
 
-    The sums of the k greatest sizes are a concave function of k. A few of its tangents lie above
-    it, and so does the polygon that leaves each of them at a whole k, at or after the next.
+    The sum of the k greatest sizes is a concave function of k. Tangents lie above it, and so does
+    the polygon that leaves each tangent at an integer k, at or after the crossing with the next.
     """
     sizes, counts = (np.array(column, dtype=float) for column in zip(*shifts, strict=True))
     ends = np.cumsum(counts)
@@ -83,7 +86,7 @@ def fewer(shifts: Shift, most: int) -> Shift:
 
 
 def _named(mechanism: Any, worst: WorstShift, budget: Budget) -> Found:
-    """Return one law, its shape chosen if the name is that of a family."""
+    """Return one law, or the best law of a family that is named."""
     law, near = _shaped(mechanism, worst, budget)
     return Found(law, budget.scale(law, worst, near), "")
 
@@ -95,9 +98,9 @@ def _shaped(mechanism: Any, worst: WorstShift, budget: Budget) -> tuple[Any, Roo
 
 
 def _best(worst: WorstShift, budget: Budget) -> Found:
-    """Return the candidate of least variance, the first of those that are as good.
+    """Return the first candidate whose variance is the least, up to `TIE`.
 
-    Sketches say which it is likely to be. It is calibrated, and so is every other one unless it
+    Sketches give approximate variances. Every candidate is calibrated, in their order, unless it
     is certain that it would not be chosen.
     """
     names = CANDIDATES if budget.delta > 0 else PURE_CANDIDATES
@@ -105,8 +108,7 @@ def _best(worst: WorstShift, budget: Budget) -> Found:
     roots = [near or budget.sketched(law, worst, 1e-5) for law, near in shaped]
     found = [Found(law, root.scale, "") for (law, _), root in zip(shaped, roots, strict=True)]
     known = np.full(len(names), math.inf)
-    # What has a closed form is calibrated at once, and what is likely to be the least before
-    # others.
+    # Closed forms first, and then by approximate variance.
     order = sorted(range(len(names)), key=lambda k: found[k].variance)
     order.sort(key=lambda k: not budget.is_closed(found[k].law, worst))
     for k in order:
@@ -114,33 +116,24 @@ def _best(worst: WorstShift, budget: Budget) -> Found:
             scale = budget.scale(found[k].law, worst, roots[k])
             found[k] = found[k]._replace(scale=scale)
             known[k] = found[k].variance
-    chosen = int(first_of_least(known))
-    return found[chosen]._replace(told=_reason(names, found, chosen, known))
+    best = found[int(first_of_least(known))]
+    variances = [(name, each.variance) for name, each in zip(names, found, strict=True)]
+    least = float(known.min())
+    told = reason_of("laws", "variance", best.variance, least, variances, beyond=best.variance)
+    return best._replace(told=f", {told}")
 
 
 def _is_out(k: int, law: Any, known: FloatArray, worst: WorstShift, budget: Budget) -> bool:
-    """Return whether it is certain that the first of the least is not candidate k."""
+    """Return whether candidate k is certainly not the first of the least."""
     if budget.is_closed(law, worst) or math.isinf(known.min()):
         return False
-    # One that is preferred is out if it is worse by `TIE`, others unless they are better by it.
+    # A preferred candidate is out if it is worse by `TIE`, others unless they are better by it.
     preferred = k < int(np.argmin(known))
     needed = known.min() * (1 + TIE) ** (1 if preferred else -1)
     return budget.surely_too_small(law, worst, math.sqrt(needed / law.var()))
 
 
-def _reason(names: Sequence[str], found: list[Found], chosen: int, known: FloatArray) -> str:
-    """Return in words why a candidate was chosen."""
-    best = found[chosen].variance
-    kept = "its least variance" if best == known.min() else "a variance within 0.1 % of the least"
-    said = f", chosen of {len(names)} laws for {kept}, {best:.4g}"
-    behind = [k for k in range(len(names)) if found[k].variance > best * (1 + TIE)]
-    if behind:
-        following = min(behind, key=lambda k: found[k].variance)
-        said += f"; next {names[following]}, {found[following].variance:.4g}"
-    return said
-
-
 def _shortened(shifts: Shift) -> str:
-    """Return the shifts in words, the middle of many left out."""
+    """Return the shifts in words, abbreviated if there are many."""
     told = [f"{count} x {size:.6g}" for size, count in shifts]
     return ", ".join(told if len(told) <= 4 else [*told[:2], "...", told[-1]])

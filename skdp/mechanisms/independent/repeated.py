@@ -1,8 +1,8 @@
 """One law and one scale for many scalar releases.
 
 An iterative method releases numbers one after the other, each with fresh noise of one law and
-one scale. One record moves each number by at most a size that is known beforehand, so the
-privacy losses are known beforehand too, and add up (``docs/proofs/repeated_releases.md``).
+one scale. One record changes each number by at most a size that is known in advance, so the
+privacy losses are known in advance and add up (``docs/proofs/repeated_releases.md``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,13 +28,12 @@ from skdp._checks import (
     fail,
 )
 from skdp._identity import remembered
-from skdp.geometry import NormBall
 from skdp.mechanisms.independent.budget import Budget
 from skdp.mechanisms.independent.law import check_law
 from skdp.mechanisms.independent.noise import NAMES, Independent
 from skdp.mechanisms.independent.releases import calibrated
 from skdp.mechanisms.independent.worst_shift import Shift
-from skdp.mechanisms.noise import Publication, paid_in_full, published
+from skdp.mechanisms.noise import BaseNoise, Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
 from skdp.privacy.losses.losses import PrivacyLoss
@@ -44,15 +44,15 @@ MECHANISMS = ("auto", *NAMES)
 
 @dataclass(frozen=True)
 class Releases:
-    """What is to be released: numbers, and how far one record moves each of them.
+    """Planned scalar releases, and how much one record changes each of them.
 
     Parameters
     ----------
     shifts : sequence of (size, count)
-        ``count`` releases, an int >= 1, that one record moves by at most ``size``, a float in
-        (0, inf) in units of the released value. Kept in falling order, equal sizes together.
+        ``count`` releases, an int >= 1, that one record changes by at most ``size``, a float in
+        (0, inf) in units of the released value. Stored in falling order, equal sizes together.
     neighbors : {"replace_one", "add_remove"}
-        For which the sizes hold.
+        Relation for which the sizes hold.
 
     Raises
     ------
@@ -79,20 +79,20 @@ class Releases:
 
 
 @dataclass(frozen=True)
-class RepeatedNoise:
-    """Noise for every one of several scalar releases, ready to draw.
+class RepeatedNoise(BaseNoise):
+    """Noise for each of several scalar releases.
 
     Attributes
     ----------
     law : Law
         The law of the noise of one release, in units of the released value.
     guarantee : Guarantee
-        What all releases together give, each with a draw of its own.
+        Guarantee of all releases together, each with a draw of its own.
     losses : tuple of (PrivacyLoss, int)
-        Dominates the privacy loss of all releases, the later ones chosen in view of the
-        earlier: a loss and how many releases have it. Those of Gaussian noise are one.
+        Losses of the releases with their numbers. They dominate the privacy loss of all
+        releases, also if later ones depend on earlier results. Those of Gaussian noise are one.
     shifts : tuple of (float, int)
-        The releases that it was calibrated for, as in `Releases`.
+        The releases of the calibration, as in `Releases`.
     """
 
     law: Any
@@ -102,26 +102,28 @@ class RepeatedNoise:
     dim: ClassVar[int] = 1
     log_concave: ClassVar[bool] = True
 
-    def rvs(self, rng: Generator, size: Size = None) -> FloatArray:
-        """Return independent draws of shape ``size``, (1,) if None, for simulations.
+    @property
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
+        return granularity_of(self.law)
 
-        To publish numbers take ``release``.
-        """
+    def rvs(self, rng: Generator, size: Size = None) -> FloatArray:
+        """Return independent draws of shape ``size``, (1,) if None, for simulations."""
         return np.asarray(self.law.rvs(1 if size is None else size, rng))
 
-    @property
+    @cached_property
     def publication(self) -> Publication:
-        """How one number is published."""
+        """Lattice and stretch of the release of one number."""
         return self.publication_for(np.ones(1), 1)
 
     def publication_for(self, factors: FloatArray, numbers: int) -> Publication:
-        """Return how draws, each times a public factor, are published.
+        """Return the lattice and stretch of draws, each times a public factor.
 
         Parameters
         ----------
         factors : ndarray of shape (k,), entries > 0
         numbers : int
-            How many numbers at most are paid for together by one of the ``shifts``.
+            Greatest number of values that one of the ``shifts`` pays for together.
         """
         halves = np.array([size / 2 for size, _ in self.shifts])
         distance = float(np.min(-np.expm1(math.log(2) + np.asarray(self.law.logsf(halves)))))
@@ -129,30 +131,16 @@ class RepeatedNoise:
         whole = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in self.losses)
 
         def shrink(lattice: Lattice) -> float:
-            # Each release by its own distance, or all of them by that of the composition.
+            # Each release is paid by its own distance, or all by that of the composition.
             cost = numbers / lattice.dither
             return min(paid_in_full(cost, distance), paid_in_full(cost * count, whole))
 
-        return published(
-            factors * math.sqrt(self.var()),
-            granularity_of(self.law),
-            shrink,
-        )
+        return published(factors * math.sqrt(self.var()), self.granularity, shrink)
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
-        """Publish numbers, each with a draw of its own, on a lattice: the only way to publish.
+        """Return numbers, (k,), with a draw each, on a lattice; see `KNormNoise.release`.
 
-        Each of them is one of the releases that the noise was calibrated for.
-
-        Parameters
-        ----------
-        value : array-like of shape (k,), finite
-        rng : None, int, numpy.random.Generator or numpy.random.RandomState
-            None draws from ChaCha20 under a fresh key. All else is for tests.
-
-        Returns
-        -------
-        ndarray of shape (k,)
+        Each number is one of the releases for which the noise was calibrated.
         """
         count = np.size(value)
         lattice, stretch = self.publication_for(np.ones(count), 1)
@@ -162,14 +150,12 @@ class RepeatedNoise:
         """Return the variance of the noise of one release."""
         return float(self.law.var())
 
-    def covariance(self) -> FloatArray:
-        """Return the covariance of one draw, (1, 1)."""
-        return np.array([[self.var()]])
+    def variance(self) -> FloatArray:
+        """Return the variance of one draw, (1,)."""
+        return np.array([self.var()])
 
-    def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
-        """Return the mean gauge of a draw in a ball's norm: a mean of ``draws``."""
-        x = self.law.rvs((draws, 1), np.random.default_rng(0))
-        return float(np.mean(ball.gauge(x)))
+    def _draws(self, n: int, rng: Generator) -> FloatArray:
+        return self.rvs(rng, (n, 1))
 
 
 def calibrate_releases(
@@ -180,37 +166,33 @@ def calibrate_releases(
     epsilon: float,
     delta: float = 0.0,
 ) -> RepeatedNoise:
-    """Return the noise of least variance with which all releases together are private.
+    """Return the noise of least variance for which all releases together are private.
 
     Parameters
     ----------
     mechanism : str, Law or Independent
-        A law, or `Independent` of one: its shape is kept and its scale calibrated. Or "laplace",
-        "gaussian", "logistic", and with a shape chosen for the least variance "flipped_huber",
-        "subbotin", "offset_gaussian" and "truncated_laplace". "auto" takes the least variance of
-        "laplace" and "logistic", and with delta > 0 of these, "gaussian", "flipped_huber" and
-        "offset_gaussian"; the first of them that is within a thousandth of the least.
-    shifts : sequence of (size, count)
-        ``count`` releases, an int >= 1, that one record moves by at most ``size``, a float in
-        (0, inf) in units of the released value. They must be public, and known beforehand.
-    neighbors : {"replace_one", "add_remove"}
-        For which the sizes hold.
+        A law, or the name of one, as in `Independent`, or an `Independent` without proportions.
+        "auto" takes the first of "laplace", "gaussian", "logistic", "flipped_huber" and
+        "offset_gaussian" whose variance is within a thousandth of the least; with delta = 0
+        it compares "laplace" and "logistic".
+    shifts, neighbors
+        As in `Releases`. The sizes must be public, and known in advance.
     epsilon : float in (0, inf)
     delta : float in [0, 1)
-        0 only for a law with a bounded privacy loss: "laplace", "logistic", `Subbotin(1)`, and
-        any law with ``greatest_slope()``.
+        0 is possible only for a law with a bounded privacy loss: "laplace", "logistic",
+        `Subbotin(1)`, and any law with ``greatest_slope()``.
 
     Returns
     -------
     RepeatedNoise
-        What is released may be chosen in view of everything released before, each number with a
-        fresh draw, and so may the order of the sizes and when to stop. How many there are at
-        most, and their sizes, may not (docs/proofs/repeated_releases.md, Theorem 1).
+        Each number needs a fresh draw. The released values, the order of the sizes and the time
+        to stop may depend on earlier results. The greatest number of releases and their sizes
+        may not (docs/proofs/repeated_releases.md, Theorem 1).
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or the mechanism is no law's.
+        If a parameter is out of range, or the mechanism is not a law.
 
     Examples
     --------
@@ -242,7 +224,7 @@ def _calibrated(mechanism: Any, releases: Releases, budget: Budget) -> RepeatedN
 
 
 def _law_or_name(mechanism: Any) -> Any:
-    """Return a law that looks like one, or the name of some."""
+    """Return the checked law, or a name."""
     if type(mechanism) is Independent:
         if mechanism.proportions is not None:
             raise fail("mechanism", "have no proportions: there is one scale for all releases")

@@ -1,7 +1,7 @@
-"""The least scale of one-dimensional noise, found from the safe side.
+"""The least scale of one-dimensional noise, rounded up.
 
-A law scaled by s is as private for a shift v as the law itself for v / s: so we look for the
-greatest shift that a law hides. The proofs are in docs/proofs/one_release.md.
+A law scaled by s is as private for a shift v as the law itself for v / s, so the greatest shift
+for which the law is private is sought. The proofs are in docs/proofs/one_release.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from skdp._checks import check_interval, check_positive, fail
+from skdp._search import last_passing
 from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.knorm.radial import shift_in_any_norm
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
@@ -19,7 +21,6 @@ from skdp.noise.logistic import Logistic
 from skdp.noise.subbotin import Subbotin
 from skdp.privacy.losses.shift import log_delta, log_spared
 
-_LEAST = 1e-290
 _REMEDY = "Give 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
 
 
@@ -32,7 +33,7 @@ def least_scale(
     tolerance: float = 1e-14,
     near: float | None = None,
 ) -> float:
-    """Return the least s for which s X hides a shift, rounded up.
+    """Return the least s for which s X is private for a shift, rounded up.
 
     Parameters
     ----------
@@ -42,23 +43,23 @@ def least_scale(
         Greatest difference between neighbours.
     epsilon : float in (0, inf)
     delta : float in [0, 1)
-        0 only for a law whose privacy loss is bounded: Laplace, Logistic, and any law with
-        ``greatest_slope()``, a bound on the slope of its log-density.
+        0 is possible only for a law with a bounded privacy loss: Laplace, Logistic, and any law
+        with ``greatest_slope()``, a bound on the slope of its log-density.
     tolerance : float > 0
-        How far above the least the result may be, relatively, beyond 1e-12.
+        Greatest relative distance of the result above the least, beyond 1e-12.
     near : float or None
-        A scale close to the result, where one is known: it saves time.
+        A scale close to the result, to save time.
 
     Returns
     -------
     float
-        Never below the least, as far as the law's own functions are right, and within a few
-        1e-12 of it (docs/proofs/one_release.md, Theorem 3).
+        If the functions of the law are right, never below the least and within a few 1e-12 of it
+        (docs/proofs/one_release.md, Theorem 3).
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or delta = 0 is out of the law's reach.
+        If a parameter is out of range, or delta = 0 and the loss of the law is not bounded.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def greatest_shift(
     tolerance: float = 1e-14,
     near: float | None = None,
 ) -> float:
-    """Return the greatest shift that noise of this law hides, rounded down.
+    """Return the greatest shift for which noise of this law is private, rounded down.
 
     Parameters are those of `least_scale`.
     """
@@ -93,9 +94,9 @@ def greatest_shift(
         return float(law.scale) * _CLOSED[type(law)](epsilon, delta)
     if delta == 0:
         return epsilon / greatest_slope(law)
-    start = math.sqrt(law.var() / 2) * _laplace_shift(epsilon, delta)
+    start = math.sqrt(law.var() / 2) * shift_in_any_norm(epsilon, delta)
 
-    # False position does best on a power of delta: its log may be -inf on one side.
+    # False position works best on a power of delta, as log delta may be -inf on one side.
     def excess(shift: float) -> float:
         return math.expm1(min(excess_of(law, shift, epsilon, delta), 500.0) / 10)
 
@@ -107,34 +108,30 @@ def greatest_shift(
 def pure_scale(law: Any, total: float, epsilon: float, *, required: bool) -> float:
     """Return the least scale at delta = 0 for a sum of absolute shifts, inf if there is none.
 
-    With ``required`` a law whose loss has no bound is refused instead.
+    With ``required`` a law without a known bound on its loss is refused instead.
     """
     slope = greatest_slope(law, required=required)
     return total * slope / epsilon * ROUND_UP
 
 
 def excess_of(law: Any, shift: float, epsilon: float, delta: float) -> float:
-    """Return by how much a shift is not hidden, in logs: private if and only if <= 0."""
+    """Return log delta of a shift less log delta: the noise is private if and only if <= 0."""
     if delta < 0.5:
         return float(log_delta(law, shift, epsilon)) - math.log(delta)
-    # Next to 1 the digits of delta are in its distance to 1.
+    # Near 1 the digits of delta are in its distance to 1.
     return math.log1p(-delta) - float(log_spared(law, shift, epsilon))
 
 
 def greatest_slope(law: Any, *, required: bool = True) -> float:
-    """Return sup |(log f)'|, which bounds the loss of a shift v by v times it; inf if unknown."""
+    """Return sup |(log f)'|, by which v times bounds the loss of a shift v; inf if unknown."""
     if type(law) in (Laplace, Logistic) or (type(law) is Subbotin and law.r == 1):
         return 1 / float(law.scale)  # Subbotin's law at r = 1 is Laplace's
     if hasattr(law, "greatest_slope"):
         return float(law.greatest_slope())
     if required:
-        rule = "be > 0 for noise whose log-density ratios have no bound that is known"
+        rule = "be > 0 for noise that is not known to be pure DP"
         raise fail("delta", rule, 0.0, _REMEDY)
     return math.inf
-
-
-def _laplace_shift(epsilon: float, delta: float) -> float:
-    return epsilon - 2 * math.log1p(-delta)
 
 
 def _logistic_shift(epsilon: float, delta: float) -> float:
@@ -148,88 +145,7 @@ def _gaussian_shift(epsilon: float, delta: float) -> float:
 
 
 _CLOSED: dict[type, Callable[[float, float], float]] = {
-    Laplace: _laplace_shift,
+    Laplace: shift_in_any_norm,
     Logistic: _logistic_shift,
     Gaussian: _gaussian_shift,
 }
-
-
-def last_passing(
-    excess: Callable[[float], float],
-    start: float,
-    *,
-    tolerance: float = 1e-14,
-    factor: float = 1.25,
-) -> float:
-    """Return the greatest x > 0 with excess(x) <= 0 for an increasing excess.
-
-    Parameters
-    ----------
-    excess : callable
-        May be -inf or inf. What it returns for the result was <= 0: rounding errors in the
-        search cannot make the result pass that has not.
-    start : float > 0
-        Where the search begins.
-    tolerance : float > 0
-        How far the result may be below the greatest, relatively.
-    factor : float > 1
-        First guess of how far the start may be off.
-
-    Notes
-    -----
-    False position in log x, where an end that stays twice has its value halved. Each point is so
-    far from the end that moved last that the other one follows: the tolerance, and 16
-    times more with each further step of the same end. Three steps that do not halve the bracket
-    are followed by halving, and if that happens three times, by halving alone.
-    """
-    low, high, at_low, at_high = _straddle(excess, start, factor)
-    # run counts how often in succession low (> 0) or high (< 0) has moved.
-    step, run, slow, widths = max(tolerance, 3e-16), 0, 0, [math.inf] * 3
-    while True:
-        width = math.log(high / low)
-        widths = [*widths[-3:], width]
-        slow += width > widths[0] / 2
-        halve = slow > 2 or width > widths[0] / 2
-        share = 0.5 if halve else _share(at_low, at_high)
-        nearest, farthest = (step * 16.0 ** max(moved - 1, 0) for moved in (run, -run))
-        way = max(min(share * width, width - min(farthest, width / 2)), min(nearest, width / 2))
-        middle = low * math.exp(way)
-        if width <= 2 * step or not low < middle < high:
-            return low
-        value = excess(middle)
-        if value <= 0:
-            low, at_low, at_high = middle, value, at_high / (2 if run > 0 else 1)
-            run = max(run, 0) + 1
-        else:
-            high, at_high, at_low = middle, value, at_low / (2 if run < 0 else 1)
-            run = min(run, 0) - 1
-
-
-def _straddle(
-    excess: Callable[[float], float], start: float, factor: float
-) -> tuple[float, float, float, float]:
-    """Return low < high with excess(low) <= 0 < excess(high), and both values."""
-    low, at_low = start, excess(start)
-    high, at_high = low, at_low
-    while not at_low <= 0:  # also if it is NaN
-        high, at_high = low, at_low
-        low, factor = low / factor, _wider(factor)
-        if low < _LEAST:
-            raise fail("delta", "be so great that the noise is a finite number")
-        at_low = excess(low)
-    while at_high <= 0:
-        low, at_low = high, at_high
-        high, factor = high * factor, _wider(factor)
-        at_high = excess(high)
-    return low, high, at_low, at_high
-
-
-def _wider(factor: float) -> float:
-    """Return the next factor: a close guess that is wrong is given up fast."""
-    return min(factor ** (2 if factor > 1.01 else 16), 1e100)
-
-
-def _share(at_low: float, at_high: float) -> float:
-    """Return where a line through both values is 0, as a share of the way from low to high."""
-    finite = math.isfinite(at_low) and math.isfinite(at_high)
-    return at_low / (at_low - at_high) if finite else 0.5

@@ -1,4 +1,4 @@
-"""Families of laws with a shape, and the shape whose noise has the least variance."""
+"""Families of laws with a shape parameter, and the shape of least variance."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from skdp.noise.offset_gaussian import OffsetGaussian
 from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
 
-# Returns log(variance) of the calibrated noise of a law, to a relative tolerance.
+# From a law and a relative tolerance to log(variance) of its calibrated noise.
 LogVariance = Callable[[Any, float], float]
 
-# Logs of the shape, finest where optima lie for common (epsilon, delta). At either end a family
-# is within 1e-3 of the law that it tends to.
+# Logs of the shape, finest near the optima for common (epsilon, delta). At either end a family is
+# within 1e-3 of its limit.
 _GRID = (-8.0, -5.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.5, 6.0)
 
 
@@ -34,11 +34,11 @@ class Family:
     law : callable
         From the log of the shape to a law of any scale.
     grid : tuple of float
-        Logs of shapes to begin with, increasing.
+        Logs of the first shapes, increasing.
     plateau : callable or None
-        Slope of the log-density next to the centre, where it is constant, of the law of a log
-        shape. A shift of epsilon over it has a loss of epsilon there: at that shape the variance
-        has a corner, which is often its least.
+        From a log shape to the constant slope of the log-density near the centre. A shift of
+        epsilon over this slope has a loss of epsilon there. At the shape for which this is the
+        calibrated shift the variance has a corner, which is often its minimum.
     """
 
     law: Callable[[float], Any]
@@ -46,7 +46,7 @@ class Family:
     plateau: Callable[[float], float] | None = None
 
 
-# What has no shape to optimise.
+# Laws without a shape parameter.
 PLAIN: dict[str, Any] = {"laplace": Laplace(), "gaussian": Gaussian(), "logistic": Logistic()}
 FAMILIES = {
     "flipped_huber": Family(lambda t: FlippedHuber(math.exp(t), 1.0), plateau=math.exp),
@@ -74,21 +74,21 @@ def best_law(
     log_variance : callable
         ``log_variance(law, tolerance)``.
     corner : pair of float or None
-        Log of a shape where the variance may have a corner, and the log of the variance there.
+        Log of a shape at which the variance may have a corner, and the log of the variance there.
     known : float > 0
-        How well ``log_variance`` knows it.
+        Accuracy of ``log_variance``.
 
     Notes
     -----
-    The least of the grid and the corner, refined between its neighbours: the variance is found
-    about as well as it is known where it has one local minimum between neighbours of the grid.
-    Privacy does not depend on that.
+    The best shape of the grid and the corner is refined between its neighbours. If the variance
+    has one local minimum there, the result is about as accurate as ``known``. Privacy does not
+    depend on it.
     """
     tight, loose, width = known / 100, known, 3e-3
     every = 2 if corner is not None else 1
     points = {t: log_variance(family.law(t), loose) for t in family.grid[::every]}
     if corner is not None:
-        # Where both its neighbours are worse the corner is the least, and refining adds nothing.
+        # If both neighbours of the corner are worse, it is the minimum and is not refined.
         aside = (corner[0] - width, corner[0] + width)
         points |= {t: log_variance(family.law(t), loose) for t in aside}
         points[corner[0]] = corner[1]
@@ -105,7 +105,7 @@ def best_law(
         method="bounded",
         options={"xatol": 4 * width},
     )
-    # The search never tries the ends, where a family's limit may be the best of it.
+    # The search never tries the ends, but a limit of a family may be its best law.
     shape, least = min((float(found.fun), float(found.x)), (least, shapes[best]))[::-1]
     return family.law(shape), least
 
@@ -113,10 +113,11 @@ def best_law(
 def corner_of(
     family: Family, excess: Callable[[Any, float], float], total: float, epsilon: float
 ) -> tuple[float, float] | None:
-    """Return the log shape at which the least noise has a loss of epsilon at its centre.
+    """Return the log shape at which calibrated noise has a loss of epsilon near its centre.
 
-    With the log of its variance. ``excess(law, x)`` is by how much noise of scale 1 / x does not
-    hide shifts that add up to ``total``. None where there is no such shape, or none in the grid.
+    The log of its variance is returned too, or None if the grid has no such shape.
+    ``excess(law, x)`` is log delta less its target for noise of scale 1 / x and shifts that add
+    up to ``total``.
     """
     if family.plateau is None:
         return None

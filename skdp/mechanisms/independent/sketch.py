@@ -1,8 +1,7 @@
-"""A look at a composition: its delta to three digits, in about a millisecond, without a bound.
+"""A sketch of a composition: its delta to three digits, in about a millisecond, without a bound.
 
-A look chooses the shape of a law, the start of a search and the grid on which a certified bound
-is then computed. What is private is decided by that bound alone
-(``docs/proofs/repeated_releases.md``, section 4).
+Sketches choose the shape of a law, the start of a search and the grid of a certified bound. Only
+the certified bound decides about privacy (``docs/proofs/repeated_releases.md``, section 4).
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from skdp.privacy.losses.shift import log_ratio
 
 _NODES, _LENGTHS = roots_legendre(8)
 # The line is cut at 0, at half a shift, and into this many pieces of one length beyond; the first
-# of these is halved again and again, as the slope of a log-density may change fast there.
+# of these is halved repeatedly, as the slope of a log-density may change fast there.
 _PIECES, _HALVINGS, _MOST_INNER = 32, 12, 64
-# What lies beyond the last node, and what a grid leaves out, is this in logs less than delta.
+# The probability beyond the last node, and outside a grid, is this much less than delta in logs.
 _SPARE = 32.0
-# Points of the transform, and how many standard deviations they go.
+# Points of the transform, and its half-width in standard deviations.
 _SIZE, _DEVIATIONS = 4096, 9.0
 _NEGLIGIBLE, _DEEP = 1e-10, -40.0
-# How well a tilt is found, in logs: near it the result does not depend on it.
+# Accuracy of log theta; near the best theta the result hardly depends on it.
 _NEAR, _MOST_STEPS = 0.03, 30
-# A mass at one point that the grid is to meet, and a loss above epsilon that is as good as inf.
+# Least mass of an atom that the grid should meet, and a loss above epsilon that counts as inf.
 _ATOM, _MOST = 0.02, 700.0
 _ALL = 1 - 1e-9
 
@@ -46,13 +45,12 @@ class Nodes:
     ----------
     losses, logs : array of shape (n,)
         Points, and logs of masses.
-    alone : float
-        Mass at infinity.
+    infinity_mass : float
     """
 
     losses: FloatArray
     logs: FloatArray
-    alone: float
+    infinity_mass: float
 
     @classmethod
     def of(cls, law: Any, shift: float, log_least: float, most: float) -> Nodes:
@@ -66,28 +64,28 @@ class Nodes:
         with np.errstate(all="ignore"):
             logs = np.asarray(law.logpdf(x)) + np.log(np.concatenate([lengths[::-1], lengths]))
             losses = log_ratio(law, x, shift)
-            alone = math.exp(float(law.logsf(end - shift))) if math.isfinite(end) else 0.0
+            infinity = math.exp(float(law.logsf(end - shift))) if math.isfinite(end) else 0.0
             beyond = losses >= most
-            alone += float(np.exp(logs[beyond & np.isfinite(logs)]).sum())
+            infinity += float(np.exp(logs[beyond & np.isfinite(logs)]).sum())
         kept = (np.abs(losses) < most) & np.isfinite(logs)
-        if alone > _ALL or not kept.any():  # next to nothing is common to both
+        if infinity > _ALL or not kept.any():  # the laws have almost nothing in common
             return cls(np.zeros(1), np.array([-math.inf]), 1.0)
-        # Counted 10^5 times, an error of the quadrature in the total would be one in delta.
-        excess = _log_total(logs[kept]) - math.log1p(-alone)
-        return cls(losses[kept], logs[kept] - excess, alone)
+        # With a count of 10^5 an error of the quadrature in the total would show in delta.
+        excess = _log_total(logs[kept]) - math.log1p(-infinity)
+        return cls(losses[kept], logs[kept] - excess, infinity)
 
     def log_moment(self, theta: float) -> float:
         """Return log E e^(theta L) over the finite L."""
         return _log_total(self.logs + theta * self.losses)
 
-    def reach(self, log_least: float) -> Extent:
-        """Return how far the loss goes until its tail is below e^log_least, and its atom."""
+    def extent(self, log_least: float) -> Extent:
+        """Return the loss, twice, at which its tail falls below e^log_least, and its atom."""
         tails = np.logaddexp.accumulate(self.logs[::-1])[::-1]
         above = float(self.losses[tails > log_least].max(initial=self.losses.min()))
         return above, above, self._atom()
 
     def _atom(self) -> float:
-        """Return the positive loss at which several nodes have the greatest mass, or 0."""
+        """Return the positive loss that several nodes share with the greatest mass, or 0."""
         unit = 1e-13 * float(np.abs(self.losses).max())
         starts = np.flatnonzero(np.diff(self.losses, prepend=-math.inf) > unit)
         masses = np.add.reduceat(np.exp(self.logs), starts)
@@ -101,7 +99,7 @@ Tilted = list[tuple[Nodes, float, FloatArray, int]]
 
 @dataclass(frozen=True)
 class Sketch:
-    """Releases with noise of one law and scale 1 / x, and the epsilon of interest.
+    """Releases with noise of one law and scale 1 / x, at an epsilon.
 
     Attributes
     ----------
@@ -109,7 +107,7 @@ class Sketch:
     shifts : tuple of (float, int)
     x : float
     epsilon, delta : float
-        What is looked for; delta is so only in size.
+        Target; only the magnitude of delta matters.
     """
 
     law: Any
@@ -120,7 +118,7 @@ class Sketch:
 
     @cached_property
     def log_least(self) -> float:
-        """Log of a probability that is nothing next to delta."""
+        """Log of a probability that is negligible next to delta."""
         return math.log(self.delta) - _SPARE - math.log(sum(n for _, n in self.shifts))
 
     @cached_property
@@ -137,7 +135,7 @@ class Sketch:
 
     @cached_property
     def theta(self) -> float:
-        """The tilt with about the least Chernoff bound for delta, by Newton's method in its log."""
+        """Chernoff parameter of about the least bound on delta, by Newton's method in its log."""
         log_theta = math.log(self._first_guess())
         if self._farthest <= self.epsilon:  # nothing finite counts
             return math.exp(log_theta)
@@ -155,37 +153,37 @@ class Sketch:
         return math.exp(log_theta)
 
     def _excess_of_mean(self, theta: float) -> tuple[float, float]:
-        """Return the derivative of the log of Chernoff's bound, and its slope in log theta."""
+        """Return the derivative of the log of the Chernoff bound, and its slope in log theta."""
         tilted = self._tilted_by(theta)
         mean = sum(n * m for _, m, _, n in tilted)
         excess = mean - self.epsilon + math.log(theta) - math.log1p(theta)
         return excess, theta * self._variance_of(tilted) + 1 / (1 + theta)
 
     def _first_guess(self) -> float:
-        """Return the tilt of a normal loss of the same variance."""
+        """Return the Chernoff parameter of a normal loss of the same variance."""
         variance = sum(n * float(np.exp(nodes.logs) @ nodes.losses**2) for nodes, n in self.nodes)
         return max(self.epsilon / max(variance, 1e-300) - 0.5, 1 / (1 + math.sqrt(variance)))
 
     @property
-    def tells_apart(self) -> bool:
-        """Whether one release alone tells the two data sets apart, for all that is seen here."""
-        return any(nodes.alone > _ALL for nodes, _ in self.nodes)
+    def is_singular(self) -> bool:
+        """Whether the infinity mass of one release is 1, to the accuracy of the sketch."""
+        return any(nodes.infinity_mass > _ALL for nodes, _ in self.nodes)
 
     @cached_property
     def log_delta(self) -> float:
         """About the log of delta."""
-        if self.tells_apart:
+        if self.is_singular:
             return 0.0
-        alone = -sum(n * math.log1p(-nodes.alone) for nodes, n in self.nodes)
+        infinity = -sum(n * math.log1p(-nodes.infinity_mass) for nodes, n in self.nodes)
         finite = self._mean_excess()
-        logs = [math.log(-math.expm1(-alone)) if alone > 0 else -math.inf]
+        logs = [math.log(-math.expm1(-infinity)) if infinity > 0 else -math.inf]
         if finite > 0:
             logs.append(self._log_moment(self.theta) - self.theta * self.epsilon + math.log(finite))
         return min(float(np.logaddexp.reduce(logs)), 0.0)
 
     @property
     def width(self) -> float:
-        """Length of a window outside of which the tilted sum has a share of e^-36, by Chernoff."""
+        """Length of an interval outside of which the tilted sum has mass e^-36, by Chernoff."""
         s = np.sqrt(72 / self._variance) * np.geomspace(0.02, 2.0, 12)
         total = np.zeros((2, len(s)))
         for nodes, mean, chances, n in self._tilted:
@@ -194,15 +192,15 @@ class Sketch:
                 total += n * logsumexp(rises + np.log(chances), axis=-1)
         return float(((total + 36) / s).min(axis=1).sum())
 
-    def reaches(self) -> list[Extent]:
-        """Return how far the loss of each kind of release goes, and where it has an atom."""
-        return [nodes.reach(self.log_least) for nodes, _ in self.nodes]
+    def extents(self) -> list[Extent]:
+        """Return the extent of the loss of each kind of release, and its atom."""
+        return [nodes.extent(self.log_least) for nodes, _ in self.nodes]
 
     def _log_moment(self, theta: float) -> float:
         return sum(n * nodes.log_moment(theta) for nodes, n in self.nodes)
 
     def _tilted_by(self, theta: float) -> Tilted:
-        """Return each loss with its mean and its chances after tilting."""
+        """Return each loss with its mean and probabilities after tilting by theta."""
         found = []
         for nodes, n in self.nodes:
             logs = nodes.logs + theta * nodes.losses
@@ -229,7 +227,7 @@ class Sketch:
             return 0.0
         spans = (float(np.ptp(nodes.losses[q > _NEGLIGIBLE])) for nodes, _, q, _ in self._tilted)
         width = 2 * (_DEVIATIONS * math.sqrt(self._variance) + max(spans))
-        # All of the tilted mass may lie in one point.
+        # All of the tilted mass may be at one point.
         step = max(width / _SIZE, _NEGLIGIBLE * self._farthest)
         moves = [round(mean / step) for _, mean, _, _ in self._tilted]
         moved = sum(n * move for move, (_, n) in zip(moves, self.nodes, strict=True))
@@ -254,7 +252,7 @@ def _ends(law: Any, log_least: float) -> tuple[float, float]:
 
 
 def _folded(laws: Sequence[tuple[FloatArray, int]]) -> FloatArray:
-    """Return the convolution of laws on the circle, each counted."""
+    """Return the convolution of laws on the circle, each with its count."""
     transforms = [(np.fft.rfft(law), n) for law, n in laws]
     logs = sum(n * np.log(np.maximum(np.abs(values), 1e-300)) for values, n in transforms)
     kept = np.flatnonzero(logs > _DEEP)
@@ -269,7 +267,7 @@ def _log_total(logs: FloatArray) -> float:
 
 
 def _quadrature(half: float, far: float, end: float) -> tuple[FloatArray, FloatArray]:
-    """Return nodes u > 0 and their lengths, up to where both u - half and u + half occur."""
+    """Return nodes u > 0 and their weights, as far as both u - half and u + half occur."""
     top = min(far + half, end - half)
     rest = max(top - half, 0.0)
     count = min(max(4, math.ceil(half / max(far / _PIECES, 1e-300))), _MOST_INNER)
@@ -283,9 +281,9 @@ def _quadrature(half: float, far: float, end: float) -> tuple[FloatArray, FloatA
 
 
 def _binned(places: FloatArray, chances: FloatArray) -> FloatArray:
-    """Return the law on a circle of integers, each point shared by three, its variance kept.
+    """Return the law on a circle of integers; each point is spread over three of them.
 
-    Shared by the nearest two it would have a greater variance: with 10^5 releases, by far.
+    This keeps the variance. Over the two nearest integers it would grow, by far with 10^5 releases.
     """
     nearest = np.rint(places)
     off, at = places - nearest, nearest.astype(int)

@@ -1,9 +1,9 @@
 """The worst shift of independent noise over a sensitivity.
 
-Noise with independent coordinates of one even log-concave law has a least delta that is a
-symmetric and quasi-convex function of the shift, so it grows with the size of every coordinate
-and in the order of weak majorisation: with the sums of the k greatest sizes, for every k. What
-follows looks at shifts through these sums (docs/proofs/worst_shift.md).
+For noise with independent coordinates of one even log-concave law, the least delta is a symmetric
+and quasi-convex function of the shift. It grows with the size of every coordinate and in the order
+of weak majorisation, that is with the sums of the k greatest sizes, for every k. Shifts are
+therefore represented by these sums (docs/proofs/worst_shift.md).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, NormBall
-from skdp.geometry.ball import ask
+from skdp.geometry.ball import ask, known
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 
-# Shifts and how many coordinates have each, in falling order.
+# Sizes and the number of coordinates of each, in falling order.
 Shift = tuple[tuple[float, int], ...]
 
 MOST_CHECKED = 16
@@ -28,14 +28,14 @@ MOST_GROUPS = 8
 
 @dataclass(frozen=True)
 class WorstShift:
-    """The shifts among which the worst one is, and one that is worse than all of them.
+    """Shifts of which one is the worst, and a shift that majorises all of them.
 
     Attributes
     ----------
     vertices : tuple of Shift
-        Noise that hides each of these hides every difference.
+        Noise that is private for each of these is private for every difference.
     above : Shift
-        Weakly majorises every difference. It is the one vertex, if there is one.
+        Weakly majorises every difference. It is the vertex if there is only one.
     length : float
         Greatest Euclidean length of a difference.
     """
@@ -46,11 +46,11 @@ class WorstShift:
 
     @property
     def is_single(self) -> bool:
-        """Whether all of it is a shift of one coordinate."""
+        """Whether only one coordinate is shifted."""
         return len(self.above) == 1 and self.above[0][1] == 1
 
     def rounded(self) -> WorstShift:
-        """Return about the same with equal shifts, to search with: of its size and length."""
+        """Return a similar shift of equal sizes, for searches."""
         square = sum(count * size**2 for size, count in self.above)
         size = self.above[0][0]
         count = max(1, round(square / size**2))
@@ -87,18 +87,15 @@ def worst_shift(sensitivity: Sensitivity, proportions: FloatArray) -> WorstShift
 
 def _curves_of_vertices(ball: NormBall, proportions: FloatArray) -> FloatArray | None:
     """Return the sums of the k greatest sizes of the vertices that count, (m, dim), or None."""
-    if type(ball) is LpBall or not hasattr(ball, "extreme_points"):
-        return None
-    try:
-        points = ball.extreme_points()
-    except (AttributeError, ValueError):
+    points = None if type(ball) is LpBall else known(ball, "extreme_points")
+    if points is None:
         return None
     sizes = -np.sort(-np.abs(points) / proportions, axis=1)
     return _highest(np.cumsum(sizes, axis=1)) if len(sizes) else None
 
 
 def _highest(curves: FloatArray) -> FloatArray:
-    """Drop every curve that lies below another one, up to rounding, unless many stay."""
+    """Return the curves that are not below another one, or all if more than a few remain."""
     kept: list[FloatArray] = []
     rest = curves
     while len(rest) and len(kept) <= MOST_CHECKED:
@@ -111,9 +108,9 @@ def _highest(curves: FloatArray) -> FloatArray:
 def _curve_of_ball(ball: NormBall, proportions: FloatArray) -> FloatArray:
     """Return bounds on the sum of the k greatest sizes over the ball, k = 1, ..., dim; concave."""
     if type(ball) is LpBall:
-        reach = -np.sort(-ball.bounding_box() / proportions)
+        widths = -np.sort(-ball.bounding_box() / proportions)
         dual = math.inf if ball.p == 1 else 1 / (1 - 1 / ball.p)
-        return _running_norm(reach, dual)
+        return _running_norm(widths, dual)
     box = np.cumsum(-np.sort(-ask(ball, "bounding_box") / proportions))
     k = np.arange(1, ball.dim + 1)
     square = math.sqrt(greatest_square(ball, proportions**-2.0))
@@ -147,14 +144,14 @@ def _below_chord(heights: FloatArray, left: int, middle: int, right: int) -> boo
 
 
 def _grouped(curve: FloatArray) -> Shift:
-    """Return the shift with these sums, its nearly equal sizes made equal from above."""
+    """Return the shift with these sums, where nearly equal sizes are rounded up to one."""
     groups = _runs(np.diff(curve, prepend=0.0))
     return groups if len(groups) <= MOST_GROUPS else _runs(_coarse(curve))
 
 
 def _runs(sizes: FloatArray) -> Shift:
     falling = np.maximum.accumulate(np.maximum(sizes, 0.0)[::-1])[::-1]
-    # What is next to nothing moves to the greatest size, which is on the safe side.
+    # Negligible sizes are added to the greatest size, which is on the safe side.
     small = falling < 1e-12 * falling[0]
     falling[0] += falling[small].sum()
     groups: list[tuple[float, int]] = []
@@ -167,7 +164,7 @@ def _runs(sizes: FloatArray) -> Shift:
 
 
 def _coarse(curve: FloatArray) -> FloatArray:
-    """Return the steps of a concave curve above this one, a minimum of a few tangents."""
+    """Return the steps of a concave curve above this one, the minimum of a few tangents."""
     slopes = np.diff(curve, prepend=0.0)
     touch = np.unique(np.geomspace(1, len(curve), MOST_GROUPS // 2).round().astype(int)) - 1
     k = np.arange(len(curve))

@@ -1,4 +1,4 @@
-"""K-norm noise on an ellipsoid that is fitted to what one record can change."""
+"""K-norm noise on an ellipsoid fitted to the differences."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class EllipticKNorm:
     """K-norm noise on the ellipsoid of the least weighted trace, the name "elliptic_l2".
 
     Every difference u has u' S^-1 u <= 1 for the S of `EllipticGaussian`. The noise is S^(1/2)
-    times Euclidean K-norm noise for differences of length 1, so it is as private, and its
-    covariance is a multiple of S: where "l2" has less variance than Gaussian noise for a ball,
-    this has less than elliptic noise for any body (docs/proofs/knorm_delta.md, Proposition 3).
+    times Euclidean K-norm noise for differences of length 1. It is as private as the latter, and
+    its covariance is a multiple of S. If "l2" has less variance than Gaussian noise for a
+    Euclidean ball, then this noise has less variance than elliptic Gaussian noise for any body
+    (docs/proofs/knorm_delta.md, Proposition 3).
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class EllipticKNorm:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> KNormNoise:
         """Return such noise that is (epsilon, delta)-private."""
-        # Gaussian noise is its scale for differences of length 1 times the factor sought.
+        # Gaussian noise has the factor sought times its scale for differences of length 1.
         gaussian = EllipticGaussian(self.weights).calibrate(sensitivity, epsilon=1.0, delta=0.5)
         factor = np.asarray(gaussian.factor) / gaussian_scale(1.0, 0.5)
         around = Sensitivity(
@@ -59,6 +60,6 @@ class EllipticKNorm:
 
 def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:
     """Return whether K-norm noise on an ellipsoid has less variance than Gaussian noise."""
-    # Of radius r = |v|_2 / scale it has E r^2 = d (d + 1); both covariances are multiples of one.
+    # With r = |v|_2 / scale, E r^2 = d (d + 1); both covariances are multiples of one matrix.
     shift = greatest_shift(LpBall(dim), epsilon, delta)
     return delta == 0 or (dim + 1) / shift**2 <= gaussian_scale(epsilon, delta) ** 2

@@ -1,4 +1,4 @@
-"""The K-norm mechanism: noise shaped like what one record can change."""
+"""The K-norm mechanism."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp._draws import gamma
 from skdp._identity import is_ours, same
 from skdp.geometry import Hull, LpBall, NormBall
-from skdp.geometry.ball import uniform_covariance, uniform_variance
+from skdp.geometry.ball import parts_of, uniform_covariance, uniform_variance
 from skdp.mechanisms.knorm.radial import greatest_shift, losses_of
-from skdp.mechanisms.noise import Publishing
+from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.ball import require_ball
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
@@ -27,8 +27,8 @@ NAMES = {"laplace": 1.0, "l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
 
 @dataclass(frozen=True)
-class KNormNoise(Publishing):
-    """A K-norm law, ready to draw: density proportional to exp(-|v|_K / scale).
+class KNormNoise(BaseNoise):
+    """Noise with density proportional to exp(-|v|_K / scale).
 
     Attributes
     ----------
@@ -36,10 +36,10 @@ class KNormNoise(Publishing):
         K.
     scale : float > 0, units of the released value
     guarantee : Guarantee
-        What adding one draw to the value it was calibrated for gives.
+        Guarantee of one release.
     losses : tuple of (PrivacyLoss, int)
-        Dominates the privacy loss of that release, and with it its whole profile; empty if
-        nothing but the guarantee is known. Exact for l_1, l_2 and l_inf.
+        They dominate the privacy loss of the release, and so bound its privacy profile; empty if
+        only the guarantee is known. They are exact for l_1, l_2 and l_inf.
     """
 
     ball: NormBall
@@ -54,28 +54,31 @@ class KNormNoise(Publishing):
         return self.ball.dim
 
     @property
-    def granularity(self) -> float:  # type: ignore[override]
-        """How far a draw may be from one of the exact law, in standard deviations."""
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return _granularity(self.ball)
 
-    def rvs(self, rng: Generator) -> NDArray[np.float64]:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
-        # The direction is uniform in K, not on its boundary: hence dim + 1 and not dim.
+    def rvs(self, rng: Generator) -> FloatArray:
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
+        # The direction is uniform in K, not on its boundary, hence dim + 1 and not dim.
         radius = self.scale * gamma(self.dim + 1, rng)
         return np.asarray(radius * self.ball.sample(1, rng)[0])
 
-    def variance(self) -> NDArray[np.float64]:
-        """Return the variance of each coordinate, (dim,): estimated where the ball has none."""
-        d = self.dim
-        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform_variance(self.ball))
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate, (dim,), an estimate if the ball has none."""
+        return np.asarray(self._second_moment * uniform_variance(self.ball))
 
-    def covariance(self) -> NDArray[np.float64]:
-        """Return the covariance of a draw, (dim, dim): estimated where the ball has none."""
-        d = self.dim
-        return np.asarray((d + 1) * (d + 2) * self.scale**2 * uniform_covariance(self.ball)[0])
+    def covariance(self) -> FloatArray:
+        """Return the covariance of a draw, (dim, dim), an estimate if the ball has none."""
+        return np.asarray(self._second_moment * uniform_covariance(self.ball)[0])
+
+    @property
+    def _second_moment(self) -> float:
+        """Covariance of a draw over that of a uniform draw from the ball."""
+        return (self.dim + 1) * (self.dim + 2) * self.scale**2
 
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
-        """Return the mean gauge of a draw: exact in K itself, else a mean of ``draws``."""
+        """Return the mean gauge of a draw, exact in K itself, else from ``draws`` draws."""
         if same(ball, self.ball):
             return self.dim * self.scale
         directions = self.ball.sample(draws, np.random.default_rng(0))
@@ -83,11 +86,10 @@ class KNormNoise(Publishing):
 
 
 def _granularity(ball: NormBall) -> float:
-    """Return it for the K-norm law of a ball (docs/proofs/lattice_release.md, Lemma 3)."""
-    parts = [*getattr(ball, "balls", ()), *([ball.ball] if hasattr(ball, "ball") else [])]
-    found = max([GRANULARITY, *map(_granularity, parts)])
+    """Return the granularity of a K-norm law (docs/proofs/lattice_release.md, Lemma 3)."""
+    found = max([GRANULARITY, *map(_granularity, parts_of(ball))])
     matrix = np.asarray(getattr(ball, "matrix", 0.0))
-    # A sum over as many terms as there are dimensions may round once for each of them.
+    # A sum of ``dim`` terms may round once for each of them.
     summed = 2.0**-50 * ball.dim**2
     if matrix.ndim == 2:
         inner, outer = (np.sqrt(uniform_variance(k)) for k in (ball.ball, ball))  # type: ignore[attr-defined]
@@ -101,17 +103,16 @@ def _granularity(ball: NormBall) -> float:
 class KNorm:
     """K-norm mechanism (Hardt & Talwar 2010; Awan & Slavkovic 2020, Definition 2.9).
 
-    Adding noise with density proportional to exp(-(epsilon / radius) |v|_K) is
-    epsilon-private when no two neighbours differ by more than ``radius`` in |.|_K: the
-    triangle inequality bounds the log-density ratio. With delta > 0 the rate may be
-    (epsilon - 2 log(1 - delta)) / radius, as for one Laplace variable, and in l_2 more:
-    ``docs/proofs/knorm_delta.md``, Theorems 1 and 2.
+    Noise with density proportional to exp(-(epsilon / radius) |v|_K) is epsilon-private if no
+    two neighbours differ by more than ``radius`` in |.|_K: the triangle inequality bounds the
+    log-density ratio. With delta > 0 the rate may be (epsilon - 2 log(1 - delta)) / radius, as
+    for one Laplace variable, and more in l_2 (``docs/proofs/knorm_delta.md``, Theorems 1 and 2).
 
     Parameters
     ----------
     ball : NormBall or {"laplace", "l1", "l2", "linf", "hull"}
-        K; "hull" is the ball in which the sensitivity is given. In "l1" the noise is an
-        independent Laplace variable in each coordinate, hence its other name.
+        K; "hull" stands for the ball of the sensitivity. With "l1", also named "laplace", the
+        noise is an independent Laplace variable in each coordinate.
 
     Examples
     --------
@@ -133,7 +134,7 @@ class KNorm:
             require_ball(self.ball)
 
     def for_dim(self, hull: NormBall) -> NormBall:
-        """Return K itself, where a name stands for it."""
+        """Return K, given the ball of the sensitivity."""
         if not isinstance(self.ball, str):
             return self.ball
         p = NAMES[self.ball]
@@ -144,8 +145,8 @@ class KNorm:
     ) -> KNormNoise:
         """Return the noise of this shape that is (epsilon, delta)-private.
 
-        The least with delta = 0, in the norms l_1 and l_inf, and in l_2 and its linear images;
-        in any other norm the scale is that of those two, which is safe in all.
+        The scale is the least for delta = 0, for l_1 and l_inf, and for l_2 and its linear
+        images. Other norms take the scale of l_1 and l_inf, which is sufficient for every norm.
         """
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
@@ -154,7 +155,7 @@ class KNorm:
             remedy = "Take a ball whose sampler is exact."
             raise fail("ball", "be sampled exactly for the guarantee to be true", ball, remedy)
         radius = sensitivity.radius_in(ball)
-        # The division rounds; the last bits go to the safe side.
+        # The division rounds, so the scale is raised by more than its error.
         scale = radius / greatest_shift(ball, epsilon, delta) * ROUND_UP
         losses = losses_of(ball, math.nextafter(radius / scale, math.inf))
         guarantee = Guarantee(

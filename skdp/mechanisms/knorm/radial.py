@@ -1,39 +1,38 @@
-"""How far apart K-norm laws may be for an (epsilon, delta): in any norm, and in a round one."""
+"""Greatest shift of a K-norm law for an (epsilon, delta), in any norm and in round norms."""
 
 from __future__ import annotations
 
 import math
 
-from scipy.optimize import brentq
-
+from skdp._search import passing_below_root
 from skdp.geometry import LpBall, MappedBall, NormBall, ScaledBall
 from skdp.noise.laplace import Laplace
 from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
 from skdp.privacy.losses.radial import MOST_SHIFT, RadialLoss
 
-# Above this the Laplace bound is taken, which is safe: sums over so many pieces take their time.
+# Above this epsilon the Laplace bound is taken: it is safe, and the exact sums take long.
 _MOST_EPSILON = 1e4
 
 
 def greatest_shift(ball: NormBall, epsilon: float, delta: float) -> float:
-    """Return the greatest gauge of a difference that noise of scale 1 on a ball covers."""
+    """Return the greatest gauge of a difference for which noise of scale 1 is private."""
     if delta > 0 and is_round(ball):
         return shift_in_round_norm(ball.dim, epsilon, delta)
     return shift_in_any_norm(epsilon, delta)
 
 
 def losses_of(ball: NormBall, shift: float) -> tuple[tuple[PrivacyLoss, int], ...]:
-    """Return the privacy loss that dominates noise of scale 1 on a ball for such a difference."""
+    """Return a privacy loss that dominates that of noise of scale 1 for such a difference."""
     if ball.dim > 1 and is_round(ball) and shift <= MOST_SHIFT:
         return ((RadialLoss(ball.dim, shift), 1),)
     return ((ShiftLoss(Laplace(), shift), 1),)
 
 
 def shift_in_any_norm(epsilon: float, delta: float) -> float:
-    """Return the greatest difference, in units of the scale, that any K-norm law covers.
+    """Return a difference, in units of the scale, for which every K-norm law is private.
 
-    epsilon - 2 log(1 - delta), as for one Laplace variable: ``docs/proofs/knorm_delta.md``,
-    Theorem 1.
+    It is epsilon - 2 log(1 - delta), as for one Laplace variable
+    (``docs/proofs/knorm_delta.md``, Theorem 1).
 
     Examples
     --------
@@ -44,7 +43,7 @@ def shift_in_any_norm(epsilon: float, delta: float) -> float:
 
 
 def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
-    """Return the greatest length that noise with density exp(-|x|_2) covers, rounded down.
+    """Return the greatest length for which noise with density exp(-|x|_2) is private, rounded down.
 
     Parameters
     ----------
@@ -55,7 +54,8 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        A length that has passed, within 1e-11 of the greatest; at least that of any norm.
+        A length that has passed, within 1e-11 of the greatest and at least
+        `shift_in_any_norm`.
 
     Examples
     --------
@@ -72,19 +72,16 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
 
     low = math.log(safe)
     if excess(low) > 0:
-        return safe  # no float lies between epsilon and what is sought
+        return safe  # no float lies between epsilon and the greatest length
     high = low + math.log(2)
     while excess(high) <= 0:
         low, high = high, high + math.log(2)
-    root = brentq(excess, low, high, xtol=1e-13, rtol=1e-15)
-    step = 1e-13
-    while root > low and excess(root) > 0:
-        root, step = root - step, 2 * step
-    return max(safe, math.exp(root))  # the argument has passed, or the Laplace bound holds
+    # The result has passed, or the Laplace bound holds.
+    return max(safe, math.exp(passing_below_root(excess, low, high, xtol=1e-13)))
 
 
 def is_round(ball: NormBall) -> bool:
-    """Return whether a ball is a linear image of the Euclidean one, as far as is known."""
+    """Return whether a ball is known to be a linear image of the Euclidean ball."""
     while type(ball) in (ScaledBall, MappedBall):  # a subclass may have another gauge
         ball = ball.ball  # type: ignore[attr-defined]
     return type(ball) is LpBall and (ball.p == 2 or ball.dim == 1)

@@ -6,12 +6,12 @@ W - W', two independent draws of it, satisfies |log h(M + D) - log h(M)| <= |S^1
 the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + u'Su. Statement
 and proof: ``docs/proofs/matrix_laplace.md``, Theorem 1.
 
-One row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry grows like p^(3/2)
-and not like p^2, as that of a box around the moments does: what a record moves is a matrix of
-rank two, and the spectrum knows.
+For matrices with one row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry
+grows like p^(3/2), because one record changes the matrix by a matrix of rank two; the noise of a
+box around the moments grows like p^2.
 
-One Wishart matrix alone (Jiang, Xie & Zhang 2016) is not private: its support moves with the
-data. The K-norm mechanism on the trace-norm ball (d'Orsi & Novikov 2025) hides the same changes.
+A single Wishart matrix (Jiang, Xie & Zhang 2016) is not private, as its support moves with the
+data. The K-norm mechanism on the trace-norm ball (d'Orsi & Novikov 2025) covers the same changes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from skdp.randomness import GRANULARITY
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class MatrixLaplaceNoise(MatrixNoise):
-    """The noise of moments, ready to draw.
+    """Noise of `MatrixLaplace` for moments.
 
     Attributes
     ----------
     layout : MomentLayout
-        Which entries of the matrix are released.
+        Released entries of the matrix.
     precision : ndarray of shape (n_rows,)
         The diagonal of S: entry (i, j) of the matrix has variance (n_rows + 1) / 2 over
         S_ii S_jj, on the diagonal twice that.
@@ -58,17 +58,17 @@ class MatrixLaplaceNoise(MatrixNoise):
 
     def __post_init__(self) -> None:
         precision = np.array(self.precision, dtype=float)
-        # The lattice of the releases is found once, for these very numbers.
+        # The lattice of the releases is computed once, from these numbers.
         precision.setflags(write=False)
         object.__setattr__(self, "precision", precision)
 
     @property
-    def granularity(self) -> float:  # type: ignore[override]
-        """How far a draw may be from one of the exact law, in standard deviations."""
+    def granularity(self) -> float:
+        """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return max(GRANULARITY, 2.0**-47 * math.sqrt(self.layout.n_rows))
 
     def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
+        """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
         rows = self.layout.n_rows
         # Rows with covariance S^-1 / 2 make the density exp(-tr S W).
         root = np.sqrt(0.5 / self.precision)
@@ -86,15 +86,15 @@ class MatrixLaplaceNoise(MatrixNoise):
 class MatrixLaplace:
     """The difference of two Wishart matrices as noise for the moments of a regression.
 
-    Pure epsilon-privacy for any records whose rows v = (1, x, y) have a bounded v'Sv, S diagonal:
-    of all such S the one with the least weighted mean squared error is taken. Of the columns of
-    a block of indicators only one is 1 at a time, so a column of many levels costs no more than
-    a number. ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2.
+    It is epsilon-private for records whose rows v = (1, x, y) have a bounded v'Sv, S diagonal.
+    The S of least weighted mean squared error is taken. At most one indicator of a block is 1,
+    so a column of many levels costs no more than a number. See
+    ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2.
 
     Parameters
     ----------
     weights : sequence of float >= 0, (dim,), or None for ones
-        How much the squared error of each entry matters.
+        Weights of the squared errors of the entries.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class MatrixLaplace:
     ) -> MatrixLaplaceNoise:
         """Return the least noise of this kind that is epsilon-private; ``delta`` is not used.
 
-        ``sensitivity.ball`` is one of moments: it has a ``layout``.
+        ``sensitivity.ball`` must be a `MomentBall` or a `RadialMomentBall`.
         """
         epsilon = check_epsilon(epsilon)
         check_interval("delta", delta, 0.0, 1.0, closed="left")
@@ -125,7 +125,7 @@ class MatrixLaplace:
             raise fail("sensitivity", "be the moment ball's own: radius 1, the same neighbours")
         shape = self._shape(ball)
         records = 1 if ball.layout.adds else 2
-        # v'Sv summed over the records that differ is at most epsilon.
+        # The sum of v'Sv over the records that differ is at most epsilon.
         spent = records * _row_square(ball, shape) * ROUND_UP
         guarantee = Guarantee(
             epsilon,
@@ -137,7 +137,7 @@ class MatrixLaplace:
     def _shape(self, ball: NormBall) -> FloatArray:
         """Return the diagonal of S of least weighted error, up to a factor."""
         layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
-        sorts = _sorts(layout)
+        sorts = layout.column_sorts
         demand = self._demand(layout, sorts)
 
         def log_error(log_sorts: FloatArray) -> float:
@@ -145,7 +145,7 @@ class MatrixLaplace:
             cost = _row_square(ball, shape[sorts])
             return 2 * math.log(cost) + math.log(float((1 / shape) @ demand @ (1 / shape)))
 
-        # Convex in the logarithms: a sum of exponentials, and a maximum of such.
+        # It is convex in the logarithms, as a sum and a maximum of exponentials.
         found = minimize(log_error, np.zeros(sorts.max() + 1), method="Nelder-Mead")
         if log_error(found.x) >= log_error(np.zeros(sorts.max() + 1)):
             return np.ones(layout.n_rows)
@@ -169,23 +169,12 @@ class MatrixLaplace:
         counted = 2 * float(weights @ layout.shift**2)
         demand[0, 0] += counted
         most = max(float(entries.max()), counted + float(entries[(i + j) == 0].sum()))
-        # Hardly anything at the least: the optimum must exist where nothing is asked of a row.
+        # A tiny demand everywhere, so that an optimum exists if a row has no weight.
         sizes = np.bincount(sorts)
         return np.asarray((demand + demand.T) / 2 + 1e-9 * most * np.outer(sizes, sizes))
 
 
 def _row_square(ball: NormBall, weights: FloatArray) -> float:
-    """Return the greatest sum of weights times squares over a row: the ball may know better."""
+    """Return the greatest weighted sum of squares of a row, from the ball or its layout."""
     layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
     return float(getattr(ball, "row_square", layout.row_square)(weights))
-
-
-def _sorts(layout: MomentLayout) -> NDArray[np.intp]:
-    """Return a label for each row of the matrix, the same for rows that a symmetry swaps."""
-    sorts = np.full(layout.n_rows, 2)
-    sorts[0] = 0
-    if layout.target:
-        sorts[-1] = 1
-    for columns in layout.block_columns:
-        sorts[columns] = 2 + len(columns)
-    return np.asarray(np.unique(sorts, return_inverse=True)[1], dtype=np.intp)

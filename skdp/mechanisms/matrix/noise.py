@@ -1,4 +1,4 @@
-"""Noise that is drawn as a symmetric matrix, and released as some of its entries."""
+"""Noise drawn as a symmetric matrix, of which some entries are released."""
 
 from __future__ import annotations
 
@@ -12,22 +12,17 @@ from skdp._arrays import FloatArray
 from skdp._draws import normals
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentLayout
-from skdp.mechanisms.noise import Publishing
+from skdp.mechanisms.noise import BaseNoise
 from skdp.privacy.guarantee import Guarantee
 
 
-class MatrixNoise(Publishing):
-    """What noises of moments share, whose entries do not covary before the count is taken off.
+class MatrixNoise(BaseNoise):
+    """Base class of noises of moments, whose matrix entries are uncorrelated.
 
-    A noise adds ``guarantee``, ``rvs`` and ``entry_variance``.
+    A subclass adds ``guarantee``, ``rvs`` and ``entry_variance``.
     """
 
     layout: MomentLayout
-    guarantee: Guarantee
-
-    def rvs(self, rng: Generator) -> FloatArray:
-        """Return one draw, (dim,), for simulations; to publish a number take ``release``."""
-        raise NotImplementedError
 
     def entry_variance(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
         """Return the variance of entries (i, j) of the matrix, of any shape."""
@@ -51,12 +46,12 @@ class MatrixNoise(Publishing):
         return np.asarray(own + layout.shift**2 * self.entry_variance(0, 0))
 
     def count_covariance(self) -> FloatArray:
-        """Return the covariance of each entry with the first, if that is the count, (dim,)."""
+        """Return the covariance of each entry with the count, the first entry, (dim,)."""
         counted = np.where(self.layout.kinds == "count", self.layout.scale, -self.layout.shift)
         return np.asarray(self.entry_variance(0, 0) * counted)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of a draw, (dim, dim): only entries that share the count covary."""
+        """Return the covariance of a draw, (dim, dim); it is 0 but for entries with the count."""
         layout = self.layout
         i, j = layout.pairs.T
         counted = np.where(i + j == 0, layout.scale, 0.0) - layout.shift
@@ -64,25 +59,24 @@ class MatrixNoise(Publishing):
         return np.asarray(np.diag(own) + self.entry_variance(0, 0) * np.outer(counted, counted))
 
     def expected_norm(self, ball: NormBall, *, draws: int = 256) -> float:
-        """Return the mean gauge of ``draws`` draws."""
-        rng = np.random.default_rng(0)
-        return float(np.mean(ball.gauge(np.array([self.rvs(rng) for _ in range(draws)]))))
+        """Return the mean gauge of a draw in a ball's norm, estimated from ``draws`` draws."""
+        return super().expected_norm(ball, draws=draws)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
 class MatrixGaussianNoise(MatrixNoise):
-    """Gaussian noise that is alike in all directions of the symmetric matrices.
+    """Gaussian noise with the same law in all directions of the symmetric matrices.
 
-    Its law is that of the Gaussian mechanism in the Frobenius norm: for rows of length at most 1
-    the matrices of two records are at most sqrt(2) apart, and that of one from none at most 1.
-    ``docs/proofs/matrix_laplace.md``, Lemma 4.
+    It is the Gaussian mechanism in the Frobenius norm. For rows of length at most 1 the matrices
+    of two records differ by at most sqrt(2), and one matrix has norm at most 1
+    (``docs/proofs/matrix_laplace.md``, Lemma 4).
 
     Attributes
     ----------
     layout : MomentLayout
-        Which entries of the matrix are released.
+        Released entries of the matrix.
     deviation : float > 0
-        Standard deviation on the diagonal; off it, this over sqrt(2).
+        Standard deviation on the diagonal; off the diagonal it is divided by sqrt(2).
     guarantee : Guarantee
     """
 

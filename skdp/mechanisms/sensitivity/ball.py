@@ -1,7 +1,7 @@
-"""What a ball must be for noise on it, or differences in it, as far as looking can tell.
+"""Numerical checks of norm balls.
 
-A ball of somebody else's is looked at in fixed random directions. `skdp.testing.check_ball` holds
-a ball to more.
+Balls from outside this package are probed in fixed random directions. `skdp.testing.check_ball`
+checks more.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._identity import claims, is_ours
 from skdp.geometry import NormBall
+from skdp.geometry.ball import known
 
 _PLAIN = (str, int, float, np.ndarray, np.generic, type(None))
 _POINTS, _DRAWS, _ALARM = 64, 1000, 1e-9
@@ -27,7 +28,7 @@ _SAY_SO = "If it draws from exactly the uniform law, set exact = True in the cla
 
 
 def require_ball(ball: Any) -> None:
-    """Raise unless ``ball`` is a norm ball, and is what it says where it is looked at."""
+    """Raise unless ``ball`` is a norm ball and passes the numerical checks."""
     if isinstance(ball, type) or not isinstance(ball, NormBall):
         remedy = "Give a norm ball such as LpBall(dim, p)."
         raise fail("ball", "have dim, exact, gauge and sample", type(ball), remedy)
@@ -54,7 +55,7 @@ def _parts(ball: Any) -> Iterator[Any]:
     for field in fields(ball) if is_dataclass(ball) else ():
         value = getattr(ball, field.name)
         for part in value if isinstance(value, tuple | list) else (value,):
-            # Looking whether it has the methods takes longer than all else here.
+            # The check of the methods takes longer than everything else here.
             if not isinstance(part, _PLAIN) and isinstance(part, NormBall):
                 yield part
 
@@ -77,37 +78,29 @@ def _check_norm(ball: NormBall, v: FloatArray, rng: np.random.Generator) -> None
 
 
 def _check_extent(ball: Any, edge: FloatArray, rng: np.random.Generator) -> None:
-    """Check what a ball says of how far it reaches, against points of its own boundary."""
+    """Check the optional members of a ball against points of its boundary."""
     w = rng.standard_normal((_POINTS, ball.dim))
-    reach, slack = (edge @ w.T).max(axis=0), 1 - _CLOSE
-    points = _said(ball, "extreme_points")
-    if points is not None and not (np.abs(points @ w.T).max(axis=0) >= reach * slack).all():
+    extent, slack = (edge @ w.T).max(axis=0), 1 - _CLOSE
+    points = known(ball, "extreme_points")
+    if points is not None and not (np.abs(points @ w.T).max(axis=0) >= extent * slack).all():
         raise fail("ball", "lie in the hull of its extreme_points()", ball)
-    support = _said(ball, "support", w)
-    if support is not None and not (support >= reach * slack).all():
+    support = known(ball, "support", w)
+    if support is not None and not (support >= extent * slack).all():
         raise fail("ball", "have a support() that is at least <w, u> for all of its points u", ball)
-    box = _said(ball, "bounding_box")
+    box = known(ball, "bounding_box")
     if box is not None and not (box >= np.abs(edge).max(axis=0) * slack).all():
         raise fail("ball", "lie in its bounding_box()", ball)
-    normals = _said(ball, "facets")
+    normals = known(ball, "facets")
     if normals is not None and not np.allclose(
         np.abs(edge @ normals.T).max(axis=1), 1, rtol=_CLOSE
     ):
-        raise fail("ball", "have the facets() that make its gauge", ball)
-
-
-def _said(ball: Any, member: str, *arguments: Any) -> FloatArray | None:
-    """Return what an optional member gives, or None where it is missing or gives too much."""
-    try:
-        return np.asarray(getattr(ball, member)(*arguments), dtype=float)
-    except (AttributeError, ValueError):
-        return None
+        raise fail("ball", "have facets() that agree with its gauge", ball)
 
 
 def _check_draws(ball: NormBall, rng: np.random.Generator) -> None:
-    """Check that draws fill the ball: with |U| the gauge of one, |U|^dim is uniform."""
+    """Check that |U|^dim is uniform, |U| the gauge of a draw."""
     if not claims(ball, "exact", about=("gauge", "sample")):
-        rule = "say itself that its sampler is exact: it has another than the class that says so"
+        rule = "state exact in the class that defines its sampler"
         raise fail("ball", rule, ball, _SAY_SO)
     draws = np.asarray(ball.sample(_DRAWS, rng), dtype=float)
     if draws.shape != (_DRAWS, ball.dim) or not np.isfinite(draws).all():
@@ -116,4 +109,4 @@ def _check_draws(ball: NormBall, rng: np.random.Generator) -> None:
     place = np.arange(_DRAWS + 1) / _DRAWS
     off = max((place[1:] - filled).max(), (filled - place[:-1]).max())
     if not kstwobign.sf(math.sqrt(_DRAWS) * off) > _ALARM or filled[-1] > 1 + _CLOSE * ball.dim:
-        raise fail("ball", "be drawn from uniformly, and from inside its gauge alone", ball)
+        raise fail("ball", "have a sample() that is uniform on the ball of its gauge", ball)

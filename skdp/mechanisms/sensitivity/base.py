@@ -1,4 +1,4 @@
-"""What one record can change: the set of differences, held by a norm ball."""
+"""The sensitivity of a statistic: a norm ball around the differences of neighbours."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_positive, fail
 from skdp._identity import same
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
+from skdp.geometry.ball import half_widths, known
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.hull.halfspaces import facet_directions
 from skdp.geometry.moments import MomentBall
 from skdp.mechanisms.sensitivity.ball import require_ball
-from skdp.mechanisms.sensitivity.reach import ball_of_maps, reach_of_set
 from skdp.mechanisms.sensitivity.statistics import quadratic_of
+from skdp.mechanisms.sensitivity.support import ball_of_maps, support_of_set
 from skdp.privacy.guarantee import NEIGHBORS
 
 # Gauges are computed in floats; a bound on one is raised by more than their error.
@@ -33,14 +35,14 @@ class Sensitivity:
     Parameters
     ----------
     ball : NormBall
-        The norm in which differences are measured; best the hull of the differences
-        themselves (Awan & Slavkovic 2020, Definition 2.7). A ball that knows more of the
-        differences than its own shape (a ``MomentBall``, any with ``greatest_square``) is
-        taken at its word: with it, the differences must be those that it is about.
+        Norm in which differences are measured; best the hull of the differences
+        themselves (Awan & Slavkovic 2020, Definition 2.7). A ball with ``greatest_square``, such
+        as a ``MomentBall``, makes statements about certain differences and not about all of its
+        points. It is valid for these differences only.
     radius : float > 0, units of the released value
         Greatest gauge of a difference.
     neighbors : {"replace_one", "add_remove"}
-        The relation under which the differences were taken.
+        Relation of the differences.
 
     Examples
     --------
@@ -65,7 +67,7 @@ class Sensitivity:
         Parameters
         ----------
         points : array-like of shape (n, dim), units of the released value
-            All the values that one record's statistic can take, or the corners of their hull.
+            All possible values of the statistic of one record, or the corners of their hull.
         neighbors : {"replace_one", "add_remove"}
             Replacing a record changes the sum by a difference of two points, adding or
             removing one by a point or its negative.
@@ -94,13 +96,13 @@ class Sensitivity:
         ----------
         variable : cvxpy.Variable of shape (dim,)
         constraints : list of cvxpy constraints
-            The set in which every record's statistic lies. It need not be symmetric, and may be
-            a projection, with variables of its own.
+            They hold for the statistic of every record. The set need not be symmetric, and other
+            variables are allowed, which makes it a projection.
         neighbors : {"replace_one", "add_remove"}
         directions : int, array-like of shape (m, dim), or None
-            Normals of the polytope around the differences that is taken for their hull, as in
-            `Hull.outer_polytope`: it can be drawn from exactly, which the hull itself cannot.
-            None takes the hull's own facets if the set is a small polytope.
+            Normals of a polytope around the differences, as in `Hull.outer_polytope`. Draws from
+            a polytope are exact; those from the hull are not. None takes the facets of the hull
+            if the set is a small polytope.
 
         Examples
         --------
@@ -112,10 +114,10 @@ class Sensitivity:
         """
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
         differences = neighbors == "replace_one"
-        reach, dim = reach_of_set(variable, constraints, differences)
+        support, dim = support_of_set(variable, constraints, differences)
         if directions is None:
             directions = facet_directions(variable, constraints, differences)
-        return cls(polytope_around(reach, dim, directions), neighbors=neighbors)
+        return cls(polytope_around(support, dim, directions), neighbors=neighbors)
 
     @classmethod
     def of(
@@ -133,11 +135,11 @@ class Sensitivity:
         function : callable
             ``function(x)``, or ``function(x, y)`` if the domain has a target, returns the
             statistic of one encoded record, dim numbers in one array. It must be a polynomial
-            of degree at most two in the record's numbers, written with +, -, *, / by numbers,
-            ** 2 and numpy's products and sums; what it does with indicators and labels is free.
+            of degree at most two in the numbers of the record, written with +, -, *, / by numbers,
+            ** 2 and numpy's products and sums. Any operation on indicators and labels is allowed.
         domain : Domain
-            What records are clipped to. Numbers come encoded, in [-1, 1], levels as indicators,
-            a target of numbers in [-1, 1], labels as they are declared.
+            Domain to which records are clipped. Numbers and numeric targets are encoded in
+            [-1, 1], levels as indicators, and labels as they are declared.
         neighbors : {"replace_one", "add_remove"}
         directions : int, array-like of shape (m, dim), or None
             Normals of the polytope around the differences, as in `Hull.outer_polytope`.
@@ -145,19 +147,19 @@ class Sensitivity:
         Returns
         -------
         Sensitivity
-            Its ball holds every difference, rounding of the statistic included: it is the hull
-            of the differences if the function is affine and the hull small, and a polytope
-            around it otherwise, or a box in more than eight dimensions.
+            Its ball holds every difference, including rounding errors of the statistic. It is the
+            hull of the differences if the function is affine and the hull small, otherwise a
+            polytope around the hull, or a box in more than eight dimensions.
 
         Raises
         ------
         ValueError
-            If the function is anything but such a polynomial, or constant in some direction.
+            If the function is not such a polynomial, or constant in some direction.
 
         Notes
         -----
-        The function is not tried on records: it is given objects that compute like numbers and
-        keep its coefficients exactly. It must not look at the kind of its arguments.
+        The function is called with objects that behave like numbers and keep its coefficients
+        exactly, not with records. It must not depend on the type of its arguments.
 
         Examples
         --------
@@ -175,9 +177,10 @@ class Sensitivity:
     def radius_in(self, ball: NormBall) -> float:
         """Return a bound on the gauge of any difference in another ball's norm.
 
-        Exact for the ball itself, for plain l_p balls, for bodies with at most 65,536 extreme
-        points, and for other balls with facets, as far as the body's support is exact; otherwise
-        the box around the body is used, or its greatest sum of squares, which is safe.
+        It is exact for the ball itself, for l_p balls without weights, for bodies with at most
+        65,536 extreme points, and for balls with facets if the support of the body is exact.
+        Otherwise it follows from the box around the body or its greatest sum of squares, and
+        may be too great.
         """
         if ball.dim != self.ball.dim:
             raise fail("ball", f"have dimension {self.ball.dim}", ball.dim)
@@ -190,10 +193,10 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
         return 1.0
     of_moments = type(ball) is MomentBall and type(over) is MomentBall
     if of_moments and same(ball.layout, over.layout):  # type: ignore[attr-defined]
-        return 1.0  # both hold every difference of the same moments
+        return 1.0  # both hold the same differences
     if _is_plain(ball) and _is_plain(over):
         return _lp_in_lp(ball, over)  # type: ignore[arg-type]
-    corners = _known(over, "extreme_points")
+    corners = known(over, "extreme_points")
     if corners is not None:
         return float(np.max(ball.gauge(corners))) * ROUND_UP
     normals = _facets(ball)
@@ -202,19 +205,11 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
     return _through_the_box(ball, over)
 
 
-def _known(ball: NormBall, member: str) -> Any:
-    """Return what an optional member gives, or None where it is missing or gives too much."""
-    try:
-        return getattr(ball, member)()
-    except (AttributeError, ValueError):
-        return None
-
-
-def _facets(ball: NormBall) -> Any:
+def _facets(ball: NormBall) -> FloatArray | None:
     """Return normals with |v|_ball = max |normals v|, or None."""
     if type(ball) is LpBall and math.isinf(ball.p):
         return np.diag(1 / ball.bounding_box())
-    return _known(ball, "facets")
+    return known(ball, "facets")
 
 
 def _is_plain(ball: NormBall) -> bool:
@@ -229,21 +224,17 @@ def _lp_in_lp(ball: LpBall, over: LpBall) -> float:
 
 def _through_the_box(ball: NormBall, over: NormBall) -> float:
     """Bound a convex function over a body by the triangle inequality over its box."""
-    try:
-        half_widths = over.bounding_box()  # type: ignore[attr-defined]
-    except AttributeError:
-        remedy = "Add bounding_box() to its class, or measure the differences in the same ball."
-        raise fail("ball", "have extreme_points() or bounding_box()", type(over), remedy) from None
+    widths = half_widths(over)
     if type(ball) is LpBall:
-        # Such a norm grows with the size of every coordinate: the box's corner is the farthest.
-        return min(float(ball.gauge(half_widths)), _through_squares(ball, over)) * ROUND_UP
-    return float(np.sum(ball.gauge(np.diag(half_widths)))) * ROUND_UP
+        # Such a norm grows with the size of every coordinate, so a corner is the farthest point.
+        return min(float(ball.gauge(widths)), _through_squares(ball, over)) * ROUND_UP
+    return float(np.sum(ball.gauge(np.diag(widths)))) * ROUND_UP
 
 
 def _through_squares(ball: LpBall, over: NormBall) -> float:
-    """Bound |w v|_p by Hoelder's inequality through |w v|_2, where that is known."""
+    """Bound |w v|_p by Hoelder's inequality through |w v|_2, if that is known."""
     if not hasattr(over, "greatest_square"):
         return math.inf
-    reach = ball.bounding_box()
-    square = float(over.greatest_square(1 / reach**2)) if np.ptp(reach) == 0 else math.inf
+    widths = ball.bounding_box()
+    square = float(over.greatest_square(1 / widths**2)) if np.ptp(widths) == 0 else math.inf
     return math.sqrt(square) * math.pow(ball.dim, max(0.0, 1 / ball.p - 1 / 2))

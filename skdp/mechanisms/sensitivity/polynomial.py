@@ -1,8 +1,8 @@
-"""Polynomials of degree at most two that compute like numbers, exactly.
+"""Polynomials of degree at most two with exact arithmetic.
 
-A function that is given these in place of a record's numbers, and returns them, is a polynomial
-of degree at most two: that is shown by computing, not by trying values. Coefficients are
-rational numbers, and every float is one, so that nothing is rounded on the way.
+If a function of the numbers of a record returns such polynomials when it is called with them, it
+is a polynomial of degree at most two. This is a proof, not a test at some values. Coefficients are
+rational numbers, as every float is, so nothing is rounded.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ Term = tuple[int, ...]
 
 
 class NotPolynomial(TypeError):
-    """An operation that leads out of the polynomials of degree at most two."""
+    """An operation whose result is not a polynomial of degree at most two."""
 
 
 @dataclass(frozen=True, eq=False)
 class Polynomial:
-    """A polynomial of degree at most two, in variables that are known by their indices.
+    """A polynomial of degree at most two, in variables given by their indices.
 
     Parameters
     ----------
     terms : dict of tuple of int to Fraction
-        The coefficients that are not 0.
+        Coefficients other than 0.
     size : float
-        What the same computation gives with absolute values everywhere.
+        Result of the same computation with absolute values everywhere.
     steps : int
-        How many operations it took. Computed in floats it is off by at most about
+        Number of operations. The error of the computation in floats is at most about
         2^-53 * steps * size.
     """
 
@@ -95,7 +95,7 @@ class Polynomial:
         if other is None:
             return NotImplemented
         if set(other.terms) != {()}:
-            raise NotPolynomial("a division by what is not a number other than 0")
+            raise NotPolynomial("a division by anything but a number other than 0")
         divisor = other.terms[()]
         terms = {t: c / divisor for t, c in self.terms.items()}
         return Polynomial(terms, self.size / abs(float(divisor)), self.steps + other.steps + 1)
@@ -111,7 +111,7 @@ class Polynomial:
     __radd__, __rmul__ = __add__, __mul__
 
     def conjugate(self) -> Polynomial:
-        """Return itself: it is real."""
+        """Return the polynomial itself, which is real."""
         return self
 
     def _refuse(self, *_: Any) -> NoReturn:
@@ -124,12 +124,12 @@ class Polynomial:
 
 
 def _operand(value: Any) -> Polynomial | None:
-    """Return a number as a polynomial; None leaves an array to go through its own entries."""
+    """Return a number as a polynomial; None for an array, whose own operator then takes over."""
     return None if hasattr(value, "shape") and value.shape else Polynomial.of(value)
 
 
 def _fraction(value: Any) -> Fraction:
-    # Through Python's own numbers: those of numpy overflow.
+    # Through Python numbers, as those of numpy overflow.
     return Fraction(int(value) if isinstance(value, Integral) else float(value))
 
 

@@ -1,8 +1,8 @@
-"""What one record adds to a sum, as polynomials over a domain, and how far that can reach.
+"""Polynomial statistics of one record over a domain, and their support bounds.
 
-For each choice of levels a record's statistic is f(z), a polynomial map of degree at most two of
-its numbers z, which lie in [-1, 1]^p or in a ball. `reach` bounds <w, f(z)> from above, in
-closed form or by a semidefinite relaxation whose dual solution proves the bound.
+For each choice of levels the statistic of a record is f(z), a polynomial map of degree at most two
+of its numbers z, which lie in [-1, 1]^p or in a ball. `Quadratic.bound` bounds <w, f(z)> from
+above, in closed form or by a semidefinite relaxation whose dual solution proves the bound.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from skdp.geometry.hull.programs import ConeSet, load_cvxpy
 from skdp.geometry.lp import sign_patterns
 from skdp.mechanisms.sensitivity.polynomial import NotPolynomial, Polynomial
 
-# Choices of levels for which a statistic is worked out one by one.
+# Greatest number of choices of levels.
 MOST_CHOICES = 4096
-# Numbers up to which products of them are bounded by a semidefinite program.
+# Greatest number of numbers whose products are bounded by a semidefinite program.
 MOST_LIFTED = 10
-# What a float computation of k steps may be off by, per step and size: twice the bound.
+# Error of a float computation per step, relative to its size: twice the bound.
 ROUNDING = 2.0**-52
 OWN_STEPS = 16
-REMEDY = "Give the values it can take to Sensitivity.from_points, or a ball to Sensitivity."
+REMEDY = "Give its possible values to Sensitivity.from_points, or a ball to Sensitivity."
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Quadratic:
     linear : ndarray of shape (n_choices, dim, p)
     square : ndarray of shape (n_choices, dim, p, p), symmetric
     rounding : ndarray of shape (dim,)
-        What a computed f may be off by.
+        Bound on the rounding error of a computed f.
     radius : float or None
         z is in the ball of this radius, or in [-1, 1]^p.
     """
@@ -69,27 +69,23 @@ class Quadratic:
         """Whether there is no term of degree two."""
         return not self.square.any()
 
-    def reach(self, w: FloatArray) -> float:
+    def bound(self, w: FloatArray) -> float:
         """Return an upper bound on <w, f(z)> over all records."""
-        flat, slope, bend = (
-            self.constant @ w,
-            w @ self.linear,
-            np.tensordot(self.square, w, axes=(1, 0)),
-        )
-        quick = flat + (
-            self._in_box(slope, bend) if self.radius is None else self._in_ball(slope, bend)
-        )
+        flat, slope = self.constant @ w, w @ self.linear
+        square = np.tensordot(self.square, w, axes=(1, 0))
+        of_rest = self._in_box if self.radius is None else self._in_ball
+        quick = flat + of_rest(slope, square)
         best = -np.inf
         for c in np.argsort(-quick):
             if quick[c] <= best:
                 break
-            tight = flat[c] + self._lifted(slope[c], bend[c])
+            tight = flat[c] + self._lifted(slope[c], square[c])
             best = max(best, min(float(quick[c]), tight))
         return float(best + np.abs(w) @ (self.rounding + self.own_rounding))
 
     @cached_property
     def own_rounding(self) -> FloatArray:
-        """What the coefficients and the sums of `reach` may be off by, along each axis."""
+        """Bound on the rounding errors of the coefficients and sums of `bound`, for each axis."""
         r = max(1.0, self.radius or 1.0)
         size = np.abs(self.constant) + r * np.abs(self.linear).sum(axis=2)
         size += r**2 * np.abs(self.square).sum(axis=(2, 3))
@@ -97,39 +93,40 @@ class Quadratic:
         return np.asarray(steps * ROUNDING * size.max(axis=0))
 
     def corners(self) -> FloatArray:
-        """Return f at the corners of the box, (n_choices * 2^p, dim): all of it if affine."""
+        """Return f at the corners of the box, (n_choices * 2^p, dim)."""
         signs = sign_patterns(self.n_numbers)
         points = self.constant[:, None, :] + np.einsum("cdp,sp->csd", self.linear, signs)
         return np.asarray(points.reshape(-1, self.dim))
 
     def null_direction(self, differences: bool) -> FloatArray | None:
-        """Return w for which <w, f> is constant (0, if not of differences), or None."""
+        """Return w for which <w, f> is constant (0 unless ``differences``), or None."""
         origin = self.constant[0] if differences else 0.0
         terms = [self.constant - origin, *np.moveaxis(self.linear, 2, 0)]
         terms += list(np.moveaxis(self.square.reshape(*self.square.shape[:2], -1), 2, 0))
         return null_direction(np.concatenate(terms))
 
-    def _in_box(self, slope: FloatArray, bend: FloatArray) -> FloatArray:
-        """Bound each number's own terms by their maximum, and products by their size."""
-        own = np.einsum("cii->ci", bend)
+    def _in_box(self, slope: FloatArray, square: FloatArray) -> FloatArray:
+        """Bound the terms of each number by their maximum, and products by their size."""
+        own = np.einsum("cii->ci", square)
         # The maximum of a t^2 + b t over [-1, 1], inside only if a < 0 and |b| < -2 a.
         inside = (own < 0) & (np.abs(slope) < -2 * own)
         top = np.where(inside, -(slope**2) / np.where(inside, 4 * own, -1.0), own + np.abs(slope))
-        return np.asarray(top.sum(axis=1) + np.abs(bend).sum(axis=(1, 2)) - np.abs(own).sum(axis=1))
+        total = top.sum(axis=1) + np.abs(square).sum(axis=(1, 2))
+        return np.asarray(total - np.abs(own).sum(axis=1))
 
-    def _in_ball(self, slope: FloatArray, bend: FloatArray) -> FloatArray:
+    def _in_ball(self, slope: FloatArray, square: FloatArray) -> FloatArray:
         r = float(self.radius or 0.0)
-        greatest = np.linalg.eigvalsh(bend)[:, -1].clip(min=0.0) if bend.size else 0.0
+        greatest = np.linalg.eigvalsh(square)[:, -1].clip(min=0.0) if square.size else 0.0
         return np.asarray(greatest * r**2 + np.linalg.norm(slope, axis=1) * r)
 
-    def _lifted(self, slope: FloatArray, bend: FloatArray) -> float:
-        """Bound slope'z + z' bend z by the semidefinite relaxation, where it may be less."""
-        mixed = bend - np.diag(np.diag(bend)) if self.radius is None else bend
-        used = np.flatnonzero(np.abs(bend).sum(axis=0) + np.abs(slope))
+    def _lifted(self, slope: FloatArray, square: FloatArray) -> float:
+        """Bound slope'z + z'square z by the semidefinite relaxation; inf if it does not help."""
+        mixed = square - np.diag(np.diag(square)) if self.radius is None else square
+        used = np.flatnonzero(np.abs(square).sum(axis=0) + np.abs(slope))
         if not mixed.any() or len(used) > MOST_LIFTED:
             return float("inf")
         upper = np.triu_indices(len(used))
-        products = bend[np.ix_(used, used)] * (2 - np.eye(len(used)))
+        products = square[np.ix_(used, used)] * (2 - np.eye(len(used)))
         w = np.concatenate([slope[used], products[upper]])
         size = np.abs(w).max()
         return float(size * _moments(len(used), self.radius).bound(w / size))
@@ -159,7 +156,7 @@ def _moments(p: int, radius: float | None) -> ConeSet:
 
 
 def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
-    """Work out what a function of one record is, by giving it polynomials for numbers."""
+    """Return the polynomials of a function, by calling it with polynomials as numbers."""
     if not isinstance(domain, Domain):
         raise fail("domain", "be a Domain", type(domain))
     n_numbers = domain.n_numbers + (domain.target_bounds is not None)
@@ -174,7 +171,7 @@ def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
 
 
 def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
-    """Yield a record for each choice of levels, its numbers being variables."""
+    """Yield a record for each choice of levels, with variables as numbers."""
     labels = domain.target_labels or (None,)
     choices = [range(size + 1) for size in domain.block_sizes]
     count = int(np.prod([len(c) for c in choices], dtype=float)) * len(labels)

@@ -10,8 +10,11 @@ from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model._moments import rules as rules
-from skdp.linear_model._moments.two_looks import Frame, TwoLooks, _gaussian_looks
+from skdp.linear_model._moments.two_stages import TwoStages, _gaussian_stages
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixGaussianNoise
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.privacy.losses.normal_profile import log_delta
@@ -32,15 +35,22 @@ def table(n, seed, spread=0.1):
 
 
 def plan_of(domain, epsilon=1.0, neighbors="replace_one", n=1000):
-    return TwoLooks.plan(domain, epsilon, neighbors, n if neighbors == "replace_one" else None)
+    return TwoStages.plan(task_of(domain, epsilon, neighbors, n))
+
+
+def task_of(domain, epsilon, neighbors, n, delta=0.0):
+    """A task in which the size is known, whether it is public or not."""
+    public = n if neighbors == "replace_one" else None
+    return Task(Design(domain, True), public, epsilon, delta, neighbors, n_public=n)
 
 
 def some_frame(plan, rng):
     width = plan.layout.n_rows
     centre, scale = np.zeros(width), np.ones(width)
-    centre[plan.variables] = rng.uniform(-1, 1, len(plan.variables))
-    scale[plan.variables] = rng.uniform(0.03, 1, len(plan.variables))
-    return Frame(centre, scale, plan.factor)
+    variables = plan.layout.variables
+    centre[variables] = rng.uniform(-1, 1, len(variables))
+    scale[variables] = rng.uniform(0.03, 1, len(variables))
+    return RowScaler(Scaler(centre[1:], scale[1:]), plan.factor)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -99,11 +109,13 @@ def test_the_frame_is_made_of_the_release_alone():
     """Equal noisy sums give equal frames; the frame's own noise moves it."""
     X, y = table(4000, 1)
     plan = plan_of(MIXED, n=4000)
-    look = plan.look(MIXED, X, y)
-    frames = [plan.frame(look, np.random.default_rng(k)) for k in (0, 0, 1)]
-    np.testing.assert_array_equal(frames[0].centre, frames[1].centre)
-    assert np.all(frames[0].centre[plan.variables] != frames[2].centre[plan.variables])
-    assert np.all(frames[0].scale[plan.layout.block_columns[0]] == 1)
+    sums = plan.sums(MIXED, X, y)
+    scalers = [plan.scaler(sums, np.random.default_rng(k)) for k in (0, 0, 1)]
+    np.testing.assert_array_equal(scalers[0].centre, scalers[1].centre)
+    assert np.all(
+        scalers[0].centre[plan.layout.variables] != scalers[2].centre[plan.layout.variables]
+    )
+    assert np.all(scalers[0].scale[plan.layout.block_columns[0]] == 1)
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -143,10 +155,8 @@ def test_two_looks_are_taken_where_they_help():
     }
     framed = {name: bool(np.any(m.moments_.centre != 0)) for name, m in fits.items()}
     assert framed == dict.fromkeys(fits, False) | {"many": True}
-    other = rules.plan_moments(
-        MIXED, "auto", epsilon=1.0, delta=0.0, neighbors="replace_one", n=4000, n_public=None
-    )
-    assert isinstance(other, TwoLooks)
+    other = rules.plan_moments(task_of(MIXED, 1.0, "replace_one", 4000), "auto")
+    assert isinstance(other, TwoStages)
 
 
 @pytest.mark.slow
@@ -208,14 +218,13 @@ def test_other_regressions_come_from_the_same_frame():
 def test_gaussian_noise_in_the_frame_has_the_delta_it_promises(neighbors, epsilon, delta):
     """By the exact profile for rows as far apart as can be; 5 % less noise would exceed it."""
     domain = Domain.unit_box(40, target=(-1, 1))
-    n = 1000 if neighbors == "replace_one" else None
-    plan = TwoLooks.plan(domain, epsilon, neighbors, n, 1000, 1.0, delta)
+    plan = TwoStages.plan(task_of(domain, epsilon, neighbors, 1000, delta))
     assert isinstance(plan.noise, MatrixGaussianNoise)
-    assert isinstance(plan.first, GaussianNoise)
+    assert isinstance(plan.first.noise, GaussianNoise)
     records = 2 if neighbors == "replace_one" else 1
     longest = (1 + math.sqrt(plan.layout.n_rows) * 2.0 ** -(NUMBER_BITS + 1)) ** 2
     second = math.sqrt(records) * longest / plan.noise.deviation
-    first = farthest_apart(records, 41) / plan.first.factor
+    first = farthest_apart(records, 41) / plan.first.noise.factor
     shift = math.hypot(first, second)
     assert log_delta(shift, epsilon) <= math.log(delta)
     assert log_delta(shift / 0.95, epsilon) > math.log(delta)
@@ -237,7 +246,7 @@ def test_gaussian_matrices_have_the_stated_variance():
 
     Entries of some 20 times 7e-2 are looked at; the diagonal's twice as large variance shows.
     """
-    plan = TwoLooks.plan(MIXED, 1.0, "replace_one", 4000, None, 1.0, 0.1)
+    plan = TwoStages.plan(task_of(MIXED, 1.0, "replace_one", 4000, 0.1))
     noise = MatrixGaussianNoise(plan.layout, 2.0, plan.noise.guarantee)
     rng = np.random.default_rng(0)
     draws = np.array([noise.rvs(rng) for _ in range(20_000)])
@@ -268,15 +277,14 @@ def test_gaussian_looks_are_taken_for_the_sake_of_either_look():
     With many records the scales are as fine as they need be, and the second look decides.
     """
     domain = Domain.unit_box(5, target=(-1, 1))
-    asked = {"epsilon": 0.5, "neighbors": "add_remove", "n": None}
     for n, taken in ((1000, GaussianNoise), (10**5, KNormNoise)):
-        pure = TwoLooks.plan(domain, n_public=n, **asked)
-        plan = TwoLooks.plan(domain, n_public=n, delta=1e-6, **asked)
-        gaussian = _gaussian_looks(plan.layout, 0.5, 1e-6, "add_remove", float(n))
+        pure, asked = (task_of(domain, 0.5, "add_remove", n, delta) for delta in (0.0, 1e-6))
+        pure, plan = TwoStages.plan(pure), TwoStages.plan(asked)
+        gaussian = _gaussian_stages(plan.layout, plan.first.sums, asked)
         assert gaussian[1].matrix_variance[0, 1] > pure.noise.matrix_variance[0, 1]
-        assert type(plan.first) is taken
+        assert type(plan.first.noise) is taken
     few = [
-        TwoLooks.plan(domain, n_public=1000, delta=delta, **asked).first_deviation(1000)
+        TwoStages.plan(task_of(domain, 0.5, "add_remove", 1000, delta)).first_deviation(1000)
         for delta in (0.0, 1e-6)
     ]
     assert few[1] < rules.MOST_FIRST_NOISE < few[0]
@@ -285,10 +293,11 @@ def test_gaussian_looks_are_taken_for_the_sake_of_either_look():
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_the_first_look_takes_no_more_than_a_fifth_from_the_second(neighbors):
     """Of Gaussian noise as of the pure one: against the whole epsilon and delta in one look."""
-    layout = plan_of(MIXED).layout
+    plan = plan_of(MIXED, neighbors=neighbors)
     records = 2 if neighbors == "replace_one" else 1
     for n in (100, 10**5, 10**8):
-        deviation = _gaussian_looks(layout, 0.5, 1e-6, neighbors, float(n))[1].deviation
+        task = task_of(MIXED, 0.5, neighbors, n, 1e-6)
+        deviation = _gaussian_stages(plan.layout, plan.first.sums, task)[1].deviation
         whole = math.sqrt(records) * gaussian_scale(0.5, 1e-6)
         taken = 1 - whole / deviation
         bounds = (0.199, 0.201) if n == 100 else (0.02, 0.021)

@@ -1,4 +1,4 @@
-"""Records in a frame: their numbers, weights and levels; predictors that follow; memory."""
+"""Records in a scaling: their numbers, weights and levels; predictors that follow; memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from summed_records import MIXED, ONE, STEP, framed, moved, plain, sums, table
+from summed_records import MIXED, ONE, STEP, moved, plain, scaled, sums, table
 
 import skdp.linear_model._descent.records as records_module
 from skdp import Domain
-from skdp.linear_model._descent.first_look import Rows
+from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.scaling import RowBound
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
-from skdp.linear_model._descent.slots import Slots
 from skdp.linear_model._shared.gram import MOST_ROWS
 
 # Numbers, weights, levels
@@ -23,10 +23,10 @@ from skdp.linear_model._shared.gram import MOST_ROWS
 
 @pytest.mark.parametrize("scale", [2.0**-18, 1e-4, 0.03, 0.3, 1.0])
 def test_numbers_are_on_the_grid_and_weights_the_greatest_there(scale):
-    slots = Slots(Domain.unit_box(3), intercept=True)
+    blocks = Blocks(Domain.unit_box(3), intercept=True)
     X = np.random.default_rng(8).uniform(-1, 1, (500, 3))
     X[0], X[1] = 1.0, 0.0
-    found = Records(slots, framed(slots, 0.25 * scale, scale), X, 500)
+    found = Records(blocks, scaled(blocks, 0.25 * scale, scale), X, 500)
     numbers = found.numbers.astype(float)
     assert np.array_equal(np.rint(numbers / STEP), numbers / STEP)
     assert np.abs(numbers - (X.T - 0.25 * scale) / scale).max() <= STEP * (1 / scale + 1)
@@ -46,15 +46,15 @@ def test_no_row_is_longer_than_its_bound_and_none_is_shortened_without_need(
     bound, intercept, power
 ):
     """sum_g |a_g w z_g|^power <= bound, in fractions: a column of levels counts as one 1."""
-    slots = Slots(MIXED, intercept=intercept)
+    blocks = Blocks(MIXED, intercept=intercept)
     X, _ = table(300)
-    loudness = np.random.default_rng(15).uniform(0.1, 2, len(slots))
-    frame = replace(framed(slots, 0.1, 0.4), rows=Rows(loudness, bound, power=power))
-    found = Records(slots, frame, X, 300)
+    precision = np.random.default_rng(15).uniform(0.1, 2, len(blocks))
+    scaling = replace(scaled(blocks, 0.1, 0.4), rows=RowBound(precision, bound, power=power))
+    found = Records(blocks, scaling, X, 300)
     ones = np.ones((1, 300))
     columns = np.vstack([ones[: int(intercept)], found.numbers, ones]).T.tolist()
     for row, w in zip(columns, found.weight.tolist(), strict=True):
-        sizes = (abs(Fraction(a) * Fraction(z)) for a, z in zip(loudness, row, strict=True))
+        sizes = (abs(Fraction(a) * Fraction(z)) for a, z in zip(precision, row, strict=True))
         total = sum(size**power for size in sizes)
         greatest = max(map(abs, row))
         assert Fraction(w) ** power * total <= bound
@@ -64,49 +64,50 @@ def test_no_row_is_longer_than_its_bound_and_none_is_shortened_without_need(
 
 @pytest.mark.parametrize("bound", [0.0, -1.0, np.nan])
 def test_a_length_without_a_bound_is_refused(bound):
-    slots = Slots(Domain.unit_box(2), intercept=True)
-    with pytest.raises(ValueError, match="frame must bound the length of rows by a number > 0"):
-        Records(slots, framed(slots, bound=bound), np.eye(2), 2)
+    blocks = Blocks(Domain.unit_box(2), intercept=True)
+    with pytest.raises(ValueError, match="scaling must bound the length of rows by a number > 0"):
+        Records(blocks, scaled(blocks, bound=bound), np.eye(2), 2)
 
 
 def test_records_within_the_frame_count_in_full():
-    slots = Slots(Domain.unit_box(2), intercept=True)
-    assert np.all(Records(slots, framed(slots), np.eye(2), 2).weight == 1)
+    blocks = Blocks(Domain.unit_box(2), intercept=True)
+    assert np.all(Records(blocks, scaled(blocks), np.eye(2), 2).weight == 1)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, 1e-7, 1e-300, np.nan])
 def test_a_frame_that_leaves_the_grid_is_refused(scale):
-    slots = Slots(Domain.unit_box(2), intercept=True)
-    with pytest.raises(ValueError, match=r"frame must have centres and scales that keep numbers"):
-        Records(slots, framed(slots, 0.0, scale), np.eye(2), 2)
+    blocks = Blocks(Domain.unit_box(2), intercept=True)
+    with pytest.raises(ValueError, match=r"scaling must have centres and scales that keep numbers"):
+        Records(blocks, scaled(blocks, 0.0, scale), np.eye(2), 2)
 
 
 @pytest.mark.parametrize("centre", [np.nan, np.inf, 1e7])
 def test_a_centre_far_away_is_refused(centre):
-    slots = Slots(Domain.unit_box(2), intercept=True)
-    with pytest.raises(ValueError, match="frame must have"):
-        Records(slots, framed(slots, centre, 1.0), np.eye(2), 2)
+    blocks = Blocks(Domain.unit_box(2), intercept=True)
+    with pytest.raises(ValueError, match="scaling must have"):
+        Records(blocks, scaled(blocks, centre, 1.0), np.eye(2), 2)
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(2, "u1"), (256, "u1"), (257, "u2")])
 def test_levels_are_kept_in_the_smallest_integers(size, dtype):
     names = [f"l{k}" for k in range(size)]
-    slots = Slots(Domain({"c": names, "x": (-1, 1)}), intercept=True)
+    blocks = Blocks(Domain({"c": names, "x": (-1, 1)}), intercept=True)
     X = np.array([[name, 0.5] for name in names], dtype=object)
-    (levels,) = Records(slots, framed(slots), X, size).levels
+    (levels,) = Records(blocks, scaled(blocks), X, size).levels
     assert levels.dtype == np.dtype(dtype)
     assert levels.tolist() == list(range(size))
 
 
 def test_rows_of_a_ball_are_exact_too():
-    slots = Slots(Domain.l2_ball(3, 0.7), intercept=False)
+    blocks = Blocks(Domain.l2_ball(3, 0.7), intercept=False)
     X, y = np.random.default_rng(9).normal(size=(40, 3)), np.ones(40)
-    frame = plain(slots)
-    moves = moved(slots, 10, 5.0)
-    alone = [sums(slots, frame, X[[i]], y[[i]], logistic_slope, moves) for i in range(40)]
+    scaling = plain(blocks)
+    moves = moved(blocks, 10, 5.0)
+    alone = [sums(blocks, scaling, X[[i]], y[[i]], logistic_slope, moves) for i in range(40)]
     assert max(abs(m) for share in alone for m in share) <= ONE
     assert (
-        np.sum(alone, axis=0).tolist() == sums(slots, frame, X, y, logistic_slope, moves).tolist()
+        np.sum(alone, axis=0).tolist()
+        == sums(blocks, scaling, X, y, logistic_slope, moves).tolist()
     )
 
 
@@ -115,19 +116,19 @@ def test_rows_of_a_ball_are_exact_too():
 
 @pytest.mark.parametrize("clips", [None, np.full(6, 0.5)], ids=["weighted", "clipped"])
 def test_predictors_follow_moves_at_the_next_gradient(clips):
-    slots = Slots(MIXED, intercept=True)
+    blocks = Blocks(MIXED, intercept=True)
     X, y = table(300)
-    records = Records(slots, framed(slots, 0.1, 0.5), X, 300)
+    records = Records(blocks, scaled(blocks, 0.1, 0.5), X, 300)
     predictors = Predictors(records, y, ResidualSlope(2.0), clips)
-    moves = moved(slots, 11) + moved(slots, 12)
-    for slot, change in moves:
-        predictors.move(slot, change)
+    moves = moved(blocks, 11) + moved(blocks, 12)
+    for block, change in moves:
+        predictors.move(block, change)
     assert not predictors.values.any()
     predictors.gradient(0)
-    theta = np.zeros(slots.dim)
-    for slot, change in moves:
-        theta[slots.places[slot]] += change
-    coef, intercept = slots.of_columns(theta)
+    theta = np.zeros(blocks.dim)
+    for block, change in moves:
+        theta[blocks.places[block]] += change
+    coef, intercept = blocks.of_columns(theta)
     encoded = MIXED.encode(X)
     encoded[:, :2] = (encoded[:, :2] - 0.1) / 0.5
     np.testing.assert_allclose(predictors.values, encoded @ coef + intercept, atol=1e-5)
@@ -138,21 +139,21 @@ def test_predictors_follow_moves_at_the_next_gradient(clips):
 
 @pytest.mark.parametrize("clips", [None, np.geomspace(1e-3, 10, 6)], ids=["weighted", "clipped"])
 def test_all_gradients_at_once_are_those_of_the_slots(clips):
-    slots = Slots(MIXED, intercept=True)
+    blocks = Blocks(MIXED, intercept=True)
     X, y = table(MOST_ROWS + 100)
-    predictors = Predictors(Records(slots, framed(slots, 0, 0.3), X, len(y)), y, residual, clips)
+    predictors = Predictors(Records(blocks, scaled(blocks, 0, 0.3), X, len(y)), y, residual, clips)
     if clips is None:
         predictors.slope = logistic_slope
-    one_by_one = np.concatenate([predictors.gradient(k) for k in range(len(slots))])
+    one_by_one = np.concatenate([predictors.gradient(k) for k in range(len(blocks))])
     assert predictors.gradients().tolist() == one_by_one.tolist()
 
 
 def test_many_numbers_at_once_are_read_in_strips(monkeypatch):
     """A conversion of all columns at once would take more memory than the records."""
     monkeypatch.setattr(records_module, "CELLS", 100)
-    slots = Slots(Domain.unit_box(7), intercept=True)
+    blocks = Blocks(Domain.unit_box(7), intercept=True)
     X, y = np.random.default_rng(13).uniform(-1, 1, (40, 7)), np.ones(40)
-    predictors = Predictors(Records(slots, framed(slots), X, 40), y, logistic_slope)
+    predictors = Predictors(Records(blocks, scaled(blocks), X, 40), y, logistic_slope)
     expected = np.concatenate([predictors.gradient(k) for k in range(8)])
     assert predictors.gradients().tolist() == expected.tolist()
 
@@ -160,25 +161,31 @@ def test_many_numbers_at_once_are_read_in_strips(monkeypatch):
 @pytest.mark.parametrize("domain", [Domain.unit_box(1), Domain({"c": ["x", "y"]})])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_one_kind_of_slot_is_enough(domain, intercept):
-    slots = Slots(domain, intercept=intercept)
-    X = np.array([["x"], ["y"]], dtype=object) if slots.blocks else np.array([[0.5], [-1.0]])
-    found = sums(slots, framed(slots), X, np.array([0.0, 1.0]), logistic_slope)[: slots.dim]
-    shares = [ONE // 2, -ONE // 2] if slots.blocks else [3 * ONE // 4]
+    blocks = Blocks(domain, intercept=intercept)
+    X = (
+        np.array([["x"], ["y"]], dtype=object)
+        if blocks.level_columns
+        else np.array([[0.5], [-1.0]])
+    )
+    found = sums(blocks, scaled(blocks), X, np.array([0.0, 1.0]), logistic_slope)[: blocks.dim]
+    shares = [ONE // 2, -ONE // 2] if blocks.level_columns else [3 * ONE // 4]
     assert found.tolist() == [0] * intercept + shares
 
 
 @pytest.mark.parametrize("change", [np.nan, np.inf, 2.0**22])
 def test_steps_without_end_are_refused(change):
-    slots = Slots(Domain.unit_box(1), intercept=True)
-    predictors = Predictors(Records(slots, framed(slots), np.eye(1), 1), np.ones(1), logistic_slope)
+    blocks = Blocks(Domain.unit_box(1), intercept=True)
+    predictors = Predictors(
+        Records(blocks, scaled(blocks), np.eye(1), 1), np.ones(1), logistic_slope
+    )
     with pytest.raises(ValueError, match="step must be at most"):
         predictors.move(0, np.array([change]))
 
 
 @pytest.mark.parametrize("clip", [0.0, -1.0, np.nan, np.inf])
 def test_clips_bound_something(clip):
-    slots = Slots(Domain.unit_box(1), intercept=False)
-    records = Records(slots, framed(slots), np.eye(1), 1)
+    blocks = Blocks(Domain.unit_box(1), intercept=False)
+    records = Records(blocks, scaled(blocks), np.eye(1), 1)
     with pytest.raises(ValueError, match="clips must be finite and > 0"):
         Predictors(records, np.ones(1), residual, np.array([clip]))
 
@@ -190,10 +197,10 @@ def test_a_fit_holds_the_columns_and_little_more():
     """Numbers as float32, levels as bytes, beyond that less than 2 doubles per record."""
     rng = np.random.default_rng(14)
     n, d = 400_000, 4
-    slots = Slots(Domain.unit_box(d), intercept=True)
+    blocks = Blocks(Domain.unit_box(d), intercept=True)
     X, y = rng.uniform(-1, 1, (n, d)), rng.integers(0, 2, n).astype(float)
     tracemalloc.start()
-    predictors = Predictors(Records(slots, framed(slots), X, n), y, logistic_slope)
+    predictors = Predictors(Records(blocks, scaled(blocks), X, n), y, logistic_slope)
     predictors.move(1, np.ones(1))
     predictors.gradient(2)
     held, peak = tracemalloc.get_traced_memory()

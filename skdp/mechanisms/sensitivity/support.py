@@ -1,4 +1,4 @@
-"""From what one record adds to a sum to a ball that holds every difference."""
+"""From a set of one-record statistics to a ball that holds every difference."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from skdp.geometry.hull.conic import check_body, compiled, flat
 from skdp.geometry.hull.polytope import MOST_PAIRS
 from skdp.mechanisms.sensitivity.statistics import Quadratic
 
-# Corners of an affine statistic whose differences are hulled.
+# Greatest number of corners of an affine statistic for which the hull is computed.
 MOST_CORNERS = 1024
 SLACK = 1e-12
 
-Reach = Callable[[FloatArray], FloatArray]
+Support = Callable[[FloatArray], FloatArray]
 
 
-def reach_of_set(variable: Any, constraints: Sequence[Any], differences: bool) -> tuple[Reach, int]:
-    """Return how far the differences of a convex set, or it and its negative, reach."""
+def support_of_set(
+    variable: Any, constraints: Sequence[Any], differences: bool
+) -> tuple[Support, int]:
+    """Return support bounds of the differences of a convex set, or of it and its negative."""
     cone_set = compiled(variable, constraints)
     check_body(cone_set, differences)
     return two_sided(cone_set.bound, differences), cone_set.dim
 
 
-def two_sided(bound: Callable[[FloatArray], float], differences: bool) -> Reach:
+def two_sided(bound: Callable[[FloatArray], float], differences: bool) -> Support:
     """Return bounds on |<w, d>| over the differences of a set, or over it and its negative."""
 
-    def reach(rows: FloatArray) -> FloatArray:
+    def support(rows: FloatArray) -> FloatArray:
         both = np.array([[bound(w), bound(-w)] for w in rows])
         return np.asarray(both.sum(axis=1) if differences else np.abs(both).max(axis=1))
 
-    return reach
+    return support
 
 
 def ball_of_maps(
@@ -47,22 +49,22 @@ def ball_of_maps(
         raise flat(w)
     if directions is None and (hull := _affine_hull(maps, differences)) is not None:
         return hull
-    reach = two_sided(maps.reach, differences)
+    support = two_sided(maps.bound, differences)
     if directions is None and maps.dim not in MOST_PAIRS:
-        return LpBall(maps.dim, p=np.inf, weights=1 / (reach(np.eye(maps.dim)) * (1 + SLACK)))
-    reach = reach if maps.is_affine else _rounded_up(reach)
-    return polytope_around(reach, maps.dim, directions)
+        return LpBall(maps.dim, p=np.inf, weights=1 / (support(np.eye(maps.dim)) * (1 + SLACK)))
+    support = support if maps.is_affine else _rounded_up(support)
+    return polytope_around(support, maps.dim, directions)
 
 
-def _rounded_up(reach: Reach) -> Reach:
+def _rounded_up(support: Support) -> Support:
     """Return bounds that are greater by 1e-7 and rounded to seven digits, never below.
 
-    Bounds of a solver are off by 1e-9 each in its own way: facets that meet in one corner would
-    meet in many, too close to each other to be told apart.
+    Bounds from a solver have errors of 1e-9. Without rounding, facets that share a corner would
+    meet in many corners that are too close to each other.
     """
 
     def rounded(rows: FloatArray) -> FloatArray:
-        values = reach(rows)
+        values = support(rows)
         unit = 2 ** np.floor(np.log2(np.maximum(values, np.finfo(float).tiny)))
         return np.asarray(np.maximum(values, np.round(values / unit, 7) * unit * (1 + 1e-7)))
 

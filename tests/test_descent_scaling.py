@@ -1,4 +1,4 @@
-"""The first look: its sums are exact, one record moves them as declared, every frame is safe."""
+"""The first stage: its sums are exact, one record moves them as declared, every scaling is safe."""
 
 from __future__ import annotations
 
@@ -12,31 +12,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp import Domain
-from skdp.linear_model._descent import first_look as _first_look
-from skdp.linear_model._descent.first_look import FirstLook, Frame, Rows, plain_frame, usual_square
+from skdp.linear_model._descent import scaling as _scaling
+from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.records import Records
-from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._descent.scaling import (
+    RowBound,
+    Scaling,
+    ScalingStage,
+    plain_scaling,
+    usual_square,
+)
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
 
 UNIT = 2**GRAM_BITS
 COLUMNS = {"a": (0.0, 1.0), "b": (-2.0, 2.0), "c": ["x", "y", "z"], "d": ["p", "q"]}
 DOMAIN = Domain(COLUMNS, target=(-1.0, 1.0))
-SLOTS = Slots(DOMAIN, True, all_levels=True)
+BLOCKS = Blocks(DOMAIN, True, all_levels=True)
 SIZES = st.floats(-1e12, 1e12)
 
 
 def table(records):
     """Columns and targets of records (a, b, c, d, y)."""
-    frame = pd.DataFrame([record[:-1] for record in records], columns=list(COLUMNS))
-    return frame, np.array([float(record[-1]) for record in records])
+    people = pd.DataFrame([record[:-1] for record in records], columns=list(COLUMNS))
+    return people, np.array([float(record[-1]) for record in records])
 
 
-def box(slots=SLOTS):
-    return Rows(np.ones(len(slots)))
+def box(blocks=BLOCKS):
+    return RowBound(np.ones(len(blocks)))
 
 
-def short(slots=SLOTS):
-    return Rows(np.full(len(slots), 2.0), 5.0)
+def short(blocks=BLOCKS):
+    return RowBound(np.full(len(blocks), 2.0), 5.0)
 
 
 def test_sums_are_those_of_the_definition():
@@ -49,7 +55,7 @@ def test_sums_are_those_of_the_definition():
     first = [sum(column) for column in zip(*exact, strict=True)]
     second = [sum(v * v for v in column) for column in zip(*exact, strict=True)]
     for n, counts in ((3, []), (None, [3])):
-        found = FirstLook(SLOTS, True, "replace_one", n).sums(X, y)
+        found = ScalingStage(BLOCKS, True, "replace_one", n).exact(X, y)
         expected = [*counts, *first, *second, 2, 0, 1, 2, 1]
         assert [Fraction(int(v), UNIT) for v in found] == expected
 
@@ -60,40 +66,46 @@ CORNERS = list(product((-1.0, 0.5, 3.0), (-2.0, 0.0, 2.0), "xyz", "pq", (-1.0, 0
 @pytest.mark.parametrize("with_target", [False, True])
 def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target):
     """Over all pairs of corner records: never more in any coordinate, and as much in each."""
-    look = FirstLook(SLOTS, with_target, "add_remove", None)
-    rows = np.array([np.abs(look.sums(*table([r])).astype(float)) / UNIT for r in CORNERS])
-    declared = [s for s, count in look.shifts for _ in range(count)]
+    stage = ScalingStage(BLOCKS, with_target, "add_remove", None)
+    rows = np.array([np.abs(stage.exact(*table([r])).astype(float)) / UNIT for r in CORNERS])
+    declared = [s for s, count in stage.shifts for _ in range(count)]
     falling = -np.sort(-rows, axis=1)
     assert np.max(falling.sum(axis=1)) == sum(declared)
     assert (falling[:, : len(declared)] <= declared).all()
     assert not falling[:, len(declared) :].any()
 
-    look = FirstLook(SLOTS, with_target, "replace_one", 1)
-    rows = np.array([look.sums(*table([r])).astype(float) / UNIT for r in CORNERS])
+    stage = ScalingStage(BLOCKS, with_target, "replace_one", 1)
+    rows = np.array([stage.exact(*table([r])).astype(float) / UNIT for r in CORNERS])
     moved = np.abs(rows[:, None] - rows[None, :])
     k = 2 + with_target
     assert moved[..., :k].max() == 2.0
     assert moved[..., k:].max() == 1.0
-    assert moved[..., 2 * k :].sum(axis=-1).max() == 2 * len(SLOTS.blocks)
-    assert look.shifts == ((2.0, k), (1.0, k + 2 * len(SLOTS.blocks)))
+    assert moved[..., 2 * k :].sum(axis=-1).max() == 2 * len(BLOCKS.level_columns)
+    assert stage.shifts == ((2.0, k), (1.0, k + 2 * len(BLOCKS.level_columns)))
 
 
-def frame_of(look, seen, deviation, rows):
-    return look.frame(np.array(seen), deviation, rows)
+def scaling_of(stage, seen, deviation, rows):
+    return stage.scaling(np.array(seen), deviation, rows)
 
 
-def check_safe(frame: Frame, slots: Slots) -> None:
+def check_safe(scaling: Scaling, blocks: Blocks) -> None:
     """Finite and positive, and records in it are on the grid."""
-    for values in (frame.centre, frame.scale, frame.square, frame.target_deviation, frame.n):
+    for values in (
+        scaling.centre,
+        scaling.scale,
+        scaling.square,
+        scaling.target_deviation,
+        scaling.n,
+    ):
         assert np.isfinite(values).all()
-    assert (np.abs(frame.centre) <= 1).all()
-    assert abs(frame.target_centre) <= 1
-    assert (frame.scale >= 0.01 * frame.rows.reach).all()
-    assert (frame.square > 0).all()
-    assert frame.n >= 1
-    assert 0 < frame.target_deviation <= 1
+    assert (np.abs(scaling.centre) <= 1).all()
+    assert abs(scaling.target_centre) <= 1
+    assert (scaling.scale >= 0.01 * scaling.rows.radius).all()
+    assert (scaling.square > 0).all()
+    assert scaling.n >= 1
+    assert 0 < scaling.target_deviation <= 1
     X, _ = table([(0.0, -2.0, "x", "p", 0), (1.0, 2.0, "z", "q", 0)])
-    weight = Records(slots, frame, X, 2).weight
+    weight = Records(blocks, scaling, X, 2).weight
     assert ((weight > 0) & (weight <= 1)).all()
 
 
@@ -109,20 +121,20 @@ def check_safe(frame: Frame, slots: Slots) -> None:
 def test_frames_are_safe_whatever_the_noise(
     seen, deviation, intercept, with_target, counted, bounded
 ):
-    slots = Slots(DOMAIN, intercept, all_levels=intercept)
-    look = FirstLook(slots, with_target, "add_remove", None if counted else 3)
-    rows = short(slots) if bounded else box(slots)
-    frame = frame_of(look, seen[: look.dim], deviation, rows)
-    check_safe(frame, slots)
-    assert frame.looked
+    blocks = Blocks(DOMAIN, intercept, all_levels=intercept)
+    stage = ScalingStage(blocks, with_target, "add_remove", None if counted else 3)
+    rows = short(blocks) if bounded else box(blocks)
+    scaling = scaling_of(stage, seen[: stage.dim], deviation, rows)
+    check_safe(scaling, blocks)
+    assert scaling.is_estimated
     if not intercept:
-        assert not frame.centre.any()
+        assert not scaling.centre.any()
 
 
 def test_a_negative_count_is_taken_for_the_noise():
-    look = FirstLook(SLOTS, False, "add_remove", None)
-    frame = frame_of(look, [-500.0] + [0.0] * (look.dim - 1), 40.0, box())
-    assert frame.n == 40.0
+    stage = ScalingStage(BLOCKS, False, "add_remove", None)
+    scaling = scaling_of(stage, [-500.0] + [0.0] * (stage.dim - 1), 40.0, box())
+    assert scaling.n == 40.0
 
 
 def test_without_noise_the_frame_is_the_columns_own():
@@ -138,16 +150,16 @@ def test_without_noise_the_frame_is_the_columns_own():
         }
     )
     y = rng.normal(0.1, 0.2, n).clip(-1, 1)
-    look = FirstLook(SLOTS, True, "replace_one", n)
-    frame = frame_of(look, look.sums(X, y).astype(float) / UNIT, 1e-9, short())
+    stage = ScalingStage(BLOCKS, True, "replace_one", n)
+    scaling = scaling_of(stage, stage.exact(X, y).astype(float) / UNIT, 1e-9, short())
     encoded = DOMAIN.encode(X)[:, :2]
-    np.testing.assert_allclose(frame.centre, encoded.mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(frame.scale, 3 * encoded.std(axis=0), rtol=1e-5)
-    np.testing.assert_allclose(frame.square[1:3], 1 / 9, rtol=1e-5)
+    np.testing.assert_allclose(scaling.centre, encoded.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(scaling.scale, 3 * encoded.std(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(scaling.square[1:3], 1 / 9, rtol=1e-5)
     shares = X["c"].value_counts(normalize=True)[list("xyz")]
-    np.testing.assert_allclose(frame.square[3:6], shares, rtol=1e-5)
-    assert frame.target_centre == pytest.approx(y.mean(), abs=1e-6)
-    assert frame.target_deviation == pytest.approx(y.std(), rel=1e-5)
+    np.testing.assert_allclose(scaling.square[3:6], shares, rtol=1e-5)
+    assert scaling.target_centre == pytest.approx(y.mean(), abs=1e-6)
+    assert scaling.target_deviation == pytest.approx(y.std(), rel=1e-5)
 
 
 def share_too_long(draws=2000):
@@ -156,14 +168,14 @@ def share_too_long(draws=2000):
     Then a step over the inverse curvature diverges. Mean, deviation and noise are .3, .5 and .15.
     """
     rng = np.random.default_rng(1)
-    slots = Slots(Domain.unit_box(1), True)
-    look = FirstLook(slots, False, "replace_one", 1000)
+    blocks = Blocks(Domain.unit_box(1), True)
+    stage = ScalingStage(blocks, False, "replace_one", 1000)
     count = 0
     for _ in range(draws):
         seen = 1000 * (np.array([0.3, 0.34]) + 0.15 * rng.normal(size=2))
-        frame = frame_of(look, seen, 150.0, box(slots))
-        true = (0.25 + (0.3 - frame.centre[0]) ** 2) / frame.scale[0] ** 2
-        count += frame.square[1] < true / 2
+        scaling = scaling_of(stage, seen, 150.0, box(blocks))
+        true = (0.25 + (0.3 - scaling.centre[0]) ** 2) / scaling.scale[0] ** 2
+        count += scaling.square[1] < true / 2
     return count / draws
 
 
@@ -174,16 +186,16 @@ def test_steps_are_rarely_too_long_where_noise_hides_the_spread(monkeypatch):
     and 8 deviations of a binomial).
     """
     assert share_too_long() < 0.065
-    monkeypatch.setattr(_first_look, "CAUTION", 0.0)
+    monkeypatch.setattr(_scaling, "CAUTION", 0.0)
     assert share_too_long() > 0.2
 
 
 def test_the_frame_of_the_domain_bounds_every_square():
     """Nothing was looked at: squares are bounds, and rows of a ball fit."""
-    plain = plain_frame(SLOTS, 10.0, box())
+    plain = plain_scaling(BLOCKS, 10.0, box())
     assert (plain.square == 1).all()
     assert (plain.scale == 1).all()
-    assert not plain.looked
-    ball = Slots(Domain.l2_ball(5, radius=3.0), True)
-    assert plain_frame(ball, 10.0, box(ball)).scale[0] == 0.75
+    assert not plain.is_estimated
+    ball = Blocks(Domain.l2_ball(5, radius=3.0), True)
+    assert plain_scaling(ball, 10.0, box(ball)).scale[0] == 0.75
     assert usual_square(ball) <= 0.06

@@ -11,9 +11,11 @@ import pytest
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression, Ledger
-from skdp.linear_model._objective import narrowing as _narrowing
-from skdp.linear_model._objective.narrowing import Narrowing, Window
+from skdp.linear_model._objective import clipping as _clipping
+from skdp.linear_model._objective.clipping import ClippingBounds, plan_clipping
 from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize import rules as _rules
 from skdp.mechanisms.noise import Publication
 from skdp.privacy import compose
 from skdp.randomness import Lattice
@@ -33,8 +35,9 @@ DESIGNS = {
 WIDE = Domain({"a": (0.0, 1000.0), "b": (-50.0, 50.0), "c": ["x", "y"]}, target=[0, 1])
 
 
-def look_at(design, neighbors, n=50, epsilon=1.0, share=0.2):
-    return Narrowing.plan(design, n if neighbors == "replace_one" else None, n, epsilon, share)
+def stage_of(design, neighbors, n=50, epsilon=1.0, share=0.2, **options):
+    public = n if neighbors == "replace_one" else None
+    return plan_clipping(Task(design, public, epsilon, 0.0, neighbors), n, share, **options)
 
 
 def rows_of(design, n, rng):
@@ -61,16 +64,17 @@ def test_the_box_holds_every_change_and_costs_its_share(design, neighbors):
     The twin, a box of 5 % less, would not hold all changes.
     """
     rng, greatest = np.random.default_rng(0), 0.0
-    look = look_at(design, neighbors)
+    stage = stage_of(design, neighbors)
     for _ in range(200):
         seen = [
-            look.sums(row[None], NO_TARGET).astype(float) / 2**40 for row in rows_of(design, 2, rng)
+            stage.exact(row[None], NO_TARGET).astype(float) / 2**40
+            for row in rows_of(design, 2, rng)
         ]
         change = seen[0] if neighbors == "add_remove" else seen[0] - seen[1]
-        greatest = max(greatest, float(look.noise.ball.gauge(change)))
+        greatest = max(greatest, float(stage.noise.ball.gauge(change)))
     assert greatest == 1.0
-    assert 1 / Fraction(look.noise.scale) <= Fraction(look.epsilon)
-    assert Fraction(look.noise.guarantee.epsilon) <= Fraction(look.epsilon)
+    assert 1 / Fraction(stage.noise.scale) <= Fraction(stage.epsilon)
+    assert Fraction(stage.noise.guarantee.epsilon) <= Fraction(stage.epsilon)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -78,9 +82,9 @@ def test_sums_are_exact_whatever_the_order_of_rows(neighbors):
     """Against fractions, number by number, on the grid that numbers are rounded to."""
     design, rng = DESIGNS["levels with intercept"], np.random.default_rng(1)
     rows = rng.uniform(-1, 1, (60, design.dim))
-    look = look_at(design, neighbors, 60)
-    found = look.sums(rows, rows[:, 0])
-    assert found.tolist() == look.sums(rows[rng.permutation(60)], rows[:, 0]).tolist()
+    stage = stage_of(design, neighbors, 60)
+    found = stage.exact(rows, rows[:, 0])
+    assert found.tolist() == stage.exact(rows[rng.permutation(60)], rows[:, 0]).tolist()
     numbers = [1 + int(j) for j in design.domain.number_index]
     exact = [[Fraction(round(v * 2**20), 2**20) for v in row] for row in rows[:, numbers]]
     sums = [sum(column) for column in zip(*exact, strict=True)]
@@ -96,20 +100,21 @@ def test_sums_are_exact_whatever_the_order_of_rows(neighbors):
 def test_every_window_keeps_rows_within_their_bounds(design, neighbors):
     """Whatever the noise, so that the objective's constants hold; and each row by itself."""
     rng = np.random.default_rng(2)
-    look = look_at(design, neighbors, 3, epsilon=0.01)
-    columns = Window.whole(design).columns + design.intercept
+    stage = stage_of(design, neighbors, 3, epsilon=0.01)
+    columns = ClippingBounds.whole(design).columns + design.intercept
     others = np.setdiff1d(np.arange(design.dim), columns)
     for _ in range(50):
         rows = rows_of(design, 40, rng)
-        window = look.window(look.sums(rows, rows[:, 0]), rng)
-        assert (window.lower >= -1).all()
-        assert (window.upper <= 1).all()
-        assert (window.half > 0).all()
+        bounds = stage.bounds(stage.exact(rows, rows[:, 0]), rng)
+        scaler = bounds.scaler(design.domain.n_encoded)
+        assert (bounds.lower >= -1).all()
+        assert (bounds.upper <= 1).all()
+        assert (scaler.scale > 0).all()
         if not design.intercept:
-            np.testing.assert_array_equal(window.centre, 0.0)
+            np.testing.assert_array_equal(scaler.centre, 0.0)
         placed, alone = rows.copy(), rows[7:8].copy()
-        window.place(design, placed)
-        window.place(design, alone)
+        bounds.scale_numbers(design, placed)
+        bounds.scale_numbers(design, alone)
         assert (np.abs(placed[:, columns]) <= 1).all()
         np.testing.assert_array_equal(placed[:, others], rows[:, others])
         np.testing.assert_array_equal(placed[7:8], alone)
@@ -118,15 +123,15 @@ def test_every_window_keeps_rows_within_their_bounds(design, neighbors):
 def test_a_model_of_the_window_is_one_of_the_clipped_columns():
     """The map of coefficients undoes that of columns, for rows outside of the window too."""
     design, rng = DESIGNS["levels with intercept"], np.random.default_rng(3)
-    columns = Window.whole(design).columns
-    window = Window(columns, np.array([-0.3, 0.2]), np.array([0.1, 0.9]))
+    columns = ClippingBounds.whole(design).columns
+    bounds = ClippingBounds(columns, np.array([-0.3, 0.2]), np.array([0.1, 0.9]))
     theta = rng.normal(size=(2, design.dim))
     rows = rng.uniform(-1, 1, (30, design.dim))
     rows[:, 0] = 1.0
     encoded = rows[:, 1:].copy()
-    window.place(design, rows)
-    window.clip(encoded)
-    coef, intercept = window.encoded(theta[:, 1:], theta[:, 0])
+    bounds.scale_numbers(design, rows)
+    bounds.clip(encoded)
+    coef, intercept = bounds.scaler(design.domain.n_encoded).undo(theta[:, 1:], theta[:, 0])
     np.testing.assert_allclose(encoded @ coef.T + intercept, rows @ theta.T, atol=1e-12)
 
 
@@ -145,7 +150,7 @@ def watched(neighbors, classes, **settings):
     fixed = {"domain": domain, "n_public": 4000, "random_state": 0}
     model = Watched(neighbors=neighbors, classes=list(range(classes)), **fixed, **settings)
     plan, models = model.fit(X, y).plan_, 1 if classes == 2 else 3
-    return model, Fraction(plan.look.epsilon) + models * Fraction(plan.objective.epsilon)
+    return model, Fraction(plan.clipping.epsilon) + models * Fraction(plan.objective.epsilon)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -175,7 +180,7 @@ def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, cla
     model, spent = watched(neighbors, classes, ledger=ledger, **asked)
     assert Fraction(epsilon) * (1 - Fraction(1, 10**12)) < spent <= Fraction(epsilon)
     assert [(entry.epsilon, entry.delta) for entry in ledger.entries] == [(epsilon, delta)]
-    assert model.plan_.look.epsilon == pytest.approx(epsilon / 5)
+    assert model.plan_.clipping.epsilon == pytest.approx(epsilon / 5)
     both = compose(model.guarantee_, delta=delta).epsilon
     assert 0.95 * epsilon < both <= epsilon * (1 + 1e-9)
     alone = replace(model.guarantee_, losses=model.plan_.objective.losses)
@@ -284,30 +289,31 @@ class Recorder:
 @pytest.mark.parametrize("with_target", [False, True])
 def test_without_noise_windows_are_means_and_deviations(neighbors, with_target, monkeypatch):
     """Up to the pull towards the middle, which the noise's declared size alone decides."""
-    monkeypatch.setattr(_narrowing, "CENTRE", 1e9)
+    rule = replace(_rules.CLIPPING, prior=1e9)
+    monkeypatch.setattr(_clipping, "CLIPPING", rule)
     design, rng = DESIGNS["numbers with intercept"], np.random.default_rng(5)
     rows = rows_of(design, 500, rng)
     rows[:, 1:] = rng.normal([0.1, -0.2, 0.0], 0.2, (500, 3)).clip(-1, 1)
     target = rng.normal(0.3, 0.15, 500).clip(-1, 1)
-    n = 500 if neighbors == "replace_one" else None
-    look = Narrowing.plan(design, n, 500, 20.0, 0.2, with_target)
-    quiet = Narrowing(design, Recorder(look.noise), look.epsilon, n, 1.5, with_target)
-    window = quiet.window(quiet.sums(rows, target), rng)
-    np.testing.assert_allclose(window.centre, rows[:, 1:].mean(axis=0), atol=1e-5)
-    np.testing.assert_allclose(window.half, 1.5 * 1.3 * rows[:, 1:].std(axis=0), atol=1e-5)
+    stage = stage_of(design, neighbors, 500, 20.0, 0.2, with_target=with_target)
+    quiet = replace(stage, noise=Recorder(stage.noise), radius=1.5)
+    bounds = quiet.bounds(quiet.exact(rows, target), rng)
+    scaler = bounds.scaler(3)
+    np.testing.assert_allclose(scaler.centre[:3], rows[:, 1:].mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(scaler.scale[:3], 1.5 * 1.3 * rows[:, 1:].std(axis=0), atol=1e-5)
     spread = 1.5 * 2.0 * target.std()
     ends = (target.mean() - spread, target.mean() + spread) if with_target else (-1.0, 1.0)
-    np.testing.assert_allclose(window.target, ends, atol=1e-5)
+    np.testing.assert_allclose(bounds.target, ends, atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [0, 0.5, -3])
 def test_a_count_that_noise_made_nothing_of_is_taken_as_one(count):
     """Windows are then what sums that are next to 0 say of one record: never turned around."""
     design = DESIGNS["numbers with intercept"]
-    look = look_at(design, "add_remove")
-    quiet = Narrowing(design, Recorder(look.noise), look.epsilon, None, 1.0, False)
+    stage = stage_of(design, "add_remove")
+    quiet = replace(stage, noise=Recorder(stage.noise), radius=1.0)
     found, one = (
-        quiet.window(np.array([int(k * 2**40), *[0] * 6], dtype=object), np.random.default_rng(0))
+        quiet.bounds(np.array([int(k * 2**40), *[0] * 6], dtype=object), np.random.default_rng(0))
         for k in (count, 1)
     )
     for name in ("lower", "upper"):
@@ -324,11 +330,10 @@ def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neig
     design = DESIGNS["numbers with intercept"]
 
     def planned(n, share=None):
-        public = n if neighbors == "replace_one" else None
-        return Narrowing.plan(design, public, n, 1.0, share)
+        return stage_of(design, neighbors, n, share=share)
 
-    def noise(look, n):
-        return float(np.sqrt(look.noise.covariance()[0, 0])) / n
+    def noise(stage, n):
+        return float(np.sqrt(stage.noise.covariance()[0, 0])) / n
 
     # One with all of epsilon tells what the shares are.
     whole = noise(planned(1000, 1 - 1e-9), 1000) * 1000
@@ -345,5 +350,5 @@ def test_windows_reach_farther_the_less_noise_there_is():
     """As the fifth root of records per dimension and unit of the rest's 1 / epsilon."""
     design = DESIGNS["numbers with intercept"]
     for n, expected in [(100, 1.0), (500, 1.0), (100_000, 200**0.2)]:
-        look = Narrowing.plan(design, n, n, 1.0, 0.2)
-        assert look.farther == pytest.approx(expected)
+        stage = stage_of(design, "replace_one", n)
+        assert stage.radius == pytest.approx(expected)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from skdp import Domain, DPHuberRegressor, Ledger
-from skdp.linear_model._objective.narrowing import Narrowing, Window
+from skdp.linear_model._objective.clipping import ClippingBounds, plan_clipping
 from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import PseudoHuber
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -17,9 +18,9 @@ DESIGN = Design(Domain({"a": (0, 3), "job": ["x", "y"], "b": (-1, 1)}, target=(-
 WIDE = Domain.box([0.0, -100.0], [100.0, 100.0], target=(-1000.0, 1000.0))
 
 
-def look_at(neighbors, n=50):
+def stage_of(neighbors, n=50):
     public = n if neighbors == "replace_one" else None
-    return Narrowing.plan(DESIGN, public, n, 1.0, 0.2, with_target=True)
+    return plan_clipping(Task(DESIGN, public, 1.0, 0.0, neighbors), n, 0.2, with_target=True)
 
 
 def crowd(n, seed=0):
@@ -32,30 +33,30 @@ def crowd(n, seed=0):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_the_box_holds_every_change_of_columns_and_target(neighbors):
     """Over random corners: never outside, and the surface is reached, by the target as well."""
-    rng, look, greatest = np.random.default_rng(0), look_at(neighbors), np.zeros(3)
+    rng, stage, greatest = np.random.default_rng(0), stage_of(neighbors), np.zeros(3)
     for _ in range(200):
         rows = rng.choice([-1.0, 1.0, 0.0], (2, DESIGN.dim))
         target = rng.choice([-1.0, 1.0, 0.3], 2)
-        seen = [look.sums(rows[[k]], target[[k]]).astype(float) / 2**40 for k in (0, 1)]
+        seen = [stage.exact(rows[[k]], target[[k]]).astype(float) / 2**40 for k in (0, 1)]
         change = np.abs(seen[0] if neighbors == "add_remove" else seen[0] - seen[1])
-        assert look.noise.ball.gauge(change) <= 1.0
+        assert stage.noise.ball.gauge(change) <= 1.0
         greatest = np.maximum(greatest, change[-6:-3])
-    np.testing.assert_array_equal(greatest, look.noise.ball.radius)
-    assert 1 / Fraction(look.noise.scale) <= Fraction(look.epsilon)
+    np.testing.assert_array_equal(greatest, stage.noise.ball.radius)
+    assert 1 / Fraction(stage.noise.scale) <= Fraction(stage.epsilon)
 
 
 def test_targets_are_placed_one_by_one_and_models_come_back():
     rng = np.random.default_rng(1)
-    window = Window(np.array([0]), np.array([-0.5]), np.array([0.5]), (0.2, 0.8))
+    bounds = ClippingBounds(np.array([0]), np.array([-0.5]), np.array([0.5]), (0.2, 0.8))
     target = rng.uniform(-1, 1, 50)
-    placed = window.place_target(target)
-    np.testing.assert_array_equal(placed[7:8], window.place_target(target[7:8]))
+    placed = bounds.scale_target(target)
+    np.testing.assert_array_equal(placed[7:8], bounds.scale_target(target[7:8]))
     np.testing.assert_allclose(placed, (target.clip(0.2, 0.8) - 0.5) / 0.3, atol=1e-12)
     assert (np.abs(placed) <= 1).all()
     # y = .5 + .3 (intercept + coef x / .5)
-    coef, intercept = window.encoded(np.array([[2.0]]), np.array([0.1]))
+    coef, intercept = bounds.scaler(1).undo(np.array([[2.0]]), np.array([0.1]))
     np.testing.assert_allclose([coef[0, 0], intercept[0]], [1.2, 0.53])
-    assert Window.whole(DESIGN).place_target(target) is target
+    assert ClippingBounds.whole(DESIGN).scale_target(target) is target
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -1,4 +1,4 @@
-"""Two looks: what one record can change in each, and that both together cost epsilon."""
+"""Two stages: what one record can change in each, and that both together cost epsilon."""
 
 import math
 from dataclasses import replace
@@ -9,8 +9,15 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._moments.two_looks import Frame, TwoLooks, _gaussian_looks, _greatest_square
+from skdp.linear_model._moments.two_stages import (
+    TwoStages,
+    _gaussian_stages,
+    _greatest_square,
+)
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_gram
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -25,9 +32,12 @@ DOMAINS = {
 
 
 def plan_of(name, neighbors, epsilon=1.0, n=50):
-    return TwoLooks.plan(
-        DOMAINS[name], epsilon, neighbors, n if neighbors != "add_remove" else None
-    )
+    return TwoStages.plan(task_of(name, neighbors, epsilon, n))
+
+
+def task_of(name, neighbors, epsilon, n, delta=0.0):
+    public = n if neighbors == "replace_one" else None
+    return Task(Design(DOMAINS[name], True), public, epsilon, delta, neighbors)
 
 
 def record(domain, rng):
@@ -42,14 +52,14 @@ def record(domain, rng):
     return x, rng.choice([-1.0, 1.0, rng.uniform(-1, 1)])
 
 
-def frames(plan, rng, n=10):
-    """Frames as a first look can give them, and at their ends."""
-    width, variables = plan.layout.n_rows, plan.variables
+def scalers(plan, rng, n=10):
+    """Centres and scales as a scaling stage can give them, and at their ends."""
+    width, variables = plan.layout.n_rows, plan.layout.variables
     for k in range(n):
         centre, scale = np.zeros(width), np.ones(width)
         centre[variables] = rng.choice([-1.0, 0.0, 1.0], len(variables))
         scale[variables] = 0.03 if k % 2 else rng.uniform(0.03, 1, len(variables))
-        yield Frame(centre, scale, plan.factor)
+        yield RowScaler(Scaler(centre[1:], scale[1:]), plan.factor)
 
 
 def gram_of(domain, pair, place):
@@ -59,21 +69,21 @@ def gram_of(domain, pair, place):
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("name", DOMAINS)
-def test_both_looks_together_cost_epsilon_and_no_more(name, neighbors):
-    """In fractions: |z|^2 of the longest row there is, and the box of the first look."""
+def test_both_stages_together_cost_epsilon_and_no_more(name, neighbors):
+    """In fractions: |z|^2 of the longest row there is, and the box of the scaling stage."""
     rng, domain = np.random.default_rng(0), DOMAINS[name]
     records = 2 if neighbors == "replace_one" else 1
     for epsilon in (0.1, 1 / 3, 1.0, 7.0):
         plan = plan_of(name, neighbors, epsilon)
-        first, second = plan.first.guarantee.epsilon, plan.noise.guarantee.epsilon
+        first, second = plan.first.noise.guarantee.epsilon, plan.noise.guarantee.epsilon
         assert first + second == pytest.approx(epsilon, rel=1e-12)
-        spent = Fraction(records) / Fraction(plan.first.scale)  # a box of half-width ``records``
-        assert plan.first.ball.radius == records
+        spent = Fraction(records) / Fraction(plan.first.noise.scale)
+        assert plan.first.noise.ball.radius == records
         spent = spent / records
         longest = Fraction(0)
-        for frame in frames(plan, rng):
+        for scaler in scalers(plan, rng):
             for _ in range(20):
-                gram = gram_of(domain, record(domain, rng), frame.place)
+                gram = gram_of(domain, record(domain, rng), scaler.place)
                 longest = max(longest, Fraction(sum(np.diag(gram).tolist()), 2**40))
         precision = Fraction(float(plan.noise.precision.max()))
         assert longest > Fraction(9, 10)
@@ -82,7 +92,7 @@ def test_both_looks_together_cost_epsilon_and_no_more(name, neighbors):
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("name", DOMAINS)
-def test_the_box_of_the_first_look_holds_every_change(name, neighbors):
+def test_the_box_of_the_scaling_stage_holds_every_change(name, neighbors):
     """Over random corners: never outside, and the surface is reached."""
     rng, domain, greatest = np.random.default_rng(1), DOMAINS[name], 0.0
     inside = domain if domain.is_ball else domain.encoded
@@ -90,21 +100,23 @@ def test_the_box_of_the_first_look_holds_every_change(name, neighbors):
     for _ in range(200):
         seen = []
         for x, y in (record(domain, rng), record(domain, rng)):
-            seen.append(plan.look(inside, x[None], np.array([y])).astype(float) / 2**40)
+            seen.append(plan.sums(inside, x[None], np.array([y])).astype(float) / 2**40)
         change = seen[0] if neighbors == "add_remove" else seen[0] - seen[1]
-        greatest = max(greatest, float(plan.first.ball.gauge(change)))
+        greatest = max(greatest, float(plan.first.noise.ball.gauge(change)))
     assert greatest == 1.0
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("name", DOMAINS)
-def test_gaussian_looks_hide_what_their_losses_say(name, neighbors):
+def test_gaussian_stages_hide_what_their_losses_say(name, neighbors):
     """In fractions: deviations times the stated shifts are no less than what one record moves."""
-    layout, records = plan_of(name, neighbors).layout, 2 if neighbors == "replace_one" else 1
-    numbers = len(layout.variables)
+    plan, records = plan_of(name, neighbors), 2 if neighbors == "replace_one" else 1
+    layout, numbers = plan.layout, len(plan.layout.variables)
     for epsilon in (0.1, 1 / 3, 1.0, 7.0):
-        first, second = _gaussian_looks(layout, epsilon, 1e-6, neighbors, 50.0)
-        shifts = [Fraction(look.guarantee.losses[0][0].mu) for look in (first, second)]
+        task = replace(task_of(name, neighbors, epsilon, 50, 1e-6), n_public=50)
+        stage, second = _gaussian_stages(layout, plan.first.sums, task)
+        first = stage.noise
+        shifts = [Fraction(noise.guarantee.losses[0][0].mu) for noise in (first, second)]
         seen = (Fraction(first.factor) * shifts[0]) ** 2
         assert seen >= (Fraction(515, 100) * numbers if records == 2 else 2 * numbers + 1)
         moments = (Fraction(second.deviation) * shifts[1]) ** 2
@@ -113,7 +125,7 @@ def test_gaussian_looks_hide_what_their_losses_say(name, neighbors):
         assert 1 - 1e-11 < both * gaussian_scale(epsilon, 1e-6) < 1 + 1e-14
 
 
-def test_the_length_of_a_change_in_the_first_look():
+def test_the_length_of_a_change_in_the_scaling_stage():
     """The greatest (x - x')^2 + 4 (x^2 - x'^2)^2 and x^2 + (2 x^2 - 1)^2 of numbers in [-1, 1]."""
     x = np.linspace(-1, 1, 2001)
     change = (x[:, None] - x) ** 2 + 4 * (x[:, None] ** 2 - x**2) ** 2
@@ -122,21 +134,21 @@ def test_the_length_of_a_change_in_the_first_look():
 
 
 @pytest.mark.parametrize("name", ["numbers", "levels", "a ball"])
-def test_a_row_in_the_frame_does_not_depend_on_other_rows(name):
+def test_a_row_scaled_does_not_depend_on_other_rows(name):
     rng, domain = np.random.default_rng(2), DOMAINS[name]
     inside = domain if domain.is_ball else domain.encoded
     plan = plan_of(name, "replace_one")
     rows = [record(domain, rng) for _ in range(60)]
     X, y = np.array([x for x, _ in rows]), np.array([t for _, t in rows])
-    for frame in frames(plan, rng, 4):
-        alone = sum(gram_of(domain, row, frame.place) for row in rows)
+    for scaler in scalers(plan, rng, 4):
+        alone = sum(gram_of(domain, row, scaler.place) for row in rows)
         order = rng.permutation(60)
-        found = exact_gram(inside, X[order], y[order], frame.place)
+        found = exact_gram(inside, X[order], y[order], scaler.place)
         assert found.tolist() == alone.tolist()
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_a_model_of_two_looks_charges_once_and_learns(neighbors):
+def test_a_model_of_two_stages_charges_once_and_learns(neighbors):
     """Records close together in a wide domain; coefficients and means come back in user units."""
     rng = np.random.default_rng(3)
     X = rng.normal([20.0, -3.0], [2.0, 0.5], (20_000, 2))
@@ -148,8 +160,8 @@ def test_a_model_of_two_looks_charges_once_and_learns(neighbors):
         n_public=20_000,
     )  # fmt: skip
     model.fit(X, y)
-    if not isinstance(model._plan(model._design, len(X), 1), TwoLooks):
-        pytest.skip("one look is enough here")
+    if not isinstance(model._plan(model._design, len(X), 1), TwoStages):
+        pytest.skip("one stage is enough here")
     assert [entry.epsilon for entry in ledger.entries] == [1.0]
     truth = LinearRegression().fit(X, y)
     np.testing.assert_allclose(model.coef_, truth.coef_, atol=2.0)

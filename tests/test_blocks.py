@@ -1,4 +1,4 @@
-"""Slots of a descent: which coordinates there are, and that they are the model's."""
+"""Blocks of a descent: which coordinates there are, and that they are the model's."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp import Domain
-from skdp.linear_model._descent.slots import Slots
+from skdp.linear_model._descent.blocks import Blocks
 
 MIXED = Domain(
     {"a": (0, 1), "b": list("uvw"), "c": (-5, 5), "d": ["only"], "e": ["x", "y"]}, target=(-1, 1)
@@ -25,9 +25,9 @@ FREE = pytest.mark.parametrize("all_levels", [True, False])
 
 def one_hot(domain, rows):
     """Encoded rows with an indicator of the first level too, in the order of the coordinates."""
-    slots = Slots(domain, True)
-    columns = [np.ones(len(rows)), *(rows[:, j] for j in slots.numbers)]
-    for block in slots.blocks:
+    blocks = Blocks(domain, True)
+    columns = [np.ones(len(rows)), *(rows[:, j] for j in blocks.numbers)]
+    for block in blocks.level_columns:
         levels = rows[:, block]
         columns += [1 - levels.sum(axis=1), *levels.T]
     return np.array(columns).T
@@ -36,7 +36,7 @@ def one_hot(domain, rows):
 def some_rows(domain, rng, n=30):
     """Encoded rows: numbers in [-1, 1], one level of each column."""
     rows = rng.uniform(-1, 1, (n, domain.n_encoded))
-    for block in Slots(domain, True).blocks:
+    for block in Blocks(domain, True).level_columns:
         size = block.stop - block.start
         rows[:, block] = np.eye(size + 1)[rng.integers(0, size + 1, n), 1:]
     return rows
@@ -47,28 +47,28 @@ def some_rows(domain, rng, n=30):
 @FREE
 def test_slots_cover_all_coordinates_once(domain, intercept, all_levels):
     """In order: the intercept, numbers, columns of levels; every encoded column is in one."""
-    slots = Slots(domain, intercept, all_levels)
-    at = np.concatenate([np.arange(place.start, place.stop) for place in slots.places])
-    np.testing.assert_array_equal(at, np.arange(slots.dim))
-    assert len(slots) == len(slots.places) == len(slots.sizes)
-    assert [place.stop - place.start for place in slots.places] == list(slots.sizes)
-    in_blocks = [j for block in slots.blocks for j in range(block.start, block.stop)]
-    assert sorted([*slots.numbers, *in_blocks]) == list(range(domain.n_encoded))
-    assert slots.first_block == intercept + len(slots.numbers)
-    assert slots.sizes[: slots.first_block] == (1,) * slots.first_block
-    first = [place.start for place in slots.places[slots.first_block :]]
-    assert [j for j in range(slots.dim) if not slots.free[j]] == ([] if all_levels else first)
+    blocks = Blocks(domain, intercept, all_levels)
+    at = np.concatenate([np.arange(place.start, place.stop) for place in blocks.places])
+    np.testing.assert_array_equal(at, np.arange(blocks.dim))
+    assert len(blocks) == len(blocks.places) == len(blocks.sizes)
+    assert [place.stop - place.start for place in blocks.places] == list(blocks.sizes)
+    in_blocks = [j for block in blocks.level_columns for j in range(block.start, block.stop)]
+    assert sorted([*blocks.numbers, *in_blocks]) == list(range(domain.n_encoded))
+    assert blocks.first_levels == intercept + len(blocks.numbers)
+    assert blocks.sizes[: blocks.first_levels] == (1,) * blocks.first_levels
+    first = [place.start for place in blocks.places[blocks.first_levels :]]
+    assert [j for j in range(blocks.dim) if not blocks.free[j]] == ([] if all_levels else first)
 
 
 def test_slots_of_a_domain_by_hand():
-    """A column of one level has no coefficient and no slot; numbers come before levels."""
-    slots = Slots(MIXED, True)
-    assert slots.numbers == (0, 3)
-    assert slots.blocks == (slice(1, 3), slice(4, 5))
-    assert slots.sizes == (1, 1, 1, 3, 2)
-    assert slots.dim == 8
-    assert slots.number_places == slice(1, 3)
-    assert slots.free.tolist() == [True, True, True, False, True, True, False, True]
+    """A column of one level has no coefficient and no block; numbers come before levels."""
+    blocks = Blocks(MIXED, True)
+    assert blocks.numbers == (0, 3)
+    assert blocks.level_columns == (slice(1, 3), slice(4, 5))
+    assert blocks.sizes == (1, 1, 1, 3, 2)
+    assert blocks.dim == 8
+    assert blocks.number_places == slice(1, 3)
+    assert blocks.free.tolist() == [True, True, True, False, True, True, False, True]
 
 
 @EVERY
@@ -77,9 +77,9 @@ def test_slots_of_a_domain_by_hand():
 def test_a_model_comes_back_from_its_coordinates(domain, intercept, all_levels):
     """To the last bit: first levels have 0, whether they are free or not."""
     rng = np.random.default_rng(0)
-    slots = Slots(domain, intercept, all_levels)
+    blocks = Blocks(domain, intercept, all_levels)
     coef, constant = rng.normal(size=domain.n_encoded), 0.7 if intercept else 0.0
-    back = slots.of_columns(slots.of_model(coef, constant))
+    back = blocks.of_columns(blocks.of_model(coef, constant))
     np.testing.assert_array_equal(back[0], coef)
     assert back[1] == constant
 
@@ -90,32 +90,32 @@ def test_a_model_comes_back_from_its_coordinates(domain, intercept, all_levels):
 def test_the_model_of_coordinates_predicts_what_they_do(domain, seed, size):
     """All levels or all but the first: predictions are those of one indicator per level."""
     rng = np.random.default_rng(seed)
-    slots = Slots(domain, True, all_levels=True)
-    theta, rows = size * rng.normal(size=slots.dim), some_rows(domain, rng)
-    coef, intercept = slots.of_columns(theta)
+    blocks = Blocks(domain, True, all_levels=True)
+    theta, rows = size * rng.normal(size=blocks.dim), some_rows(domain, rng)
+    coef, intercept = blocks.of_columns(theta)
     wanted = one_hot(domain, rows) @ theta
-    np.testing.assert_allclose(rows @ coef + intercept, wanted, atol=1e-12 * size * slots.dim)
+    np.testing.assert_allclose(rows @ coef + intercept, wanted, atol=1e-12 * size * blocks.dim)
 
 
 @EVERY
 def test_coordinates_that_add_one_constant_to_all_levels_are_one_model(domain):
     """The model is the same; that is why a penalty alone can tell such coordinates apart."""
-    slots = Slots(domain, True, all_levels=True)
-    theta = np.random.default_rng(1).normal(size=slots.dim)
+    blocks = Blocks(domain, True, all_levels=True)
+    theta = np.random.default_rng(1).normal(size=blocks.dim)
     moved = theta.copy()
-    for place in slots.places[slots.first_block :]:
+    for place in blocks.places[blocks.first_levels :]:
         moved[place] += 0.25
         moved[0] -= 0.25
-    for found, wanted in zip(slots.of_columns(moved), slots.of_columns(theta), strict=True):
+    for found, wanted in zip(blocks.of_columns(moved), blocks.of_columns(theta), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-14)
 
 
 def test_a_wrong_first_level_is_caught():
     """The twin of the test above: without the first level's share predictions differ."""
     rng = np.random.default_rng(2)
-    slots, rows = Slots(MIXED, True, all_levels=True), some_rows(MIXED, rng)
-    theta = rng.normal(size=slots.dim)
-    coef, intercept = slots.of_columns(theta)
-    forgotten = intercept - theta[slots.places[3].start]
+    blocks, rows = Blocks(MIXED, True, all_levels=True), some_rows(MIXED, rng)
+    theta = rng.normal(size=blocks.dim)
+    coef, intercept = blocks.of_columns(theta)
+    forgotten = intercept - theta[blocks.places[3].start]
     wanted = one_hot(MIXED, rows) @ theta
     assert np.abs(rows @ coef + forgotten - wanted).max() > 0.1

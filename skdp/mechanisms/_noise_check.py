@@ -1,4 +1,4 @@
-"""What noise must be for what a mechanism promises to be what was asked of it."""
+"""Check of the noise that a mechanism has made."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from skdp.mechanisms.sensitivity.base import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 
 _MEMBERS = ("guarantee", "rvs", "covariance")
-# A larger covariance is not asked for: it takes its time.
+# In more dimensions the covariance is not checked, to save time.
 _MOST_DIM = 256
 
 
 def check_noise(
     mechanism: Any, noise: Any, sensitivity: Sensitivity, epsilon: float, delta: float
 ) -> None:
-    """Raise unless the noise promises no more than was asked for, and can be drawn.
+    """Raise unless the guarantee is within epsilon and delta and the noise has its members.
 
-    Noise of somebody else's mechanism is drawn from with fixed generators.
+    Noise of a mechanism from outside this package is also drawn, with fixed generators.
     """
     kind = type(noise).__name__
     lacking = [name for name in _MEMBERS if not hasattr(noise, name)]
     if lacking or isinstance(noise, type):
         rule = f"make noise with {', '.join(_MEMBERS)}"
         raise fail("mechanism", rule, type(noise), f"It has no {', '.join(lacking)}.")
-    promise = noise.guarantee
-    if not isinstance(promise, Guarantee):
-        raise fail("mechanism", f"make noise whose guarantee is a Guarantee, {kind}", type(promise))
-    if promise.epsilon > epsilon or promise.delta > delta:
-        rule = f"calibrate noise to what it is asked for, epsilon = {epsilon:g}, delta = {delta:g}"
-        raise fail("mechanism", rule, (promise.epsilon, promise.delta))
-    if promise.neighbors != sensitivity.neighbors:
-        rule = f"promise privacy under the sensitivity's neighbors={sensitivity.neighbors!r}"
-        raise fail("mechanism", rule, promise.neighbors)
-    if not promise.holds:
-        raise fail("mechanism", "make a promise that holds", promise.void_because)
+    claimed = noise.guarantee
+    if not isinstance(claimed, Guarantee):
+        raise fail("mechanism", f"make noise whose guarantee is a Guarantee, {kind}", type(claimed))
+    if claimed.epsilon > epsilon or claimed.delta > delta:
+        rule = f"make noise with epsilon <= {epsilon:g} and delta <= {delta:g}"
+        raise fail("mechanism", rule, (claimed.epsilon, claimed.delta))
+    if claimed.neighbors != sensitivity.neighbors:
+        rule = f"claim privacy under the sensitivity's neighbors={sensitivity.neighbors!r}"
+        raise fail("mechanism", rule, claimed.neighbors)
+    if not claimed.holds:
+        raise fail("mechanism", "claim a guarantee that holds", claimed.void_because)
     if not is_ours(mechanism):
         _check_draws(noise, kind, sensitivity.ball.dim)
 

@@ -1,19 +1,22 @@
-"""Cross looks: what one record changes in each, what both cost, and what comes of them."""
+"""Cross moments: what one record changes in each, what both cost, and what comes of them."""
 
 import math
 from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model._moments import rules as rules
-from skdp.linear_model._moments.cross_looks import Box, CrossLooks, _gaussian_looks, _lengths
+from skdp.linear_model._moments.cross import CrossMoments, _gaussian_stages, lengths
 from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.two_looks import TwoLooks
+from skdp.linear_model._moments.two_stages import TwoStages
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_gram
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.column_sums import Estimates
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 
@@ -30,7 +33,12 @@ ROOM = 1 - 1e-9  # for sums of squares in floats
 
 
 def plan_of(domain, neighbors, epsilon=1.0, delta=0.0, n=50):
-    return CrossLooks.plan(domain, epsilon, delta, neighbors, n if "replace" in neighbors else None)
+    return CrossMoments.plan(task_of(domain, neighbors, epsilon, delta, n))
+
+
+def task_of(domain, neighbors, epsilon, delta, n):
+    public = n if neighbors == "replace_one" else None
+    return Task(Design(domain, True), public, epsilon, delta, neighbors)
 
 
 def record(domain, rng):
@@ -44,25 +52,25 @@ def record(domain, rng):
 
 
 def box_of(plan, rng):
-    """A box as a first look may give it, at its ends as a rule."""
+    """A box as a scaling stage may give it, at its ends as a rule."""
     width, numbers = plan.layout.n_rows, [*plan.layout.numbers, plan.layout.n_rows - 1]
     centre, scale, factor = np.zeros(width), np.ones(width), np.ones(width)
     centre[numbers] = rng.choice([-1.0, 0.0, 1.0, rng.uniform(-1, 1)], len(numbers))
     scale[numbers] = rng.choice([0.03, 0.5**0.5, rng.uniform(0.03, 0.7)], len(numbers))
     factor[numbers] = 1 / 1.5
-    return Box(centre, scale, factor)
+    return RowScaler(Scaler(centre[1:], scale[1:]), factor, clips=True)
 
 
 def seen_in(plan, domain, records, box=None):
-    """What records add to the first look, or in a box to the second."""
+    """What records add to the scaling stage, or in a box to the second."""
     X, y = np.array([x for x, _ in records]), np.array([t for _, t in records])
     if box is None:
-        return plan.look(domain, X, y)
+        return plan.sums(domain, X, y)
     return exact_gram(domain, X, y, box.place)[:-1, -1]
 
 
 def changes(plan, domain, rng, draws=250):
-    """What one record can change in the first look, and in the second: two arrays."""
+    """What one record can change in the scaling stage, and in the second: two arrays."""
     firsts, seconds = [], []
     for _ in range(draws):
         box, pair = box_of(plan, rng), [record(domain, rng), record(domain, rng)]
@@ -81,7 +89,7 @@ def changes(plan, domain, rng, draws=250):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("name", DOMAINS)
 def test_both_balls_hold_what_a_record_changes_and_5_percent_less_noise_would_not(name, neighbors):
-    """In the noise's own scale: no change costs more than the look's epsilon, and some all of it.
+    """In the noise's own scale: no change costs more than the stage's epsilon, and some all of it.
 
     So with 5 % less noise, the twin, some change costs more.
     """
@@ -89,7 +97,7 @@ def test_both_balls_hold_what_a_record_changes_and_5_percent_less_noise_would_no
     plan = plan_of(domain, neighbors, epsilon)
     parts = (0.35 * epsilon, 0.65 * epsilon)
     moved = changes(plan, domain, rng)
-    for noise, change, part in zip((plan.first, plan.noise), moved, parts, strict=True):
+    for noise, change, part in zip((plan.first.noise, plan.noise), moved, parts, strict=True):
         cost = noise.ball.gauge(change).max() / noise.scale
         assert noise.guarantee.epsilon == pytest.approx(part, rel=1e-12)
         assert part * (1 - 1e-9) < cost <= part
@@ -99,17 +107,18 @@ def test_both_balls_hold_what_a_record_changes_and_5_percent_less_noise_would_no
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("name", DOMAINS)
-def test_gaussian_looks_hide_what_their_losses_say(name, neighbors):
+def test_gaussian_stages_hide_what_their_losses_say(name, neighbors):
     """No change is longer than the shift that is stated, some nearly as long; squares add up."""
     domain, rng = DOMAINS[name], np.random.default_rng(1)
     plan = plan_of(domain, neighbors)
-    balls = plan.first.ball, plan.noise.ball
-    looks = _gaussian_looks(plan.layout, balls, 1.0, 1e-6, neighbors)
+    task = task_of(domain, neighbors, 1.0, 1e-6, 50)
+    first, second = _gaussian_stages(plan.layout, plan.first.sums, plan.noise.dim, task)
+    stages = first.noise, second
     moved = changes(plan, domain, rng)
     if not plan.layout.adds:
         moved[0][0] = longest_first_change(plan, domain)
     total = Fraction(0)
-    for noise, change in zip(looks, moved, strict=True):
+    for noise, change in zip(stages, moved, strict=True):
         ((loss, count),) = noise.guarantee.losses
         shift = np.linalg.norm(change / noise.factor, axis=1).max()
         assert count == 1
@@ -146,23 +155,25 @@ def test_the_numbers_part_of_a_change_is_as_short_as_the_proof_says(numbers):
     bound = 5.15 if numbers == 1 else 4 * numbers
     assert 0.98 * bound < longest <= bound * (1 + 1e-12)
     layout = plan_of(Domain.unit_box(numbers, target=(-1.0, 1.0)), "replace_one").layout
-    assert _lengths(layout)[0] ** 2 * ROOM <= bound + 5.15 <= _lengths(layout)[0] ** 2
+    assert lengths(layout)[0] ** 2 * ROOM <= bound + 5.15 <= lengths(layout)[0] ** 2
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("name", DOMAINS)
-def test_both_looks_together_cost_epsilon_and_no_more(name, neighbors):
+def test_both_stages_together_cost_epsilon_and_no_more(name, neighbors):
     """In fractions: a change has gauge at most 2 where a record is replaced, else 1."""
     records = 2 if neighbors == "replace_one" else 1
     for epsilon in (1e-3, 0.1, 1 / 3, 1.0, 7.0):
         plan = plan_of(DOMAINS[name], neighbors, epsilon)
-        spent = sum(Fraction(records) / Fraction(look.scale) for look in (plan.first, plan.noise))
+        spent = sum(
+            Fraction(records) / Fraction(noise.scale) for noise in (plan.first.noise, plan.noise)
+        )
         assert Fraction(epsilon) * (1 - Fraction(1, 10**11)) < spent <= Fraction(epsilon)
 
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_a_row_in_the_box_does_not_depend_on_other_rows(name):
-    """Alone or in any order the sums are the same to the bit, in both looks."""
+    """Alone or in any order the sums are the same to the bit, in both stages."""
     rng, domain = np.random.default_rng(2), DOMAINS[name]
     plan = plan_of(domain, "replace_one")
     rows = [record(domain, rng) for _ in range(60)]
@@ -192,22 +203,22 @@ def table(n, p=10, seed=0):
 
 
 def plan_for(n=600, **changed):
-    facts = {"epsilon": 1.0, "delta": 0.0, "neighbors": "replace_one", "n_public": None} | changed
-    return rules.plan_moments(TEN, "auto", n=n, **facts)
+    design = Design(TEN, changed.pop("intercept", True))
+    return rules.plan_moments(Task(design, n, **{"epsilon": 1.0, **changed}), "auto")
 
 
-def test_cross_looks_stand_only_where_the_mean_alone_was_released(monkeypatch):
-    """By public things; with more records two looks, with fewer the mean."""
+def test_cross_moments_stand_only_where_the_mean_alone_was_released(monkeypatch):
+    """By public things; with more records two stages, with fewer the mean."""
     sizes = (100, 600, 100_000)
-    assert [type(plan_for(n)) for n in sizes] == [MomentPlan, CrossLooks, TwoLooks]
+    assert [type(plan_for(n)) for n in sizes] == [MomentPlan, CrossMoments, TwoStages]
     assert type(plan_for(intercept=False)) is MomentPlan
     assert type(plan_for(None, neighbors="add_remove")) is MomentPlan
-    assert type(plan_for(None, neighbors="add_remove", n_public=300)) is CrossLooks
+    assert type(plan_for(None, neighbors="add_remove", n_public=300)) is CrossMoments
     monkeypatch.setattr(rules, "MOST_CROSS_NOISE", 0.0)
     for n in range(400, 1000, 100):
         alone = plan_for(n).layout.n_rows == 2
         monkeypatch.undo()
-        assert alone or not isinstance(plan_for(n), CrossLooks)
+        assert alone or not isinstance(plan_for(n), CrossMoments)
         monkeypatch.setattr(rules, "MOST_CROSS_NOISE", 0.0)
 
 
@@ -216,7 +227,7 @@ def test_delta_is_spent_only_on_gaussian_noise():
     many = plan_of(Domain.unit_box(60, target=(-1.0, 1.0)), "replace_one", delta=1e-6)
     assert isinstance(few.noise, KNormNoise)
     assert few.noise.guarantee.delta == 0
-    assert isinstance(many.first, GaussianNoise)
+    assert isinstance(many.first.noise, GaussianNoise)
     assert many.noise.guarantee.delta == 1e-6
     assert sum(loss.mu**2 * count for loss, count in many.losses) ** -0.5 == pytest.approx(
         gaussian_scale(1.0, 1e-6), rel=1e-12
@@ -293,11 +304,11 @@ def test_deviations_are_those_of_the_noise():
     rng = np.random.default_rng(5)
     X, y = (np.array(v) for v in zip(*(record(domain, rng) for _ in range(n)), strict=True))
     plan = plan_of(domain, "replace_one", 5.0, n=n)
-    first = plan.first_look(plan.look(domain, X, y), rng)
-    box = plan.frame(first)
+    first = plan.first.release(plan.sums(domain, X, y), rng)
+    box = plan.scaler(first)
     exact = exact_gram(domain, X, y, box.place)[:-1, -1].astype(float) / 2**40
     names = ("1", *map(str, range(domain.n_encoded)), "y")
-    found = [plan._moments(first, box, exact + plan.noise.rvs(rng), names) for _ in range(300)]
+    found = [plan.moments(first, box, exact + plan.noise.rvs(rng), names) for _ in range(300)]
     spread = np.std([m.gram[1:-1, -1] for m in found], axis=0)
     ratio = spread / found[0].deviation[1:-1, -1]
     assert ratio.min() > 0.7
@@ -336,7 +347,7 @@ def test_nothing_but_the_release_depends_on_the_data_where_n_is_private():
         )
         for n in (1, 2, 4000)
     ]
-    assert all(isinstance(m._plan(m._design, 1, 1), CrossLooks) for m in models)
+    assert all(isinstance(m._plan(m._design, 1, 1), CrossMoments) for m in models)
     sides = [public_side(model) for model in models]
     assert sides[0] == sides[1] == sides[2]
     assert models[0].moments_.gram[0, 0] != models[2].moments_.gram[0, 0]
@@ -344,14 +355,12 @@ def test_nothing_but_the_release_depends_on_the_data_where_n_is_private():
 
 
 @pytest.mark.parametrize("own", [[0.0, 0.0, 0.0, 0.0], [0.4, -0.2, 0.1, 0.0]])
-def test_without_noise_the_scale_is_the_mean_deviation_of_the_numbers(own):
+def test_without_noise_the_scale_is_the_mean_deviation_of_the_numbers(own, monkeypatch):
     """One for all numbers: the mean of their squares less that of their means' squares."""
     plan = plan_of(DOMAINS["numbers"], "add_remove")
-    means = np.array([1.0, *own, 0.25])
-    first = SimpleNamespace(
-        means=means, deviation=np.zeros(6), number_square=0.2, target_square=0.3, n=50.0
-    )
-    box = plan.frame(first)
+    monkeypatch.setattr(CrossMoments, "mean_deviations", lambda *_: np.zeros(6))
+    seen = Estimates(50.0, np.array([*own, 0.25]), np.array([0.3, 0.2]), np.array([]))
+    box = plan.scaler(seen)
     expected = math.sqrt(0.2 - np.mean(np.square(own)))
     np.testing.assert_allclose(box.scale[plan.layout.numbers], expected, rtol=1e-12)
     assert box.scale[-1] == pytest.approx(math.sqrt(0.3 - 0.0625), rel=1e-12)

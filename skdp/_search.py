@@ -1,0 +1,127 @@
+"""Searches for the last argument at which an increasing function is at most 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy.optimize import brentq
+
+from skdp._checks import fail
+
+_LEAST = 1e-290
+
+
+def passing_below_root(
+    excess: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    xtol: float,
+    back: float = 0.0,
+    floor: float = -math.inf,
+) -> float:
+    """Return an x with excess(x) <= 0 just below the root of an increasing excess.
+
+    Parameters
+    ----------
+    excess : callable
+    low, high : float
+        Ends of the bracket. ``low`` has passed: excess(low) <= 0 < excess(high).
+    xtol : float > 0
+        Tolerance of the root.
+    back : float >= 0
+        First step back from the root. Further steps double until a point passes.
+    floor : float
+        Values below it are replaced by it for the root: Brent's method needs finite numbers.
+    """
+    root = brentq(lambda x: max(excess(x), floor), low, high, xtol=xtol, rtol=1e-15)
+    point, step = float(root) - back, 2 * back or xtol
+    while point > low and excess(point) > 0:
+        point, step = point - step, 2 * step
+    return max(point, low)
+
+
+def last_passing(
+    excess: Callable[[float], float],
+    start: float,
+    *,
+    tolerance: float = 1e-14,
+    factor: float = 1.25,
+) -> float:
+    """Return the greatest x > 0 with excess(x) <= 0 for an increasing excess.
+
+    Parameters
+    ----------
+    excess : callable
+        It may return -inf or inf. It has returned a number <= 0 for the result.
+    start : float > 0
+        First point of the search.
+    tolerance : float > 0
+        Greatest relative distance of the result below the greatest x.
+    factor : float > 1
+        First guess of the ratio of the result and the start.
+
+    Raises
+    ------
+    ValueError
+        If no x >= 1e-290 passes.
+
+    Notes
+    -----
+    The method is false position in log x; the value at an end that stays twice is halved. Each
+    new point keeps a distance from the end that moved last: the tolerance, and 16 times more
+    with each further move of the same end. After three steps that do not halve the bracket the
+    next one halves it, and once this has happened three times all steps do.
+    """
+    low, high, at_low, at_high = _straddle(excess, start, factor)
+    # run counts how often in succession low (> 0) or high (< 0) has moved.
+    step, run, slow, widths = max(tolerance, 3e-16), 0, 0, [math.inf] * 3
+    while True:
+        width = math.log(high / low)
+        widths = [*widths[-3:], width]
+        slow += width > widths[0] / 2
+        halve = slow > 2 or width > widths[0] / 2
+        share = 0.5 if halve else _share(at_low, at_high)
+        nearest, farthest = (step * 16.0 ** max(moved - 1, 0) for moved in (run, -run))
+        way = max(min(share * width, width - min(farthest, width / 2)), min(nearest, width / 2))
+        middle = low * math.exp(way)
+        if width <= 2 * step or not low < middle < high:
+            return low
+        value = excess(middle)
+        if value <= 0:
+            low, at_low, at_high = middle, value, at_high / (2 if run > 0 else 1)
+            run = max(run, 0) + 1
+        else:
+            high, at_high, at_low = middle, value, at_low / (2 if run < 0 else 1)
+            run = min(run, 0) - 1
+
+
+def _straddle(
+    excess: Callable[[float], float], start: float, factor: float
+) -> tuple[float, float, float, float]:
+    """Return low < high with excess(low) <= 0 < excess(high), and both values."""
+    low, at_low = start, excess(start)
+    high, at_high = low, at_low
+    while not at_low <= 0:  # also if it is NaN
+        high, at_high = low, at_low
+        low, factor = low / factor, _wider(factor)
+        if low < _LEAST:
+            raise fail("delta", "be so great that the noise is a finite number")
+        at_low = excess(low)
+    while at_high <= 0:
+        low, at_low = high, at_high
+        high, factor = high * factor, _wider(factor)
+        at_high = excess(high)
+    return low, high, at_low, at_high
+
+
+def _wider(factor: float) -> float:
+    """Return the next factor, which grows fast if a close guess was wrong."""
+    return min(factor ** (2 if factor > 1.01 else 16), 1e100)
+
+
+def _share(at_low: float, at_high: float) -> float:
+    """Return where a line through both values is 0, as a share of the way from low to high."""
+    finite = math.isfinite(at_low) and math.isfinite(at_high)
+    return at_low / (at_low - at_high) if finite else 0.5

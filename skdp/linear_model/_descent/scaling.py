@@ -1,0 +1,183 @@
+"""Privately estimated centres and scales for coordinate descent, and bounds on scaled rows.
+
+A share of the budget is spent on the sums and squares of the numbers, on the number of records
+with each level and, for a regression, on the sum and the square of the target. The centres and
+scales that are computed from them are public. Statement and proof:
+``docs/proofs/coordinate_descent.md``, Theorem 2. The origin of the constants:
+``docs/automatic_choices.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray
+from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._shared.gram import exact_sums, row_unit
+from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.rules import DESCENT
+from skdp.linear_model._standardize.scaler import Scaler
+
+# Standard deviations of a number that are scaled to 1. Records farther out have less weight.
+RADIUS = 3.0
+# The variance of a target in units of the domain's, if there is no scaling stage.
+USUAL_TARGET = 0.2
+# By how many deviations of its noise a mean square, and the share of a level, is increased: steps
+# that are too long diverge, and shorter steps lose little.
+CAUTION = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class RowBound:
+    """A bound on the length of scaled rows: public, and known before the scaling stage.
+
+    Attributes
+    ----------
+    precision : ndarray of shape (blocks,)
+        a: the noise of a block is divided by it.
+    bound : float or None
+        Records are weighted such that sum_g |a_g z_g|^power <= bound, with scaled rows z. With
+        None each block is paid for by itself.
+    radius : float
+        Standard deviations of a number that are scaled to 1 after a scaling stage.
+    power : {1, 2}
+        2 for Gaussian noise, whose squared shifts add up. 1 for delta = 0: the shifts add up.
+    """
+
+    precision: FloatArray
+    bound: float | None = None
+    radius: float = RADIUS
+    power: int = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Public information on the columns when the descent begins.
+
+    Attributes
+    ----------
+    n : float
+        The number of records, or a public guess or a noisy count of it.
+    centre, scale : ndarray of shape (numbers,)
+        A number x becomes (x - centre) / scale.
+    square : ndarray of shape (dim,)
+        Mean square of each scaled coordinate: a cautious estimate, or a bound if there was no
+        scaling stage.
+    target_centre, target_deviation : float
+    is_estimated : bool
+        Whether there was a scaling stage.
+    rows : RowBound
+    """
+
+    n: float
+    centre: FloatArray
+    scale: FloatArray
+    square: FloatArray
+    target_centre: float
+    target_deviation: float
+    is_estimated: bool
+    rows: RowBound
+
+    def scaler(self, blocks: Blocks) -> Scaler:
+        """Return the map of the columns; the target is not scaled."""
+        return Scaler.of(blocks.domain.n_encoded, list(blocks.numbers), self.centre, self.scale)
+
+
+def usual_square(blocks: Blocks) -> float:
+    """Return a number's usual variance in the units of the domain."""
+    # The squares of a ball's numbers together are at most 1 there.
+    usual = DESCENT.usual
+    return min(usual, 0.3 / len(blocks.numbers)) if blocks.domain.is_ball else usual
+
+
+def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
+    """Return the centres and scales of the domain: there is no scaling stage."""
+    zeros = np.zeros(len(blocks.numbers))
+    # Rows of a ball were divided by a power of two.
+    scale = np.full(len(zeros), float(blocks.domain.radius or 1.0) / row_unit(blocks.domain))
+    ones = np.ones(blocks.dim)
+    return Scaling(n, zeros, scale, ones, 0.0, math.sqrt(USUAL_TARGET), False, rows)
+
+
+@dataclass(frozen=True)
+class ScalingStage:
+    """The sums that are released before the descent.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    with_target : bool
+        Whether the target is scaled too.
+    neighbors : {"replace_one", "add_remove"}
+    n : int or None
+        The number of records; None if it is private, and counted too.
+    """
+
+    blocks: Blocks
+    with_target: bool
+    neighbors: str
+    n: int | None
+
+    @cached_property
+    def sums(self) -> ColumnSums:
+        """The sums in their order."""
+        target = (self.blocks.domain.n_encoded,) * self.with_target
+        columns = (*self.blocks.numbers, *target)
+        squares = tuple((j,) for j in columns)
+        return ColumnSums(columns, self.n, squares, factor=1, blocks=self.blocks.level_columns)
+
+    @property
+    def dim(self) -> int:
+        """Number of sums."""
+        return self.sums.dim
+
+    @property
+    def shifts(self) -> tuple[tuple[float, int], ...]:
+        """By how much one record moves the sums, and how many sums it moves by that."""
+        k, levels = len(self.sums.columns), len(self.sums.blocks)
+        if self.neighbors == "replace_one":  # another level: one count falls, one rises
+            found = [(2.0, k), (1.0, k + 2 * levels)]
+        else:
+            found = [(1.0, 1 + 2 * k + levels)]
+        return tuple((size, count) for size, count in found if count)
+
+    def exact(self, X: Any, target: FloatArray) -> NDArray[Any]:
+        """Return the exact sums in units of 2^-40, (dim,)."""
+        return self.sums.exact(*exact_sums(self.blocks.domain, X, target))
+
+    def scaling(self, released: FloatArray, deviation: float, rows: RowBound) -> Scaling:
+        """Return centres and scales from sums with noise of this standard deviation."""
+        blocks, q = self.blocks, len(self.blocks.numbers)
+        # A count that is mostly noise is taken for as many records as the noise hides.
+        seen = self.sums.estimates(released, least=max(1.0, deviation))
+        noise = deviation / seen.n
+        shifted = np.ones(len(seen.mean), dtype=np.bool_)
+        shifted[:q] = blocks.intercept  # a model without an intercept cannot be moved
+        centre, variance, most = _spread(seen.mean.clip(-1, 1), seen.square, noise, shifted)
+        squares = np.ones(blocks.dim)
+        squares[blocks.number_places] = (most / variance)[:q] / rows.radius**2
+        levels = seen.levels.clip(0) + CAUTION * noise
+        squares[blocks.first_levels :] = levels.clip(1 / seen.n, 1.0)
+        deviations = np.sqrt(variance)
+        middle, spread = (centre[-1], deviations[-1]) if self.with_target else (0.0, 1.0)
+        scale = rows.radius * deviations[:q]
+        target = float(middle), float(spread)
+        return Scaling(seen.n, centre[:q], scale, squares, *target, True, rows)
+
+
+def _spread(
+    mean: FloatArray, square: FloatArray, noise: float, shifted: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return centres, variances, and cautious bounds on the mean squares about the centres."""
+    square = square.clip(0, 1)
+    centre = np.where(shifted, DESCENT.centre(mean, noise), 0.0)
+    variance = DESCENT.variance(square - np.where(shifted, mean, 0.0) ** 2, noise)
+    about = square - 2 * centre * mean + centre**2 + CAUTION * noise
+    most = np.maximum(variance, np.minimum(about, (1 + np.abs(centre)) ** 2))
+    return centre, variance, most

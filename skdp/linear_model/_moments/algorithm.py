@@ -1,0 +1,96 @@
+"""The functional mechanism: coefficients are computed from noisy moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from skdp._arrays import FloatArray
+from skdp._checks import check_choice, fail
+from skdp.domain import Domain
+from skdp.linear_model._moments.coefficient_noise import coefficient_covariance
+from skdp.linear_model._moments.moments import Moments
+from skdp.linear_model._moments.postprocess import RECIPES, SHRINK, SHRINK_IN_BALL, solve
+from skdp.linear_model._moments.rules import check_mechanism, plan_moments
+from skdp.linear_model._shared.base import Solution
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import row_unit
+from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionalMechanism:
+    """The functional mechanism with the parameters of an estimator.
+
+    Parameters
+    ----------
+    mechanism, postprocess
+        As in :class:`DPLinearRegression`.
+    """
+
+    mechanism: Any
+    postprocess: Any
+
+    def check(self, delta: float) -> None:
+        """Raise an error unless the parameters are valid."""
+        check_mechanism(self.mechanism)
+        if isinstance(self.postprocess, str):
+            check_choice("postprocess", self.postprocess, RECIPES)
+        elif not callable(self.postprocess):
+            rule = f"be one of {sorted(RECIPES)} or a function"
+            raise fail("postprocess", rule, self.postprocess)
+
+    def plan(self, task: Task) -> Any:
+        """Choose the moments and calibrate their noise, from public information only."""
+        return plan_moments(task, self.mechanism)
+
+    def sums(self, plan: Any, rows: Rows) -> Any:
+        """Return the exact sums of the first stage, and the rows for a second stage."""
+        rows = rows.once()
+        return plan.sums(*rows.one), rows.again()
+
+    def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
+        """Release the moments, and return the coefficients that they give."""
+        exact, rows = sums
+        # Solved here: an error in a function of the user's says that the budget was spent.
+        return self.solve(rows.design, plan.release(exact, rows.one, rng))
+
+    def solve(self, design: Design, moments: Moments) -> Solution:
+        """Return the coefficients that moments give; columns without moments get 0."""
+        domain = design.domain
+        shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
+        noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
+        found = solve(self.postprocess, noisy)
+        # What was not released is guessed, and a guess has no noise.
+        deviation = np.where(np.isfinite(moments.deviation), moments.deviation, 0.0)
+        deviation /= moments.n_records
+        spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
+        encoded, spread = moments.to_encoded(found.theta, spread)
+        theta = np.zeros(domain.n_encoded + 1)
+        theta[: len(encoded)] = encoded
+        theta[1:] /= row_unit(domain)
+        deviations = _deviations(domain, spread)
+        attributes = {
+            "moments_": moments,
+            "intercept_std_": float(deviations[0]),
+            "coef_std_": deviations[1:] / row_unit(domain),
+        }
+        return Solution(theta[None, 1:], theta[:1], attributes)
+
+
+def _deviations(domain: Domain, spread: FloatArray) -> FloatArray:
+    """Return standard deviations in the user's units, of a covariance of encoded coefficients."""
+    size = domain.n_encoded + 1
+    zero, constant = domain.decode_coef(np.zeros(size - 1), 0.0, regression=True)
+    units = np.eye(size)[:, : len(spread)].T
+    slopes, intercepts = domain.decode_coef(units[:, 1:], units[:, 0], regression=True)
+    # Decoding is affine: what it does to differences is linear.
+    rows = np.column_stack([intercepts - constant, slopes - zero])
+    # Squares of what bounds of 1e-300 make of a unit overflow.
+    greatest = np.abs(rows).max(axis=0)
+    rows = rows / np.where(greatest > 0, greatest, 1.0)
+    return np.asarray(greatest * np.sqrt(np.einsum("ij,ik,kj->j", rows, spread, rows)))

@@ -1,0 +1,299 @@
+"""Objective perturbation: the released coefficients minimise a randomly perturbed objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from skdp._arrays import FloatArray
+from skdp._checks import check_choice, check_interval, fail
+from skdp._identity import claims
+from skdp.geometry import NormBall
+from skdp.linear_model._objective.clipping import (
+    ClippingBounds,
+    ClippingStage,
+    plan_clipping,
+)
+from skdp.linear_model._objective.families import GaussianFamily, KNormFamily
+from skdp.linear_model._objective.gaussian import corners
+from skdp.linear_model._objective.loss_check import check_loss
+from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
+from skdp.linear_model._objective.rules import choose
+from skdp.linear_model._objective.task import ModelTask, Reference
+from skdp.linear_model._shared.base import Solution
+from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.stage import check_scaling_share
+from skdp.linear_model.losses import Loss
+from skdp.linear_model.validation import is_auto
+from skdp.mechanisms import KNorm, Sensitivity, calibrate
+from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
+from skdp.mechanisms.knorm.noise import NAMES
+from skdp.mechanisms.noise import publication
+
+# Without a public order of magnitude the solver's tolerance is set for so many records.
+ASSUMED_RECORDS = 2**22
+HEADROOM = 16
+# The solver's tolerance divided by the ridge bounds the distance from the exact minimiser.
+LEAST_RIDGE = 1e-3
+# Share of epsilon for the noise of a mechanism that has its own calibration.
+APART_Q = 0.8
+_NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
+# The other laws are pure DP.
+_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A perturbed objective, after a scaling stage if there is one.
+
+    Attributes
+    ----------
+    objective : Perturbation
+    clipping : ClippingStage or None
+    delta : float
+    """
+
+    objective: Perturbation
+    clipping: ClippingStage | None
+    delta: float
+
+    @property
+    def noise(self) -> Any:
+        """The noise of the random linear term."""
+        return self.objective.noise
+
+    @property
+    def mechanism(self) -> str:
+        """The sentence of a guarantee."""
+        scaled = f"{self.clipping.mechanism}, then " if self.clipping else ""
+        return scaled + self.objective.mechanism
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        _ = self.objective.hidden
+        if self.clipping:
+            publication(self.clipping.noise)
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """Privacy losses of both releases with counts; empty if one of them has none."""
+        known = self.objective.losses
+        if self.clipping and known:
+            first = self.clipping.noise.guarantee.losses
+            return first and (*first, *known)
+        return known
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectivePerturbation:
+    """Objective perturbation with the parameters of an estimator.
+
+    Parameters
+    ----------
+    reference : Reference
+        What the automatic choices assume about the model.
+    losses : callable
+        From a `ModelTask` to the losses to choose from.
+    mechanism, q, regularization, loss, scaling_share
+        As in :class:`DPLogisticRegression`.
+    scales_target : bool
+        Whether clipping bounds of the target are estimated too.
+    inflation : callable
+        From a `ModelTask` to a public factor on the released coefficients.
+    """
+
+    reference: Reference
+    losses: Callable[[ModelTask], tuple[Loss, ...]]
+    mechanism: Any
+    q: Any
+    regularization: Any
+    loss: Any
+    scaling_share: Any
+    scales_target: bool = False
+    inflation: Callable[[ModelTask], float] = lambda _: 1.0
+
+    def check(self, delta: float) -> None:
+        """Raise an error unless the parameters are valid."""
+        remedy = 'Or give "auto".'
+        if not is_auto(self.q):
+            check_interval("q", self.q, 0.0, 1.0, closed="neither", remedy=remedy)
+        if not is_auto(self.regularization):
+            check_interval("regularization", self.regularization, 0.0, math.inf, "left", remedy)
+        check_scaling_share(self.scaling_share)
+        if not isinstance(self.loss, str):
+            check_loss(self.loss, self.reference.target)
+        self._check_mechanism(delta)
+
+    def _check_mechanism(self, delta: float) -> None:
+        mechanism = self.mechanism
+        if isinstance(mechanism, str):
+            check_choice("mechanism", mechanism, _NAMES)
+            if mechanism in _NEED_DELTA and delta == 0:
+                rule = f"be > 0 for mechanism={mechanism!r}, which is not pure DP"
+                raise fail("delta", rule, delta, 'Give 1e-6, say, or mechanism="auto".')
+        elif isinstance(mechanism, type) or not (self._has_calibration or self._has_ball):
+            remedy = (
+                f"Give one of {_NAMES}, a norm ball, a KNorm of one, or an object"
+                " with calibrate(sensitivity, *, epsilon, delta)."
+            )
+            raise fail("mechanism", "have its noise shaped by a norm ball", mechanism, remedy)
+
+    def plan(self, task: Task) -> Plan:
+        """Choose and calibrate, from public information only."""
+        clipping = self._plan_clipping(task)
+        rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
+        objective = self._plan_objective(task, rest, clipping is not None)
+        delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
+        return Plan(objective, clipping, delta)
+
+    def sums(self, plan: Plan, rows: Rows) -> Any:
+        """Return the rows with their design matrix, and the exact sums of a scaling stage."""
+        matrix = rows.matrix()
+        exact = plan.clipping.exact(matrix, rows.targets[0]) if plan.clipping else None
+        return rows, matrix, exact
+
+    def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
+        """Release the clipping bounds and one model for each target."""
+        (rows, matrix, exact), objective = sums, plan.objective
+        design, targets = rows.design, rows.targets
+        bounds = ClippingBounds.whole(design)
+        if plan.clipping:
+            bounds = plan.clipping.bounds(exact, rng)
+            bounds.scale_numbers(design, matrix)
+            targets = [bounds.scale_target(target) for target in targets]
+        theta = np.array([objective.release(matrix, target, rng).theta for target in targets])
+        coef, intercept = design.coefficients(objective.inflation * theta)
+        attributes: dict[str, Any] = {"bounds_": bounds.in_units(design.domain)}
+        if self.reference.target == "number":
+            ends = design.domain.decode_target(np.array(bounds.target))
+            attributes["target_bounds_"] = tuple(map(float, ends))
+        scaler = bounds.scaler(design.domain.n_encoded)
+        return Solution(*scaler.undo(coef, intercept), attributes, bounds)
+
+    # The plan
+
+    def _plan_clipping(self, task: Task) -> ClippingStage | None:
+        share = self.scaling_share
+        if share == 0 or (is_auto(share) and not is_auto(self.mechanism)):
+            return None
+        known = self._model_task(task, task.epsilon).size
+        given = None if is_auto(share) else float(share)
+        return plan_clipping(task, known, given, self.scales_target)
+
+    def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
+        # Composed over the models; a hair less each, so that the sum cannot round up.
+        n_models = task.n_models
+        epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
+        hidden = output_epsilon(epsilon, n_models)
+        # Hiding the solver's inexactness costs epsilon, and delta a factor (Theorem 4).
+        delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
+        model = self._model_task(task, epsilon - hidden, hidden, delta)
+        calibrated = self._apart if self._has_calibration else self._jointly
+        return Perturbation(
+            epsilon=epsilon,
+            neighbors=task.neighbors,
+            row_norm=task.design.row_norm,
+            n_bound=task.n if task.n is not None else _records_bound(task),
+            inflation=self.inflation(model),
+            models=n_models,
+            **calibrated(model),
+        )
+
+    def _model_task(
+        self, task: Task, epsilon: float, hidden: float = 0.0, delta: float = 0.0
+    ) -> ModelTask:
+        """Return the task of one model, with its share of epsilon and all of delta."""
+        # If nothing is known of the number of records, a fit is neither hopeless nor easy: 100
+        # records per dimension and unit of 1 / epsilon.
+        known = task.known or 100 * task.design.dim * max(1.0, 1 / epsilon)
+        share = {"size": float(known), "epsilon": epsilon, "delta": delta, "hidden": hidden}
+        return ModelTask(**vars(task) | share, reference=self.reference)
+
+    def _jointly(self, task: ModelTask) -> dict[str, Any]:
+        """Share epsilon between gradient and curvature slope by slope."""
+        q = None if is_auto(self.q) else float(self.q)
+        choice = choose(task, self.losses(task), self._families(task), q=q)
+        found = choice.family.calibrated(task, choice)
+        ridge = choice.ridge
+        if not is_auto(self.regularization):
+            ridge = self._least_ridge(task, found.leverage)
+        return {
+            "loss": choice.loss,
+            "q": choice.q,
+            "ridge": ridge,
+            "leverage": found.leverage,
+            "noise": found.noise,
+            "losses": found.losses,
+        }
+
+    def _families(self, task: ModelTask) -> list[Any]:
+        """Return the kinds of noise to choose from."""
+        mechanism, (knorm_q, gaussian_q) = self.mechanism, self.reference.usual_q
+        if is_auto(mechanism):
+            gaussian = [GaussianFamily(usual_q=gaussian_q)] if task.delta > 0 else []
+            return [KNormFamily(usual_q=knorm_q), *gaussian]
+        if isinstance(mechanism, str) and mechanism in GAUSSIANS:
+            return [GaussianFamily(mechanism == "elliptic", gaussian_q)]
+        if not isinstance(mechanism, NormBall | str):  # a mapped ball has a ball, and is one
+            mechanism = mechanism.ball
+        design = task.design
+        ball = KNorm(mechanism).for_dim(design.hull())
+        if ball.dim != design.dim:
+            rule = f"have a ball of {design.dim} dimensions, one for each coefficient"
+            raise fail("mechanism", rule, ball.dim, "The intercept is the first, if fitted.")
+        return [KNormFamily(ball, knorm_q)]
+
+    def _apart(self, task: ModelTask) -> dict[str, Any]:
+        """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
+        loss, q = self.losses(task)[0], APART_Q if is_auto(self.q) else float(self.q)
+        leverage = leverage_apart(loss, q, task.epsilon)
+        ridge = self._least_ridge(task, leverage)
+        noise = self._noise_apart(task, loss, q)
+        return {"loss": loss, "q": q, "ridge": ridge, "leverage": leverage, "noise": noise}
+
+    def _noise_apart(self, task: ModelTask, loss: Loss, q: float) -> Any:
+        sensitivity = Sensitivity(task.design.hull(), task.moved * loss.slope_bound, task.neighbors)
+        delta = task.delta / task.n_models / corners(loss, task.neighbors) * (1 - 1e-12)
+        mechanism = self.mechanism
+        name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__
+        asked = {"epsilon": q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
+        try:
+            noise = calibrate(mechanism, sensitivity, **asked)
+        except ValueError as error:
+            rule = f"calibrate noise to what objective perturbation asks of it, {asked}"
+            raise fail("mechanism", rule, name, f"It said: {error}") from None
+        if noise.guarantee.delta > 0 and not claims(noise, "log_concave", about=("rvs",)):
+            remedy = "If it is, let its class say so by log_concave = True; or give delta=0."
+            raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
+        return noise
+
+    @property
+    def _has_ball(self) -> bool:
+        # By type: another class that has a ball may have its own calibration.
+        return isinstance(self.mechanism, NormBall) or type(self.mechanism) is KNorm
+
+    @property
+    def _has_calibration(self) -> bool:
+        """Whether the mechanism has its own calibration."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, str):
+            return mechanism in LAWS
+        if isinstance(mechanism, type | NormBall) or self._has_ball:
+            return False
+        return callable(getattr(mechanism, "calibrate", None))
+
+    def _least_ridge(self, task: ModelTask, leverage: float) -> FloatArray:
+        """Return the least ridge with which no row is weighted down, plus the user's."""
+        extra = 0.0 if is_auto(self.regularization) else float(self.regularization)
+        least = max(task.design.row_norm**2 / leverage + extra, LEAST_RIDGE)
+        return np.full(task.design.dim, least)
+
+
+def _records_bound(task: Task) -> int:
+    return ASSUMED_RECORDS if task.n_public is None else HEADROOM * task.n_public

@@ -1,0 +1,1 @@
+"""Privately estimated centres and scales of columns, for all estimators."""

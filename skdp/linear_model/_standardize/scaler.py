@@ -1,0 +1,98 @@
+"""Centres and scales of encoded columns, and their undoing in a model's coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdp._arrays import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """A centre and a scale for each column of the encoded (x, y): v becomes (v - centre) / scale.
+
+    Attributes
+    ----------
+    centre, scale : ndarray of shape (n_encoded + 1,)
+        0 and 1 for columns that are not scaled. The target is last.
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(
+        cls, n_encoded: int, columns: ArrayLike, centre: FloatArray, scale: FloatArray
+    ) -> Scaler:
+        """Return the scaler of some columns of (x, y); the others are not scaled."""
+        centres, scales = np.zeros(n_encoded + 1), np.ones(n_encoded + 1)
+        at = np.asarray(columns, dtype=np.intp)
+        centres[at], scales[at] = centre, scale
+        return cls(centres, scales)
+
+    def undo(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return models of scaled columns as models of encoded columns.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (models, n_encoded)
+        intercept : ndarray of shape (models,)
+        """
+        coef = coef / self.scale[:-1]
+        intercept = intercept - coef @ self.centre[:-1]
+        return coef * self.scale[-1], intercept * self.scale[-1] + self.centre[-1]
+
+    def apply(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return models of encoded columns as models of scaled columns: the inverse of `undo`."""
+        coef, intercept = coef / self.scale[-1], (intercept - self.centre[-1]) / self.scale[-1]
+        return coef * self.scale[:-1], intercept + coef @ self.centre[:-1]
+
+    def undo_covariance(self, covariance: FloatArray) -> FloatArray:
+        """Return the covariance of (intercept, coefficients) after `undo`, (q + 1, q + 1)."""
+        slopes = self.scale[-1] / self.scale[:-1]
+        step = np.diag(np.concatenate([[self.scale[-1]], slopes]))
+        step[0, 1:] = -slopes * self.centre[:-1]
+        return np.asarray(step @ covariance @ step.T)
+
+
+@dataclass(frozen=True, eq=False)
+class RowScaler:
+    """Scales rows (1, x, y) and bounds them, each row by itself.
+
+    Attributes
+    ----------
+    columns : Scaler
+    factor : ndarray of shape (n_encoded + 2,)
+        What a scaled row is multiplied by before it is bounded.
+    clips : bool
+        Whether entries are clipped to [-1, 1]. Otherwise rows are shrunk to length 1.
+    """
+
+    columns: Scaler
+    factor: FloatArray
+    clips: bool = False
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """Centres of the columns of (1, x, y)."""
+        return np.append(0.0, self.columns.centre)
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """Scales of the columns of (1, x, y)."""
+        return np.append(1.0, self.columns.scale)
+
+    def place(self, rows: FloatArray) -> None:
+        """Scale and bound rows (1, x, y), in place."""
+        rows *= self.factor / self.scale
+        rows -= self.factor * self.centre / self.scale
+        if self.clips:
+            np.clip(rows, -1.0, 1.0, out=rows)
+            return
+        length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        outside = np.flatnonzero(length > 1)
+        rows[outside] /= length[outside, None]

@@ -108,6 +108,8 @@ PUBLIC = {
     "skdp.randomness": ["Lattice", "as_generator"],
     "skdp.linear_model": ["DPHuberRegressor", "DPLinearRegression", "DPLogisticRegression"],
 }
+# Imports that no statement shows: which module of skdp reads which of another package.
+HIDDEN = {"skdp.domain.tables": ['sys.modules.get("pandas")']}
 FILES = sorted(ROOT.rglob("*.py"))
 
 
@@ -183,6 +185,41 @@ def hidden_from(module, used):
         and not f"{module}.".startswith(".".join(parts[:place]) + ".")
         for place, part in enumerate(parts)
     )  # fmt: skip
+
+
+def hidden_imports(tree):
+    """Expressions that reach a module by other means than an import statement."""
+    importers = {"__import__", "import_module", "find_spec", "find_loader", "exec", "eval"}
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        name = getattr(node, "id", getattr(node, "attr", ""))
+        if isinstance(node, ast.alias):
+            name = node.name.rpartition(".")[2]
+        if name in importers or (name == "modules" and not isinstance(node, ast.Name)):
+            while isinstance(parents.get(node), ast.Attribute | ast.Call | ast.Subscript):
+                node = parents[node]
+            yield ast.unparse(node).replace("'", '"')
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_import_is_hidden(module):
+    """Else the tests of layers and of circles would not see it."""
+    assert list(hidden_imports(parsed(MODULES[module]))) == HIDDEN.get(module, [])
+
+
+def test_the_rule_on_hidden_imports_sees_every_form():
+    for source in (
+        "importlib.import_module('skdp.noise')",
+        "load = importlib.import_module",
+        "from importlib import import_module as load",
+        "__import__('skdp.noise')",
+        "sys.modules['skdp.noise'].Laplace",
+        "getattr(sys.modules.get('skdp.noise'), name)",
+        "from sys import modules as loaded",
+        "exec('import skdp.noise')",
+    ):
+        assert list(hidden_imports(ast.parse(source))), source
+    assert not list(hidden_imports(ast.parse("from importlib.metadata import version\nx.find(1)")))
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erf, erfinv, log_ndtr, ndtri_exp
 
 from skdp._checks import check_interval, check_positive, fail
-from skdp.privacy._bisection import narrowed
+from skdp._search import narrowed
 from skdp.privacy._closed_profiles import (
     MARGIN,
     gaussian_log_delta,

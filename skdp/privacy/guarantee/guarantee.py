@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_count, check_interval, fail
-from skdp.privacy._bisection import narrowed
+from skdp._search import narrowed
 from skdp.privacy._rounding import tested
 from skdp.privacy.conversions import gaussian_epsilon, zcdp_epsilon
 from skdp.privacy.decimals import add, as_decimal, float_above

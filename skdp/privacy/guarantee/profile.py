@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from skdp._arrays import FloatArray
 from skdp._identity import counted, remembered, same
-from skdp.privacy._bisection import narrowed
+from skdp._search import narrowed
 from skdp.privacy._rounding import tested
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure

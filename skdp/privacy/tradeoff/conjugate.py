@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp.privacy._bisection import narrowed
+from skdp._search import narrowed
 from skdp.privacy.tradeoff.curves import LOG_HALF, Curve, log1mexp
 
 # No float is positive below e^-745.

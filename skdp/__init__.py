@@ -1,21 +1,46 @@
 """Differentially private linear models for scikit-learn, with a guarantee that is true."""
 
-from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
-from skdp.domain import Domain
-from skdp.linear_model import (
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-    DPHuberRegressor,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
-from skdp.privacy import BudgetExceeded, Guarantee, Ledger, PrivacyLeakWarning
+from skdp._lazy import lazily
 
-try:
-    __version__ = version("skdp")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+unknown"
+if TYPE_CHECKING:
+    from skdp.domain import Domain
+    from skdp.linear_model import (
+        DPCoordinateDescentClassifier,
+        DPCoordinateDescentRegressor,
+        DPHuberRegressor,
+        DPLinearRegression,
+        DPLogisticRegression,
+    )
+    from skdp.privacy import BudgetExceeded, Guarantee, Ledger, PrivacyLeakWarning
+
+    __version__: str
+else:
+    _find, __dir__ = lazily(
+        __name__,
+        {
+            "domain": "Domain",
+            "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
+            " DPHuberRegressor DPLinearRegression DPLogisticRegression",
+            "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning",
+        },
+        submodules="datasets domain geometry inspection linear_model mechanisms model_selection"
+        " noise privacy randomness testing",
+    )
+
+    def __getattr__(name: str) -> Any:
+        return _version() if name == "__version__" else _find(name)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("skdp")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "0+unknown"
+
 
 __all__ = [
     "BudgetExceeded",

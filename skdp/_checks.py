@@ -1,19 +1,20 @@
-"""The one place where error sentences are built: name, rule, public value, remedy.
+"""Checks of parameters, and the errors that they raise: name, rule, public value, remedy.
 
-A sentence may only ever speak of public things: parameters, bounds, levels, shapes.
-Never pass a value here that was read off the data.
+Error messages hold public values only: parameters, bounds, levels, shapes. Never pass a value
+that was read from the data.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from importlib import import_module
 from numbers import Real
 from typing import Any
 
 
 def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueError:
-    """Build the error ``<name> must <rule>, got <value>. <remedy>``; the caller raises it."""
+    """Return the error ``<name> must <rule>, got <value>. <remedy>``; the caller raises it."""
     got = "" if value is None else f", got {value!r}"
     return ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
 
@@ -28,7 +29,7 @@ def check_positive(name: str, value: Any, remedy: str = "") -> float:
 
 
 def check_epsilon(value: Any, remedy: str = "") -> float:
-    """Return an epsilon as a float; calibrations keep their digits from 1e-12 to 1e12."""
+    """Return an epsilon as a float; calibrations are accurate from 1e-12 to 1e12."""
     epsilon = check_positive("epsilon", value, remedy)
     if not 1e-12 <= epsilon <= 1e12:
         raise fail("epsilon", "be from 1e-12 to 1e12", epsilon, remedy)
@@ -40,7 +41,7 @@ def check_interval(
 ) -> float:
     """Return ``value`` as a float between ``lower`` and ``upper``.
 
-    ``closed`` says which ends belong: "both", "left", "right" or "neither".
+    ``closed`` names the ends that are allowed: "both", "left", "right" or "neither".
     """
     left, right = closed in ("both", "left"), closed in ("both", "right")
     number = _as_float(value)
@@ -65,8 +66,17 @@ def check_count(name: str, value: Any, least: int = 1, remedy: str = "") -> int:
     return int(value)
 
 
+def optional_module(name: str, use: str, extra: str) -> Any:
+    """Return a module of an optional dependency; the error names the extra that installs it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package, remedy = name.split(".")[0], f"Install it with: pip install 'skdp[{extra}]'"
+        raise ImportError(str(fail(package, f"be installed {use}", None, remedy))) from error
+
+
 def _as_float(value: Any) -> float:
-    """Return a number as the float that is checked and used, NaN for anything else."""
+    """Return a number as a float, and NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return math.nan
     try:

@@ -1,9 +1,9 @@
-"""Random numbers whose distance from real-valued ones is bounded.
+"""Random numbers with a bounded distance from draws of real-valued laws.
 
-A sampler that works with floats draws from a discrete law. The functions of this module are made
-so that the distance to a draw of the exact law has a bound for every draw, in both tails too. The
-proofs of the releases need such a bound (docs/proofs/lattice_release.md, Lemma 3): they do not
-need the float's own grid to be regular. `discrete_laplace` uses integers alone and is exact.
+A sampler that works with floats draws from a discrete law. For the functions of this module, the
+distance to a draw of the exact law has a bound for every draw, also in both tails. The proofs of
+the releases need such a bound (docs/proofs/lattice_release.md, Lemma 3), but no regular grid of
+floats. `discrete_laplace` uses integers only and is exact.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Size = int | tuple[int, ...] | None
 # A draw of 128 scales, which has probability e^-128, still fits 64 bits.
 MOST_SCALE = 2**55
 _LOG_2 = math.log(2)
-# Below this many draws the number of calls counts, not that of the draws.
+# For fewer draws the number of calls determines the time, not the number of draws.
 _FEW = 4096
 # Adding and subtracting this rounds to a multiple of 2^-18.
 _SPLIT = 1.5 * 2.0 ** (52 - 18)
@@ -33,7 +33,7 @@ def uniforms(size: Size, rng: Generator) -> FloatArray:
     """Return draws from (0, 1), each within a factor 1 +- 2^-51 of a draw of the real law."""
     # The midpoint of a cell of the generator's grid is never 0.
     u = np.asarray(rng.random(size) + 2.0**-54)
-    # Below 1/4 the grid is too coarse: the law given that is the law itself, divided by 4.
+    # Below 1/4 the grid is too coarse. The law given u < 1/4 is the uniform law divided by 4.
     flat, factor = u.reshape(-1), 1.0
     low = np.flatnonzero(flat < 0.25)
     while len(low):
@@ -47,7 +47,7 @@ def uniforms(size: Size, rng: Generator) -> FloatArray:
 def exponentials(size: Size, rng: Generator) -> FloatArray:
     """Return standard exponential draws, each within a factor 1 +- 2^-50 of a draw of the law."""
     u = uniforms(size, rng)
-    # A coin says on which side of log 2 a draw lies. Both sides keep their relative precision.
+    # A fair coin chooses the side of log 2. Both sides keep their relative precision.
     far = rng.random(size) < 0.5
     return np.asarray(-np.where(far, np.log(u) - _LOG_2, np.log1p(-u / 2)))
 
@@ -58,9 +58,9 @@ def gumbels(size: Size, rng: Generator) -> FloatArray:
 
 
 def normals(size: Size, rng: Generator) -> FloatArray:
-    """Return standard normal draws: each within 2^-49 R of a draw of the real law.
+    """Return standard normal draws, each within 2^-49 R of a draw of the real law.
 
-    R is the radius of Box and Muller's method, which is at least the size of the draw.
+    R is the radius of Box and Muller's method, which is at least the absolute value of the draw.
     """
     shape = () if size is None else (size,) if isinstance(size, int | np.integer) else size
     count = math.prod(shape)
@@ -79,8 +79,8 @@ def gamma(shape: int, rng: Generator) -> float:
 def gammas(shape: Any, size: int | tuple[int, ...], rng: Generator) -> FloatArray:
     """Return Gamma draws of shapes >= 1, by the method of Marsaglia & Tsang (2000).
 
-    A draw that is kept is some operations on a normal one; whether it is kept is a comparison of
-    floats. A few draws of one integer shape are sums of exponential draws instead.
+    An accepted draw is computed by a few operations from a normal one, and a comparison of floats
+    decides on acceptance. A few draws of one integer shape are sums of exponential draws.
     """
     wanted = (size,) if isinstance(size, int | np.integer) else tuple(size)
     if isinstance(shape, int) and shape * math.prod(wanted) <= _FEW:
@@ -106,8 +106,8 @@ def signed(x: FloatArray, rng: Generator) -> FloatArray:
 def discrete_laplace(scale: int, size: int, rng: Generator) -> IntArray:
     """Return integers k of probability proportional to exp(-|k| / scale), exactly.
 
-    The method is that of Canonne, Kamath & Steinke (2020, Algorithms 1 and 2) on arrays: it
-    compares integers that are uniform, and no float is involved.
+    This is the method of Canonne, Kamath & Steinke (2020, Algorithms 1 and 2) for arrays. It
+    compares uniform integers and uses no float.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _geometric(scale: int, size: int, rng: Generator) -> IntArray:
 
 
 def _whole(scale: int, size: int, rng: Generator) -> IntArray:
-    """Return how many events of probability 1 / e happen before one fails, (size,)."""
+    """Return the numbers of events of probability 1 / e before one fails, (size,)."""
     events = np.empty(0, dtype=np.bool_)
     while np.count_nonzero(~events) < size:
         more = _happens(np.full(_enough(size), scale), scale, rng)
@@ -145,13 +145,16 @@ def _rest(scale: int, size: int, rng: Generator) -> IntArray:
 
 
 def _enough(size: int) -> int:
-    """Return how many tries are kept at least ``size`` times, of 1 - 1 / e each, nearly always."""
+    """Return a number of tries, each kept with probability 1 - 1 / e, of which ``size`` are kept.
+
+    Rarely fewer are kept; then more tries follow.
+    """
     return math.ceil(1.6 * size + 4 * math.sqrt(size) + 4)
 
 
 def _happens(part: IntArray, scale: int, rng: Generator) -> NDArray[np.bool_]:
     """Return events of probability exp(-part / scale), for 0 <= part <= scale."""
-    # The first k at which an event of probability part / (scale k) fails is odd that often.
+    # The first k at which an event of probability part / (scale k) fails is odd so often.
     odd = np.ones(len(part), dtype=np.bool_)
     open_, k = np.arange(len(part)), 1
     if len(part) < _FEW:  # more draws, but fewer calls
@@ -169,13 +172,13 @@ def _happens(part: IntArray, scale: int, rng: Generator) -> NDArray[np.bool_]:
 def wishart(rows: int, degrees: int, rng: Generator) -> FloatArray:
     """Return G G' for a matrix G of standard normal draws, (rows, rows).
 
-    Each entry is within some sqrt(degrees) 2^-48 of sqrt(degrees) from one of the real law. A
-    product of matrices of floats rounds once for each of its terms. Here multiples of 2^-18 are
-    multiplied first, whose products add up exactly. What is left is 2^-18 of the whole.
+    Each entry is within about sqrt(degrees) 2^-48 of sqrt(degrees) from one of the real law. A
+    product of matrices of floats rounds once for each term. Here multiples of 2^-18 are multiplied
+    first, and their products add up exactly. The rest is 2^-18 of the whole.
     """
     factor = normals((rows, degrees), rng)
     coarse = factor + _SPLIT
     coarse -= _SPLIT
     rest = factor - coarse
-    cross = rest @ (factor + coarse).T  # its symmetric part is all that the rest adds
+    cross = rest @ (factor + coarse).T  # its symmetric part is the contribution of the rest
     return np.asarray(coarse @ coarse.T + (cross + cross.T) / 2)

@@ -1,8 +1,8 @@
-"""What a part is: which claims are its own, whether two are the same, and what is remembered.
+"""Identity of parts: own claims, equality, and caches of results.
 
-A part is a loss, a law, a ball or a privacy loss; it may be anybody's. Its own ``==`` and ``hash``
-are not relied on: a subclass inherits them without its own attributes, a field may be left out of
-them, and an object that changes keeps them.
+A part is a loss, a law, a ball or a privacy loss, and may come from outside this package. Its
+``==`` and ``hash`` are not used: a subclass inherits them without its own attributes, they may
+omit a field, and an object that changes keeps them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 class Remembered(Protocol[P, R]):
-    """A function that remembers, with the two members that functools gives one."""
+    """A function with a cache, and the two members of functools.lru_cache."""
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R: ...
     def cache_clear(self) -> None: ...
     def cache_info(self) -> Any: ...
 
 
-# What is the same as long as one call lasts, None outside of any.
+# A mark of the present call, None outside of all calls.
 _CALL: ContextVar[object] = ContextVar("skdp_call", default=None)
 _LASTING = {__name__.partition(".")[0], "builtins", "numpy"}
 _PLAIN = (bool, int, str, bytes, type(None))
@@ -39,11 +39,11 @@ _NUMPY = (np.number, np.bool_)
 
 
 def fingerprint(part: object) -> Hashable | None:
-    """Return what two parts share if and only if they are the same now; None if it is not known.
+    """Return a value that two parts share if and only if they are equal now, or None.
 
-    It is known of numbers, strings, tuples, functions without a closure, and instances of a class
-    that is itself a frozen dataclass, of such fields and without further attributes. An inherited
-    mark does not count: a plain subclass may hold and do anything.
+    It exists for numbers, strings, tuples, functions without a closure, and instances of a class
+    that is itself a frozen dataclass with such fields and no further attributes. A subclass that
+    is no dataclass itself has none, since it may hold and do anything.
     """
     kind = type(part)
     if kind in _PLAIN:
@@ -64,17 +64,18 @@ def fingerprint(part: object) -> Hashable | None:
 
 
 def is_ours(part: object) -> bool:
-    """Whether a part's own class is this package's, so that its closed forms are known to hold.
+    """Return whether a part's own class is of this package, so that its closed forms hold.
 
-    A subclass of such a class, defined elsewhere, may have changed what they rely on.
+    A subclass that is defined elsewhere may have changed their assumptions.
     """
     return type(part).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def claims(part: object, claim: str, about: tuple[str, ...]) -> bool:
-    """Whether a part has a true attribute that was set where the methods that it is about were.
+    """Return whether a part claims a property of its present methods.
 
-    What a class says of its methods is not inherited by a class that has others.
+    The attribute ``claim`` must be true, and set in the class that defines the methods or below
+    it. A claim is not inherited by a class with other methods.
     """
     line = type(part).__mro__
 
@@ -86,7 +87,7 @@ def claims(part: object, claim: str, about: tuple[str, ...]) -> bool:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two parts are one object, or are known to be equal in everything they hold."""
+    """Return whether two parts are one object, or have the same fingerprint."""
     if one is other:
         return True
     mark = fingerprint(one)
@@ -94,7 +95,7 @@ def same(one: object, other: object) -> bool:
 
 
 def counted(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, int], ...]:
-    """Return the parts in their order, those that are the same counted together."""
+    """Return the parts in their order, equal ones counted together."""
     kept: dict[Hashable, T] = {}
     counts: dict[Hashable, int] = {}
     for part, count in parts:
@@ -106,11 +107,11 @@ def counted(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, int], ...]:
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
-    """Return a decorator that remembers results for arguments whose fingerprint is known.
+    """Return a decorator that caches results for arguments with a fingerprint.
 
-    With others, that could change or be something else, the function is called anew. What
-    functions and classes of somebody else's do may depend on what changes later, a global of their
-    module say: with them results are remembered within one call (`one_call`) only.
+    For other arguments, which may change, the function is called anew. Functions and classes from
+    outside this package may depend on values that change later, such as a global of their module.
+    For them results are cached within one call (`one_call`) only.
     """
 
     def decorated(function: Callable[P, R]) -> Remembered[P, R]:
@@ -132,7 +133,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
 
 @contextmanager
 def one_call() -> Iterator[None]:
-    """While it lasts, a fit say, parts of somebody else's are taken to do the same."""
+    """Within this context, such as one fit, cache results of parts from outside this package."""
     token = _CALL.set(_CALL.get() or object())
     try:
         yield
@@ -141,7 +142,7 @@ def one_call() -> Iterator[None]:
 
 
 def _while_it_holds(mark: Hashable | None) -> Hashable | None:
-    """Return the mark if it holds for ever, a mark of the present call, or None outside of any."""
+    """Return a lasting mark as it is, else with the present call, or None outside of calls."""
     if mark is None or _is_lasting(mark):
         return mark
     call = _CALL.get()
@@ -157,7 +158,7 @@ def _is_lasting(mark: Hashable) -> bool:
 
 
 class _Call:
-    """Arguments, equal to others by their fingerprint."""
+    """Arguments that compare by their fingerprint."""
 
     def __init__(self, mark: Hashable, arguments: Any, named: Any) -> None:
         self.mark, self.arguments, self.named = mark, arguments, named
@@ -175,7 +176,7 @@ def _all(kind: type, parts: Iterable[object]) -> Hashable | None:
 
 
 def _fields(part: Any) -> list[str] | None:
-    """Return the names of all that an instance holds, None where it could hold or be more."""
+    """Return the names of all fields of an instance, or None if it may hold more."""
     kind = type(part)
     parameters = vars(kind).get("__dataclass_params__")
     if parameters is None or not parameters.frozen:

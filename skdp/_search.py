@@ -1,4 +1,4 @@
-"""Searches for the last argument at which an increasing function is at most 0."""
+"""Searches for the place where an increasing function passes 0 or a condition changes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,19 @@ from scipy.optimize import brentq
 from skdp._checks import fail
 
 _LEAST = 1e-290
+
+
+def narrowed(
+    is_high: Callable[[float], bool], low: float, high: float, rtol: float = 0.0
+) -> tuple[float, float]:
+    """Return the ends of a bracket of width at most ``rtol * high``.
+
+    ``is_high`` has been false at the first and true at the second. The bracket is wider than that
+    if no float lies inside it.
+    """
+    while high - low > rtol * high and low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if is_high(middle) else (middle, high)
+    return low, high
 
 
 def passing_below_root(

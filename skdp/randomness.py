@@ -1,8 +1,8 @@
-"""Where random bits come from, and the lattice on which results are released.
+"""Random generators for noise, and the lattice on which results are released.
 
-Noise protects a record only while nobody can predict it. By default every release therefore
-draws from ChaCha20 under a 256-bit key fresh from the operating system, and no two copies,
-threads or processes ever hold the same stream. Seeds are for tests.
+Noise protects a record only if it cannot be predicted. So by default every release draws from
+ChaCha20 with a fresh 256-bit key from the operating system, and no two copies, threads or
+processes have the same stream. Seeds are for tests.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp._draws import discrete_laplace
 
-# A draw of noise is within so many standard deviations of a draw of the exact law.
+# Greatest distance of a draw of noise from a draw of the exact law, in standard deviations.
 GRANULARITY = 2.0**-42
-# The lattice of a release is so many halvings below the standard deviation of its noise.
+# The spacing of a lattice is about 2^-SPACING_BITS standard deviations of the noise.
 SPACING_BITS = 30
 
 _SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64)
@@ -34,11 +34,10 @@ RandomStateLike = int | np.integer | np.random.Generator | np.random.RandomState
 
 
 class SystemGenerator(np.random.Generator):
-    """A numpy Generator over ChaCha20, keyed by the operating system.
+    """A numpy Generator of ChaCha20 with a key from the operating system.
 
-    A copy, an unpickled copy, a spawned child and the image of this generator in a forked
-    process each get a new key: a stream that is used twice would let two releases be
-    subtracted from one another, and the noise with it.
+    A copy, an unpickled copy, a spawned child and the copy in a forked process each get a new
+    key. If two releases used the same stream, their difference would be free of noise.
     """
 
     def __init__(self) -> None:
@@ -49,16 +48,15 @@ class SystemGenerator(np.random.Generator):
         return type(self), ()
 
     def spawn(self, n_children: int) -> list[np.random.Generator]:
-        """Return ``n_children`` generators, each under a key of its own."""
+        """Return ``n_children`` generators, each with its own key."""
         return [type(self)() for _ in range(check_count("n_children", n_children, least=0))]
 
     def rekey(self) -> None:
-        """Leave the present stream for one under a new key."""
+        """Replace the present stream by one with a new key."""
         old = self.bit_generator
-        # A new bit generator brings a new lock: a thread lost in a fork may hold the old one,
+        # A new bit generator has a new lock: a thread lost in a fork may hold the old one forever.
         super().__init__(_fresh_chacha())
-        # and then whoever else holds the old bit generator waits for ever. Else it must leave
-        # the old stream too.
+        # If the old lock is free, other holders of the old bit generator get a new stream too.
         if old.lock.acquire(blocking=False):
             try:
                 old.state = _fresh_chacha().state
@@ -72,10 +70,10 @@ def as_generator(random_state: RandomStateLike = None) -> np.random.Generator:
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        ``None`` gives a `SystemGenerator`: ChaCha20 under a fresh 256-bit key at every
-        call. An int >= 0 seeds ``numpy.random.default_rng``; a Generator is returned as it
-        is; a RandomState lends its bit generator, so that both draw from one stream. All
-        but ``None`` are for tests: such noise can be predicted and protects nobody.
+        ``None`` gives a `SystemGenerator`: ChaCha20 with a fresh 256-bit key at every call. An
+        int >= 0 seeds ``numpy.random.default_rng``. A Generator is returned as it is. The
+        bit generator of a RandomState is shared, so both draw from one stream. All values but
+        ``None`` are for tests: such noise can be predicted and protects nobody.
 
     Returns
     -------
@@ -111,7 +109,7 @@ def as_generator(random_state: RandomStateLike = None) -> np.random.Generator:
 
 
 def is_cryptographic(random_state: RandomStateLike) -> bool:
-    """Return whether noise drawn under ``random_state`` is unpredictable: only for None.
+    """Return whether noise drawn with ``random_state`` is unpredictable, which holds for None only.
 
     Examples
     --------
@@ -123,23 +121,23 @@ def is_cryptographic(random_state: RandomStateLike) -> bool:
 
 
 def granularity_of(sampler: object) -> float:
-    """Return how far a draw may be from one of the exact law, in standard deviations.
+    """Return the greatest distance of a draw from one of the exact law, in standard deviations.
 
-    A sampler may state that its draws are farther off than 2^-42, not that they are closer: a
-    class with draws of its own inherits the statement of its parent.
+    An attribute ``granularity`` counts only if it is above 2^-42, because a subclass with other
+    draws inherits it.
     """
     return max(GRANULARITY, float(getattr(sampler, "granularity", GRANULARITY)))
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
+@dataclass(frozen=True, eq=False)  # a comparison of arrays has no single truth value
 class Lattice:
-    """The public grid on which noisy numbers are released, and how they are put on it.
+    """The public grid on which noisy numbers are released.
 
-    The low bits of a float tell how it was computed, and so can tell noise from data. A release
-    therefore ends on multiples of ``2.0**spacing``, some 2^-30 standard deviations of the noise.
-    On the way there everything is an exact integer: the sum of the value and the noise is rounded
-    down to a finer grid, exact discrete Laplace noise hides by how much the sampler of the noise
-    may be off, and the result is rounded down to a multiple of the spacing. Statement and proof:
+    The low bits of a float depend on how it was computed, and so can reveal the data. Released
+    numbers are therefore multiples of ``2.0**spacing``, about 2^-30 standard deviations of the
+    noise. They are computed with exact integers. The sum of value and noise is rounded down to a
+    finer grid. Exact discrete Laplace noise is added, which hides the error of the noise's
+    sampler. The result is rounded down to a multiple of the spacing. Statement and proof:
     ``docs/proofs/lattice_release.md``, Theorem 1.
 
     Attributes
@@ -147,7 +145,7 @@ class Lattice:
     spacing : ndarray of int, shape (dim,)
         Base-2 logarithms of the distances between neighbouring points.
     fine : ndarray of int, shape (dim,)
-        The same of the finer grid; a draw of the noise is within one such distance of a draw of
+        The same for the finer grid. A draw of the noise is within one such distance of a draw of
         the exact law.
     dither : int
         The scale of the discrete Laplace noise, in steps of the finer grid.
@@ -166,13 +164,17 @@ class Lattice:
         Parameters
         ----------
         deviation : array-like of shape (dim,), units of the released value
-            Public, each from 2^-900 to 2^900.
+            Public numbers, each from 2^-900 to 2^900.
         granularity : float in (0, 2^-20]
-            A draw of the noise differs from a draw of the exact law by at most this many standard
-            deviations in each coordinate.
+            Greatest distance of a draw of the noise from a draw of the exact law in each
+            coordinate, in standard deviations.
         dither_bits : int
             The discrete Laplace noise has a scale of 2^-dither_bits standard deviations, rounded
             to powers of two.
+
+        Returns
+        -------
+        Lattice
 
         Raises
         ------
@@ -181,19 +183,19 @@ class Lattice:
         """
         deviation = np.atleast_1d(np.asarray(deviation, dtype=float))
         if not ((deviation >= 2.0**-900) & (deviation <= 2.0**900)).all():
-            remedy = "Measure what is released in other units, or ask for another epsilon."
+            remedy = "Use other units for the released value, or another epsilon."
             raise fail("noise", "have standard deviations from 2^-900 to 2^900", remedy=remedy)
         check_interval("granularity", granularity, 0.0, 2.0**-20, "right")
-        # More than 57 bits are not needed, and the dither would not fit 64.
+        # 57 bits suffice, and with more the dither would not fit 64 bits.
         precision = min(57, -int(_log2_above(np.array(granularity))))
         fine = _log2_above(deviation) - precision
-        # The lattice is no finer than what is dithered.
+        # The lattice is no finer than the dithered grid.
         spacing = np.maximum(fine + precision - SPACING_BITS, fine)
         return cls(spacing, fine, 1 << max(0, precision - dither_bits))
 
     @property
     def cost(self) -> float:
-        """Bound on the log-ratio of densities that the sampler's grid adds, for all coordinates."""
+        """Bound on the epsilon that the sampler's error adds, for all coordinates together."""
         return len(self.spacing) / self.dither
 
     def release(
@@ -207,26 +209,26 @@ class Lattice:
         unit : int or array of int, shape (dim,)
         noise : ndarray of shape (dim,)
         rng : numpy.random.Generator
-            Draws the discrete Laplace noise.
+            Generator of the discrete Laplace noise.
         """
         return self.add(exact, unit, self.grains(unit, noise, rng))
 
     def grains(self, unit: ArrayLike, noise: FloatArray, rng: Generator) -> list[int]:
-        """Return noise with its discrete Laplace noise: integers that `add` understands."""
+        """Return noise plus discrete Laplace noise, as integers for `add`."""
         if not np.isfinite(noise).all():
             raise fail("noise", "draw finite numbers", remedy="Check its rvs().")
         mantissas, exponents = _as_integers(noise)
         dithers = discrete_laplace(self.dither, len(mantissas), rng).tolist()
         rows = zip(mantissas, exponents, dithers, *self._levels(unit), strict=True)
-        # Rounding down commutes with adding what is exact: the order does not matter.
+        # Rounding down commutes with adding exact multiples, so the order does not matter.
         return [_shifted(m, e - low) + (d << fine - low) for m, e, d, low, fine, _ in rows]
 
     def add(self, exact: Sequence[int], unit: ArrayLike, grains: Sequence[int]) -> FloatArray:
-        """Return exact integers with the grains of one draw, on the lattice."""
+        """Return exact integers plus the grains of one draw, on the lattice."""
         return self.adder(unit)(slice(None), exact, grains)
 
     def adder(self, unit: ArrayLike) -> Callable[[slice, Sequence[int], Sequence[int]], FloatArray]:
-        """Return what adds exact integers in one unit to the grains of some coordinates."""
+        """Return a function that adds exact integers in one unit to grains of some coordinates."""
         units = np.broadcast_to(unit, self.spacing.shape).tolist()
         low, _, top = self._levels(unit)
         levels = list(zip(units, low, top, strict=True))
@@ -243,32 +245,32 @@ class Lattice:
         return add
 
     def _levels(self, unit: ArrayLike) -> tuple[list[int], list[int], list[int]]:
-        """Return the logarithms of the grids: of grains, the finer one and the lattice itself."""
+        """Return base-2 logarithms of three grids: of the grains, the finer one, the lattice."""
         low = np.minimum(self.fine, np.asarray(unit, dtype=np.int64))
         return low.tolist(), self.fine.tolist(), self.spacing.tolist()
 
     def publish(
         self, value: ArrayLike, draw: Callable[[Generator], FloatArray], rng: RandomStateLike
     ) -> FloatArray:
-        """Return a value of finite numbers with a draw of the noise, on the lattice, (dim,)."""
+        """Return a value of finite numbers plus a draw of the noise, on the lattice, (dim,)."""
         mantissas, exponents = _exactly(value, len(self.spacing))
         generator = as_generator(rng)
         return self.release(mantissas, exponents, draw(generator), generator)
 
     def repeated(self, times: int) -> Lattice:
-        """Return the lattice of as many releases, one after the other."""
+        """Return the lattice of ``times`` consecutive releases."""
         return Lattice(np.tile(self.spacing, times), np.tile(self.fine, times), self.dither)
 
 
 def publish_near(value: FloatArray, exponent: int, scale: int, rng: Generator) -> FloatArray:
-    """Return floats, rounded down to multiples of 2^exponent, with discrete Laplace noise.
+    """Return floats, rounded down to multiples of 2^exponent, plus discrete Laplace noise.
 
     Parameters
     ----------
     value : ndarray of shape (dim,)
     exponent : int
     scale : int from 1 to 2^55
-        Of the noise, in steps of 2^exponent.
+        Scale of the noise, in steps of 2^exponent.
     rng : numpy.random.Generator
     """
     mantissas, exponents = _as_integers(value)
@@ -278,9 +280,9 @@ def publish_near(value: FloatArray, exponent: int, scale: int, rng: Generator) -
 
 
 def _exactly(value: ArrayLike, dim: int) -> tuple[list[int], list[int]]:
-    """Return integers m and e with value = m 2^e, exactly; the message says nothing of them.
+    """Return integers m and e with value = m 2^e, exactly; errors do not show the value.
 
-    Integers are not rounded to floats: two of them that differ by 1 would differ by more.
+    Integers are not rounded to floats, because two that differ by 1 could then differ by more.
     """
     if isinstance(value, list | tuple):
         numbers = np.empty(len(value), dtype=object)
@@ -315,7 +317,7 @@ def _shifted(m: int, places: int) -> int:
 
 
 def _as_float(m: int, exponent: int) -> float:
-    """Return m 2^exponent; what a float cannot hold is rounded down, or is the greatest float."""
+    """Return m 2^exponent, rounded down to a float; on overflow the greatest float."""
     spare = max(0, m.bit_length() - 53)
     try:
         return math.ldexp(float(m >> spare), exponent + spare)

@@ -9,13 +9,13 @@ from scipy.stats import norm
 from skdp.privacy import BudgetExceeded, Guarantee
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon
 from skdp.privacy.ledger import accounting as _accounting
-from skdp.privacy.ledger.accounting import Entry
+from skdp.privacy.ledger.entries import Entry
 from skdp.privacy.losses.losses import GaussianLoss, PairLoss
 
 EPSILON, DELTA = 1.0, 1e-5
 # Of delta, in a ledger that is divided.
-SUMS = _accounting._SUMS_SHARE
-LEAKS, NOISE = _accounting._LEAK_SHARE, _accounting._GAUSSIAN_SHARE
+SUMS = _accounting._BASIC_SHARE
+LEAKS, NOISE = _accounting._INFINITY_SHARE, _accounting._GAUSSIAN_SHARE
 
 
 def gaussian(mu, delta=1e-6):
@@ -97,15 +97,15 @@ def all_at_once(rule, spends):
 
 def by_sums(rule, spends):
     """The one that dominates all that the sums allow, if they still do."""
-    if not rule._sums.fits(spends):
+    if not rule._basic.fits(spends):
         return []
-    left = rule._sums.remaining(spends)
+    left = rule._basic.remaining(spends)
     return [joint(0.0, left.epsilon, left.delta)]
 
 
 def beside_sums(rule, spends):
     """Any leak, beside every kind of the rest; stated so high that sums never take it."""
-    if rule.leak_left(spends) < 0:
+    if rule.infinity_mass_left(spends) < 0:
         return []
     leak = greatest(lambda leak: allows(rule, spends, 0.0, 0.0, leak), 1e-4)
     values = []

@@ -186,13 +186,13 @@ def test_a_polygon_that_ends_below_zero_keeps_its_profile():
     """Where no mass is left at 0 or beyond, what is alone is the profile, not its excess."""
     loss, epsilon = REVEALED, 0.5
     masses = _grid.upper(loss, 1e-7, -20, 20)
-    assert masses.alone >= 1e-6
-    assert masses.alone == pytest.approx(1e-6, rel=0.11)
+    assert masses.infinity_mass >= 1e-6
+    assert masses.infinity_mass == pytest.approx(1e-6, rel=0.11)
     half = FiniteLoss.between([0.5, 0.5], [1.0, 0.0])
     for step in (0.01, 0.3, 2.0):
         masses = _grid.upper(half, step, -math.ceil(1 / step), 1)
         beyond = np.maximum(-np.expm1(np.minimum(epsilon - masses.losses, 0.0)), 0.0)
-        assert masses.alone + masses.masses @ beyond >= 0.5 * (1 - 1e-12)
+        assert masses.infinity_mass + masses.masses @ beyond >= 0.5 * (1 - 1e-12)
 
 
 def test_a_loss_that_changes_is_calibrated_anew():

@@ -32,7 +32,7 @@ FUNCTIONS = {
     "uniform": tradeoff.total_variation(0.15),
     "points": tradeoff.from_profile([(1.0, 1e-3), (0.3, 0.08)]),
     "group": tradeoff.approximate(0.5, 0.01).group(2),
-    "walk": tradeoff.gaussian(0.5).compose(tradeoff.laplace(0.4), tradeoff.gaussian(0.5)),
+    "walk": tradeoff.gaussian(0.5).chain(tradeoff.laplace(0.4), tradeoff.gaussian(0.5)),
     "both": tradeoff.gaussian(1.0).maximum(tradeoff.approximate(0.8, 0.02)),
 }
 NOISES = {name: CanonicalNoise(f) for name, f in FUNCTIONS.items()}
@@ -374,11 +374,11 @@ def test_the_flipped_convention_of_the_source_fails_here():
 
 PURE = tradeoff.approximate(1.0)
 BAD = [
-    (lambda: CanonicalNoise(tradeoff.approximate(0.0)), "tradeoff must leave something"),
+    (lambda: CanonicalNoise(tradeoff.approximate(0.0)), "tradeoff must be non-trivial"),
     (lambda: CanonicalNoise(1.0), "tradeoff must be a trade-off function"),
     (lambda: CanonicalNoise(PURE, 0.0), "scale must be a finite number > 0"),
     (
-        lambda: CanonicalNoise(tradeoff.gaussian(1.0).compose(tradeoff.laplace(1.0))),
+        lambda: CanonicalNoise(tradeoff.gaussian(1.0).chain(tradeoff.laplace(1.0))),
         "tradeoff must be symmetric",
     ),
     (lambda: NOISES["gaussian"].fisher_information(), "differentiable density"),

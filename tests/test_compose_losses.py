@@ -232,16 +232,16 @@ def test_the_whole_is_no_worse_than_by_any_known_bound():
 
 def test_the_whole_says_that_its_parts_were_planned():
     """Where that matters: not for sums, nor for one part."""
-    planned = "promises was fixed before the first"
+    planned = "the guarantee of each part was fixed before the first"
     assert planned in words(compose(GAUSSIAN, LAPLACE))
     assert planned not in words(compose(Guarantee(0.1), Guarantee(0.2)))
     assert planned not in words(compose(GAUSSIAN, delta=1e-9))
 
 
 def test_a_delta_at_which_nothing_is_known_is_refused():
-    with pytest.raises(ValueError, match=r"delta must be so great.*got 0.0.*add up to 2e-06"):
+    with pytest.raises(ValueError, match=r"delta must be large enough.*got 0.0.*add up to 2e-06"):
         compose(GAUSSIAN, GAUSSIAN, delta=0.0)
-    with pytest.raises(ValueError, match="delta must be so great"):
+    with pytest.raises(ValueError, match="delta must be large enough"):
         compose(Guarantee(0.1, 1e-6), Guarantee(0.1), delta=1e-7)
     with pytest.raises(ValueError, match=r"delta must be a number in \[0, 1\)"):
         compose(GAUSSIAN, delta=1.0)

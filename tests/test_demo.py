@@ -5,9 +5,11 @@ import sys
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 
 from skdp import __main__ as demo
-from skdp._progress import with_bar
+from skdp.model_selection import EpsilonCurve
 
 
 @pytest.fixture
@@ -51,7 +53,8 @@ def test_domain_is_that_of_the_data():
 def test_goes_on_without_matplotlib(monkeypatch, tmp_path, capsys):
     """Where the picture cannot be drawn, the user learns what to install."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    curve = demo.Curve(np.ones((2, len(demo.EPSILONS))), np.ones(2), np.ones(2))
+    epsilons, ones = np.array(demo.EPSILONS), np.ones(2)
+    curve = EpsilonCurve(epsilons, np.ones((len(epsilons), 2)), ones, ones, "model", "accuracy")
     demo.draw(curve, tmp_path / "none.png")
     assert "pip install 'skdp[plot]'" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
@@ -64,10 +67,22 @@ def test_rejects_no_repeats(capsys):
     assert "--repeats must be a whole number >= 1, got 0." in capsys.readouterr().err
 
 
-def test_progress_counts_to_the_end_on_standard_error(capsys):
+def test_references_are_those_of_the_splits():
+    """By hand: the most common label, and logistic regression on the encoded columns."""
+    X, y = demo.load()
+    curve = demo.measure(X, y, 2)
+    for seed in range(2):
+        train, test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
+        assert curve.trivial[seed] == np.mean(y_test == "benign")
+        free = LogisticRegression(max_iter=1000).fit(demo.DOMAIN.encode(train), y_train)
+        assert curve.without_privacy[seed] == free.score(demo.DOMAIN.encode(test), y_test)
+    assert curve.scores.shape == (len(demo.EPSILONS), 2)
+
+
+def test_progress_counts_to_the_end_on_standard_error(tmp_path, capsys):
     """The bar is drawn apart from the results, which can be piped on."""
-    assert list(with_bar(range(3), 3, "split")) == [0, 1, 2]
+    demo.main(["--repeats", "3", "--output", str(tmp_path / "curve.png")])
     shown = capsys.readouterr()
-    assert shown.out == ""
+    assert "split" not in shown.out.replace("random splits", "")
     assert shown.err.endswith("split 3 of 3\n")
     assert "#" * 30 in shown.err

@@ -292,7 +292,7 @@ TWINS = [
 @pytest.mark.parametrize("twin", TWINS, ids=lambda kind: kind.__name__)
 def test_what_leaks_beside_a_release_is_caught(twin, planned_once):
     estimator = twin(epsilon=0.1, delta=DELTA)
-    with pytest.raises(AssertionError, match="tells which of two neighbours was fitted"):
+    with pytest.raises(AssertionError, match="shows which of two neighbours was fitted"):
         check_attack(estimator, tables(3, True), 40)
 
 
@@ -317,7 +317,7 @@ def test_a_promise_that_holds_is_kept_at_its_edge():
         )
         assert attack(one, other, promise) is None
     one, other = ([{"bit": float(rng.random() < p)} for _ in range(400)] for p in (0.9, 0.1))
-    assert "bit tells which" in str(attack(one, other, promise))
+    assert "bit shows which" in str(attack(one, other, promise))
 
 
 def test_a_rare_event_that_gives_the_table_away_is_caught():

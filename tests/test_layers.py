@@ -13,7 +13,7 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_arrays", "_checks", "_draws", "_identity", "_progress", "_search"}
+BASE = {"_arrays", "_checks", "_draws", "_identity", "_lazy", "_progress", "_search"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
@@ -21,6 +21,7 @@ ALLOWED = {
     "_checks": set(),
     "_draws": {"_arrays"},
     "_identity": set(),
+    "_lazy": set(),
     "_progress": set(),
     "_search": {"_checks"},
     "randomness": BASE,
@@ -108,6 +109,8 @@ PUBLIC = {
     "skdp.randomness": ["Lattice", "as_generator"],
     "skdp.linear_model": ["DPHuberRegressor", "DPLinearRegression", "DPLogisticRegression"],
 }
+# Imports that no statement shows: which module of skdp reads which of another package.
+HIDDEN = {"skdp.domain.tables": ['sys.modules.get("pandas")']}
 FILES = sorted(ROOT.rglob("*.py"))
 
 
@@ -141,6 +144,11 @@ def imported(tree):
                 yield found
 
 
+def is_lazy(node):
+    """Whether an ``if TYPE_CHECKING`` declares names that ``__getattr__`` imports."""
+    return any("__getattr__" in ast.unparse(part) for part in node.orelse)
+
+
 class AtImport(ast.NodeTransformer):
     """Drop what does not run when a module is imported."""
 
@@ -150,7 +158,10 @@ class AtImport(ast.NodeTransformer):
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_If(self, node):
-        return None if ast.unparse(node.test) == "TYPE_CHECKING" else node
+        if ast.unparse(node.test) != "TYPE_CHECKING":
+            return node
+        # The names of a lazy package: their modules are imported when they are used.
+        return node.body if is_lazy(node) else None
 
 
 def parsed(path):
@@ -175,6 +186,41 @@ def hidden_from(module, used):
         and not f"{module}.".startswith(".".join(parts[:place]) + ".")
         for place, part in enumerate(parts)
     )  # fmt: skip
+
+
+def hidden_imports(tree):
+    """Expressions that reach a module by other means than an import statement."""
+    importers = {"__import__", "import_module", "find_spec", "find_loader", "exec", "eval"}
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        name = getattr(node, "id", getattr(node, "attr", ""))
+        if isinstance(node, ast.alias):
+            name = node.name.rpartition(".")[2]
+        if name in importers or (name == "modules" and not isinstance(node, ast.Name)):
+            while isinstance(parents.get(node), ast.Attribute | ast.Call | ast.Subscript):
+                node = parents[node]
+            yield ast.unparse(node).replace("'", '"')
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_import_is_hidden(module):
+    """Else the tests of layers and of circles would not see it."""
+    assert list(hidden_imports(parsed(MODULES[module]))) == HIDDEN.get(module, [])
+
+
+def test_the_rule_on_hidden_imports_sees_every_form():
+    for source in (
+        "importlib.import_module('skdp.noise')",
+        "load = importlib.import_module",
+        "from importlib import import_module as load",
+        "__import__('skdp.noise')",
+        "sys.modules['skdp.noise'].Laplace",
+        "getattr(sys.modules.get('skdp.noise'), name)",
+        "from sys import modules as loaded",
+        "exec('import skdp.noise')",
+    ):
+        assert list(hidden_imports(ast.parse(source))), source
+    assert not list(hidden_imports(ast.parse("from importlib.metadata import version\nx.find(1)")))
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -219,6 +265,12 @@ def f():
 class C:
     from skdp.randomness import Lattice
 """
+    lazy = """
+if TYPE_CHECKING:
+    from skdp.noise.laplace import Laplace
+else:
+    __getattr__, __dir__ = lazily(__name__, {"laplace": "Laplace"})
+"""
     at_import = [
         "skdp.geometry.lp",
         "skdp.domain",
@@ -228,6 +280,7 @@ class C:
     every = set(imported(ast.parse(source)))
     assert every == {*at_import, "skdp.privacy", "skdp.mechanisms.knorm.noise"}
     assert set(imported(AtImport().visit(ast.parse(source)))) == set(at_import)
+    assert set(imported(AtImport().visit(ast.parse(lazy)))) == {"skdp.noise.laplace"}
     assert "linear_model" not in ALLOWED["geometry"]
 
 
@@ -242,6 +295,55 @@ def test_files_and_functions_are_short(module):
             assert length <= 60, f"{module}.{node.name} has {length} lines"
 
 
+LAZY = {
+    module: node
+    for module, path in MODULES.items()
+    for node in parsed(path).body
+    if isinstance(node, ast.If) and is_lazy(node)
+}
+
+
+@pytest.mark.parametrize("module", LAZY)
+def test_lazy_names_are_those_declared_for_types(module):
+    """Each in the module that is named there, in ``dir``, and the same object every time."""
+    package = importlib.import_module(module)
+    declared = {
+        alias.name: node.module
+        for node in LAZY[module].body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(package.__all__) == set(declared)
+    for name, home in declared.items():
+        assert package.__getattr__(name) is getattr(importlib.import_module(home), name)
+        assert getattr(package, name) is package.__getattr__(name)
+        assert name in dir(package)
+    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'nothing'"):
+        _ = package.nothing
+
+
+def in_a_new_process(code):
+    """Return the words that a piece of code prints where nothing was imported before."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_importing_the_package_imports_no_part_of_it():
+    """Parts are imported when they are used: the import takes milliseconds."""
+    code = "import skdp, sys; print(*[m for m in sys.modules if m.startswith(('skdp', 'numpy.'))])"
+    assert set(in_a_new_process(code)) == {"skdp", "skdp._lazy"}
+
+
+def test_parts_are_attributes_of_the_package():
+    """Without an import of their own; so are the version and all names."""
+    code = (
+        "import skdp; print(skdp.__version__, skdp.mechanisms.__name__, skdp.randomness.__name__)"
+    )
+    assert in_a_new_process(code)[1:] == ["skdp.mechanisms", "skdp.randomness"]
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert folders <= set(dir(skdp))
+
+
 def test_heavy_packages_are_not_imported_at_the_top():
     """Beyond scikit-learn's own imports, skdp brings none of the heavy ones."""
     code = """
@@ -249,11 +351,12 @@ import sys
 import sklearn.linear_model
 before = set(sys.modules)
 import skdp, skdp.geometry, skdp.mechanisms, skdp.privacy, skdp.randomness
+for name in skdp.__all__:
+    getattr(skdp, name)
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    new = set(done.stdout.split())
-    assert "skdp" in new
+    new = set(in_a_new_process(code))
+    assert {"skdp", "randomgen"} <= new
     assert not new & {"cvxpy", "matplotlib", "pandas", "dask", "IPython", "torch"}
 
 

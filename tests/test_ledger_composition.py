@@ -25,7 +25,8 @@ from skdp.privacy.conversions import (
     mixed_delta,
     mu_of_pure,
 )
-from skdp.privacy.ledger.accounting import Adaptive, Budget, Fixed
+from skdp.privacy.ledger.accounting import Exact, GaussianDP
+from skdp.privacy.ledger.entries import Budget
 from skdp.privacy.losses.losses import PairLoss, ShiftLoss
 from skdp.privacy.losses.radial import RadialLoss
 
@@ -68,7 +69,7 @@ def test_ten_thousand_gaussian_spends_fit_where_theory_says():
     step = entry_of(gaussian(0.01))
     most = int((gaussian_mu(4.97, NOISE * 1e-6) / 0.01) ** 2)
     assert most > 10_000
-    rule = Adaptive(Budget(4.97, 1e-6))
+    rule = GaussianDP(Budget(4.97, 1e-6))
     assert rule.fits([step] * most)
     assert not rule.fits([step] * (most + 1))
     spent = rule.spent([step] * 10_000)
@@ -184,14 +185,14 @@ def test_fixed_counts_mixed_spends_by_their_losses():
     laplace = Guarantee(0.05, losses=((ShiftLoss(Laplace(20.0), 1.0), 1),))
     plan = [gaussian(0.01)] * 20 + [laplace] * 60 + [Guarantee(0.01, 1e-8)]
     least = compose(*plan, delta=DELTA)
-    rule = Fixed(Budget(least.epsilon * (1 + 1e-5), DELTA))
+    rule = Exact(Budget(least.epsilon * (1 + 1e-5), DELTA))
     entries = [entry_of(part) for part in plan]
     assert rule.fits(entries)
     assert rule.spent(entries).epsilon == pytest.approx(least.epsilon, rel=1e-4)
     assert rule.spent(entries).delta == DELTA
-    assert not Fixed(Budget(least.epsilon * (1 - 1e-2), DELTA)).fits(entries)
+    assert not Exact(Budget(least.epsilon * (1 - 1e-2), DELTA)).fits(entries)
     assert rule.remaining(entries).epsilon < 1e-3
-    assert not Fixed(Budget(9.0, DELTA)).fits([*entries, entry_of(Guarantee(0.0, 1.0))])
+    assert not Exact(Budget(9.0, DELTA)).fits([*entries, entry_of(Guarantee(0.0, 1.0))])
 
 
 @pytest.mark.parametrize("composition", ["adaptive", "fixed", "sums"])

@@ -1,5 +1,6 @@
 """What a ledger's file keeps: its rule, and the losses or others that dominate them."""
 
+import json
 import math
 import os
 import pickle
@@ -17,13 +18,22 @@ from ledger_worst import (
     gaussian,
 )
 
-from skdp.noise import FlippedHuber, Laplace
+from skdp.noise import (
+    FlippedHuber,
+    Gaussian,
+    Laplace,
+    Logistic,
+    OffsetGaussian,
+    Subbotin,
+    TruncatedLaplace,
+)
 from skdp.privacy import Guarantee, Ledger, LedgerLost
 from skdp.privacy.conversions import gaussian_epsilon
-from skdp.privacy.ledger.accounting import Budget
+from skdp.privacy.ledger.entries import Budget
 from skdp.privacy.ledger.text import from_text, kept, to_text
 from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
 from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.losses.selection import SelectionLoss
 
 
 def test_the_composition_of_a_file_is_fixed(tmp_path):
@@ -60,6 +70,38 @@ def test_losses_are_kept_in_the_file(tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=True)
     assert pickle.loads(bytes.fromhex(done.stdout)) == losses
+
+
+FIRST_VERSION = """{"version": 1, "losses": [
+    {"kind": "shift", "shift": 0.1, "of": {"law": "Laplace", "scale": 2.0}, "count": 1},
+    {"kind": "shift", "shift": 0.1, "of": {"law": "Gaussian", "scale": 2.0}, "count": 2},
+    {"kind": "shift", "shift": 0.1, "of": {"law": "Logistic", "scale": 2.0}, "count": 3},
+    {"kind": "shift", "shift": 0.1, "of": {"law": "Subbotin", "r": 3.0, "scale": 2.0}, "count": 4},
+    {"kind": "shift", "shift": 0.1,
+     "of": {"law": "FlippedHuber", "alpha": 1.0, "gamma": 2.0}, "count": 5},
+    {"kind": "shift", "shift": 0.1,
+     "of": {"law": "TruncatedLaplace", "bound": 3.0, "scale": 0.5}, "count": 6},
+    {"kind": "shift", "shift": 0.1,
+     "of": {"law": "OffsetGaussian", "offset": 1.0, "scale": 2.0}, "count": 7},
+    {"kind": "finite", "losses": [0.0, 0.5], "log_p": [-0.5, -1.25],
+     "log_p_alone": -2.2352578692748204, "log_q_alone": -1.5155132518505716, "count": 8},
+    {"kind": "pair", "epsilon": 0.1, "delta": 1e-07, "count": 9},
+    {"kind": "selection", "width": 0.5, "count": 10},
+    {"kind": "radial", "dim": 7, "shift": 0.25, "count": 11}
+]}"""
+
+
+def test_a_text_of_the_first_version_is_read():
+    """Its names stay, whatever the parts are called in the code."""
+    losses = from_text(FIRST_VERSION)
+    laws = [Laplace(2.0), Gaussian(2.0), Logistic(2.0), Subbotin(3.0, 2.0), FlippedHuber(1.0, 2.0)]
+    laws += [TruncatedLaplace(3.0, 0.5), OffsetGaussian(1.0, 2.0)]
+    finite = FiniteLoss((0.0, 0.5), (-0.5, -1.25), -2.2352578692748204, -1.5155132518505716)
+    others = [finite, PairLoss(0.1, 1e-7), SelectionLoss(0.5), RadialLoss(7, 0.25)]
+    expected = [*(ShiftLoss(law, 0.1) for law in laws), *others]
+    assert losses == tuple((loss, count) for count, loss in enumerate(expected, start=1))
+    assert json.loads(to_text(losses)) == json.loads(FIRST_VERSION)
+    assert from_text(FIRST_VERSION.replace('"Laplace"', '"Uniform"')) is None
 
 
 class OwnLaw(Laplace):

@@ -36,7 +36,8 @@ from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
 from skdp.privacy.ledger import accounting as _accounting
-from skdp.privacy.ledger.accounting import Adaptive, Budget, Counted, Divided, _sums_of
+from skdp.privacy.ledger.accounting import Divided, GaussianDP, _sums_of
+from skdp.privacy.ledger.entries import Budget, Counted
 from skdp.privacy.losses.losses import GaussianLoss, PairLoss, ShiftLoss
 
 
@@ -87,14 +88,14 @@ def test_the_parts_beside_the_sums_use_up_their_three_quarters(share, worst):
     assert worst_of_two(share, by_sums) == pytest.approx(SUMS * DELTA, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["_SUMS_SHARE", "_GAUSSIAN_SHARE"])
+@pytest.mark.parametrize("name", ["_BASIC_SHARE", "_GAUSSIAN_SHARE"])
 def test_shares_that_add_up_to_more_do_not_keep_delta(name, monkeypatch):
     """Twins of the rule: one share a tenth of delta greater."""
     monkeypatch.setattr(_accounting, name, getattr(_accounting, name) + 0.1)
     assert worst_of_two(0.5) > DELTA
 
 
-@pytest.mark.parametrize("name", ["_LEAK_SHARE", "_GAUSSIAN_SHARE"])
+@pytest.mark.parametrize("name", ["_INFINITY_SHARE", "_GAUSSIAN_SHARE"])
 def test_shares_beside_the_sums_that_add_up_to_more_do_not_keep_theirs(name, monkeypatch):
     """Twins of Theorem 4. Beside the sums the first does no harm: their quarter has the leaks."""
     monkeypatch.setattr(_accounting, name, getattr(_accounting, name) + 0.1)
@@ -118,7 +119,7 @@ def test_shares_add_up_to_one():
 def test_gaussian_noise_alone_keeps_ninety_five_spends_in_a_hundred(epsilon, delta):
     """Against a ledger that gives it all of delta; a bit more than two are lost at least."""
     step = entry_of(gaussian(gaussian_mu(epsilon, delta) / 32))
-    rule, square = Adaptive(Budget(epsilon, delta)), step.counted.square
+    rule, square = GaussianDP(Budget(epsilon, delta)), step.counted.square
     most = int(gaussian_mu(epsilon, delta) ** 2 / square)
     assert most > 1000
     assert rule.fits([step] * int(0.95 * most))
@@ -147,7 +148,7 @@ def test_what_has_a_delta_and_no_mu_goes_on_beside_gaussian_noise():
 def test_a_refusal_beside_gaussian_noise_gives_its_reason():
     ledger = Ledger(EPSILON, DELTA)
     ledger.spend(gaussian(0.02))
-    said = r"probability of 2e-06 that it says nothing.*5e-7 of this is left.*composition='sums'"
+    said = r"an infinity mass of 2e-06;.*a twentieth.*5e-7 of this is left.*composition='sums'"
     with pytest.raises(BudgetExceeded, match=said):
         ledger.spend(Guarantee(0.01, 2e-6))
     with pytest.raises(BudgetExceeded, match=r"has mu=0.3\. A ledger"):
@@ -199,7 +200,7 @@ def test_a_jump_of_the_curve_leaks_all_of_it():
     """Truncated noise is told from its neighbour with a probability; a tenth is never enough."""
     jump = PairLoss(0.3, 1e-6).finite
     counted = entry_of(Guarantee(0.31, 1.1e-6, losses=((jump, 1),))).counted
-    assert counted.leak == 1.1e-6
+    assert counted.infinity_mass == 1.1e-6
     assert counted.pure == pytest.approx(0.3, rel=1e-5)
     assert counted.gaussian == 0
 
@@ -319,7 +320,7 @@ def test_without_their_share_sums_beside_gaussian_noise_are_refused(monkeypatch)
     second = Guarantee(1.0, 1e-6)
     assert fits(Ledger(2.0, 1e-5), noise, second)
     assert fits(Ledger(2.0, 1e-5), second, noise)
-    monkeypatch.setattr(_accounting, "_SUMS_SHARE", 0.0)
+    monkeypatch.setattr(_accounting, "_BASIC_SHARE", 0.0)
     assert not fits(Ledger(2.0, 1e-5), noise, second)
     assert fits(Ledger(2.0, 1e-5), second, noise)  # nothing was divided before the second
 

@@ -158,8 +158,8 @@ def brute_delta(p, q, epsilon):
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
 def test_an_asymmetric_pair_counts_in_both_directions(loss, epsilon):
     """All 5^4 outcomes of four releases; the greater of the two directions is between."""
-    p = np.exp([*loss.log_p, loss.log_p_alone, -np.inf])
-    q = np.exp([*np.subtract(loss.log_p, loss.losses), -np.inf, loss.log_q_alone])
+    p = np.exp([*loss.log_p, loss.log_p_infinity_mass, -np.inf])
+    q = np.exp([*np.subtract(loss.log_p, loss.losses), -np.inf, loss.log_q_infinity_mass])
     many_p, many_q = (
         np.array([math.prod(c) for c in itertools.product(v, repeat=4)]) for v in (p, q)
     )
@@ -188,11 +188,11 @@ LOSSES = [
 def profile_of(masses, epsilon):
     """E (1 - e^(epsilon - L))_+ of masses on a grid."""
     beyond = np.maximum(-np.expm1(np.minimum(epsilon - masses.losses, 0.0)), 0.0)
-    return masses.alone + math.fsum(masses.masses * beyond)
+    return masses.infinity_mass + math.fsum(masses.masses * beyond)
 
 
 def grids_of(loss, cells):
-    below, above, ends = _grid.reach(loss, -60.0, -40.0)
+    below, above, ends = _grid.extent(loss, -60.0, -40.0)
     step = above / cells
     ends = -math.ceil(below / step + 1e-6), math.ceil(above / step + 1e-6)
     return _grid.upper(loss, step, *ends), _grid.lower(loss, step, *ends)
@@ -219,7 +219,7 @@ def test_the_grid_is_above_and_below_at_every_epsilon(loss):
 @pytest.mark.parametrize("loss", LOSSES[:5], ids=repr)
 def test_half_the_step_is_a_quarter_of_the_gap(loss):
     """The second order; rounding losses up and down would give the first, a half."""
-    epsilon = loss.log_tails(0.0)[0] * 0 + 0.1 * _grid.reach(loss, -60.0, -40.0)[1]
+    epsilon = loss.log_tails(0.0)[0] * 0 + 0.1 * _grid.extent(loss, -60.0, -40.0)[1]
     gaps = []
     for cells in (100, 200):
         high, low = grids_of(loss, cells)

@@ -87,9 +87,9 @@ def test_a_finite_loss_of_outcomes():
     """Outcomes of one likelihood ratio are one value; those of one side only stand alone."""
     loss = FiniteLoss.between([0.2, 0.2, 0.6, 0.0], [0.1, 0.1, 0.0, 0.8])
     assert loss.losses == pytest.approx((math.log(2),))
-    assert np.exp([*loss.log_p, loss.log_p_alone, loss.log_q_alone]) == pytest.approx(
-        [0.4, 0.6, 0.8]
-    )
+    assert np.exp(
+        [*loss.log_p, loss.log_p_infinity_mass, loss.log_q_infinity_mass]
+    ) == pytest.approx([0.4, 0.6, 0.8])
     assert np.exp(loss.log_delta([0.0, 1.0])) == pytest.approx([0.8, 0.6])
     assert not loss.symmetric
     assert FiniteLoss.between([0.1, 0.2, 0.7], [0.7, 0.2, 0.1]).symmetric
@@ -98,7 +98,7 @@ def test_a_finite_loss_of_outcomes():
 def test_a_finite_loss_has_no_infinite_one_unless_it_is_given():
     losses, log_p = (-math.log(3), math.log(3)), (math.log(0.25), math.log(0.75))
     found, known = FiniteLoss(losses, log_p), FiniteLoss.between([0.75, 0.25], [0.25, 0.75])
-    assert found.log_p_alone == found.log_q_alone == -math.inf
+    assert found.log_p_infinity_mass == found.log_q_infinity_mass == -math.inf
     for epsilon in (-0.5, 0.0, 0.5, 2.0):
         assert found.log_delta(epsilon) == pytest.approx(known.log_delta(epsilon), abs=1e-14)
 

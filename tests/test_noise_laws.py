@@ -224,7 +224,7 @@ def test_the_crossing_of_a_level_loss_is_its_far_end():
         (lambda: Laplace(0.0), "scale must be a finite number > 0, got 0.0"),
         (lambda: Gaussian(math.nan), "scale must be a finite number > 0, got nan"),
         (lambda: Logistic("1"), "scale must be a finite number > 0, got '1'"),
-        (lambda: Subbotin(0.99), "r must be a number in .1, inf., got 0.99. Smaller ones"),
+        (lambda: Subbotin(0.99), "r must be a number in .1, inf., got 0.99. For r < 1"),
         (lambda: Subbotin(math.inf), "r must be"),
         (lambda: FlippedHuber(-1.0), "alpha must be a number in"),
         (lambda: FlippedHuber(1.0, 0.0), "gamma must be a finite number > 0"),

@@ -98,7 +98,7 @@ def test_several_in_one_picture() -> None:
     """A list of lines in order, labels from a list, a mapping or the mechanisms; one is alone."""
     shown = show([PURE, GAUSSIAN], ["a", "b"])
     assert [line.get_label() for line in shown.line_] == ["a", "b"]
-    assert texts(shown) == ["a", "b", "promised"]
+    assert texts(shown) == ["a", "b", "claimed"]
     assert [line.get_label() for line in show({"c": PURE, "d": GAUSSIAN}).line_] == ["c", "d"]
     assert show([PURE]).line_.get_label() == "pure"
     named = show(GAUSSIAN).line_.get_label()

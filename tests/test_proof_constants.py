@@ -109,7 +109,7 @@ def test_constants_that_pages_state_in_words():
 
 
 def test_shares_of_a_divided_ledger_add_up_to_all_of_delta():
-    parts = ["_SUMS_SHARE", "_LEAK_SHARE", "_GAUSSIAN_SHARE"]
+    parts = ["_BASIC_SHARE", "_INFINITY_SHARE", "_GAUSSIAN_SHARE"]
     shares = [Fraction(repr(getattr(_accounting, part))) for part in parts]
     aside = Fraction(repr(_accounting._ASIDE_SHARE)) * len(_accounting._ASIDE)
     assert sum(shares) + aside == 1
@@ -294,8 +294,8 @@ def test_constants_of_the_sums_for_round_noise():
         half = mp.mpf(1) / 2
         assert mp.e / mp.cos(half) ** 2 < _radial_sum._BULGE
         reach = (8 + mp.mpf(1) / 8) / 4
-        assert reach < _radial_sum._REACH
-        assert half > _radial_sum._REACH * _radial_sum._WIDEST
+        assert reach < _radial_sum._LENGTH
+        assert half > _radial_sum._LENGTH * _radial_sum._WIDEST
         height = mp.exp(10) * 6
         assert height < mp.mpf("1.4e5")
         assert _radial_sum._BULGE * mp.exp(mp.mpf("0.48")) < 6

@@ -100,4 +100,4 @@ def test_the_mass_at_infinity_of_a_composition(draw: int) -> None:
     delta = 1e-6 * numbers(draw, 1)[0]
     count = 2 + draw
     exact = 1 - (1 - Fraction(delta)) ** count
-    assert Fraction(composition(((PairLoss(0.5, delta), count),)).leak) >= exact * MARGIN
+    assert Fraction(composition(((PairLoss(0.5, delta), count),)).infinity_mass) >= exact * MARGIN

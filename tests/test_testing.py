@@ -127,7 +127,7 @@ BAD_LAWS = {
     Wavy: "logpdf must (not grow|be concave)",
     NotNormed: "logpdf must integrate",
     LostTail: "log(pdf|sf) must",
-    WrongInverse: "logsf must undo isf|isf must",
+    WrongInverse: "logsf must be the inverse of isf|isf must",
     WrongScale: "scaled must",
     WrongVariance: "rvs must draw with the variance",
     NarrowDraws: "rvs must draw from the law",
@@ -247,9 +247,9 @@ class Corners(LpBall):
 
 BAD_BALLS = {
     FlatDisc(): "sample must draw",
-    WrongVolume(): "log_volume must be that",
-    NoTriangle(): "gauge must keep the triangle",
-    FlatGauge(): "gauge must be > 0 but at 0",
+    WrongVolume(): "log_volume must (agree with the share|be that of the hull)",
+    NoTriangle(): "gauge must satisfy the triangle inequality",
+    FlatGauge(): "gauge must be > 0 except at 0",
     OddGauge(): "gauge must be symmetric",
     Cut(): "support must be at least",
     NarrowBox(): "must",

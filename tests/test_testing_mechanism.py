@@ -8,7 +8,7 @@ import pytest
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.privacy import Guarantee
 from skdp.testing import check_mechanism, epsilon_lower_bound
-from skdp.testing.audit import _best_event, _bound, _Lens
+from skdp.testing.audit import _best_event, _bound, _Features
 from skdp.testing.examples import BoxNoise, Cylinder, LaplaceInTheBox
 
 # Mechanisms
@@ -98,10 +98,10 @@ BAD_MECHANISMS = {
     "one coordinate bare": "audit must not show more",
     "noise for epsilon alone": "more noise for half of epsilon",
     "noise for any sensitivity": "twice the noise for twice the sensitivity",
-    "more epsilon": "promise epsilon <= 1",
-    "a delta": "promise delta <= 0",
+    "more epsilon": "claim epsilon <= 1",
+    "a delta": "claim delta <= 0",
     "another relation": "be under neighbors='replace_one'",
-    "void": "hold before anything was drawn",
+    "void": "guarantee must hold without a seed",
     "off centre": "rvs must be centred",
     "wrong covariance": "covariance must be that of the draws",
     "wrong norm": "expected_norm must be the mean gauge",
@@ -143,8 +143,8 @@ def test_an_audit_that_chose_its_event_on_the_same_outputs_would_be_wrong():
     rng, alarms = np.random.default_rng(2), 0
     for _ in range(50):
         x, y = rng.normal(size=(2, 100, 4))
-        lens = _Lens.for_outputs(np.vstack([x, y]))
-        x, y = lens.look(x), lens.look(y)
+        features = _Features.of(np.vstack([x, y]))
+        x, y = features.added(x), features.added(y)
         event = _best_event((x, y), 4, 0.0, 0.05)
         sure, unsure = (y, x) if event.swapped else (x, y)
         counts = np.array(event.count(sure)), np.array(event.count(unsure))

@@ -171,7 +171,7 @@ def test_delta_is_rounded_up_and_hardly(mu):
 
 def test_the_conjugate_is_the_supremum():
     """By brute force over levels, for a function that has no closed form."""
-    f = tradeoff.gaussian(0.7).compose(tradeoff.laplace(0.4))
+    f = tradeoff.gaussian(0.7).chain(tradeoff.laplace(0.4))
     alpha = np.linspace(0, 1, 200_001)
     for epsilon in (-1.0, 0.0, 0.5, 1.5):
         brute = (1 - f(alpha) - math.exp(epsilon) * alpha).max()
@@ -222,9 +222,9 @@ def test_groups_of_gaussians_and_of_laws_have_closed_forms():
     assert tradeoff.total_variation(0.25).group(3) == tradeoff.total_variation(0.75)
     assert tradeoff.total_variation(0.25).group(9) == tradeoff.total_variation(1.0)
     some, more = tradeoff.total_variation(0.25), tradeoff.total_variation(0.5)
-    assert some.compose(more) == tradeoff.total_variation(0.75)
-    assert some.compose(more, more) == tradeoff.total_variation(1.0)  # and never beyond
-    assert tradeoff.gaussian(0.5).compose(tradeoff.gaussian(0.25)) == tradeoff.gaussian(0.75)
+    assert some.chain(more) == tradeoff.total_variation(0.75)
+    assert some.chain(more, more) == tradeoff.total_variation(1.0)  # and never beyond
+    assert tradeoff.gaussian(0.5).chain(tradeoff.gaussian(0.25)) == tradeoff.gaussian(0.75)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.7, 0.0), (0.7, 1e-3), (3.0, 0.2), (1e-6, 1e-4)])
@@ -242,14 +242,14 @@ def test_the_group_of_an_approximate_one_is_that_many_steps(epsilon, delta, k):
 def test_composition_is_a_walk_in_two_steps():
     """f(1 - g): against sixty digits; its inverse is that of the walk back."""
     f, g = tradeoff.gaussian(0.7), tradeoff.laplace(0.4)
-    both = f.compose(g)
+    both = f.chain(g)
     outer, inner = gaussian_truth(mpmath.mpf(0.7)), laplace_truth(0.4)
     for alpha in (1e-10, 0.01, 0.3, 0.6, 0.98):
         truth = outer(inner(1 - mpmath.mpf(alpha)))
         assert float(both(alpha)) == pytest.approx(float(truth), rel=1e-11)
         assert float(both.inverse()(both(alpha))) == pytest.approx(alpha, rel=1e-9)
     assert not both.symmetric
-    assert f.compose(g, f).symmetric
+    assert f.chain(g, f).symmetric
     assert both <= f
     assert both <= g
 
@@ -331,9 +331,9 @@ def test_the_order():
 
 def test_losses_know_where_they_come_from():
     assert tradeoff.gaussian(2.0).loss() == GaussianLoss(2.0)
-    composed = tradeoff.gaussian(0.5).compose(tradeoff.laplace(0.5))
+    composed = tradeoff.gaussian(0.5).chain(tradeoff.laplace(0.5))
     assert float(composed.loss().log_delta(0.3)) == pytest.approx(float(composed.log_delta(0.3)))
-    assert hash(composed) == hash(tradeoff.gaussian(0.5).compose(tradeoff.laplace(0.5)))
+    assert hash(composed) == hash(tradeoff.gaussian(0.5).chain(tradeoff.laplace(0.5)))
 
 
 BAD = [
@@ -347,10 +347,10 @@ BAD = [
     (lambda: tradeoff.gaussian(1.0)(1.5), r"alpha must lie in \[0, 1\]"),
     (lambda: tradeoff.gaussian(1.0)(math.nan), r"alpha must lie in \[0, 1\]"),
     (lambda: tradeoff.gaussian(1.0).group(0), "k must be a whole number >= 1"),
-    (lambda: tradeoff.gaussian(1.0).compose(1.0), "others must be trade-off functions"),
+    (lambda: tradeoff.gaussian(1.0).chain(1.0), "others must be trade-off functions"),
     (
         lambda: tradeoff.gaussian(1.0).envelope(
-            tradeoff.gaussian(1.0).compose(tradeoff.laplace(1.0))
+            tradeoff.gaussian(1.0).chain(tradeoff.laplace(1.0))
         ),
         "tradeoff must be symmetric for an envelope",
     ),
@@ -367,7 +367,7 @@ def test_two_shifts_of_one_law_are_one_shift():
     """The closed form against the definition: f(1 - g(alpha)), and nothing is left of the parts."""
     law = Logistic()
     far, near = tradeoff.from_law(law, 1.5), tradeoff.from_law(law, 0.25)
-    both = far.compose(near)
+    both = far.chain(near)
     for alpha in (1e-3, 0.2, 0.7):
         assert float(both(alpha)) == pytest.approx(float(far(1 - float(near(alpha)))), rel=1e-9)
 

@@ -1,16 +1,10 @@
-"""Real data with its public domain: bounds and levels, each with the reason for it.
+"""Public data sets with their public domain: bounds and levels, and the reason for each.
 
-``load_`` functions read what scikit-learn brings along; ``fetch_`` functions read a folder, or
-ask OpenML. The domains are part of this package, whatever the data comes from.
+``load_`` functions return data sets that are part of scikit-learn. ``fetch_`` functions read a
+folder or ask OpenML. The domains are part of this package and do not depend on where the data
+come from.
 """
 
-from skdp.datasets._bundled import (
-    load_breast_cancer,
-    load_diabetes,
-    load_digits,
-    load_iris,
-    load_wine,
-)
 from skdp.datasets._dataset import Dataset
 from skdp.datasets._declared import Reason, domain_of, names
 from skdp.datasets._fetch import DataNotFound, fetch
@@ -35,6 +29,11 @@ from skdp.datasets._named import (
     fetch_pumpkin_seeds,
     fetch_spambase,
     fetch_wine_quality,
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
 )
 
 __all__ = [

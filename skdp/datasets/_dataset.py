@@ -1,4 +1,4 @@
-"""A table, its target, and what is publicly known about both."""
+"""A table and its target with their public domain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import fail
+from skdp._checks import optional_module
 from skdp.datasets._declared import Declaration, Reason
 from skdp.domain import Domain
 
@@ -18,12 +18,11 @@ from skdp.domain import Domain
 class Dataset:
     """Real data with its public domain.
 
-    It unpacks into three: ``X, y, domain = load_diabetes()``. There is no way to get X and y
-    alone: bounds would then be read off the data.
+    It unpacks into three: ``X, y, domain = load_diabetes()``.
 
     Attributes
     ----------
-    X : DataFrame of shape (n, n_columns), or array where pandas is not installed or not wanted
+    X : DataFrame or ndarray of shape (n, n_columns)
         Numbers as floats, levels as the domain declares them.
     y : ndarray of shape (n,)
         Floats (regression) or labels (classification).
@@ -32,9 +31,9 @@ class Dataset:
     name, title, task : str
         ``task`` is "classification" or "regression".
     description : str
-        Where the data is from, and what to be careful about.
+        Source of the data, and cautions for its use.
     reasons : dict of str to Reason
-        Why each column, and the target by its name, is bounded as it is.
+        Reason for the bounds or levels of each column and of the target, by name.
     target_name : str
 
     Examples
@@ -60,9 +59,9 @@ class Dataset:
 
     @property
     def informed(self) -> tuple[str, ...]:
-        """Columns whose bounds were chosen with the data in view; the target may be among them.
+        """Names of columns, or the target, whose bounds were chosen with the data in view.
 
-        A result that leans on them is weaker evidence for what one would get on private data.
+        On private data such bounds would not be available, and results may be worse.
         """
         return tuple(name for name, why in self.reasons.items() if why.basis == "informed")
 
@@ -75,7 +74,7 @@ class Dataset:
 
 
 def dataset(declared: Declaration, X: Any, y: Any) -> Dataset:
-    """Return a table and a target with what is declared of them."""
+    """Return a table and a target with their declaration."""
     reasons = declared.reasons
     return Dataset(
         X,
@@ -102,13 +101,8 @@ def _description(declared: Declaration) -> str:
 
 
 def pandas() -> Any:
-    """Return pandas; without it the error says how to get it."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        remedy = "Install it with: pip install 'skdp[pandas]'"
-        raise ImportError(str(fail("pandas", "be installed for a table", None, remedy))) from error
-    return pd
+    """Return pandas, or raise an error that says how to install it."""
+    return optional_module("pandas", "for a table", "pandas")
 
 
 def has_pandas() -> bool:

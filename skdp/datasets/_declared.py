@@ -1,7 +1,7 @@
-"""What is publicly known about a data set: its columns, their domain, and where that is from.
+"""Declarations of data sets: columns, their domain, and the reasons for it.
 
-One file for each set lies in ``domains``. Bounds that were chosen with the data in view are
-marked "informed": for private data they would be a leak.
+The folder ``domains`` has one file for each data set. Bounds that were chosen with the data in
+view are marked "informed": for private data they would disclose something about the records.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ TASKS = ("classification", "regression")
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a column has the bounds or levels that it has.
+    """The reason for the bounds or levels of a column.
 
     Attributes
     ----------
     basis : {"documented", "by definition", "convention", "informed"}
-        "documented": its source says so. "by definition": the quantity has no other values.
-        "convention": a round number that one would guess. "informed": the scale was read off
-        the data or its published ranges, which is no public knowledge.
+        "documented": stated by the source. "by definition": the quantity has no other values.
+        "convention": a round number that does not come from the data. "informed": the scale was
+        read from the data or from published ranges of them, and is not public knowledge.
     why : str
         Unit and reason.
     """
@@ -54,28 +54,28 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether it holds bounded numbers, and not levels."""
+        """Whether the column holds bounded numbers and not levels."""
         return isinstance(self.values, tuple)
 
 
 @dataclass(frozen=True)
 class Source:
-    """How OpenML's copy of a set differs from ours.
+    """Differences between OpenML's copy of a data set and the declaration.
 
     Attributes
     ----------
     id : int
-        Of the data set at OpenML; ``name`` is what it is called there.
+        Identifier at OpenML; ``name`` is the name of the data set there.
     names : dict
-        Their name of a column by ours, where it differs.
+        OpenML's name of a column, by the declared name, if they differ.
     levels : dict of dict
-        For a column, our level by theirs, where they differ.
+        For a column, the declared level by OpenML's level, if they differ.
     factors : dict
-        For a column, by how much their numbers are larger than ours.
-    lacks : list of str
-        Columns that are not there.
+        For a column, the ratio of OpenML's numbers to the declared unit.
+    lacks : tuple of str
+        Declared columns that OpenML does not have.
     missing : str or None
-        The level that stands for a missing one.
+        Level that replaces a missing value.
     """
 
     id: int
@@ -89,7 +89,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that is publicly known about a data set."""
+    """Public facts about a data set."""
 
     name: str
     title: str
@@ -112,22 +112,26 @@ class Declaration:
         return Domain(columns, target=self.target.values)
 
     def without(self, names: tuple[str, ...]) -> Declaration:
-        """Return what is left without some columns."""
+        """Return the declaration without some columns."""
         left = tuple(column for column in self.columns if column.name not in names)
         return Declaration(**{**vars(self), "columns": left})
 
     @property
     def reasons(self) -> dict[str, Reason]:
-        """The reason for each column and the target, by name."""
+        """Reason for each column and the target, by name."""
         return {column.name: column.reason for column in (*self.columns, self.target)}
 
 
 def names(task: str | None = None) -> list[str]:
-    """Return the names of all declared data sets, or of those of a task.
+    """Return the names of all declared data sets, or of those for one task.
 
     Parameters
     ----------
-    task : {"classification", "regression"} or None
+    task : {"classification", "regression"} or None, default=None
+
+    Returns
+    -------
+    list of str
 
     Examples
     --------
@@ -149,6 +153,10 @@ def domain_of(name: str) -> Domain:
     name : str
         One of `names`.
 
+    Returns
+    -------
+    Domain
+
     Examples
     --------
     >>> from skdp.datasets import domain_of
@@ -160,7 +168,7 @@ def domain_of(name: str) -> Domain:
 
 @cache
 def declaration(name: str) -> Declaration:
-    """Return what is declared of a data set."""
+    """Return the declaration of a data set."""
     file = _folder() / f"{name}.toml"
     if not (isinstance(name, str) and name.isidentifier() and file.is_file()):
         known = sorted(file.name[:-5] for file in _folder().iterdir())
@@ -173,7 +181,7 @@ def declaration(name: str) -> Declaration:
 
 
 def _columns(groups: list[dict[str, Any]]) -> Iterator[Column]:
-    """Yield the columns of groups of which each shares its values and its reason."""
+    """Yield the columns of groups; the columns of a group share their values and reason."""
     for group in groups:
         values = tuple(group["bounds"]) if "bounds" in group else group["levels"]
         for name in group["names"]:

@@ -13,7 +13,7 @@ from skdp.datasets._declared import Declaration, declaration
 
 
 class DataNotFound(ValueError):
-    """Neither a folder nor OpenML has the data; the message says what to do for either."""
+    """Error for a data set that is neither in a folder nor at OpenML."""
 
 
 def fetch(
@@ -23,20 +23,19 @@ def fetch(
     data_home: str | os.PathLike[str] | None = None,
     as_frame: bool = True,
 ) -> Dataset:
-    """Return a data set by its name, from a folder or from OpenML. It needs pandas.
+    """Return a data set by its name, from a folder or from OpenML; this needs pandas.
 
     Parameters
     ----------
     name : str
-        One of `names`. Those that are bundled with scikit-learn have a ``load_`` function.
+        One of `names`. Data sets that are part of scikit-learn have a ``load_`` function instead.
     folder : path, default=None
-        Folder that holds the CSV files and their SHA256SUMS. Without it the environment's
-        SKDP_DATA names it; where it is not set, or the folder has no such file, the data comes
-        from OpenML.
+        Folder with the CSV files and their SHA256SUMS. None takes the environment variable
+        SKDP_DATA. If that is not set, or the folder lacks the file, the data come from OpenML.
     data_home : path, default=None
-        Where scikit-learn keeps what it downloads; None for its usual place.
+        Folder for scikit-learn's downloads; None is its usual one.
     as_frame : bool, default=True
-        Whether X is a DataFrame; else it is an array.
+        Whether X is a DataFrame and not an array.
 
     Returns
     -------
@@ -45,10 +44,10 @@ def fetch(
     Raises
     ------
     DataNotFound
-        If it is found at neither place.
+        If neither the folder nor OpenML has the data.
     ValueError
-        If there is no such name, if a file is not the one in SHA256SUMS, or if OpenML's data
-        is not what was declared.
+        If the name is unknown, a file does not have the checksum in SHA256SUMS, or OpenML's data
+        differ from the declaration.
     """
     declared, place = declaration(name), _folder.folder_of(folder)
     if declared.file is None:

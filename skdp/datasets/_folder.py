@@ -17,29 +17,29 @@ SUMS = "SHA256SUMS"
 
 
 def folder_of(folder: str | os.PathLike[str] | None) -> Path | None:
-    """Return the folder that was given, or that the environment names, if any."""
+    """Return the given folder, or the one that the environment variable names, or None."""
     found = os.fspath(folder) if folder is not None else os.environ.get(VARIABLE)
     if not found:
         return None
     if not Path(found).is_dir():
         name = "folder" if folder is not None else VARIABLE
-        remedy = f"It holds the CSV files and {SUMS}; leave it out to ask OpenML."
+        remedy = f"Give the folder of the CSV files and {SUMS}, or leave it out to use OpenML."
         raise fail(name, "name a folder that exists", found, remedy)
     return Path(found)
 
 
 def holds(folder: Path, declared: Declaration) -> bool:
-    """Return whether the folder has the set's file."""
+    """Return whether the folder has the file of the data set."""
     return declared.file is not None and (folder / declared.file).is_file()
 
 
 def read(folder: Path, declared: Declaration) -> Any:
-    """Return the set's table, the target among its columns.
+    """Return the table of a data set, with the target among its columns.
 
     Raises
     ------
     ValueError
-        If the file's checksum is not the listed one, or columns are missing.
+        If the checksum of the file is not the listed one, or columns are missing.
     """
     assert declared.file is not None
     path = _checked(folder, declared.file)
@@ -56,7 +56,7 @@ def read(folder: Path, declared: Declaration) -> Any:
 def _checked(folder: Path, file: str) -> Path:
     path = folder / file
     if hashlib.sha256(path.read_bytes()).hexdigest() != _sums(folder).get(file):
-        remedy = "Copy the file anew: figures from other data cannot be compared."
+        remedy = "Copy the file again: results on other data are not comparable."
         raise fail(str(path), f"have the checksum that {SUMS} lists", remedy=remedy)
     return path
 
@@ -65,7 +65,7 @@ def _checked(folder: Path, file: str) -> Path:
 def _sums(folder: Path) -> dict[str, str]:
     path = folder / SUMS
     if not path.is_file():
-        remedy = "Make it with: sha256sum * > SHA256SUMS"
+        remedy = "Create it with: sha256sum * > SHA256SUMS"
         raise fail(str(folder), f"hold {SUMS}, a line 'checksum  file' for each", remedy=remedy)
     lines = path.read_text(encoding="utf-8").splitlines()
     pairs = (line.split(maxsplit=1) for line in lines if line.strip())

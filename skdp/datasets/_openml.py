@@ -1,7 +1,7 @@
-"""Data from OpenML, brought into our names, levels and units.
+"""Data from OpenML, converted to the declared names, levels and units.
 
-Whoever is over there may rename a column or drop a row: everything that is declared here is
-checked, and a mismatch is an error that says what was expected.
+OpenML may change a data set. The declared columns, rows, levels and bounds are checked, and a
+mismatch is an error.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from skdp._checks import fail
 from skdp.datasets._dataset import pandas
 from skdp.datasets._declared import Column, Declaration, Source
 
-# Fewer numbers than this share inside the declared bounds: theirs is another unit.
+# If a smaller share of the numbers is within the declared bounds, the unit differs.
 LEAST_INSIDE = 0.9
 
 
 class Unreachable(Exception):
-    """OpenML, or the network, did not give the data."""
+    """Error for data that cannot be downloaded."""
 
 
 def read(declared: Declaration, data_home: str | os.PathLike[str] | None) -> Any:
-    """Return the set's table, the target among its columns, as far as OpenML has them.
+    """Return the table of a data set with the columns that OpenML has, the target among them.
 
     Raises
     ------
     Unreachable
-        If it cannot be had.
+        If the data cannot be downloaded.
     ValueError
-        If the answer is not the data set that was declared.
+        If the data differ from the declaration.
     """
     pandas()
     source = declared.openml
@@ -84,7 +84,7 @@ def _numbers(values: Any, column: Column, source: Source) -> Any:
 
 
 def _levels(values: Any, column: Column, source: Source) -> Any:
-    """Return their levels in our words; each one must be declared."""
+    """Return the declared levels for OpenML's; each one must be declared."""
     words: Mapping[str, str] = source.levels.get(column.name, {})
     known = {value: _text(value) for value in values.dropna().unique()}
     ours = {value: words.get(text, text) for value, text in known.items()}
@@ -100,7 +100,7 @@ def _levels(values: Any, column: Column, source: Source) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a level as a word: 2.0 as "2", and without the quotes that some files leave."""
+    """Return a level as text: 2.0 as "2", and without the quotes that some files have."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip(" '\"")
@@ -108,5 +108,5 @@ def _text(value: Any) -> str:
 
 def _mismatch(source: Source, rule: str, found: object) -> ValueError:
     name = f"OpenML's data set {source.id} ({source.name})"
-    remedy = "It is not what was declared here; read the data from a folder (SKDP_DATA) instead."
+    remedy = "OpenML's data differ from the declaration: read a folder (SKDP_DATA) instead."
     return fail(name, rule, found, remedy)

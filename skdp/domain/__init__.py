@@ -1,4 +1,4 @@
-"""What is publicly known about the columns, and the encoding that follows from it alone."""
+"""Public declarations of columns and targets, and the encoding that they define."""
 
 from skdp.domain.domain import Domain
 from skdp.domain.encoder import DomainEncoder

@@ -1,13 +1,13 @@
-"""One declared column: a bounded number, a set of levels, or a block of indicators.
+"""Declared columns: bounded numbers, levels, and blocks of indicators.
 
-They are built by `skdp.domain.declare`, which checks what the user wrote. Each kind says how many
-columns it reads (``n_in``), how many it becomes (``n_out``), what these are called, and what kind
-of column they are in turn (``encoded``).
+`skdp.domain.declare` builds them from the user's declaration and checks it. Each kind has the
+number of columns that it reads (``n_in``) and is encoded as (``n_out``), and the kind of the
+encoded columns (``encoded``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -20,7 +20,7 @@ from skdp._arrays import FloatArray
 
 
 def listed(items: Iterable[str]) -> str:
-    """Join with commas, and tell the number of those left out where there are many."""
+    """Join with commas; of more than 8 items, some are replaced by their number."""
     shown = list(items)
     if len(shown) > 8:
         shown = [*shown[:4], f"... {len(shown) - 5} more ...", shown[-1]]
@@ -29,7 +29,7 @@ def listed(items: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Number:
-    """A number in [lower, upper]; encoded, a number in [-1, 1]."""
+    """A number in [lower, upper], encoded as a number in [-1, 1]."""
 
     lower: float
     upper: float
@@ -43,22 +43,18 @@ class Number:
 
     @property
     def centre(self) -> float:
-        """Middle of the bounds: what is encoded as 0."""
+        """Middle of the bounds, which is encoded as 0."""
         return self.upper / 2 + self.lower / 2
 
     @property
     def is_unit(self) -> bool:
-        """Whether the bounds are those of an encoded number."""
+        """Whether the bounds are -1 and 1, as those of an encoded number."""
         return (self.lower, self.upper) == (-1.0, 1.0)
 
     @property
     def encoded(self) -> Number:
         """Kind of the encoded column."""
         return UNIT
-
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns."""
-        return list(names)
 
     def __repr__(self) -> str:
         lower, upper = (repr(bound).removesuffix(".0") for bound in (self.lower, self.upper))
@@ -70,10 +66,10 @@ UNIT = Number(-1.0, 1.0)
 
 @dataclass(frozen=True)
 class Levels:
-    """One of finitely many levels; encoded, an indicator of each level but the first.
+    """One of finitely many levels, encoded as an indicator of each level but the first.
 
-    Levels are told apart by ``==`` and ``hash``, as the keys of a dict are: 1, 1.0 and True are
-    one level, 1 and "1" are two.
+    Levels are compared by ``==`` and ``hash``, like keys of a dict: 1, 1.0 and True are the same
+    level, 1 and "1" are two.
     """
 
     levels: tuple[Hashable, ...]
@@ -90,9 +86,9 @@ class Levels:
         """Kind of the encoded columns."""
         return Indicators(self.n_out)
 
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns."""
-        return [f"{names[0]}_{level}" for level in self.levels[1:]]
+    def names_out(self, name: str) -> list[str]:
+        """Return the names of the indicators, from the name of the column."""
+        return [f"{name}_{level}" for level in self.levels[1:]]
 
     @cached_property
     def _position(self) -> dict[Hashable, int]:
@@ -105,13 +101,13 @@ class Levels:
         out[rows, positions[rows] - 1] = 1.0
 
     def positions(self, values: list[Any]) -> NDArray[np.intp]:
-        """Return which level each of ``values`` is."""
-        # A dict matches the speed of pandas' hash tables here, and has one meaning of "equal".
+        """Return the position of the level of each of ``values``."""
+        # A dict is as fast as pandas' hash tables here, and has one definition of "equal".
         other = self._position[self.other]
         try:
             found = map(self._position.get, values, repeat(other))
             return np.fromiter(found, dtype=np.intp, count=len(values))
-        except TypeError:  # a cell that cannot be hashed is no level
+        except TypeError:  # a cell without a hash is not a level
             return np.array([self._position_or(value, other) for value in values], dtype=np.intp)
 
     def _position_or(self, value: Any, other: int) -> int:
@@ -129,7 +125,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class Indicators:
-    """A block of columns of zeros with at most one 1: what the encoder makes of levels."""
+    """A block of columns of zeros with at most one 1: encoded levels."""
 
     n_in: int
 
@@ -142,10 +138,6 @@ class Indicators:
     def encoded(self) -> Indicators:
         """Kind of the encoded columns."""
         return self
-
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns."""
-        return list(names)
 
     def __repr__(self) -> str:
         return "indicator"

@@ -1,6 +1,6 @@
-"""Checking what the user declares, and turning it into columns and targets.
+"""Checks of declarations, and their conversion to columns and targets.
 
-Everything declared is public, and so the error sentences quote it.
+Declarations are public, and error messages contain them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SMALLEST_HALF_RANGE = 4 * sys.float_info.min
 
 
 def label_of(name: str | int) -> str:
-    """Return how an error sentence calls a column, by name or by position."""
+    """Return the text for a column in an error message, from its name or position."""
     return f"column {name!r}"
 
 
 def as_number(name: str, pair: object) -> Number:
-    """Check a pair of bounds and return it as a `Number`; ``name`` opens the error sentence."""
+    """Return a pair of bounds as a `Number`; ``name`` starts the error message."""
     if not isinstance(pair, tuple) or len(pair) != 2 or not all(map(_is_real, pair)):
         raise fail(
             name,
@@ -50,7 +50,7 @@ def as_number(name: str, pair: object) -> Number:
 
 
 def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
-    """Check a sequence of levels and return it as a tuple of plain Python objects."""
+    """Return a sequence of levels as a tuple of plain Python objects."""
     unordered = isinstance(levels, (str, bytes, Mapping, set, frozenset))
     if unordered or not isinstance(levels, Iterable):
         raise fail(
@@ -68,7 +68,7 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
             raise fail(name, "have hashable levels", level, "Use strings or numbers.")
         if _is_missing(level):
             raise fail(
-                name, "have levels that are not missing values", level, "Missing goes to `other`."
+                name, "have levels that are not missing values", level, "Use `other` instead."
             )
         if level in seen:
             raise fail(
@@ -89,7 +89,7 @@ def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -
     fallback = other.get(key, levels[0])
     if fallback not in levels:
         raise fail(f"other[{key!r}]", f"be one of the levels {list(levels)}", fallback)
-    # The declared object, so that 1 given for the level True leaves no trace.
+    # The declared object: 1 given for the level True is stored as True.
     return Levels(levels, levels[levels.index(fallback)])
 
 
@@ -111,7 +111,7 @@ def as_columns(columns: object, other: object) -> tuple[tuple[str, ...], tuple[C
 def as_numbers(
     lower: Any, upper: Any, names: Iterable[str] | None
 ) -> tuple[tuple[str, ...] | None, tuple[Number, ...]]:
-    """Return the names, if any, and the columns of numbers that arrays of bounds declare."""
+    """Return the names, or None, and the columns of numbers that arrays of bounds declare."""
     lows, highs = as_vector("lower", lower), as_vector("upper", upper)
     if len(lows) != len(highs):
         rule = f"have as many entries as lower, which has {len(lows)}"
@@ -134,7 +134,7 @@ def as_target(target: object) -> Target:
 
 
 def as_names(names: Iterable[object]) -> tuple[str, ...]:
-    """Check that names are strings that differ."""
+    """Return names as a tuple; raise unless they are strings that differ."""
     found: list[str] = []
     for name in names:
         if not isinstance(name, str):
@@ -176,6 +176,6 @@ def _as_float(value: Any) -> float:
 
 
 def _is_missing(value: object) -> bool:
-    # pandas' NA and NaT are known by name: pandas itself may not be installed.
+    # pandas' NA and NaT are recognised by name, because pandas may not be installed.
     is_nan = isinstance(value, float) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}

@@ -1,4 +1,4 @@
-"""How a domain prints: as the call that builds it, shortened where it is long."""
+"""The printed form of a domain: the call that builds it, shortened if it is long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skdp.domain.declare import Target
 def describe(
     columns: Sequence[Column], names: Sequence[str] | None, target: Target, radius: float | None
 ) -> str:
-    """Return one line that says what is declared."""
+    """Return the declaration in one line."""
     end = "" if target is None else f", target={_target_text(target)}"
     if radius is not None:
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"

@@ -1,4 +1,4 @@
-"""Domain: the public facts about columns that every bound of the package comes from."""
+"""Domain: the public declaration of columns from which all bounds of the package follow."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ from skdp.domain.columns import UNIT, Column, Number
 from skdp.domain.declare import Target, as_columns, as_numbers, as_target, label_of, refuse_repeated
 from skdp.domain.describe import describe
 from skdp.domain.encoder import DomainEncoder
-from skdp.domain.layout import Layout, Piece, pieces_of
+from skdp.domain.layout import Layout, Piece
 from skdp.domain.projections import Box, ball_norm, box_norm
 from skdp.domain.sample import sample
 from skdp.domain.tables import as_table, read_target, room_for
 
 
 class Domain:
-    """What is publicly known about the columns of a table and about its target.
+    """Public declaration of the columns of a table and of its target.
 
-    Every bound, scale and sensitivity of the package comes from here, so that nothing in it may
-    be read off the private data: take it from a code book, a form, a law of nature, or data that
-    is public. Data that does not fit is brought into the domain by a rule that looks at one row
-    at a time: numbers are clipped, unknown levels go to a declared one.
+    All bounds, scales and sensitivities of the package follow from the domain. Therefore nothing
+    in it may be read from the private data: take it from a code book, a form, a law of nature, or
+    public data. Rows outside the domain are mapped into it one by one: numbers are clipped, and
+    unknown levels are replaced by a declared one.
 
     Parameters
     ----------
     columns : dict of str to tuple or list
-        For each column, in this order, a tuple ``(lower, upper)`` of finite numbers with
-        ``lower < upper``, in the column's own units, or a list of levels: strings, numbers,
-        bools, or anything else that is hashable. Note the brackets: ``(0, 1)`` is every number
-        from 0 to 1, ``[0, 1]`` the two levels 0 and 1. Levels are compared by ``==``: the number
-        1 and the string "1" are different levels.
+        For each column, in order, a tuple ``(lower, upper)`` of finite numbers with
+        ``lower < upper`` in the units of the column, or a list of levels: strings, numbers, bools
+        or other hashable objects. Note the brackets: ``(0, 1)`` are all numbers from 0 to 1,
+        ``[0, 1]`` are the two levels 0 and 1. Levels are compared by ``==``: the number 1 and the
+        string "1" are different levels.
     target : tuple, list or None, default=None
-        Bounds ``(lower, upper)`` of a regression target, in its own units, or the list of labels
+        Bounds ``(lower, upper)`` of a regression target in its own units, or the list of labels
         of a classification target.
     other : dict of str to level, default=None
-        For each column of levels, the level that an unknown or missing (None, NaN) one is read
-        as. By default it is the column's first level.
+        For columns of levels, the level that replaces unknown and missing (None, NaN) ones. The
+        default is the first level of the column.
 
     Raises
     ------
     ValueError
-        If a declaration contradicts itself. The message names the column, the rule, the declared
-        value, and what to do.
+        If a declaration is invalid. The message gives the column, the rule, the declared value
+        and a remedy.
 
     Notes
     -----
-    *Encoding.* In the order of the columns, a number becomes one number in [-1, 1]; m levels
-    become m - 1 indicators, 0 or 1, of each level but the first. At most one indicator of a block
-    is 1, and none is for the first level. These promises hold in floating point, rounding
-    included.
+    *Encoding.* In the order of the columns, a number is encoded as one number in [-1, 1], and m
+    levels are encoded as m - 1 indicators, 0 or 1, for all levels but the first. At most one
+    indicator of a block is 1; all are 0 for the first level. This holds in floating point,
+    rounding included.
 
-    *Missing numbers.* NaN and infinity in a number column raise an error. It tells the column's
-    name and nothing else, but that it was raised is a fact about the data: drop or fill missing
+    *Missing numbers.* NaN and infinity in a column of numbers raise an error. The message gives
+    the name of the column only, but the error itself depends on the data: drop or fill missing
     numbers by a public rule beforehand.
 
-    A domain cannot be changed. It compares by value, and can be pickled, copied and cloned.
+    A domain is immutable. It compares by value, and can be pickled, copied and cloned.
 
     Examples
     --------
@@ -102,37 +102,37 @@ class Domain:
         target: Any = None,
         names: Sequence[str] | None = None,
     ) -> Domain:
-        """Return the domain of numbers only, from arrays of bounds.
+        """Return a domain of columns of numbers, from arrays of bounds.
 
         Parameters
         ----------
-        lower, upper : array-like of shape (n_columns,), the columns' own units
-            Finite, with ``lower < upper`` in every column.
+        lower, upper : array-like of shape (n_columns,), units of the columns
+            Finite bounds, with ``lower < upper`` in every column.
         target : tuple, list or None, default=None
             As in the class.
         names : sequence of str, default=None
-            Names of the columns; without them columns are known by their position.
+            Names of the columns. Without names, columns are identified by position.
         """
         named, numbers = as_numbers(lower, upper, names)
         return cls._build(numbers, named, as_target(target), None)
 
     @classmethod
     def unit_box(cls, d: int, target: Any = None) -> Domain:
-        """Return the domain of ``d`` >= 1 nameless columns of numbers in [-1, 1]."""
+        """Return the domain of ``d`` >= 1 columns of numbers in [-1, 1], without names."""
         return cls._build((UNIT,) * check_count("d", d), None, as_target(target), None)
 
     @classmethod
     def l2_ball(cls, d: int, radius: float, target: Any = None) -> Domain:
         """Return the domain of rows of Euclidean norm at most ``radius``.
 
-        Rows outside are scaled back to the sphere, and are not scaled otherwise: encoded rows
-        keep the units of the raw ones.
+        Rows outside are scaled back to the sphere. Other rows are not scaled: encoded rows have
+        the units of the raw ones.
 
         Parameters
         ----------
         d : int >= 1
-            Number of columns, which have no names.
-        radius : float in [1e-150, 1e150], the columns' own units
+            Number of columns; they have no names.
+        radius : float in [1e-150, 1e150], units of the columns
         target : tuple, list or None, default=None
             As in the class.
         """
@@ -153,21 +153,21 @@ class Domain:
         target: Target,
         radius: float | None,
     ) -> None:
-        facts = {"_columns": columns, "_names": names, "_target": target, "_radius": radius}
-        self.__dict__.update(facts)  # past __setattr__, which refuses
+        # Not by __setattr__, which raises.
+        self.__dict__.update(_columns=columns, _names=names, _target=target, _radius=radius)
         remedy = "Rename a column or one of its levels."
         refuse_repeated("the names of encoded columns", self.encoded_names(), remedy)
 
-    # What was declared
+    # Declaration
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of the columns, or None where they are known by position."""
+        """Names of the columns, or None if they are identified by position."""
         return self._names
 
     @property
     def n_columns(self) -> int:
-        """Number of columns that a table of this domain has."""
+        """Number of columns of a table of this domain."""
         return sum(column.n_in for column in self._columns)
 
     @property
@@ -188,19 +188,19 @@ class Domain:
 
     @property
     def is_ball(self) -> bool:
-        """Whether rows are bounded by their Euclidean norm, not column by column."""
+        """Whether rows are bounded by their Euclidean norm and not column by column."""
         return self._radius is not None
 
     @property
     def radius(self) -> float | None:
-        """Greatest Euclidean norm of a row, if the domain is a ball."""
+        """Greatest Euclidean norm of a row, or None if the domain is not a ball."""
         return self._radius
 
-    # What the encoded columns are
+    # Encoded columns
 
     @property
     def n_encoded(self) -> int:
-        """Number of encoded columns; an intercept is not among them."""
+        """Number of encoded columns, without an intercept."""
         return self._layout.n_encoded
 
     @property
@@ -215,26 +215,24 @@ class Domain:
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """Places of the blocks of indicators among the encoded columns, block by block."""
+        """Encoded columns of each block of indicators."""
         return self._layout.blocks
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """Number of indicators in each block: one less than the column has levels."""
+        """Number of indicators in each block: the number of levels less one."""
         return tuple(block.stop - block.start for block in self.blocks)
 
     def encoded_names(self) -> tuple[str, ...]:
-        """Return the names of the encoded columns; nameless columns are x0, x1, ..."""
-        names = self._names or tuple(f"x{k}" for k in range(self.n_columns))
-        return tuple(self._layout.names_out(names))
+        """Return the names of the encoded columns; columns without names are x0, x1, ..."""
+        return tuple(self._layout.names_out(self._labels))
 
     @property
     def encoded(self) -> Domain:
-        """Domain of the encoded rows; encoding these once more changes nothing.
+        """Domain of the encoded rows; encoding them again changes nothing.
 
-        It remembers which columns are the indicators of one block. A row of a block that is not
-        of zeros and one 1 is made one: the largest entry, if above 1/2, becomes 1, the first of
-        equals, and the others 0. The target is as before.
+        The blocks of indicators are kept. In a row of a block the first of the greatest entries
+        becomes 1 if it is above 1/2, and all others become 0. The target is the same.
         """
         if self.is_ball:
             return self
@@ -249,26 +247,26 @@ class Domain:
         ----------
         p : float in [1, inf]
         intercept : bool, default=False
-            Whether a column of ones stands next to the encoded columns.
+            Whether the encoded rows are extended by a column of ones.
         """
         p = check_interval("p", p, 1, math.inf)
         if self._radius is not None:
             return ball_norm(self.n_encoded, self._radius, p, intercept)
-        # All numbers at -1 or 1, and one indicator in every block that has any.
+        # All numbers are -1 or 1, and one indicator is 1 in every block that has any.
         return box_norm(self.n_numbers + sum(map(bool, self.block_sizes)) + intercept, p)
 
     # Encoding and decoding
 
     def encode(self, X: Any, out: FloatArray | None = None) -> FloatArray:
-        """Bring rows into the domain and encode them.
+        """Map rows into the domain and encode them.
 
         Parameters
         ----------
         X : pandas DataFrame or array-like of shape (n, n_columns)
-            Columns of a DataFrame are taken by name, in whatever order, if the domain has names;
-            of anything else by position.
+            Columns of a DataFrame are taken by name, in any order, if the domain has names. All
+            others are taken by position.
         out : ndarray of shape (n, n_encoded), float64, default=None
-            Where to write, for instance a part of a wider array. It must not overlap with ``X``.
+            Array for the result, such as a part of a wider array. It must not overlap with ``X``.
 
         Returns
         -------
@@ -279,8 +277,8 @@ class Domain:
         ------
         ValueError
             If columns are missing, undeclared or too many, ``X`` is masked, complex or structured,
-            or a column of numbers holds anything but finite numbers. No message tells a value, a
-            row or the number of rows, nor what code of a cell's own raised.
+            or a column of numbers holds anything but finite numbers. No message contains a value,
+            a row, the number of rows, or the message of an error that a cell raised.
         """
         table = as_table(X, self._names, self.n_columns)
         encoded = room_for(table.n_rows, self.n_encoded, out)
@@ -296,7 +294,7 @@ class Domain:
 
         Parameters
         ----------
-        y : array-like of shape (n,) or (n, 1), the target's own units
+        y : array-like of shape (n,) or (n, 1), units of the target
 
         Returns
         -------
@@ -309,27 +307,27 @@ class Domain:
         return scaled
 
     def decode_target(self, t: ArrayLike) -> FloatArray:
-        """Return predictions in [-1, 1] in the target's own units; the map is not clipped."""
+        """Return predictions in [-1, 1] in the units of the target, without clipping."""
         target = self._target_number()
         return np.asarray(t, dtype=np.float64) * target.half_range + target.centre
 
     def decode_coef(
         self, coef: ArrayLike, intercept: ArrayLike | None = None, *, regression: bool = False
     ) -> tuple[FloatArray, FloatArray]:
-        """Return a linear model of the encoded columns in the user's own units.
+        """Return a linear model of the encoded columns in the units of the columns.
 
-        For rows within the bounds, ``encode(X) @ coef + intercept`` is the same as the numbers
-        of ``X`` next to the indicators times the first result, plus the second.
+        For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the raw
+        numbers and the indicators with the decoded coefficients, plus the decoded intercept.
 
         Parameters
         ----------
         coef : array-like of shape (..., n_encoded)
         intercept : array-like of shape (...), default=None
-            None stands for 0. The decoded model has an intercept all the same, since 0 in the
-            encoded space is the middle of the bounds.
+            None stands for 0. The decoded model still has an intercept, because an encoded 0 is
+            the middle of the bounds.
         regression : bool, default=False
-            Whether the model predicts a target that `encode_target` scaled, and is to predict
-            it in the target's own units.
+            Whether the model predicts a target scaled by `encode_target`, and the decoded model
+            predicts it in its own units.
 
         Returns
         -------
@@ -349,12 +347,14 @@ class Domain:
         return slopes, np.asarray(constant)
 
     def encoder(self) -> DomainEncoder:
-        """Return a scikit-learn transformer that encodes, and learns nothing from data."""
+        """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
     sample = sample
 
-    # Inner workings
+    @cached_property
+    def _labels(self) -> tuple[str, ...]:
+        return self._names or tuple(f"x{k}" for k in range(self.n_columns))
 
     @cached_property
     def _layout(self) -> Layout:
@@ -362,7 +362,7 @@ class Domain:
 
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:
-        return tuple(pieces_of(self._columns, self._radius))
+        return tuple(self._layout.pieces(self._radius))
 
     def _target_number(self) -> Number:
         if not isinstance(self._target, Number):

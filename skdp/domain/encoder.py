@@ -16,11 +16,11 @@ from skdp.domain.tables import as_table
 
 @runtime_checkable
 class Encoding(Protocol):
-    """What the encoder asks of a domain; `Domain` is one."""
+    """Members of a domain that the encoder uses; `Domain` has them."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of the columns, if they have any."""
+        """Names of the columns, or None."""
 
     @property
     def n_columns(self) -> int:
@@ -30,27 +30,28 @@ class Encoding(Protocol):
         """Return the names of the encoded columns."""
 
     def encode(self, X: Any) -> FloatArray:
-        """Bring rows into the domain and encode them."""
+        """Map rows into the domain and encode them."""
 
 
 class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Clip, scale and one-hot encode by what is public alone.
+    """Transformer that clips, scales and one-hot encodes by a public domain.
 
-    Nothing is learned from data, so that the encoder costs no privacy, needs no ``fit``, and
-    encodes a row in the same way wherever it stands: `Domain` says how. It fits in pipelines and
-    column transformers; the estimator behind it takes ``domain.encoded`` as its domain.
+    Nothing is learned from data. Therefore the encoder costs no privacy, needs no ``fit``, and
+    encodes a row independently of all others, as described in `Domain`. It can be used in
+    pipelines and column transformers; the estimator after it takes ``domain.encoded`` as its
+    domain.
 
     Parameters
     ----------
     domain : Domain
-        The public bounds and levels of the columns.
+        Public bounds and levels of the columns.
 
     Attributes
     ----------
     n_features_in_ : int
-        Number of columns that the domain declares.
+        Number of declared columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names; only if the domain has names.
+        Names of the declared columns; only if the domain has names.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.domain = domain
 
     def fit(self, X: Any, y: Any = None) -> DomainEncoder:
-        """Check the columns of ``X``; no value is looked at, and nothing is stored."""
+        """Check the columns of ``X``; no value is read, and nothing is stored."""
         domain = self._checked_domain()
         as_table(X, domain.names, domain.n_columns)
         return self
@@ -81,8 +82,8 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n, domain.n_encoded)
-            Or a DataFrame, if ``set_output`` asks for one.
+        ndarray or DataFrame of shape (n, domain.n_encoded)
+            A DataFrame if ``set_output`` asks for one.
         """
         return self._checked_domain().encode(X)
 
@@ -93,6 +94,10 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         input_features : sequence of str, default=None
             Names of the columns; if the domain has names, they must be the same.
+
+        Returns
+        -------
+        ndarray of str objects
         """
         domain = self._checked_domain()
         given, declared = input_features, domain.names
@@ -102,7 +107,7 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns that the domain declares."""
+        """Number of declared columns."""
         return self._checked_domain().n_columns
 
     @property

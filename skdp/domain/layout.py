@@ -1,4 +1,4 @@
-"""Where columns go: which are read together, what is done to them, what comes out where."""
+"""Positions of declared and encoded columns, and the encoding of blocks of rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Piece:
             positions = read_levels(table, rows, self.read.start, self.step, label)
             self.step.encode(positions, cells)
         else:
-            # Narrow columns of a wider array are slow to walk along: one pass over them, not five.
+            # Access to a few columns of a wider array is slow: it is done once and not five times.
             work = cells if cells.flags.c_contiguous else np.empty(cells.shape)
             read_numbers(table, rows, self.read, work, label)
             self.step(work)
@@ -41,7 +41,7 @@ class Piece:
                 cells[...] = work
 
     def keep(self, table: Table, rows: slice, out: FloatArray, label: Callable[[int], str]) -> None:
-        """Write the cells themselves into ``out``: finite numbers, or positions of levels."""
+        """Write finite numbers and positions of levels into ``out``, without encoding."""
         if isinstance(self.step, Levels):
             column = self.read.start
             out[:, column] = read_levels(table, rows, column, self.step, label)
@@ -51,14 +51,16 @@ class Piece:
 
 @dataclass(frozen=True)
 class Layout:
-    """The encoded columns of declared ones, in the same order."""
+    """Positions of declared columns and of their encoded columns, in the same order."""
 
     columns: tuple[Column, ...]
 
     @cached_property
-    def places(self) -> list[slice]:
-        """Encoded columns of each declared column."""
-        return slices([column.n_out for column in self.columns])
+    def placed(self) -> list[tuple[Column, slice, slice]]:
+        """Each declared column with the columns that it reads and those that it is encoded as."""
+        reads = _slices([column.n_in for column in self.columns])
+        writes = _slices([column.n_out for column in self.columns])
+        return list(zip(self.columns, reads, writes, strict=True))
 
     @cached_property
     def n_encoded(self) -> int:
@@ -67,18 +69,16 @@ class Layout:
 
     @cached_property
     def numbers(self) -> list[tuple[int, Number]]:
-        """The columns of numbers, each with the position of its encoded column."""
-        placed = zip(self.places, self.columns, strict=True)
-        return [(place.start, column) for place, column in placed if isinstance(column, Number)]
+        """Columns of numbers, each with the position of its encoded column."""
+        return [(write.start, c) for c, _, write in self.placed if isinstance(c, Number)]
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
-        """Places of the blocks of indicators."""
-        placed = zip(self.places, self.columns, strict=True)
-        return tuple(place for place, column in placed if not isinstance(column, Number))
+        """Encoded columns of each block of indicators."""
+        return tuple(write for c, _, write in self.placed if not isinstance(c, Number))
 
     def units(self) -> tuple[FloatArray, FloatArray]:
-        """Return half and centre, (n_encoded,) each: encoded = (raw - centre) / half."""
+        """Return half and centre of shape (n_encoded,): encoded = (raw - centre) / half."""
         half, centre = np.ones(self.n_encoded), np.zeros(self.n_encoded)
         for position, number in self.numbers:
             half[position], centre[position] = number.half_range, number.centre
@@ -86,27 +86,27 @@ class Layout:
 
     def names_out(self, names: Sequence[str]) -> list[str]:
         """Return the names of the encoded columns."""
-        reads = slices([column.n_in for column in self.columns])
-        named = zip(self.columns, reads, strict=True)
-        return [name for column, read in named for name in column.names_out(names[read])]
+        found: list[str] = []
+        for column, read, _ in self.placed:
+            own = names[read]
+            found += column.names_out(own[0]) if isinstance(column, Levels) else own
+        return found
 
-
-def pieces_of(columns: Sequence[Column], radius: float | None) -> Iterator[Piece]:
-    """Cut the columns into pieces: runs of numbers, single sets of levels, single blocks."""
-    start_in = start_out = 0
-    for _, group in groupby(enumerate(columns), key=_run_key):
-        run = [column for _, column in group]
-        read = slice(start_in, start_in := start_in + sum(c.n_in for c in run))
-        write = slice(start_out, start_out := start_out + sum(c.n_out for c in run))
-        if write.start < write.stop:  # a single level leaves nothing to write
-            yield Piece(read, write, _step(run, radius))
+    def pieces(self, radius: float | None) -> Iterator[Piece]:
+        """Yield pieces: runs of numbers, single columns of levels, single blocks of indicators."""
+        for _, group in groupby(self.placed, key=_run_key):
+            columns, reads, writes = zip(*group, strict=True)
+            read = slice(reads[0].start, reads[-1].stop)
+            write = slice(writes[0].start, writes[-1].stop)
+            if write.start < write.stop:  # a single level leaves nothing to write
+                yield Piece(read, write, _step(columns, radius))
 
 
 def read_once(domain: Any, X: Any) -> Table:
-    """Return a table to read several times, of which only the first reading can raise.
+    """Return a table that can be read several times; only the first reading can raise.
 
-    Numbers of an array are left where they are, which may be a file larger than the memory. All
-    other cells are read here: code of their own need not say the same twice.
+    Numbers of an array stay in place, which may be a file larger than the memory. All other cells
+    are read here, because their own code may return other values the next time.
 
     Raises
     ------
@@ -125,16 +125,16 @@ def read_once(domain: Any, X: Any) -> Table:
     return KeptTable(cells)
 
 
-def slices(widths: Sequence[int]) -> list[slice]:
-    """Lay neighbours of the given widths side by side."""
+def _slices(widths: Sequence[int]) -> list[slice]:
+    """Return adjacent slices of the given widths, from 0."""
     stops = accumulate(widths)
     return [slice(stop - width, stop) for stop, width in zip(stops, widths, strict=True)]
 
 
-def _run_key(numbered: tuple[int, Column]) -> object:
-    # Unit columns are kept apart: they are only clipped, or encoding twice would round twice.
-    position, column = numbered
-    return ("unit" if column.is_unit else "box") if isinstance(column, Number) else position
+def _run_key(placed: tuple[Column, slice, slice]) -> object:
+    # Unit columns are separate: they are only clipped, so that encoding twice rounds once.
+    column, read, _ = placed
+    return ("unit" if column.is_unit else "box") if isinstance(column, Number) else read.start
 
 
 def _step(run: Sequence[Column], radius: float | None) -> Levels | Callable[[FloatArray], None]:

@@ -1,7 +1,7 @@
-"""What is done to one block of rows, in place; each row's result depends on that row alone.
+"""Projections of a block of rows, in place; each row is projected independently of all others.
 
-Each projection holds its promise in floating point too, rounding included, and repeats itself:
-applied to its own result it changes nothing.
+The results of each projection are within its bounds in floating point, rounding included. A
+second projection changes nothing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 
-# Within this and its inverse a width is divided by without a thought of overflow.
+# Division by a width between this and its inverse cannot overflow.
 SMALLEST_WIDTH = 1e-290
 
 
 @dataclass(frozen=True)
 class Box:
-    """Clip to [lower, upper], then map onto [-1, 1]; neighbouring columns share one call."""
+    """Clipping to [lower, upper] and scaling to [-1, 1], for neighbouring columns."""
 
     lower: FloatArray
     upper: FloatArray
@@ -36,7 +36,7 @@ class Box:
             block *= self._per_width
             block -= 1.0
         else:
-            # Halves, because upper - lower may overflow. Its inverse may, too.
+            # Halves, because upper - lower and its inverse may overflow.
             np.clip(block, self.lower, self.upper, out=block)
             block *= 0.5
             block -= self.lower / 2
@@ -46,7 +46,7 @@ class Box:
 
     @cached_property
     def _per_width(self) -> FloatArray | None:
-        """Return what takes the width to 2, or a rounding above: the bound's image is 1."""
+        """Return 2 / width, rounded up so that the upper bound is mapped to 1 or above."""
         with np.errstate(over="ignore"):
             width = np.atleast_1d(self.upper - self.lower)
         if width.min() < SMALLEST_WIDTH or width.max() > 1 / SMALLEST_WIDTH:
@@ -56,7 +56,7 @@ class Box:
 
 
 def keep_largest_indicator(block: FloatArray) -> None:
-    """Make the largest entry of each row 1 if above 1/2 (the first of ties), all others 0."""
+    """Set the largest entry of each row (the first of ties) to 1 if above 1/2, all others to 0."""
     if not block.shape[1]:
         return
     largest = block.argmax(axis=1)
@@ -67,7 +67,7 @@ def keep_largest_indicator(block: FloatArray) -> None:
 
 @dataclass(frozen=True)
 class Ball:
-    """Scale rows of Euclidean norm above ``radius`` back to the sphere."""
+    """Scaling of rows of Euclidean norm above ``radius`` back to the sphere."""
 
     radius: float
 
@@ -77,16 +77,16 @@ class Ball:
         peak[peak == 0.0] = 1.0
         unit = block / peak[:, None]  # squares of the raw entries may overflow
         norm = np.sqrt(np.einsum("ij,ij->i", unit, unit))
-        # A norm of d terms is computed to d + 4 units of rounding, in whatever order it is
-        # summed. Rows are kept only if no such sum can exceed the radius, and scaled ones end a
-        # little further inside, so that they are kept when they come again.
+        # A norm of d terms has an error of at most d + 4 units of rounding, in any order of
+        # summation. Rows are kept only if no such sum can exceed the radius. Scaled rows end
+        # slightly further inside, so that a second projection keeps them.
         rounding = (block.shape[1] + 4) * np.finfo(np.float64).eps
         outside = norm > self.radius * (1 - 2 * rounding) / peak
         scale = self.radius * (1 - 4 * rounding) / norm[outside]
         block[outside] = unit[outside] * scale[:, None]
 
 
-# Greatest norms of a projected row, rounded up: sensitivities are built on them
+# Greatest norms of a projected row, rounded up: sensitivities follow from them
 
 
 def box_norm(n_ones: int, p: float) -> float:
@@ -95,7 +95,7 @@ def box_norm(n_ones: int, p: float) -> float:
 
 
 def ball_norm(d: int, radius: float, p: float, intercept: bool) -> float:
-    """Return the greatest l_p norm over a Euclidean ball of R^d, maybe next to a column of ones."""
+    """Return the greatest l_p norm over a Euclidean ball of R^d, with or without an intercept."""
     # The l_p norm is at most d^(1/p - 1/2) times the Euclidean one if p < 2, else at most it.
     widest = radius * _root_up(d, max(0.0, 1 / p - 0.5))
     if not intercept or p == math.inf:
@@ -110,5 +110,5 @@ def _root_up(count: int, exponent: float) -> float:
 
 
 def _up(value: float) -> float:
-    # Sixteen units of rounding: more than two roots, a product and the rounding of 1/p can lose.
+    # Sixteen units of rounding: more than the error of two roots, a product and 1/p.
     return value * (1 + 2.0**-48)

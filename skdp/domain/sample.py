@@ -1,4 +1,4 @@
-"""Rows drawn from a domain alone: made-up data to try things on, which cost no privacy."""
+"""Synthetic rows drawn from a domain; using them costs no privacy."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp.domain.columns import Column, Indicators, Levels, Number
 
-# Standard deviations of a made-up target: of what the row explains, and of the rest, in log-odds
-# and in halves of the target's range.
+# Standard deviations of a synthetic target: of the log-odds of labels, and for numbers of the
+# explained part and of the rest, in halves of the target's range.
 _LOG_ODDS, _EXPLAINED, _REST = 2.0, 0.35, 0.15
 
 
 def sample(self: Any, n: int, random_state: Any = None, *, with_target: bool = False) -> Any:
-    """Draw rows of the domain: numbers uniform in their bounds, levels equally likely.
+    """Draw rows of the domain: numbers uniform within their bounds, levels equally likely.
 
-    Nothing but the declaration goes in, so that whatever is tried on these rows costs no
-    privacy. No column depends on another, as those of real data do.
+    The rows depend on the declaration only, so that using them costs no privacy. Columns are
+    independent, unlike those of most real data.
 
     Parameters
     ----------
     n : int >= 1
         Number of rows.
-    random_state : None, int or Generator
+    random_state : None, int or Generator, default=None
     with_target : bool, default=False
-        Whether to draw a target too. It depends on the encoded row through a linear model that
-        is drawn at random: labels with log-odds of standard deviation 2, numbers of which the
-        row explains about five sixths of the variance.
+        Whether to draw a target too. It depends on the encoded row through a random linear
+        model: labels have log-odds of standard deviation 2, and of the variance of numbers the
+        row explains about five sixths.
 
     Returns
     -------
     X : DataFrame or ndarray of shape (n, n_columns)
-        A DataFrame where the columns have names and pandas is installed. An array is one of
-        objects where there are levels, and of floats else.
+        A DataFrame if the columns have names and pandas is installed. An array has objects if
+        there are levels, and floats otherwise.
     y : ndarray of shape (n,)
-        Only if ``with_target``.
+        Target; only if ``with_target``.
 
     Raises
     ------
     ValueError
-        If ``n`` is out of range, or a target is asked for that is not declared.
+        If ``n`` is out of range, or the domain has no target and ``with_target`` is true.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _rows(domain: Any, n: int, rng: np.random.Generator) -> Any:
 
 
 def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
-    """Yield the values of each column that is read."""
+    """Yield the values of each column of the table."""
     if isinstance(column, Number):
         share = rng.random(n)
         yield np.clip(column.lower * (1 - share) + column.upper * share, column.lower, column.upper)
@@ -107,7 +107,7 @@ def _frame(names: tuple[str, ...], columns: list[Any]) -> Any:
 
 
 def _target(domain: Any, X: Any, rng: np.random.Generator) -> NDArray[Any]:
-    """Return a target that a linear model of the rows explains in part."""
+    """Return a target that depends on the rows through a random linear model."""
     rows, labels = domain.encode(X), domain.target_labels
     models = 1 if labels is None else len(labels)
     signal = (rows - rows.mean(axis=0)) @ rng.normal(size=(rows.shape[1], models))
@@ -116,6 +116,7 @@ def _target(domain: Any, X: Any, rng: np.random.Generator) -> NDArray[Any]:
         rest = rng.normal(size=len(rows))
         found = domain.decode_target(_EXPLAINED * signal[:, 0] + _REST * rest)
         return np.asarray(np.clip(found, *domain.target_bounds))
-    # The difference of two models has twice the variance of one; Gumbel noise makes it log-odds.
+    # The difference of two models has twice the variance of one. With Gumbel noise it is the
+    # log-odds of two labels.
     odds = _LOG_ODDS / np.sqrt(2) * signal + rng.gumbel(size=signal.shape)
     return np.asarray([list(labels)[k] for k in odds.argmax(axis=1)])

@@ -1,4 +1,4 @@
-"""The domain of some of the columns, with any column of numbers as the target."""
+"""Domains of some of the columns, with any column of numbers as the target."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Sequence
 from skdp._checks import fail
 from skdp.domain.columns import Column, Number
 from skdp.domain.domain import Domain
-from skdp.domain.layout import slices
 
 
 def subset(
     domain: Domain, columns: Sequence[str] | None, target: str | None
 ) -> tuple[Domain, list[int], int | None]:
-    """Choose columns and a target.
+    """Return the domain of some columns and a target, and their positions.
 
     Parameters
     ----------
     domain : Domain
-    columns : sequence of str, or None for all but the target
-        Declared columns; nameless ones are x0, x1, ... A block of indicators goes as a whole.
-    target : str, or None for the domain's own target
-        A column of numbers.
+    columns : sequence of str or None
+        Declared columns; columns without names are x0, x1, ... A block of indicators can only be
+        chosen as a whole. None takes all columns but the target.
+    target : str or None
+        A column of numbers. None takes the target of the domain.
 
     Returns
     -------
     Domain
     list of int
-        Places of the chosen columns among the encoded ones, in the domain's order.
+        Positions of the chosen columns among the encoded columns, in the domain's order.
     int or None
-        Place of the target; None is the domain's own.
+        Position of the target among the encoded columns; None for the target of the domain.
     """
-    names = domain.names or tuple(f"x{k}" for k in range(domain.n_columns))
+    names = domain._labels
     known = set(names)
     if isinstance(columns, str):
         raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
@@ -54,8 +54,7 @@ def _kept(
 ) -> tuple[tuple[Column, ...], list[int]]:
     kept: list[Column] = []
     places: list[int] = []
-    reads = slices([column.n_in for column in domain._columns])
-    for column, read, write in zip(domain._columns, reads, domain._layout.places, strict=True):
+    for column, read, write in domain._layout.placed:
         within = asked.intersection(names[read])
         if not within:
             continue
@@ -72,8 +71,7 @@ def _target(
 ) -> tuple[object, int | None]:
     if target is None:
         return domain._target, None
-    reads = slices([column.n_in for column in domain._columns])
-    for column, read, write in zip(domain._columns, reads, domain._layout.places, strict=True):
+    for column, read, write in domain._layout.placed:
         if target in names[read] and isinstance(column, Number):
             return column, write.start
     raise fail("target", "be a column of numbers", target, "Levels cannot be regressed on.")

@@ -1,14 +1,13 @@
-"""Reading a table by blocks of rows: an array by position, a DataFrame by name.
+"""Reading of tables by blocks of rows: arrays by position, DataFrames by name.
 
-Errors tell names, types and counts of columns, which are public; never a value, a row or a
-count of rows. They are raised outside the ``except`` clause, since an error that numpy or a cell
-raises quotes what it could not read, and would travel along as ``__context__``.
+Error messages contain names, types and counts of columns, which are public, but no value, row or
+count of rows. Errors are raised outside ``except`` clauses: otherwise the error of numpy or of a
+cell, which may quote a value, would be attached as ``__context__``.
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,17 +19,17 @@ from scipy.sparse import sparray, spmatrix
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.domain.cells import as_cells, copy_reals, has_foreign, kinds_of
+from skdp.domain.cells import as_cells, copy_reals, kinds_of, silenced
 from skdp.domain.columns import Levels
 
-# A quarter of a MiB of floats: what is written once is still in the cache for the next step.
+# A quarter of a MiB of floats, so that a block stays in the cache for the next step.
 CACHED_CELLS = 2**15
-# Types of arrays that are read without running anybody's code, and always as a number.
+# Types of arrays of numbers, which are read without running foreign code.
 _PLAIN = frozenset("biuf")
 
 
 class NotNumbers(ValueError, TypeError):
-    """A number column holds something else: one error, whatever it was.
+    """Error for a column of numbers with any other cell.
 
     It is a TypeError too, because scikit-learn expects one for cells such as dicts.
     """
@@ -44,11 +43,11 @@ class ArrayTable:
     ----------
     cells : ndarray of shape (n, n_columns), of numpy's own class
     again : bool
-        Whether it was read before, and found without fault. An array in a file, or one that
-        others write to, may have changed since: an entry that is no finite number any more then
-        counts as 0, which is clipped like any other number. Each row is still mapped into the
-        domain by itself, by a rule that is public, so that bounds on what a record can change
-        hold for each reading, whatever is read; and no error tells of the change.
+        Whether the table was read before without an error. An array in a file, or one that other
+        code writes to, may have changed since: an entry that is not a finite number any more is
+        read as 0 and clipped like any other number. No error discloses the change. Rows are still
+        mapped into the domain one by one by a public rule, so that sensitivities hold for each
+        reading.
     """
 
     cells: NDArray[Any]
@@ -56,18 +55,18 @@ class ArrayTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, which may be private."""
+        """Number of rows; it may be private."""
         return len(self.cells)
 
     @property
     def block(self) -> int:
-        """Number of rows to encode at a time: as many as stay in the processor's cache."""
+        """Number of rows to encode at a time, so that they stay in the processor's cache."""
         n_columns: int = self.cells.shape[1]
         return max(1, CACHED_CELLS // max(1, n_columns))
 
     @property
     def is_plain(self) -> bool:
-        """Whether reading it runs no code of a cell's, and finds a number in every cell."""
+        """Whether every cell is a number, and reading runs no foreign code."""
         return self.cells.dtype.kind in _PLAIN
 
     def part(self, start: int, stop: int) -> ArrayTable:
@@ -75,20 +74,20 @@ class ArrayTable:
         return replace(self, cells=self.cells[start:stop])
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        """Copy cells into ``out`` as floats, or raise whatever."""
+        """Copy cells into ``out`` as floats, or raise any error."""
         copy_reals(self.cells[rows, columns], out)
 
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
-        """Return which level each cell of a column is, or raise whatever."""
+        """Return the position of the level of each cell of a column, or raise any error."""
         return positions_of(self.cells[rows, column].tolist(), levels)
 
 
 @dataclass(frozen=True)
 class KeptTable(ArrayTable):
-    """Cells that were read once: finite numbers, and positions of levels, as floats."""
+    """Cells after a first reading: finite numbers, and positions of levels, as floats."""
 
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
-        """Return which level each cell of a column is."""
+        """Return the position of the level of each cell of a column."""
         return self.cells[rows, column].astype(np.intp)
 
 
@@ -104,7 +103,7 @@ class FrameTable:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, which may be private."""
+        """Number of rows; it may be private."""
         n_rows: int = len(self.frame)
         return n_rows
 
@@ -113,7 +112,7 @@ class FrameTable:
         return replace(self, frame=self.frame.iloc[start:stop])
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        """Copy cells into ``out`` as floats, or raise whatever."""
+        """Copy cells into ``out`` as floats, or raise any error."""
         cells = self.frame.iloc[rows, self.places[columns]]
         if all(isinstance(kind, np.dtype) and kind.kind in _PLAIN for kind in cells.dtypes):
             out[...] = cells.to_numpy(np.float64)
@@ -123,7 +122,7 @@ class FrameTable:
             copy_reals(np.asarray(cells.iloc[:, k]), out[:, k])
 
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
-        """Return which level each cell of a column is, or raise whatever."""
+        """Return the position of the level of each cell of a column, or raise any error."""
         return positions_of(self.frame.iloc[rows, self.places[column]].tolist(), levels)
 
 
@@ -131,7 +130,7 @@ Table: TypeAlias = ArrayTable | FrameTable
 
 
 def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
-    """Check the columns of ``X`` against the declared ones; a table is returned as it is."""
+    """Return ``X`` as a table after a check of its columns; a table is returned unchanged."""
     if isinstance(X, ArrayTable | FrameTable):
         return X
     if is_sparse(X):
@@ -148,16 +147,16 @@ def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
 
 
 def is_sparse(X: Any) -> bool:
-    """Say whether ``X`` is a sparse array, from its type: no attribute of its own is asked."""
+    """Return whether ``X`` is a sparse array, from its type and not from its attributes."""
     return issubclass(type(X), (sparray, spmatrix))
 
 
 def plain(X: Any) -> Any:
-    """Return a DataFrame or an array with the cells of ``X``: of these classes, no subclass.
+    """Return the cells of ``X`` as a DataFrame or an array, not of a subclass.
 
-    A subclass may read cells by code of its own, which need not find the same ones twice.
+    A subclass may have its own code for reading cells, and may return other cells the next time.
     """
-    pandas = sys.modules.get("pandas")  # whoever holds a DataFrame has imported pandas
+    pandas = sys.modules.get("pandas")  # if there is a DataFrame, pandas was imported
     found = None
     with suppress(Exception):
         if pandas is not None and isinstance(X, pandas.DataFrame):
@@ -172,7 +171,7 @@ def plain(X: Any) -> Any:
 def read_numbers(
     table: Table, rows: slice, columns: slice, out: FloatArray, label: Callable[[int], str]
 ) -> None:
-    """Copy finite numbers into ``out``, or raise an error that names the first bad column."""
+    """Copy finite numbers into ``out``, or raise an error for the first invalid column."""
     if _read(table, rows, columns, out):
         return
     for k, column in enumerate(range(columns.start, columns.stop)):
@@ -204,7 +203,7 @@ def room_for(n_rows: int, n_encoded: int, out: FloatArray | None) -> FloatArray:
 
 
 def not_numbers(label: str) -> NotNumbers:
-    """Build the error for a cell that is not a finite number."""
+    """Return the error for a cell that is not a finite number."""
     error = fail(
         label,
         "hold finite numbers only: no NaN, no inf, and every argument must be "
@@ -217,7 +216,7 @@ def not_numbers(label: str) -> NotNumbers:
 def read_levels(
     table: Table, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
 ) -> NDArray[np.intp]:
-    """Return which level each cell of a column is, or raise an error that names the column."""
+    """Return the position of each cell's level, or raise an error that names the column."""
     found = None
     with suppress(Exception):
         found = table.positions(rows, column, levels)
@@ -228,11 +227,8 @@ def read_levels(
 
 
 def positions_of(values: list[Any], levels: Levels) -> NDArray[np.intp]:
-    """Return which level each value is, or raise whatever; a value that warns is not heard."""
-    if not has_foreign(kinds_of(values)):
-        return levels.positions(values)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Return the position of each value's level, without warnings of values, or raise any error."""
+    with silenced(kinds_of(values)):
         return levels.positions(values)
 
 

@@ -1,4 +1,4 @@
-"""Displays: pictures of the parts of a private release. They need matplotlib."""
+"""Displays that draw privacy guarantees, costs and noise. They need matplotlib."""
 
 from skdp.inspection._drawing import COLORS
 from skdp.inspection.coefficients import CoefficientDisplay

@@ -1,4 +1,4 @@
-"""A picture of coefficients, and of what the noise does to them."""
+"""Display of coefficients with the spread that the noise causes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_interval, fail
-from skdp.inspection._drawing import COLORS, pyplot
+from skdp.inspection._drawing import COLORS, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 UNITS = ("column", "range")
 
 
-class CoefficientDisplay:
-    """Coefficients as points, with a band for what the noise alone does to each.
+class CoefficientDisplay(Display):
+    """Coefficients as points, each with a band for the error due to privacy noise.
 
-    The band is there where the model has ``coef_std_``. It holds the value that the same fit would
-    have without noise, to first order and for one coefficient at a time; it says nothing of how
-    far another sample of people would move it. Drawing costs no privacy: all of it was released.
-    Made by :meth:`from_estimator`.
+    Bands are drawn if the model has ``coef_std_``. A band holds the coefficient of the same fit
+    without noise, to first order, with probability ``level`` for each coefficient separately. It
+    does not include sampling error. Drawing costs no privacy, because only released values are
+    used. Use :meth:`from_estimator` to create one.
 
     Parameters
     ----------
     coef : ndarray of shape (n,)
     names : sequence of str
-        One for each coefficient.
+        Name of each coefficient.
     deviations : ndarray of shape (n,) or None, default=None
         Standard deviations of the noise in the coefficients.
     level : float in (0, 1), default=0.95
-        Probability with which a band holds the value without noise.
+        Probability that a band holds the value without noise.
     unit : str, default=""
-        Written below the axis.
+        Label of the axis.
 
     Attributes
     ----------
@@ -81,18 +81,18 @@ class CoefficientDisplay:
         ----------
         estimator : fitted private estimator, or a Pipeline that ends in one
         names : sequence of str or None
-            One for each coefficient; None asks the model's domain, or counts.
+            Name of each coefficient. None takes the names of the domain or of the columns.
         label : object or None
-            Which label's coefficients of a classifier with more than two.
+            Label whose coefficients are drawn, for a classifier with more than two labels.
         unit : {"column", "range"}, default="column"
-            "column" draws what one unit of a column does, as ``coef_`` has it; "range" what the
-            whole declared range of it does, so that columns can be compared.
+            "column" draws the effect of one unit of a column, as in ``coef_``. "range" draws the
+            effect of the whole declared range, so that columns can be compared.
         level : float in (0, 1), default=0.95
-            Probability with which a band holds the value without noise.
-        most : int >= 1 or None
-            How many to draw, the greatest by absolute value; None draws all.
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Probability that a band holds the value without noise.
+        most : int >= 1 or None, default=None
+            Number of coefficients to draw, the greatest by absolute value. None draws all.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw on. None creates a figure.
 
         Returns
         -------
@@ -128,8 +128,8 @@ class CoefficientDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure as high as it needs.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw on. None creates a figure whose height suits the number of coefficients.
 
         Returns
         -------
@@ -137,10 +137,7 @@ class CoefficientDisplay:
             This display.
         """
         places = np.arange(len(self.coef))
-        if ax is None:
-            size = (6.4, 1.2 + 0.3 * len(places))
-            ax = pyplot().subplots(figsize=size, layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes(ax, (6.4, 1.2 + 0.3 * len(places)))
         ax.axvline(0, color="0.6", lw=1, zorder=1)
         self.bands_ = self._bands(ax, places)
         self.points_ = ax.plot(self.coef, places, "o", color=COLORS[0], ms=6, zorder=3)[0]
@@ -149,23 +146,23 @@ class CoefficientDisplay:
         return self
 
     def _words(self) -> str:
-        """Say what is drawn."""
+        """Return the label of the axis."""
         if self.deviations is None:
             return self.unit
-        band = f"band: what the noise alone does, {100 * self.level:.4g} % of the time"
+        band = f"band: error due to privacy noise, {100 * self.level:.4g} % of the time"
         return f"{self.unit}\n({band})" if self.unit else band
 
     def _bands(self, ax: Axes, places: NDArray[np.intp]) -> Any:
-        """Draw the bands; None where nothing is known of the noise."""
+        """Draw the bands, or return None if the deviations are unknown."""
         if self.deviations is None:
             return None
-        reach = -ndtri((1 - self.level) / 2) * self.deviations
-        low, high = self.coef - reach, self.coef + reach
+        half = -ndtri((1 - self.level) / 2) * self.deviations
+        low, high = self.coef - half, self.coef + half
         return ax.hlines(places, low, high, color=COLORS[0], alpha=0.35, lw=7, zorder=2)
 
 
 def _last_step(estimator: Any) -> Any:
-    """Return the model itself, fitted."""
+    """Return the fitted model, which is the last step of a Pipeline."""
     steps = getattr(estimator, "steps", None)
     model = steps[-1][1] if steps else estimator
     if getattr(model, "coef_", None) is None:
@@ -196,7 +193,7 @@ def _names(model: Any, names: Sequence[str] | None, count: int) -> list[str]:
 
 
 def _ranges(model: Any, count: int) -> FloatArray:
-    """Return how far each column can go: 1 for an indicator."""
+    """Return the length of the range of each encoded column: 1 for an indicator."""
     domain = getattr(model, "domain", None)
     if domain is None:
         return np.full(count, 2.0)  # without a domain columns are clipped to [-1, 1]
@@ -210,6 +207,6 @@ def _ranges(model: Any, count: int) -> FloatArray:
 
 
 def _greatest(values: FloatArray, most: int | None) -> NDArray[np.intp]:
-    """Return the positions of the greatest values by size, in the order of the columns."""
+    """Return the positions of the values greatest in absolute value, in increasing order."""
     kept = len(values) if most is None else check_count("most", most, 1)
     return np.sort(np.argsort(-np.abs(values), kind="stable")[:kept])

@@ -1,4 +1,4 @@
-"""A picture of what privacy costs."""
+"""Display of scores against epsilon."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skdp.inspection._drawing import COLORS, pyplot
+from skdp.inspection._drawing import COLORS, Display
 from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 QUARTILES = (0.25, 0.5, 0.75)
-# More numbers would run into each other.
+# Labels of more ticks would overlap.
 _MOST_TICKS = 9
 
 
-class EpsilonCurveDisplay:
-    """Score against epsilon: median and quartiles, between trivial and without privacy.
+class EpsilonCurveDisplay(Display):
+    """Median and quartiles of scores against epsilon, with two reference models.
 
-    Made by :meth:`from_estimator` and :meth:`from_curve`. A curve of private data is a release
-    that no guarantee covers: see :func:`~skdp.model_selection.epsilon_curve`.
+    Use :meth:`from_estimator` or :meth:`from_curve` to create one. No guarantee covers a curve of
+    private data: see :func:`~skdp.model_selection.epsilon_curve`.
 
     Parameters
     ----------
     curve : EpsilonCurve
-    label : str or None
-        None takes the estimator's name.
+    label : str or None, default=None
+        Label in the legend. None takes the name of the estimator.
 
     Attributes
     ----------
     line_ : matplotlib Line2D
-        The medians.
+        Medians.
     band_ : matplotlib PolyCollection
-        From the lower to the upper quartile.
+        Band from the lower to the upper quartile.
     references_ : list of matplotlib Line2D
-        Without privacy, and trivial.
+        Lines of the model without privacy and of the trivial model.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     """
@@ -102,11 +102,12 @@ class EpsilonCurveDisplay:
         ----------
         curve : EpsilonCurve
         ax : matplotlib Axes or None
-            Where to draw; None makes a figure. Curves on the same axes take colours in turn.
-        label : str or None
-            None takes the estimator's name.
+            Axes to draw on. None creates a figure. Further curves on the same axes take other
+            colours.
+        label : str or None, default=None
+            Label in the legend. None takes the name of the estimator.
         references : bool, default=True
-            Whether to draw the two lines to compare with.
+            Whether to draw the lines of the two reference models.
 
         Returns
         -------
@@ -119,19 +120,15 @@ class EpsilonCurveDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
-        references : bool, default=True
-            Whether to draw the two lines to compare with.
+        ax, references
+            As in :meth:`from_curve`.
 
         Returns
         -------
         EpsilonCurveDisplay
             This display.
         """
-        if ax is None:
-            ax = pyplot().subplots(figsize=(6.4, 4.4), layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes(ax, (6.4, 4.4))
         curve, color = self.curve, COLORS[len(ax.collections) % len(COLORS)]
         low, middle, high = curve.quantile(QUARTILES)
         label = self.label or curve.estimator_name
@@ -147,7 +144,7 @@ class EpsilonCurveDisplay:
         return self
 
     def _references(self, ax: Axes) -> list[Any]:
-        """Draw both lines at their medians."""
+        """Draw the medians of the two reference models."""
         pairs = (
             ("without privacy", self.curve.without_privacy, "--"),
             ("trivial", self.curve.trivial, ":"),

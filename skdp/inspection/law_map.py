@@ -1,4 +1,4 @@
-"""A picture of which noise has the least variance where."""
+"""Display of the noise with the least variance over epsilon and delta."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.interpolate import RegularGridInterpolator
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.inspection._drawing import COLORS, pyplot
+from skdp.inspection._drawing import COLORS, Display
 from skdp.mechanisms.law_map import LawMap
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 BLUE, VERMILLION, GREEN, _BLACK, PURPLE, SKY, ORANGE = COLORS
-# A law has one colour in all maps; in the same map no two that win have the same.
+# A law has the same colour in all maps.
 LAW_COLORS = {
     "laplace": BLUE,
     "l2": GREEN,
@@ -31,16 +31,16 @@ LAW_COLORS = {
     "subbotin": "#8C6D46",
 }
 LEVELS = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
-# How much of a colour is left: black lines and words must be read on it.
+# Share of a colour that is mixed with white: black lines and text must be readable on it.
 _TINT = 0.45
 _FINE = 240
 
 
-class LawMapDisplay:
-    """Which noise has the least variance over epsilon and delta, and how much it gains.
+class LawMapDisplay(Display):
+    """Map of the noise with the least variance over epsilon and delta, and of its gain.
 
-    Every cell has the colour of the law that wins there. Lines are where its variance is that
-    share of the variance of the better of Laplace and Gaussian noise.
+    Each cell has the colour of the law with the least variance. Lines show where its variance is
+    a given share of the lesser variance of Laplace and Gaussian noise.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ class LawMapDisplay:
     Attributes
     ----------
     mesh_ : matplotlib QuadMesh
-    contour_ : matplotlib contour set, or None where nothing gains anything
+    contour_ : matplotlib contour set or None
+        None if no line lies within the map.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     """
@@ -66,11 +67,11 @@ class LawMapDisplay:
         Parameters
         ----------
         law_map : LawMap
-            From `skdp.mechanisms.law_map.law_map`, with two epsilons and two deltas or more,
-            all deltas > 0.
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
-        levels : sequence of float
+            Result of `skdp.mechanisms.law_map.law_map` with at least two epsilons and two
+            deltas, all deltas > 0.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw on. None creates a figure.
+        levels : sequence of float in (0, 1]
             Ratios of variances at which lines are drawn.
 
         Returns
@@ -88,11 +89,16 @@ class LawMapDisplay:
 
     @property
     def shown_(self) -> tuple[str, ...]:
-        """The laws that win somewhere."""
+        """Names of the laws that have the least variance in some cell."""
         return tuple(law for law in self.law_map.laws if (self.law_map.winners == law).any())
 
     def plot(self, ax: Axes | None = None, *, levels: Sequence[float] = LEVELS) -> LawMapDisplay:
-        """Draw the map; parameters are those of :meth:`from_map`.
+        """Draw the map.
+
+        Parameters
+        ----------
+        ax, levels
+            As in :meth:`from_map`.
 
         Returns
         -------
@@ -102,10 +108,8 @@ class LawMapDisplay:
         found = self.law_map
         if min(found.places.shape) < 2 or found.deltas[0] == 0:
             raise fail("law_map", "have two epsilons and two deltas or more, all > 0")
-        if ax is None:
-            ax = pyplot().subplots(figsize=(6.8, 4.6), layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
-        # Words on lines are fitted to the axes as they are: logs come first.
+        ax = self._axes(ax, (6.8, 4.6))
+        # Labels of lines are placed by the scales of the axes: these are set first.
         ax.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="delta")
         self.mesh_ = self._plot_winners(ax)
         ax.set(xlim=found.epsilons[[0, -1]], ylim=found.deltas[[0, -1]])
@@ -113,7 +117,7 @@ class LawMapDisplay:
         return self
 
     def _plot_winners(self, ax: Axes) -> Any:
-        """Fill the cells, and say in the legend whose they are."""
+        """Fill the cells, and draw the legend."""
         from matplotlib.colors import ListedColormap
         from matplotlib.patches import Patch
 
@@ -141,7 +145,7 @@ class LawMapDisplay:
         """Draw and label the lines of equal ratio."""
         found = self.law_map
         logs = np.log(found.epsilons), np.log(found.deltas)
-        # Between points of the grid the logs are what is nearly linear.
+        # Between the points of the grid ratios are nearly linear in the logs.
         between = RegularGridInterpolator(logs, found.ratios)
         x, y = (np.linspace(axis[0], axis[-1], _FINE) for axis in logs)
         ratios = between(tuple(np.meshgrid(x, y, indexing="ij")))
@@ -156,7 +160,7 @@ class LawMapDisplay:
 
 
 def _colors(laws: Sequence[str]) -> list[str]:
-    """Return a colour for each law, its own where it has one."""
+    """Return a colour for each law: a fixed one, or one that no other law has."""
     free = [color for color in (*COLORS, "0.5", "0.8") if color not in map(LAW_COLORS.get, laws)]
     return [LAW_COLORS.get(law) or free.pop(0) for law in laws]
 

@@ -1,4 +1,4 @@
-"""Pictures of norm balls in the plane."""
+"""Display of norm balls in the plane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, fail
 from skdp.geometry import NormBall
 from skdp.geometry.order.comparison import BallSensitivity, scaled_balls
-from skdp.inspection._drawing import pyplot, style
+from skdp.inspection._drawing import Display, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 SPACE = "#B9C4D0"
 
 
-class NormBallDisplay:
-    """Outlines of norm balls in the plane, over what one record can change.
+class NormBallDisplay(Display):
+    """Outlines of norm balls in the plane, over the differences that one record can cause.
 
-    Made by :meth:`from_balls`; the arguments here are what it computes.
+    Use :meth:`from_balls` to create one; it computes the parameters.
 
     Parameters
     ----------
     outlines : dict of str to ndarray of shape (n, 2)
-        A closed line for each ball.
-    space : ndarray of shape (n, 2) or None
-        The sensitivity space: points, or the outline of a body.
+        Closed line of each ball.
+    space : ndarray of shape (n, 2) or None, default=None
+        Sensitivity space: points, or the outline of a body.
     space_is_outline : bool, default=False
+        Whether ``space`` is an outline and not points.
     axis_labels : pair of str
 
     Attributes
@@ -40,7 +41,7 @@ class NormBallDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : list of matplotlib Line2D
-        The outlines, in the order of the balls.
+        Outlines, in the order of the balls.
     """
 
     def __init__(
@@ -68,27 +69,27 @@ class NormBallDisplay:
         ax: Axes | None = None,
         aspect: Literal["equal", "auto"] = "equal",
     ) -> NormBallDisplay:
-        """Draw balls of one dimension, each at the size the release needs.
+        """Draw balls of the same dimension, each scaled to the sensitivity.
 
         Parameters
         ----------
         balls : dict of str to NormBall, or sequence of NormBall
             Two-dimensional, or cut by the plane of ``section``.
         sensitivity : object with ``radius_in(ball)``, NormBall or None
-            As in :func:`skdp.geometry.compare`: each ball is drawn times its radius.
+            As in :func:`skdp.geometry.compare`: each ball is scaled by its radius.
         sensitivity_space : array-like of shape (n, 2), NormBall or None
-            What one record can change, drawn below the outlines: points of the plane, or a
-            body of the balls' dimension.
-        section : pair of int, or array-like of shape (2, dim), or None
-            The plane that is drawn: two coordinates, or two directions that span it. Needed
-            for more than two dimensions. What is drawn is the part of the ball in that
-            plane, not its shadow.
+            Differences that one record can cause, drawn below the outlines: points of the plane,
+            or a body of the same dimension as the balls.
+        section : pair of int, array-like of shape (2, dim), or None
+            Plane to draw: two coordinates, or two directions that span it. Required for more
+            than two dimensions. The intersection of the ball with the plane is drawn, not its
+            projection.
         n_points : int >= 8, default=720
-            Points of an outline, besides the corners that a ball of the plane lists.
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Number of points of an outline; corners of a two-dimensional ball are added.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw on. None creates a figure.
         aspect : {"equal", "auto"}, default="equal"
-            Whether both axes have one scale.
+            Whether both axes have the same scale.
 
         Returns
         -------
@@ -119,10 +120,8 @@ class NormBallDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
-        aspect : {"equal", "auto"}, default="equal"
-            Whether both axes have one scale.
+        ax, aspect
+            As in :meth:`from_balls`.
 
         Returns
         -------
@@ -130,9 +129,7 @@ class NormBallDisplay:
             This display.
         """
         check_choice("aspect", aspect, ("equal", "auto"))
-        if ax is None:
-            ax = pyplot().subplots(figsize=(6.8, 4.8), layout="compressed")[1]
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes(ax, (6.8, 4.8), "compressed")
         self._plot_space(ax)
         self.lines_ = [
             ax.plot(*outline.T, label=name, lw=2, zorder=3, **style(i))[0]
@@ -140,7 +137,7 @@ class NormBallDisplay:
         ]
         ax.axhline(0, color="0.85", lw=0.8, zorder=0)
         ax.axvline(0, color="0.85", lw=0.8, zorder=0)
-        # "datalim" would cut or stretch what the axes show; "box" changes their shape instead.
+        # "datalim" would change the limits of the axes; "box" changes their shape instead.
         ax.set_aspect(aspect, adjustable="box")
         ax.set(xlabel=self.axis_labels[0], ylabel=self.axis_labels[1])
         ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, markerscale=4)
@@ -174,19 +171,19 @@ def _plane(section: ArrayLike | None, dim: int) -> tuple[FloatArray, tuple[str, 
 
 
 def _outline(ball: NormBall, plane: FloatArray, n_points: int) -> FloatArray:
-    """Return the boundary of the ball's part in the plane as a closed line, (n, 2)."""
-    # Evenly spaced after the ball is stretched to reach 1 on both axes: a long thin body is
-    # drawn as well as a round one.
-    reach = 1 / ball.gauge(plane)
+    """Return the boundary of the ball's intersection with the plane as a closed line, (n, 2)."""
+    # Angles are evenly spaced after the ball is scaled to length 1 along both axes, so that a
+    # long thin body is drawn as precisely as a round one.
+    lengths = 1 / ball.gauge(plane)
     turns = np.arange(n_points) * (2 * np.pi / n_points)
-    turns = np.sort(np.concatenate([turns, _corner_turns(ball, plane * reach[:, None])]))
-    ring = reach * np.column_stack([np.cos(turns), np.sin(turns)])
+    turns = np.sort(np.concatenate([turns, _corner_turns(ball, plane * lengths[:, None])]))
+    ring = lengths * np.column_stack([np.cos(turns), np.sin(turns)])
     outline = ring / ball.gauge(ring @ plane)[:, None]
     return np.asarray(np.concatenate([outline, outline[:1]]))
 
 
 def _corner_turns(ball: NormBall, axes: FloatArray) -> FloatArray:
-    """Return where the corners of a ball of the plane are, as angles; the axes are rows."""
+    """Return the angles of the corners of a two-dimensional ball; ``axes`` has axes as rows."""
     if ball.dim != 2:
         return np.zeros(0)
     try:

@@ -1,4 +1,4 @@
-"""Pictures of a privacy guarantee: its profile, and its trade-off function."""
+"""Display of privacy profiles and trade-off functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_positive, fail
-from skdp.inspection._drawing import pyplot, style
+from skdp.inspection._drawing import Display, style
 from skdp.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 Kind = Literal["profile", "tradeoff"]
 KINDS = ("profile", "tradeoff")
-# The picture goes so far beyond the greatest epsilon, and so far below the least delta.
+# Limits of the axes, relative to the greatest epsilon and to the least delta.
 _WIDER, _DEEPER = 1.75, 1e-4
 _LONGEST_LABEL = 48
 
 
-class PrivacyProfileDisplay:
-    """Privacy profiles, or trade-off functions, of one or several guarantees.
+class PrivacyProfileDisplay(Display):
+    """Privacy profiles or trade-off functions of one or several guarantees.
 
-    The profile says which delta holds at every epsilon, not only at the promised one. The
-    trade-off function says how many misses (type II errors) any test between two neighbouring
-    data sets has at least, for each rate of false alarms (type I errors). Made by
-    :meth:`from_guarantee` and :meth:`from_estimator`; the arguments here are what they compute.
+    The profile gives delta for every epsilon, not only for the claimed one. The trade-off function
+    gives the least type II error (misses) of any test between two neighbouring data sets, for
+    each type I error (false alarms). Use :meth:`from_guarantee` or :meth:`from_estimator` to
+    create one; they compute the parameters.
 
     Parameters
     ----------
     curves : sequence of pairs of ndarray of shape (n,)
         (epsilon, delta), or (type I error, type II error), of each guarantee.
     labels : sequence of str
-        One for each curve.
-    promises : sequence of pair of float
-        The (epsilon, delta) that are promised, marked in a profile.
+        Label of each curve.
+    claims : sequence of pair of float
+        Claimed (epsilon, delta), marked in a profile.
     kind : {"profile", "tradeoff"}
 
     Attributes
     ----------
     line_ : matplotlib Line2D, or list of them
-        The curves; a list if there are several.
+        Curves; a list if there are several.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     """
@@ -56,12 +56,12 @@ class PrivacyProfileDisplay:
         curves: Sequence[tuple[FloatArray, FloatArray]],
         *,
         labels: Sequence[str],
-        promises: Sequence[tuple[float, float]] = (),
+        claims: Sequence[tuple[float, float]] = (),
         kind: Kind = "profile",
     ) -> None:
         self.curves = curves
         self.labels = labels
-        self.promises = promises
+        self.claims = claims
         self.kind = kind
 
     @classmethod
@@ -75,24 +75,25 @@ class PrivacyProfileDisplay:
         max_epsilon: float | None = None,
         n_points: int = 129,
     ) -> PrivacyProfileDisplay:
-        """Draw what guarantees say.
+        """Draw guarantees.
 
         Parameters
         ----------
         guarantee : Guarantee, noise or fitted estimator, a sequence or a mapping of these
-            Of noise, as `skdp.mechanisms.calibrate` returns it, its privacy losses are drawn
-            where the guarantee has none; of an estimator its ``guarantee_``. Without losses the
-            curve is what (epsilon, delta) alone implies. A mapping gives labels too.
-        labels : sequence of str or None
-            None takes the mechanisms' names.
+            For an estimator its ``guarantee_`` is drawn. For noise from
+            `skdp.mechanisms.calibrate` its privacy losses are drawn if the guarantee has none.
+            Without losses the curve follows from (epsilon, delta) alone. The keys of a mapping
+            are labels.
+        labels : sequence of str or None, default=None
+            Label of each curve. None takes the names of the mechanisms.
         kind : {"profile", "tradeoff"}, default="profile"
-            delta over epsilon, on a log axis, or type II over type I errors.
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Delta over epsilon on a log axis, or type II error over type I error.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw on. None creates a figure.
         max_epsilon : float in (0, inf) or None
-            Where a profile ends; None takes 1.75 times the greatest promised.
+            Greatest epsilon of a profile. None takes 1.75 times the greatest claimed epsilon.
         n_points : int >= 8, default=129
-            Points of a curve.
+            Number of points of a curve.
 
         Returns
         -------
@@ -116,8 +117,8 @@ class PrivacyProfileDisplay:
             curves = [_profile(one, greatest, n_points) for one in found]
         else:
             curves = [_tradeoff(one, n_points) for one in found]
-        promises = list(dict.fromkeys((one.epsilon, one.delta) for one in found))
-        return cls(curves, labels=names, promises=promises, kind=kind).plot(ax=ax)
+        claims = list(dict.fromkeys((one.epsilon, one.delta) for one in found))
+        return cls(curves, labels=names, claims=claims, kind=kind).plot(ax=ax)
 
     @classmethod
     def from_estimator(
@@ -128,8 +129,8 @@ class PrivacyProfileDisplay:
         Parameters
         ----------
         estimator : object with ``guarantee_``
-        label : str or None
-            None takes the class's name.
+        label : str or None, default=None
+            Label of the curve. None takes the name of the class.
         **options
             ``kind``, ``ax``, ``max_epsilon`` and ``n_points`` of :meth:`from_guarantee`.
 
@@ -146,18 +147,16 @@ class PrivacyProfileDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw on. None creates a figure.
 
         Returns
         -------
         PrivacyProfileDisplay
             This display.
         """
-        if ax is None:
-            ax = pyplot().subplots(figsize=(6.4, 4.6), layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
-        # Before the lines: where all deltas are 0 a log axis finds no limits of its own.
+        ax = self._axes(ax, (6.4, 4.6))
+        # Before the lines: if all deltas are 0, a log axis has no limits.
         self._set_axes(ax)
         lines = [
             ax.plot(x, y, label=label, lw=2, zorder=3, **style(i))[0]
@@ -165,7 +164,7 @@ class PrivacyProfileDisplay:
         ]
         self.line_ = lines[0] if len(lines) == 1 else lines
         if self.kind == "profile":
-            self._mark_promises(ax)
+            self._mark_claims(ax)
         else:
             ax.plot([0, 1], [1, 0], color="0.6", lw=1, zorder=1, label="blind guessing")
         ax.legend(frameon=False)
@@ -177,14 +176,14 @@ class PrivacyProfileDisplay:
             ax.set(xlim=(0, 1), ylim=(0, 1))
             ax.set_aspect("equal", adjustable="box")
             return
-        least = min((delta for _, delta in self.promises if delta > 0), default=1e-8)
+        least = min((delta for _, delta in self.claims if delta > 0), default=1e-8)
         floor = max(least * _DEEPER, 1e-300)
         ax.set(xlabel="epsilon", ylabel="delta", yscale="log")
         ax.set(xlim=(0, max(x[-1] for x, _ in self.curves)), ylim=(floor, 1.0))
 
-    def _mark_promises(self, ax: Axes) -> None:
-        """Mark what is promised: a delta of 0 on the lower edge."""
-        label: str | None = "promised"
+    def _mark_claims(self, ax: Axes) -> None:
+        """Mark the claimed pairs; a delta of 0 is marked on the lower edge."""
+        label: str | None = "claimed"
         marked: dict[str, Any] = {
             "color": "black",
             "linestyle": "none",
@@ -192,7 +191,7 @@ class PrivacyProfileDisplay:
             "zorder": 4,
             "clip_on": False,
         }
-        for epsilon, delta in self.promises:
+        for epsilon, delta in self.claims:
             where: dict[str, Any] = {} if delta > 0 else {"transform": ax.get_xaxis_transform()}
             shape = "o" if delta > 0 else "v"
             ax.plot([epsilon], [delta], marker=shape, label=label, **marked, **where)
@@ -212,13 +211,13 @@ def _guarantees(given: Any, labels: Sequence[str] | None) -> tuple[list[Guarante
     names = [_label(one) for one in found] if labels is None else [str(name) for name in labels]
     if len(names) != len(found):
         raise fail("labels", f"have {len(found)} entries, one for each guarantee", len(names))
-    # What nobody can rely on must not look like what holds.
+    # A void guarantee is labelled as one.
     pairs = zip(names, found, strict=True)
     return found, [name if one.holds else f"{name} (void)" for name, one in pairs]
 
 
 def _guarantee_of(thing: Any) -> Guarantee:
-    """Return a guarantee, or that of noise or of a fitted estimator."""
+    """Return a guarantee, or the guarantee of noise or of a fitted estimator."""
     found = thing
     if not isinstance(thing, Guarantee):
         found = getattr(thing, "guarantee_", getattr(thing, "guarantee", None))
@@ -235,24 +234,24 @@ def _label(guarantee: Guarantee) -> str:
 
 
 def _greatest(guarantees: Sequence[Guarantee], asked: float | None) -> float:
-    """Return where a profile ends."""
+    """Return the greatest epsilon of a profile."""
     if asked is not None:
         return check_positive("max_epsilon", asked)
     return _WIDER * (max(one.epsilon for one in guarantees) or 1.0)
 
 
 def _profile(guarantee: Guarantee, greatest: float, n: int) -> tuple[FloatArray, FloatArray]:
-    """Return epsilons, with those where the curve bends, and the deltas there."""
-    bends = [guarantee.epsilon, guarantee.epsilon_at(0.0)]
-    bends = [value for value in bends if 0 < value < greatest]
-    # Where a bounded loss ends delta falls to 0 all at once on a log axis.
-    ends = [value * (1 - 10.0**-k) for value in bends for k in range(2, 7)]
-    epsilons = np.unique([*np.linspace(0, greatest, n), *bends, *ends])
+    """Return epsilons, kinks of the curve among them, and their deltas."""
+    kinks = [guarantee.epsilon, guarantee.epsilon_at(0.0)]
+    kinks = [value for value in kinks if 0 < value < greatest]
+    # At the greatest value of a bounded loss, delta falls to 0 steeply on a log axis.
+    before = [value * (1 - 10.0**-k) for value in kinks for k in range(2, 7)]
+    epsilons = np.unique([*np.linspace(0, greatest, n), *kinks, *before])
     deltas = np.array([guarantee.delta_at(float(value)) for value in epsilons])
     return epsilons, deltas
 
 
 def _tradeoff(guarantee: Guarantee, n: int) -> tuple[FloatArray, FloatArray]:
-    """Return type I errors, close together at both ends, and the least type II errors."""
+    """Return type I errors, denser at both ends, and the least type II errors."""
     alpha = (1 - np.cos(np.linspace(0, np.pi, n))) / 2
     return alpha, np.asarray(guarantee.tradeoff(alpha))

@@ -1,13 +1,29 @@
 """Private linear models for scikit-learn."""
 
-from skdp.linear_model._shared.progress import Progress
-from skdp.linear_model.coordinate_descent import (
-    DPCoordinateDescentClassifier,
-    DPCoordinateDescentRegressor,
-)
-from skdp.linear_model.huber import DPHuberRegressor
-from skdp.linear_model.linear import DPLinearRegression
-from skdp.linear_model.logistic import DPLogisticRegression
+from typing import TYPE_CHECKING
+
+from skdp._lazy import lazily
+
+if TYPE_CHECKING:
+    from skdp.linear_model._shared.progress import Progress
+    from skdp.linear_model.coordinate_descent import (
+        DPCoordinateDescentClassifier,
+        DPCoordinateDescentRegressor,
+    )
+    from skdp.linear_model.huber import DPHuberRegressor
+    from skdp.linear_model.linear import DPLinearRegression
+    from skdp.linear_model.logistic import DPLogisticRegression
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "_shared.progress": "Progress",
+            "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
+            "huber": "DPHuberRegressor",
+            "linear": "DPLinearRegression",
+            "logistic": "DPLogisticRegression",
+        },
+    )
 
 __all__ = [
     "DPCoordinateDescentClassifier",

@@ -13,6 +13,7 @@ from skdp.noise.logistic import Logistic
 from skdp.noise.offset_gaussian import OffsetGaussian
 from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
+from skdp.privacy.losses.named_laws import register
 
 __all__ = [
     "CanonicalNoise",
@@ -30,3 +31,6 @@ __all__ = [
     "log_concave_canonical",
     "multivariate_canonical",
 ]
+
+# Files of ledgers hold these names.
+register(Laplace, Gaussian, Logistic, Subbotin, FlippedHuber, TruncatedLaplace, OffsetGaussian)

@@ -1,44 +1,55 @@
-"""scipy's names for an even log-concave law, out of a few facts about |X|.
+"""Base classes of even log-concave laws, with the method names of scipy.stats.
 
-Everything is told through the cumulative hazard H(x) = -log P(|X| > x), x >= 0. It is convex,
-it keeps relative precision at the centre, where it is 0, as in the tail, and |X| is distributed
-as the inverse of H at a standard exponential variable (docs/proofs/noise_laws.md, Theorem 1).
+A law is given by its cumulative hazard H(x) = -log P(|X| > x), x >= 0. H is convex, and it has
+full relative precision at the centre and in the tail. |X| is distributed as the inverse of H at
+a standard exponential variable (docs/proofs/noise_laws.md, Theorem 1).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_positive
+from skdp._checks import check_interval, check_positive
 from skdp._draws import exponentials, signed
 from skdp.noise.law import Size
 from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
 
+# The greatest ratio of an offset to a scale.
+_FAR = 1e150
+
 
 class EvenLaw(ABC):
-    """What all laws of this package share; x, near and far >= 0 in the private members."""
+    """Base class of the laws of this package: a frozen dataclass of numbers.
 
-    # A draw differs from one of the exact law by at most so many standard deviations.
+    In private members x, near and far are >= 0.
+    """
+
+    # Greatest distance of a draw from a draw of the exact law, in standard deviations.
     granularity: ClassVar[float] = GRANULARITY
+    # Parameters in units of the released value. The last one is the unit of private members.
+    _lengths: ClassVar[tuple[str, ...]] = ("scale",)
 
     @property
-    @abstractmethod
     def _unit(self) -> float:
-        """Return the length in which the unit variance and information are given."""
+        return float(getattr(self, self._lengths[-1]))
 
     @property
-    @abstractmethod
+    def _half_mass(self) -> float:
+        """Return the integral of exp(-potential) over x > 0, in units."""
+        return 1.0
+
+    @property
     def _log_peak(self) -> float:
         """Return log f(0)."""
+        return -math.log(2) - math.log(self._half_mass) - math.log(self._unit)
 
     @abstractmethod
     def _potential(self, x: FloatArray) -> FloatArray:
@@ -54,13 +65,14 @@ class EvenLaw(ABC):
 
     @abstractmethod
     def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
-        """Return the potential at far less that at near; apart is far - near, not cancelled."""
+        """Return the potential at far minus that at near; apart is far - near, without rounding."""
 
     @abstractmethod
     def _unit_variance(self) -> float: ...
 
-    @abstractmethod
-    def _unit_information(self) -> float: ...
+    def _unit_information(self) -> float:
+        """Return the Fisher information in units, which is infinite for a density with jumps."""
+        return math.inf
 
     @abstractmethod
     def entropy(self) -> float:
@@ -130,27 +142,28 @@ class EvenLaw(ABC):
         return plain(-self.isf(q))
 
     def rvs(self, size: Size, rng: Generator) -> FloatArray:
-        """Return independent draws of shape ``size``, one number if it is None.
+        """Return independent draws of shape ``size``, or one number if it is None.
 
-        For simulations; to publish a number take ``release``.
+        Draws are for simulations. Use ``release`` to publish a number.
         """
         with np.errstate(all="ignore"):
             x = self._inverse_hazard(exponentials(size, rng))
         return with_random_sign(x, rng)
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
-        """Publish numbers, each with a draw of its own: the only way to publish with a law.
+        """Return numbers plus independent noise, on a public lattice.
 
-        The results lie on a lattice that does not depend on the value. Each number costs at most
-        2^-34 more in epsilon than the law itself, and a delta is 1 + 2^-35 times as great
-        (docs/proofs/lattice_release.md, Theorem 1). That is not proved for the staircase law, nor
-        for canonical noise but Gaussian, Laplace and uniform noise, and Tulap's with delta = 0.
+        This is the only way to publish numbers with a law. The lattice does not depend on the
+        value. Each number costs at most 2^-34 more in epsilon than the law itself, and delta is
+        at most 1 + 2^-35 times as great (docs/proofs/lattice_release.md, Theorem 1). This is not
+        proved for the staircase law. Of canonical noise it is proved only for Gaussian, Laplace
+        and uniform noise, and for the Tulap law with delta = 0.
 
         Parameters
         ----------
         value : array-like of shape (k,), finite
         rng : None, int, numpy.random.Generator or numpy.random.RandomState
-            None draws from ChaCha20 under a fresh key. All else is for tests.
+            None draws from ChaCha20 with a fresh key. All other values are for tests.
 
         Returns
         -------
@@ -160,10 +173,16 @@ class EvenLaw(ABC):
         lattice = Lattice.of(np.full(count, self.std()), granularity_of(self))
         return lattice.publish(value, lambda generator: self.rvs(count, generator), rng)
 
+    def scaled(self, s: float) -> Self:
+        """Return the law of s X, for s in (0, inf)."""
+        s = check_positive("s", s)
+        lengths = {name: s * getattr(self, name) for name in self._lengths}
+        return cast(Self, replace(cast(Any, self), **lengths))
+
     def log_ratio(self, x: ArrayLike, shift: ArrayLike) -> FloatArray:
         """Return ``logpdf(x) - logpdf(x + shift)`` without loss of digits.
 
-        Where both densities are 0 it continues as a monotone function of x.
+        If both densities are 0, the value continues the function monotonically.
         """
         x, shift = np.broadcast_arrays(floats(x), floats(shift))
         twice_middle, end = 2 * x + shift, x + shift
@@ -174,22 +193,37 @@ class EvenLaw(ABC):
         return plain(np.where(apart == 0, 0.0, climb))
 
 
+class CrossingLaw(EvenLaw):
+    """Base class of laws whose log-ratio has an inverse in closed form."""
+
+    @abstractmethod
+    def _distance(self, level: FloatArray, shift: float) -> FloatArray:
+        """Return the greatest distance from -shift / 2 at which the log-ratio is at most a level.
+
+        Levels are in [0, inf). The distance is inf if the log-ratio never exceeds the level.
+        """
+
+    def crossing(self, shift: float, epsilon: ArrayLike) -> FloatArray:
+        """Return sup {x : log_ratio(x, shift) <= epsilon} for shift > 0."""
+        epsilon = floats(epsilon)
+        # The ratio is odd about -shift / 2. On the left the first point with a ratio >= -epsilon
+        # is needed, not the last. They differ where the ratio is constant; a level that is one
+        # rounding lower gives the first.
+        level = np.where(epsilon < 0, np.nextafter(-epsilon, 0.0), epsilon)
+        with np.errstate(all="ignore"):
+            near = self._distance(level, shift)
+            distance = np.where(np.isfinite(epsilon), near, np.abs(epsilon))
+        return plain(np.copysign(distance, epsilon) - shift / 2)
+
+
 @dataclass(frozen=True)
-class ScaleLaw(EvenLaw):
-    """A law that its scale says all about."""
+class ScaleLaw(CrossingLaw):
+    """Base class of laws whose only parameter is a scale."""
 
     scale: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
-
-    @property
-    def _unit(self) -> float:
-        return self.scale
-
-    def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
-        return type(self)(check_positive("s", s) * self.scale)
 
 
 def floats(x: ArrayLike) -> FloatArray:
@@ -198,27 +232,21 @@ def floats(x: ArrayLike) -> FloatArray:
 
 
 def plain(x: FloatArray) -> FloatArray:
-    """Return a number where a number came in, as numpy's functions do."""
+    """Return an array of no dimension as a number, as numpy's functions do."""
     return np.asarray(x, dtype=float)[()]
 
 
 def with_random_sign(x: FloatArray, rng: Generator) -> FloatArray:
-    """Return x >= 0 with a sign from one more draw for each number."""
+    """Return x >= 0 with a random sign, from one more draw for each number."""
     return plain(signed(x, rng))
 
 
-def crossing_at(
-    reach: Callable[[FloatArray], FloatArray], shift: float, epsilon: ArrayLike
-) -> FloatArray:
-    """Return sup {x : log_ratio(x, shift) <= epsilon} for shift > 0.
-
-    The ratio is odd about -shift / 2; ``reach(level)`` is how far from there it stays
-    <= level, for level in [0, inf), and inf where it never exceeds level.
-    """
-    epsilon = floats(epsilon)
-    # To the left it is the first point with a ratio >= -epsilon that counts, and not the last:
-    # on a level stretch these differ, and a level one rounding lower has the first.
-    level = np.where(epsilon < 0, np.nextafter(-epsilon, 0.0), epsilon)
-    with np.errstate(all="ignore"):
-        distance = np.where(np.isfinite(epsilon), reach(level), np.abs(epsilon))
-    return plain(np.copysign(distance, epsilon) - shift / 2)
+def check_offset(law: Any, offset: str, scale: str) -> None:
+    """Check and set two parameters, an offset >= 0 and a scale > 0, of a law near Laplace's."""
+    b = check_positive(scale, getattr(law, scale))
+    a = check_interval(offset, getattr(law, offset), 0.0, math.inf, "left")
+    if not a / b <= _FAR:
+        remedy = f"Take Laplace({scale}**2 / {offset}), which is equal in every digit."
+        check_interval(f"{offset} / {scale}", a / b, 0.0, _FAR, remedy=remedy)
+    object.__setattr__(law, offset, a)
+    object.__setattr__(law, scale, b)

@@ -1,4 +1,4 @@
-"""A density that falls exponentially on an interval from the centre."""
+"""A density that decreases exponentially on an interval from the centre."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fallen(rate: float, t: FloatArray | float) -> FloatArray:
 def inverse_hazard(level: FloatArray, mass: float, log_rest: float) -> FloatArray:
     """Return t >= 0 with exp(-t) = 1 - mass (1 - exp(-level)).
 
-    ``log_rest`` is log(1 - mass), which ``mass`` next to 1 cannot tell.
+    ``log_rest`` is log(1 - mass), which cannot be computed from a ``mass`` near 1.
     """
     spent = -mass * np.expm1(-level)
     near = -np.log1p(-np.minimum(spent, 0.5))

@@ -1,4 +1,4 @@
-"""Mills' ratio R(t) = P(Z > t) / phi(t) of the normal law, t >= 0, and what hangs on it.
+"""Hazards and moments of the normal law, through Mills' ratio R(t) = P(Z > t) / phi(t), t >= 0.
 
 1 / R is the normal law's hazard rate (docs/proofs/noise_laws.md, section 2).
 """
@@ -26,7 +26,7 @@ def half_normal_hazard(t: FloatArray) -> FloatArray:
 
 
 def hazard_between(start: float, length: FloatArray) -> FloatArray:
-    """Return log P(Z > start) - log P(Z > start + length), all digits for short lengths too."""
+    """Return log P(Z > start) - log P(Z > start + length), in full precision."""
     short = np.minimum(length, _SHORT)
     rates = (w / mills_ratio(start + short * y) for y, w in _RULE)
     near = short * sum(rates, start=np.zeros(()))
@@ -35,10 +35,10 @@ def hazard_between(start: float, length: FloatArray) -> FloatArray:
 
 
 def excess_moments(t: float) -> tuple[float, float]:
-    """Return E[Z - t | Z > t] and E[(Z - t)^2 | Z > t], all digits for great t too.
+    """Return E[Z - t | Z > t] and E[(Z - t)^2 | Z > t], in full precision.
 
     With I_n the integral of x^n exp(-t x - x^2 / 2) over x > 0, I_(n+1) = n I_(n-1) - t I_n.
-    Upwards that cancels; downwards it is the continued fraction
+    The upward recurrence cancels. The downward one is the continued fraction
     I_n / I_(n-1) = n / (t + I_(n+1) / I_n).
     """
     if t < 2:

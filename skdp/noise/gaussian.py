@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
 from scipy.special import erfinv, ndtri_exp
 
 from skdp._arrays import FloatArray
 from skdp._draws import normals
-from skdp.noise._even import ScaleLaw, crossing_at, plain
+from skdp.noise._even import ScaleLaw, plain
 from skdp.noise._normal import half_normal_hazard
 from skdp.noise.law import Size
 
@@ -21,8 +20,8 @@ from skdp.noise.law import Size
 class Gaussian(ScaleLaw):
     """The centred normal law.
 
-    Variance scale^2, entropy log(2 pi e scale^2) / 2, Fisher information 1 / scale^2, the least
-    that any law of this variance has.
+    Variance scale^2, entropy log(2 pi e scale^2) / 2, Fisher information 1 / scale^2. No law
+    with this variance has less Fisher information.
 
     Parameters
     ----------
@@ -54,12 +53,11 @@ class Gaussian(ScaleLaw):
     def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
         return (apart / self.scale) * ((near + far) / (2 * self.scale))
 
-    def crossing(self, shift: float, epsilon: ArrayLike) -> FloatArray:
-        """Return sup {x : log_ratio(x, shift) <= epsilon} for shift > 0."""
-        return crossing_at(lambda level: level * (self.scale / shift) * self.scale, shift, epsilon)
+    def _distance(self, level: FloatArray, shift: float) -> FloatArray:
+        return level * (self.scale / shift) * self.scale
 
     def rvs(self, size: Size, rng: Generator) -> FloatArray:
-        """Return independent draws of shape ``size``, one number if it is None."""
+        """Return independent draws of shape ``size``, or one number if it is None."""
         return plain(self.scale * normals(size, rng))
 
     def _unit_variance(self) -> float:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp.noise._even import ScaleLaw, crossing_at
+from skdp.noise._even import ScaleLaw
 
 
 @dataclass(frozen=True)
@@ -30,10 +28,6 @@ class Laplace(ScaleLaw):
     690.082381
     """
 
-    @property
-    def _log_peak(self) -> float:
-        return -math.log(2) - math.log(self.scale)
-
     def _potential(self, x: FloatArray) -> FloatArray:
         return x / self.scale
 
@@ -46,13 +40,8 @@ class Laplace(ScaleLaw):
     def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
         return apart / self.scale
 
-    def crossing(self, shift: float, epsilon: ArrayLike) -> FloatArray:
-        """Return sup {x : log_ratio(x, shift) <= epsilon} for shift > 0."""
-
-        def reach(level: FloatArray) -> FloatArray:
-            return np.where(level < shift / self.scale, level * self.scale / 2, np.inf)
-
-        return crossing_at(reach, shift, epsilon)
+    def _distance(self, level: FloatArray, shift: float) -> FloatArray:
+        return np.where(level < shift / self.scale, level * self.scale / 2, np.inf)
 
     def _unit_variance(self) -> float:
         return 2.0

@@ -1,7 +1,7 @@
-"""What a one-dimensional noise law must be able to do.
+"""The interface of a one-dimensional noise law.
 
-A law is centred, even, and has a log-concave density f: its privacy loss for a shift v > 0,
-log f(x) - log f(x + v), then grows with x, and all that depends on it is simple.
+A law is centred and even, and its density f is log-concave. Its privacy loss for a shift v > 0,
+log f(x) - log f(x + v), then grows with x.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ Size = int | tuple[int, ...] | None
 class Law(Protocol):
     """A centred, even, log-concave law on the real line, with scipy's names.
 
-    x and q are numbers or arrays of any shape, and what is returned has that shape; NaN gives
-    NaN. x is in units of the released value.
+    x and q are numbers or arrays of any shape, and results have that shape. NaN gives NaN. x is
+    in units of the released value.
 
-    A law may further have, where they are known: ``pdf``, ``cdf``, ``sf``, ``logcdf``, ``ppf``,
-    ``std()``, ``entropy()``, ``fisher_information()``; ``support()``, the half-width of the
-    interval on which the density is positive; ``log_ratio(x, shift)``, which is
+    A law may have further members: ``pdf``, ``cdf``, ``sf``, ``logcdf``, ``ppf``, ``std()``,
+    ``entropy()``, ``fisher_information()``; ``support()``, the half-width of the interval on
+    which the density is positive; and ``log_ratio(x, shift)``, which is
     ``logpdf(x) - logpdf(x + shift)`` without loss of digits. All laws of this package have them.
 
-    A law must be hashable and must not change between its calibration and its draws. What was
-    computed for it is remembered only if its own class is a frozen dataclass of numbers, and of
-    a class outside this package only while one fit or calibration lasts.
+    A law must be hashable and must not change between its calibration and its draws. Results are
+    cached only for a class that is itself a frozen dataclass of numbers. For a class outside
+    this package they are cached only during one fit or calibration.
     """
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
         """Return the natural log of the density at x."""
 
     def logsf(self, x: ArrayLike) -> FloatArray:
-        """Return log P(X > x), with the digits of the tail and not of its distance to 1."""
+        """Return log P(X > x), with full relative precision in the tail."""
 
     def isf(self, q: ArrayLike) -> FloatArray:
         """Return the x with P(X > x) = q, for q in [0, 1]."""

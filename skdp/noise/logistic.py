@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp.noise._even import ScaleLaw, crossing_at
+from skdp.noise._even import ScaleLaw
 
 
 @dataclass(frozen=True)
@@ -57,18 +56,13 @@ class Logistic(ScaleLaw):
         in_tails = apart + 2 * (np.log1p(np.exp(-far)) - np.log1p(np.exp(-near)))
         return np.asarray(np.where(t < 0.5, 4 * np.arctanh(t), in_tails))
 
-    def crossing(self, shift: float, epsilon: ArrayLike) -> FloatArray:
-        """Return sup {x : log_ratio(x, shift) <= epsilon} for shift > 0."""
+    def _distance(self, level: FloatArray, shift: float) -> FloatArray:
         v = shift / self.scale
-
-        def reach(level: FloatArray) -> FloatArray:
-            # exp(m) = sinh((v + level) / 4) / sinh((v - level) / 4).
-            left = -np.expm1((level - v) / 2)
-            near = np.log1p(np.expm1(level / 2) * (1 + math.exp(-v / 2)) / left)
-            far = level / 2 + np.log(-np.expm1(-(v + level) / 2) / left)
-            return np.where(level < v, np.where(level < 1, near, far) * self.scale, np.inf)
-
-        return crossing_at(reach, shift, epsilon)
+        # exp(m) = sinh((v + level) / 4) / sinh((v - level) / 4).
+        left = -np.expm1((level - v) / 2)
+        near = np.log1p(np.expm1(level / 2) * (1 + math.exp(-v / 2)) / left)
+        far = level / 2 + np.log(-np.expm1(-(v + level) / 2) / left)
+        return np.where(level < v, np.where(level < 1, near, far) * self.scale, np.inf)
 
     def _unit_variance(self) -> float:
         return math.pi**2 / 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -17,8 +16,8 @@ from skdp._draws import gammas, uniforms
 from skdp.noise._even import EvenLaw, with_random_sign
 from skdp.noise.law import Size
 
-# z = |x / scale|^r / r. Up to the first the series has sixteen digits, from the second on the
-# continued fraction, where scipy's incomplete gamma function begins to underflow.
+# z = |x / scale|^r / r. The series has sixteen digits for z <= _NEAR, and the continued fraction
+# for z >= _FAR, where scipy's incomplete gamma function begins to underflow.
 _NEAR, _FAR = 0.5, 100.0
 _TINY = 1e-300
 _TERMS, _LEVELS, _STEPS = 16, 8, 5
@@ -48,14 +47,10 @@ class Subbotin(EvenLaw):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        remedy = "Smaller ones have no log-concave density."
+        remedy = "For r < 1 the density is not log-concave."
         r = check_interval("r", self.r, 1.0, math.inf, "left", remedy)
         object.__setattr__(self, "r", r)
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
-
-    @property
-    def _unit(self) -> float:
-        return self.scale
 
     @cached_property
     def _log_half(self) -> float:
@@ -72,7 +67,7 @@ class Subbotin(EvenLaw):
     def _hazard(self, x: FloatArray) -> FloatArray:
         z = self._potential(x)
         within = self._within(np.asarray(x / self.scale), z)
-        # For great r almost all lies within z < _NEAR, and 1 - within has lost its digits.
+        # For great r almost all mass lies within z < _NEAR, and 1 - within loses its digits.
         near = (z < _NEAR) & ((within < 0.9) | (z < _TINY))
         return np.where(near, -np.log1p(-within), self._tail_hazard(z))
 
@@ -97,7 +92,7 @@ class Subbotin(EvenLaw):
         return self.scale * np.where(level < turn, near, far)
 
     def _near_inverse(self, level: FloatArray) -> FloatArray:
-        """Climb to the root from the left: P(|X| <= t) is concave in t."""
+        """Return t by Newton's method from the left: P(|X| <= t) is concave in t."""
         half = math.exp(self._log_half)
         within = -np.expm1(-level)
         t = within * half
@@ -107,7 +102,7 @@ class Subbotin(EvenLaw):
         return t
 
     def _far_inverse(self, level: FloatArray) -> FloatArray:
-        """Climb to the root from the left: the cumulative hazard is concave in z."""
+        """Return z by Newton's method from the left: the hazard is concave in z."""
         a, z = 1 / self.r, np.full_like(level, _NEAR)
         for _ in range(_STEPS):
             hazard = self._tail_hazard(z)
@@ -122,9 +117,9 @@ class Subbotin(EvenLaw):
         return (apart / self.scale) * (far / self.scale) ** (self.r - 1) * mean
 
     def rvs(self, size: Size, rng: Generator) -> FloatArray:
-        """Return independent draws of shape ``size``, one number if it is None."""
-        # |X| is uniform below a power of a Gamma(1 + 1 / r) variable. Gamma(1 / r), of which |X|
-        # itself is a power, underflows for great r.
+        """Return independent draws of shape ``size``, or one number if it is None."""
+        # |X| is uniform below a power of a Gamma(1 + 1 / r) variable. |X| itself is a power of a
+        # Gamma(1 / r) variable, which underflows for great r.
         edge = (self.r * gammas(1 + 1 / self.r, () if size is None else size, rng)) ** (1 / self.r)
         return with_random_sign(np.asarray(self.scale * edge * uniforms(size, rng)), rng)
 
@@ -140,10 +135,6 @@ class Subbotin(EvenLaw):
     def entropy(self) -> float:
         """Return the differential entropy E[-log f(X)], in nats."""
         return 1 / self.r - self._log_peak
-
-    def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
-        return type(self)(self.r, check_positive("s", s) * self.scale)
 
 
 def _far_hazard(a: float, z: FloatArray) -> FloatArray:

@@ -1,30 +1,29 @@
-"""The Laplace law cut off at a bound."""
+"""The Laplace law truncated at a bound."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
-from skdp.noise._even import EvenLaw, crossing_at
+from skdp.noise._even import CrossingLaw
 from skdp.noise._exponential import inverse_hazard
 
-# Below this many scales the law is uniform in every digit, and its moments underflow.
+# With a smaller bound, in scales, the law is uniform in every digit and its moments underflow.
 _LEAST = 1e-100
 
 
 @dataclass(frozen=True)
-class TruncatedLaplace(EvenLaw):
+class TruncatedLaplace(CrossingLaw):
     """Density proportional to exp(-|x| / scale) on [-bound, bound], 0 outside.
 
-    Its Fisher information is infinite: the density jumps at the bound. No release with it has
-    delta = 0.
+    The density jumps at the bound, so the Fisher information is infinite, and every release has
+    delta > 0.
 
     Parameters
     ----------
@@ -43,6 +42,7 @@ class TruncatedLaplace(EvenLaw):
 
     bound: float
     scale: float = 1.0
+    _lengths: ClassVar[tuple[str, ...]] = ("bound", "scale")
 
     def __post_init__(self) -> None:
         scale = check_positive("scale", self.scale)
@@ -53,21 +53,13 @@ class TruncatedLaplace(EvenLaw):
         object.__setattr__(self, "scale", scale)
 
     @property
-    def _unit(self) -> float:
-        return self.scale
-
-    @property
     def _length(self) -> float:
         return self.bound / self.scale
 
     @property
-    def _mass(self) -> float:
-        """Return the share of the Laplace law that is kept."""
+    def _half_mass(self) -> float:
+        """Return the probability of the interval under the Laplace law."""
         return -math.expm1(-self._length)
-
-    @property
-    def _log_peak(self) -> float:
-        return -math.log(2) - math.log(self._mass) - math.log(self.scale)
 
     def support(self) -> float:
         """Return the half-width of the interval on which the density is positive: the bound."""
@@ -78,38 +70,25 @@ class TruncatedLaplace(EvenLaw):
 
     def _hazard(self, x: FloatArray) -> FloatArray:
         t, left = x / self.scale, np.maximum(self.bound - x, 0) / self.scale
-        within = -np.expm1(-t) / self._mass
+        within = -np.expm1(-t) / self._half_mass
         near = -np.log1p(-np.minimum(within, 0.5))
-        return np.where(within < 0.5, near, t - np.log(-np.expm1(-left) / self._mass))
+        return np.where(within < 0.5, near, t - np.log(-np.expm1(-left) / self._half_mass))
 
     def _inverse_hazard(self, level: FloatArray) -> FloatArray:
-        x = self.scale * inverse_hazard(level, self._mass, -self._length)
+        x = self.scale * inverse_hazard(level, self._half_mass, -self._length)
         return np.minimum(x, self.bound)
 
     def _climb(self, near: FloatArray, far: FloatArray, apart: FloatArray) -> FloatArray:
         return np.where(far > self.bound, np.inf, apart / self.scale)
 
-    def crossing(self, shift: float, epsilon: ArrayLike) -> FloatArray:
-        """Return sup {x : log_ratio(x, shift) <= epsilon} for shift > 0."""
+    def _distance(self, level: FloatArray, shift: float) -> FloatArray:
         edge = max(self.bound - shift / 2, 0.0)
-
-        def reach(level: FloatArray) -> FloatArray:
-            in_slope = level < shift / self.scale
-            return np.where(in_slope, np.minimum(level * self.scale / 2, edge), edge)
-
-        return crossing_at(reach, shift, epsilon)
+        in_slope = level < shift / self.scale
+        return np.where(in_slope, np.minimum(level * self.scale / 2, edge), edge)
 
     def _unit_variance(self) -> float:
-        return 2 * float(gammainc(3, self._length)) / self._mass
-
-    def _unit_information(self) -> float:
-        return math.inf
+        return 2 * float(gammainc(3, self._length)) / self._half_mass
 
     def entropy(self) -> float:
         """Return the differential entropy E[-log f(X)], in nats."""
-        return float(gammainc(2, self._length)) / self._mass - self._log_peak
-
-    def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
-        s = check_positive("s", s)
-        return type(self)(s * self.bound, s * self.scale)
+        return float(gammainc(2, self._length)) / self._half_mass - self._log_peak

@@ -1,4 +1,4 @@
-"""What a guarantee is, how guarantees add up, and where they are recorded."""
+"""Privacy guarantees, their composition, and the ledger that records them."""
 
 from skdp.privacy import conversions, tradeoff
 from skdp.privacy.composition.composition import Bounds, Composition

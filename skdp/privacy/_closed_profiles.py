@@ -1,4 +1,4 @@
-"""Logs of delta at epsilon in closed form, rounded up; proofs are in docs/proofs/conversions.md."""
+"""Logs of delta at epsilon in closed form, rounded up. Proofs: docs/proofs/conversions.md."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from skdp.privacy._rounding import LEAST_LOG
 from skdp.privacy.losses.losses import GaussianLoss
 from skdp.privacy.losses.normal_profile import error_of_arguments
 
-# What is returned is moved by this share of itself to the safe side: a thousand roundings.
+# Results are moved to the safe side by this share of themselves: a thousand roundings.
 MARGIN = 1e-12
 
 
 def gaussian_log_delta(mu: float, epsilon: float) -> float:
+    """Return log delta of mu-Gaussian-DP; epsilon may be negative."""
     if mu == 0:
         return -math.inf if epsilon >= 0 else math.log(-math.expm1(epsilon))
     found = float(np.asarray(GaussianLoss(mu).log_delta(epsilon)))
@@ -28,18 +29,19 @@ def gaussian_log_delta(mu: float, epsilon: float) -> float:
 
 
 def mixed_log_delta(mu: float, pure: float, epsilon: float) -> float:
-    """Return that of a Gaussian loss plus one of +-pure, with odds e^pure for the plus."""
+    """Return log delta of a Gaussian loss plus a loss of +-pure, with odds e^pure for plus."""
     plus = gaussian_log_delta(mu, epsilon - pure) - float(np.logaddexp(0.0, -pure))
     minus = gaussian_log_delta(mu, epsilon + pure) - float(np.logaddexp(0.0, pure))
-    # Where the arguments were rounded delta is less sensitive than e^epsilon is.
+    # delta is less sensitive to rounded arguments than e^epsilon.
     return min(0.0, float(np.logaddexp(plus, minus)) + 1e-15 * (1 + epsilon + pure))
 
 
 def renyi_log_delta(a: ArrayLike, divergence: ArrayLike, epsilon: float) -> np.ndarray:
+    """Return log delta for a Rényi divergence of each order a."""
     a = np.asarray(a)
     with np.errstate(over="ignore"):
         rest = np.clip((a - 1) * (np.asarray(divergence) - epsilon), LEAST_LOG / 2, math.inf)
-    # (a-1) log(1 - 1/a) - log a, an entropy: near a = 1 it is xlogy that keeps it finite.
+    # (a-1) log(1 - 1/a) - log a, an entropy. For a near 1 xlogy keeps it finite.
     entropy = xlogy(a - 1, a - 1) - xlogy(a, a) if np.max(a) < 2 else _log_peak(a)
     return np.asarray(rest + entropy + MARGIN * (1 + np.abs(rest)))
 
@@ -49,11 +51,11 @@ def _log_peak(a: np.ndarray) -> np.ndarray:
 
 
 def zcdp_log_delta(rho: float, epsilon: float) -> float:
-    """Return the least over the orders; epsilon may be negative."""
+    """Return the least log delta over all orders; epsilon may be negative."""
     if rho == 0:
         return -math.inf if epsilon >= 0 else math.log(-math.expm1(epsilon))
 
-    # The derivative in a = 1 + t, which grows with t.
+    # The derivative with respect to a = 1 + t grows with t.
     def slope(t: float) -> float:
         return (2 * t + 1) * rho - epsilon - math.log1p(1 / t)
 
@@ -61,6 +63,6 @@ def zcdp_log_delta(rho: float, epsilon: float) -> float:
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (middle, high) if slope(math.exp(middle)) < 0 else (low, middle)
-    t = math.exp(high)  # every order gives a bound
+    t = math.exp(high)  # a valid bound for every order
     found = float(renyi_log_delta(1 + t, (1 + t) * rho, epsilon))
     return min(0.0, max(found, LEAST_LOG))

@@ -1,8 +1,7 @@
-"""From one statement of privacy to another: Gaussian DP, zCDP, Rényi divergences, epsilon alone.
+"""Conversions between pure DP, (epsilon, delta)-DP, Gaussian DP, zCDP and Rényi divergences.
 
-Every conversion is an upper bound that holds whatever the mechanism, rounded to the safe side.
-Where the privacy loss itself is known, `skdp.privacy.losses.losses` says more. Proofs are in
-docs/proofs/conversions.md.
+Every conversion holds for all mechanisms and is rounded to the safe side. If the privacy loss is
+known, `skdp.privacy.losses.losses` gives tighter bounds. Proofs are in docs/proofs/conversions.md.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erf, erfinv, log_ndtr, ndtri_exp
 
 from skdp._checks import check_interval, check_positive, fail
+from skdp._search import narrowed
 from skdp.privacy._closed_profiles import (
     MARGIN,
     gaussian_log_delta,
@@ -29,19 +29,19 @@ _FARTHEST = 1e300
 
 
 class Concentrated(NamedTuple):
-    """(xi, rho)-zCDP: the Rényi divergence of every order a > 1 is at most xi + rho a."""
+    """(xi, rho)-zCDP: Rényi divergences of order a > 1 are at most xi + rho a."""
 
     xi: float
     rho: float
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return the least delta at epsilon of what is mu-Gaussian-DP.
+    """Return the least delta at epsilon that mu-Gaussian-DP implies.
 
     Parameters
     ----------
     mu : float in [0, inf)
-        As hard to tell apart as two normal laws of variance 1 whose means are mu apart.
+        Distance of the means of two normal laws of variance 1.
     epsilon : float in [0, inf)
 
     Returns
@@ -59,21 +59,23 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the least epsilon at delta of what is mu-Gaussian-DP; inf at delta = 0.
+    """Return the least epsilon at delta that mu-Gaussian-DP implies; inf at delta = 0.
+
+    Parameters are as in `gaussian_delta`; delta is in [0, 1].
 
     Examples
     --------
     >>> round(gaussian_epsilon(1.0, 1e-6), 5)
     4.88655
     """
-    mu, delta = _check_amount("mu", mu), check_interval("delta", delta, 0, 1)
-    if mu > 0 and delta == 0:
-        return math.inf
-    return _least_epsilon(lambda epsilon: gaussian_log_delta(mu, epsilon), delta)
+    mu = _check_amount("mu", mu)
+    return _least_epsilon(lambda epsilon: gaussian_log_delta(mu, epsilon), delta, mu == 0)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the greatest mu that is (epsilon, delta)-private; 0 at delta = 0, inf at 1.
+    """Return the greatest mu that implies (epsilon, delta)-DP; 0 at delta = 0, inf at 1.
+
+    Parameters are as in `gaussian_delta`; delta is in [0, 1].
 
     Examples
     --------
@@ -85,7 +87,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def mu_of_pure(epsilon: float) -> float:
-    """Return the least mu such that epsilon alone (delta = 0) implies mu-Gaussian-DP.
+    """Return the least mu such that pure epsilon-DP implies mu-Gaussian-DP.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ def mu_of_pure(epsilon: float) -> float:
     Returns
     -------
     float in [0, inf)
-        ``-2 Phi^-1(1 / (1 + e^epsilon))``, some 1.25 epsilon where this is small.
+        ``-2 Phi^-1(1 / (1 + e^epsilon))``, about 1.25 epsilon for a small epsilon.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def mu_of_pure(epsilon: float) -> float:
     1.232035
     """
     epsilon = _check_amount("epsilon", epsilon)
-    if epsilon < 1:  # Phi(mu/2) - 1/2 = tanh(epsilon/2) / 2, with no digits lost near 1/2
+    if epsilon < 1:  # Phi(mu/2) - 1/2 = tanh(epsilon/2) / 2 keeps all digits near 1/2
         mu = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
     else:
         mu = -2 * float(ndtri_exp(-np.logaddexp(0.0, epsilon)))
@@ -110,7 +112,9 @@ def mu_of_pure(epsilon: float) -> float:
 
 
 def pure_of_mu(mu: float) -> float:
-    """Return the greatest epsilon that implies mu-Gaussian-DP, the inverse of `mu_of_pure`.
+    """Return the greatest epsilon such that pure epsilon-DP implies mu-Gaussian-DP.
+
+    It is the inverse of `mu_of_pure`.
 
     Examples
     --------
@@ -126,16 +130,20 @@ def pure_of_mu(mu: float) -> float:
 
 
 def mixed_delta(mu: float, pure: float, epsilon: float) -> float:
-    """Return the least delta at epsilon of mu-Gaussian-DP together with another epsilon alone.
+    """Return the least delta at epsilon of a mu-Gaussian-DP and a pure-DP release together.
 
     Parameters
     ----------
     mu : float in [0, inf)
-        What the one release, or several, is in Gaussian DP.
+        Gaussian-DP parameter of the one.
     pure : float in [0, inf)
-        The epsilon of another, whose delta is 0.
+        Epsilon of the other, whose delta is 0.
     epsilon : float in [0, inf)
-        At which to know the delta of both.
+        Epsilon of both together.
+
+    Returns
+    -------
+    float in [0, 1]
 
     Examples
     --------
@@ -147,7 +155,7 @@ def mixed_delta(mu: float, pure: float, epsilon: float) -> float:
 
 
 def mixed_epsilon(mu: float, pure: float, delta: float) -> float:
-    """Return the least epsilon at delta; parameters as in `mixed_delta`.
+    """Return the least epsilon at delta; the inverse of `mixed_delta`.
 
     Examples
     --------
@@ -155,14 +163,11 @@ def mixed_epsilon(mu: float, pure: float, delta: float) -> float:
     True
     """
     mu, pure = _check_amount("mu", mu), _check_amount("pure", pure)
-    delta = check_interval("delta", delta, 0, 1)
-    if mu > 0 and delta == 0:
-        return math.inf
-    return _least_epsilon(lambda epsilon: mixed_log_delta(mu, pure, epsilon), delta)
+    return _least_epsilon(lambda epsilon: mixed_log_delta(mu, pure, epsilon), delta, mu == 0)
 
 
 def rho_of_pure(epsilon: float) -> float:
-    """Return the least rho such that epsilon alone (delta = 0) implies rho-zCDP.
+    """Return the least rho such that pure epsilon-DP implies rho-zCDP.
 
     Parameters
     ----------
@@ -171,7 +176,7 @@ def rho_of_pure(epsilon: float) -> float:
     Returns
     -------
     float in [0, inf)
-        ``epsilon tanh(epsilon / 2)``, which is never above Bun & Steinke's ``epsilon^2 / 2``.
+        ``epsilon tanh(epsilon / 2)``, at most Bun & Steinke's ``epsilon^2 / 2``.
 
     Examples
     --------
@@ -189,18 +194,18 @@ def rho_of_mu(mu: float) -> float:
 
 
 def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
-    """Return a delta at epsilon for what is (xi, rho)-zCDP.
+    """Return a delta at epsilon that (xi, rho)-zCDP implies.
 
     Parameters
     ----------
     rho, xi : float in [0, inf)
-        Rényi divergences of order a are at most ``xi + rho a``.
+        Rényi divergences of order a > 1 are at most ``xi + rho a``.
     epsilon : float in [0, inf)
 
     Returns
     -------
     float in [0, 1]
-        The least over all orders of what `renyi_delta` gives (Canonne, Kamath & Steinke 2020).
+        The minimum of `renyi_delta` over all orders (Canonne, Kamath & Steinke 2020).
 
     Examples
     --------
@@ -212,7 +217,9 @@ def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
-    """Return an epsilon at delta for what is (xi, rho)-zCDP; inf at delta = 0 unless rho is 0.
+    """Return an epsilon at delta that (xi, rho)-zCDP implies; inf at delta = 0 unless rho is 0.
+
+    Parameters are as in `zcdp_delta`; delta is in [0, 1].
 
     Examples
     --------
@@ -220,10 +227,7 @@ def zcdp_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
     5.2215
     """
     rho, xi = _check_amount("rho", rho), _check_amount("xi", xi)
-    delta = check_interval("delta", delta, 0, 1)
-    if rho > 0 and delta == 0:
-        return math.inf
-    return _least_epsilon(lambda epsilon: zcdp_log_delta(rho, epsilon - xi), delta)
+    return _least_epsilon(lambda epsilon: zcdp_log_delta(rho, epsilon - xi), delta, rho == 0)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -245,7 +249,7 @@ def renyi_delta(orders: ArrayLike, divergences: ArrayLike, epsilon: float) -> fl
     ----------
     orders : array of shape (k,), entries in (1, inf)
     divergences : array of shape (k,), entries in [0, inf]
-        Upper bounds of the divergences of these orders, either way round.
+        Upper bounds of the divergences of these orders, for both orders of the pair.
     epsilon : float in [0, inf)
 
     Returns
@@ -278,9 +282,6 @@ def renyi_epsilon(orders: ArrayLike, divergences: ArrayLike, delta: float) -> fl
     6.0
     """
     a, d = _check_curve(orders, divergences)
-    delta = check_interval("delta", delta, 0, 1)
-    if delta == 0:
-        return math.inf
     return _least_epsilon(lambda epsilon: float(renyi_log_delta(a, d, epsilon).min()), delta)
 
 
@@ -290,16 +291,16 @@ def flipped_huber_zcdp(alpha: float, gamma: float, shift: ArrayLike) -> Concentr
     Parameters
     ----------
     alpha, gamma : float in [0, inf) and in (0, inf), units of the released value
-        The noise's density falls like ``e^(-alpha |t| / gamma^2)`` up to alpha, beyond it like
-        that of a normal law of standard deviation gamma.
+        The density decreases like ``e^(-alpha |t| / gamma^2)`` up to alpha, and like that of a
+        normal law of standard deviation gamma beyond.
     shift : float or array of shape (dim,), units of the released value
         Greatest change of each coordinate.
 
     Returns
     -------
     Concentrated
-        ``xi`` the sum of ``(alpha^2 - max(alpha - |shift|, 0)^2) / (2 gamma^2)`` and ``rho``
-        that of ``shift^2 / (2 gamma^2)`` (Muthukrishnan & Kalyani 2023, section VI-A).
+        ``xi`` is the sum of ``(alpha^2 - max(alpha - |shift|, 0)^2) / (2 gamma^2)``, ``rho`` the
+        sum of ``shift^2 / (2 gamma^2)`` (Muthukrishnan & Kalyani 2023, section VI-A).
 
     Examples
     --------
@@ -318,8 +319,16 @@ def flipped_huber_zcdp(alpha: float, gamma: float, shift: ArrayLike) -> Concentr
     return Concentrated(float(xi) * (1 + MARGIN), float(rho) * (1 + MARGIN))
 
 
-def _least_epsilon(log_delta: Callable[[float], float], delta: float) -> float:
-    """Return the least epsilon >= 0 with log_delta at most log delta; an end that passed."""
+def _least_epsilon(
+    log_delta: Callable[[float], float], delta: float, bounded: bool = False
+) -> float:
+    """Return the least epsilon >= 0 with log_delta at most log delta, rounded up.
+
+    ``bounded`` says whether some epsilon has delta = 0.
+    """
+    delta = check_interval("delta", delta, 0, 1)
+    if delta == 0 and not bounded:
+        return math.inf
     if delta == 1:
         return 0.0
     target = math.log(delta) if delta > 0 else -math.inf
@@ -330,28 +339,24 @@ def _least_epsilon(log_delta: Callable[[float], float], delta: float) -> float:
         low, high = high, 8 * high
         if high > _FARTHEST:
             return math.inf
-    while high - low > 4e-16 * high and low < (middle := low / 2 + high / 2) < high:
-        low, high = (low, middle) if log_delta(middle) <= target else (middle, high)
-    return high
+    return narrowed(lambda epsilon: log_delta(epsilon) <= target, low, high, 4e-16)[1]
 
 
 def _greatest(log_delta: Callable[[float], float], delta: float) -> float:
-    """Return the greatest amount > 0 with log_delta at most log delta; an end that passed."""
+    """Return the greatest amount > 0 with log_delta at most log delta, rounded down."""
     if delta in (0, 1):
         return math.inf if delta else 0.0
-    low = 1.0
-    while log_delta(low) > math.log(delta):
+    low, target = 1.0, math.log(delta)
+    while log_delta(low) > target:
         low /= 8
         if low == 0:
             return 0.0
     high = 8 * low
-    while log_delta(high) <= math.log(delta):
+    while log_delta(high) <= target:
         low, high = high, 8 * high
         if high > _FARTHEST:
             return low
-    while high - low > 4e-16 * low and low < (middle := low / 2 + high / 2) < high:
-        low, high = (middle, high) if log_delta(middle) <= math.log(delta) else (low, middle)
-    return low
+    return narrowed(lambda amount: log_delta(amount) > target, low, high, 4e-16)[0]
 
 
 def _check_amount(name: str, value: float) -> float:

@@ -1,9 +1,9 @@
-"""Adding amounts of privacy loss: floats are read as their shortest decimals, sums are exact.
+"""Exact sums of amounts of privacy loss, each float read as its shortest decimal.
 
-0.1 stands for a tenth, since a tenth is what the user wrote and promised, and then ten tenths
-make 1. No release then keeps less than its decimal promises: a float differs from its shortest
-decimal by at most half a unit in its last place, about one part in 10^16, and calibrations leave
-a margin thousands of times as wide. A sum that is no float's decimal is rounded to the safe side.
+So 0.1 stands for a tenth, as the user wrote it, and ten tenths make 1. Every release still keeps
+the guarantee of its decimal: a float differs from its shortest decimal by at most half a unit in
+the last place, about one part in 10^16, and calibrations leave a margin thousands of times as
+wide. A sum that is not the decimal of a float is rounded to the safe side.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import reduce
 
-# Sums of floats, each from 5e-324 to 1.8e308, have fewer digits than this; Inexact proves it.
+# Sums of floats, each from 5e-324 to 1.8e308, have fewer digits; otherwise Inexact is raised.
 _EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
 
 

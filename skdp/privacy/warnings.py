@@ -1,5 +1,5 @@
-"""The warning for what is read off private data because nothing public was given."""
+"""The warning for values read from private data because no public ones were given."""
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something was learned from the private data that no guarantee covers."""
+    """Warning for a value taken from the private data that no guarantee covers."""

@@ -1,7 +1,7 @@
-"""Checks that hold somebody else's part to the standard of this package's own.
+"""Checks of third-party laws, balls, mechanisms and estimators.
 
-They need no more than the package itself, and raise AssertionError with a sentence that says
-what was wrong and what the rule is. This package's tests call the same functions.
+The checks need no test framework. They raise AssertionError with a message that gives the member
+and the rule that it breaks. The tests of this package use the same functions.
 """
 
 from skdp.testing.audit import epsilon_lower_bound

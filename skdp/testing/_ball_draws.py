@@ -1,4 +1,4 @@
-"""Whether a ball's draws are uniform; false alarms are derived in `skdp.testing.ball`."""
+"""Checks that draws of a ball are uniform; false alarms are derived in `skdp.testing.ball`."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ def check_radius(ball: Any, rng: Generator) -> None:
 
 
 def check_stationary(ball: Any, rng: Generator) -> None:
-    """Check that a hit-and-run walk, which leaves only the uniform law alone, changes nothing."""
+    """Check that a hit-and-run walk, which preserves only the uniform law, changes nothing."""
     walked = hit_and_run(ball, ball.sample(4_000, rng), 10, rng)
-    rule = "draw uniformly: a walk that keeps the uniform law must not change the draws"
+    rule = "draw uniformly: a walk that preserves the uniform law must not change the draws"
     same_law(walked, ball.sample(20_000, rng), rng, f"{type(ball).__name__}.sample", rule)
 
 
 def check_rejection(ball: Any, rng: Generator) -> None:
-    """Check draws and volume by what of the bounding box is in the ball, up to dim 4."""
+    """Check draws and volume by rejection from the bounding box, up to dimension 4."""
     if ball.dim > 4 or not hasattr(ball, "bounding_box"):
         return
     name, box = type(ball).__name__, ball.bounding_box()
     tried = rng.uniform(-box, box, (100_000, ball.dim))
     kept = tried[ball.gauge(tried) <= 1]
-    rule = "draw uniformly: as what is left of the bounding box"
+    rule = "draw uniformly, like rejection from the bounding box"
     same_law(kept, ball.sample(20_000, rng), rng, f"{name}.sample", rule)
     if hasattr(ball, "log_volume"):
         share = min(1.0, math.exp(ball.log_volume()) / float(np.prod(2 * box)))
         p = binomtest(len(kept), len(tried), share).pvalue
-        rule = "be that of what the gauge lets into the bounding box"
+        rule = "agree with the share of the bounding box where the gauge is <= 1"
         require(p > ALARM, f"{name}.log_volume", rule, f"p = {p:.2g}")
 
 
 def check_covariance(ball: Any, rng: Generator) -> None:
-    """Check the covariance by the draws, entry by entry and as a whole."""
+    """Check the covariance by draws, for each entry and for the Mahalanobis length."""
     if not hasattr(ball, "covariance"):
         return
     n = max(40_000, min(150_000, 1_000_000 // ball.dim))
@@ -70,7 +70,7 @@ def check_covariance(ball: Any, rng: Generator) -> None:
 
 
 def near(mean: Any, mean_square: Any, truth: Any, n: int, name: str = "covariance") -> None:
-    """Require means of n draws to be within SIGMAS of their own standard errors of the truth."""
+    """Require means of n draws to be within SIGMAS standard errors of the true values."""
     error = np.sqrt(np.maximum(mean_square - mean**2, 0) / n)
     require(np.abs(mean - truth) <= SIGMAS * error + 1e-12, name, "be that of the draws")
 
@@ -78,27 +78,27 @@ def near(mean: Any, mean_square: Any, truth: Any, n: int, name: str = "covarianc
 def same_law(
     x: Array, y: Array, rng: Generator, name: str = "sample", rule: str = "have one law"
 ) -> None:
-    """Require two samples to have one law, seen from ten sides."""
+    """Require two samples to have the same law, by ten statistics."""
     scale = y.std(axis=0)
-    looks = rng.normal(size=(x.shape[1], 6)) / scale[:, None]
-    for a, b in zip(views(x, looks, scale).T, views(y, looks, scale).T, strict=True):
+    ways = rng.normal(size=(x.shape[1], 6)) / scale[:, None]
+    for a, b in zip(statistics(x, ways, scale).T, statistics(y, ways, scale).T, strict=True):
         p = ks_2samp(a, b).pvalue
         require(p > ALARM, name, rule, f"p = {p:.2g}")
 
 
-def views(x: Array, looks: Array, scale: Array) -> Array:
-    """Return ten numbers for each draw: projections, and the sizes of its coordinates."""
+def statistics(x: Array, ways: Array, scale: Array) -> Array:
+    """Return ten statistics of each draw: projections, and sizes of its coordinates."""
     size = np.abs(x / scale)
     others = [size.max(axis=1), size.min(axis=1), size.sum(axis=1), (x > 0).sum(axis=1)]
-    return np.column_stack([x @ looks, *others])
+    return np.column_stack([x @ ways, *others])
 
 
 def hit_and_run(ball: Any, x: Array, steps: int, rng: Generator) -> Array:
-    """Move every row to a uniform point of the chord through it, in random directions."""
+    """Move every row to a uniform point of a chord through it, in random directions."""
     scale = x.std(axis=0)
     for _ in range(steps):
         way = rng.normal(size=x.shape) * scale
-        # The chord lies within 2 / |way|; shrinking a miss towards 0 keeps the uniform law.
+        # The chord is within 2 / |way|; shrinking towards 0 after a miss keeps the uniform law.
         high = 2 / ball.gauge(way)
         low, t = -high, rng.uniform(-high, high)
         while (out := ball.gauge(x + t[:, None] * way) > 1).any():

@@ -1,17 +1,19 @@
-"""How a check fails: AssertionError with what was looked at, the rule, and what was found."""
+"""Assertions of the checks: errors give a name, a rule and what was found."""
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._checks import fail
+from skdp.privacy import Guarantee
 
 
 def require(holds: Any, what: str, rule: str, found: object = None, remedy: str = "") -> None:
-    """Raise AssertionError, ``<what> must <rule>, got <found>. <remedy>``, unless all hold."""
+    """Raise AssertionError ``<what> must <rule>, got <found>. <remedy>`` unless all hold."""
     if not np.all(holds):
         raise AssertionError(str(fail(what, rule, found, remedy)))
 
@@ -35,3 +37,28 @@ def members_of(part: object, names: tuple[str, ...]) -> None:
     lacking = [name for name in names if not hasattr(part, name)]
     kind = type(part).__name__
     require(not lacking, kind, f"have the members {list(names)}", f"none of {lacking}")
+
+
+def pickled(part: Any, name: str, rule: str = "be picklable") -> Any:
+    """Return a copy from a pickle; require that there is one."""
+    try:
+        return pickle.loads(pickle.dumps(part))
+    except Exception as error:
+        raise AssertionError(str(fail(name, rule, repr(error)))) from error
+
+
+def check_claim(name: str, claim: Any, epsilon: float, delta: float, neighbors: str | None) -> None:
+    """Require a guarantee that holds, with at most the epsilon and the delta asked for.
+
+    ``neighbors`` is the neighbouring relation that was asked for, or None if it was not.
+    """
+    require(isinstance(claim, Guarantee), name, "be a Guarantee", type(claim))
+    rule = f"claim epsilon <= {epsilon:g}, the epsilon asked for"
+    require(claim.epsilon <= epsilon * (1 + 1e-9), name, rule, claim.epsilon)
+    rule = f"claim delta <= {delta:g}, the delta asked for"
+    require(claim.delta <= delta, name, rule, claim.delta)
+    neighbors = claim.neighbors if neighbors is None else neighbors
+    require(
+        claim.neighbors == neighbors, name, f"be under neighbors={neighbors!r}", claim.neighbors
+    )
+    require(claim.holds, name, "hold without a seed", claim.void_because)

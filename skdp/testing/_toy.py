@@ -1,4 +1,4 @@
-"""Small data for checking estimators: neighbours, and data sets that have nothing in common."""
+"""Small data sets for checks of estimators: neighbours, different data sets, invalid data."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from skdp.domain import Domain
 
 Data = tuple[NDArray[Any], NDArray[Any]]
 COLUMNS = 2
-# What a fit must never say, in any message.
+# Values that no message of a fit may contain.
 NUMBER, WORD = 12345.678, "SECRET"
 
 
 def domain_for(estimator: BaseEstimator, columns: int = COLUMNS) -> Domain:
-    """Return the domain of the toy data: numbers in [-1, 1], and a target."""
+    """Return the domain of the test data: numbers in [-1, 1], and a target."""
     return Domain.unit_box(columns, target=["a", "b"] if is_classifier(estimator) else (-1.0, 1.0))
 
 
 def prepared(estimator: BaseEstimator, columns: int = COLUMNS, **parameters: Any) -> Any:
-    """Return a clone for the toy data, with those of the parameters that the estimator has."""
+    """Return a clone for the test data, with those of the parameters that the estimator has."""
     known = estimator.get_params(deep=False)
     given = {"domain": domain_for(estimator, columns), "ledger": None, **parameters}
     return clone(estimator).set_params(**{k: v for k, v in given.items() if k in known})
 
 
 def neighbours(estimator: BaseEstimator, n: int = 50) -> tuple[Data, Data]:
-    """Return two data sets that differ in one record, which sticks out of the others.
+    """Return two data sets that differ in one influential record.
 
-    The others say nothing about the first column, and pull the model to where the record's
-    own pull is greatest. It is replaced by its mirror image, or left out.
+    All other records are 0 in the first column and have the opposite target, which makes the
+    influence of the record greatest. It is replaced by its mirror image, or removed.
     """
     low, high = ("a", "b") if is_classifier(estimator) else (-1.0, 1.0)
     X = np.zeros((n, COLUMNS))
@@ -46,7 +46,7 @@ def neighbours(estimator: BaseEstimator, n: int = 50) -> tuple[Data, Data]:
 
 
 def unlike(estimator: BaseEstimator, n: int = 40) -> list[Data]:
-    """Return data sets that have nothing in common but what is public about them."""
+    """Return different data sets with the same public facts."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, COLUMNS))
     if is_classifier(estimator):
@@ -56,12 +56,12 @@ def unlike(estimator: BaseEstimator, n: int = 40) -> list[Data]:
     tables = [X, np.zeros((n, COLUMNS)), 1e9 * X]
     found = list(zip(tables, targets, strict=True))
     if getattr(estimator, "neighbors", "replace_one") == "add_remove":
-        found.append((X[: n - 9], targets[0][: n - 9]))  # then their number is private too
+        found.append((X[: n - 9], targets[0][: n - 9]))  # then the number of records is private too
     return found
 
 
 def spoilt(estimator: BaseEstimator, n: int = 37) -> list[Data]:
-    """Return data sets that cannot be fitted, with private things planted in them."""
+    """Return invalid data sets that contain NUMBER or WORD."""
     X = np.full((n, COLUMNS), 0.25)
     X[1, 0] = NUMBER
     y = np.array((["a", "b"] * n)[:n]) if is_classifier(estimator) else np.full(n, NUMBER)

@@ -1,11 +1,11 @@
-"""What can be concluded about epsilon from outputs alone: a lower bound, never an upper one.
+"""Audits: lower bounds on epsilon from outputs alone.
 
 A release is (epsilon, delta)-private if P(E) <= e^epsilon P'(E) + delta for every event E, with
 P and P' its laws under two neighbouring data sets. An audit takes many outputs under each and
-looks for an event that breaks the inequality. The event is chosen on the first half of the
-outputs and counted on the second, which knows nothing of the choice. There P(E) has a
-Clopper-Pearson lower limit p and P'(E) an upper limit q, each wrong with probability alarm / 2
-at most, so that with probability 1 - alarm, whatever the laws are,
+searches for an event that violates the inequality. The event is chosen on the first half of the
+outputs and counted on the second half, independently of the choice. There P(E) has a
+Clopper-Pearson lower limit p and P'(E) an upper limit q, each wrong with probability at most
+alarm / 2. With probability at least 1 - alarm, for all laws,
 
     epsilon >= log((p - delta) / q).
 """
@@ -31,23 +31,24 @@ Array = NDArray[np.float64]
 def epsilon_lower_bound(
     first: ArrayLike, second: ArrayLike, *, delta: float = 0.0, alarm: float = ALARM
 ) -> float:
-    """Return an epsilon below which outputs cannot be (epsilon, delta)-private.
+    """Return a lower bound on the epsilon for which outputs are (epsilon, delta)-private.
 
     Parameters
     ----------
     first, second : array-like of shape (n,) or (n, n_statistics), n >= 40
         Independent outputs under one data set, and under a neighbour of it.
     delta : float in [0, 1)
-        The delta that is claimed.
+        Claimed delta.
     alarm : float in (0, 1)
-        Probability with which the bound may be too great.
+        Greatest probability that the bound is too large.
 
     Returns
     -------
     float >= 0
-        0 says nothing: an audit finds faults and proves nothing. It sees no event that the
-        outputs do not show, such as one of probability delta, and no pair of data sets but the
-        one it was given. n outputs show no epsilon much above log(n).
+        An audit detects violations and proves no guarantee; 0 is no information. It does not
+        detect events that are missing from the outputs, such as one of probability delta, or
+        violations for other pairs of data sets. n outputs cannot show an epsilon much above
+        log(n).
 
     Examples
     --------
@@ -63,8 +64,8 @@ def epsilon_lower_bound(
         raise fail("second", f"have {x.shape[1]} statistics like first", y.shape[1])
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     alarm = check_interval("alarm", alarm, 0.0, 1.0, closed="neither")
-    lens, statistics = _Lens.for_outputs(np.vstack([x[::2], y[::2]])), x.shape[1]
-    x, y = lens.look(x), lens.look(y)
+    features, statistics = _Features.of(np.vstack([x[::2], y[::2]])), x.shape[1]
+    x, y = features.added(x), features.added(y)
     event = _best_event((x[::2], y[::2]), statistics, delta, alarm)
     sure, unsure = (y[1::2], x[1::2]) if event.swapped else (x[1::2], y[1::2])
     counts = np.array(event.count(sure)), np.array(event.count(unsure))
@@ -72,25 +73,25 @@ def epsilon_lower_bound(
 
 
 @dataclass(frozen=True)
-class _Lens:
-    """Outputs as an audit looks at them: with functions of theirs that are not linear.
+class _Features:
+    """Nonlinear features of outputs: log-likelihood ratios of most noise are not linear.
 
-    The likelihood ratio of noise that is not Gaussian is none; that of K-norm noise in a box,
-    say, is level where another coordinate is the greatest.
+    That of K-norm noise in a box, for instance, is constant in a coordinate where another one is
+    greater.
     """
 
     centre: Array
     scale: Array
 
     @classmethod
-    def for_outputs(cls, outputs: Array) -> _Lens:
-        """Return the lens for outputs of this place and size."""
+    def of(cls, outputs: Array) -> _Features:
+        """Return features scaled by the median and the mean deviation of outputs."""
         centre = np.median(outputs, axis=0)
         scale = np.abs(outputs - centre).mean(axis=0)
         return cls(centre, np.where(scale > 0, scale, 1.0))
 
-    def look(self, outputs: Array) -> Array:
-        """Return outputs, (n, d), with more columns, if there are not too many already."""
+    def added(self, outputs: Array) -> Array:
+        """Return outputs, (n, d), with nonlinear features if d is small."""
         z = (outputs - self.centre) / self.scale
         if z.shape[1] > _MANY:
             return z
@@ -101,14 +102,14 @@ class _Lens:
 
 @dataclass(frozen=True)
 class _Event:
-    """A half-space of statistics, and which data set it speaks for."""
+    """A half-space of statistics, and the data set under which it is more likely."""
 
     direction: Array
     threshold: float
     swapped: bool
 
     def count(self, outputs: Array) -> int:
-        """Return how many outputs lie in it."""
+        """Return the number of outputs in the half-space."""
         return int((outputs @ self.direction > self.threshold).sum())
 
 
@@ -122,9 +123,9 @@ def _table(name: str, outputs: ArrayLike) -> Array:
 
 
 def _best_event(halves: tuple[Array, Array], statistics: int, delta: float, alarm: float) -> _Event:
-    """Return the event that seems to break the inequality most on the outputs given here.
+    """Return the event that violates the inequality most on these outputs.
 
-    Limits of the normal law are good enough for a choice, and fast.
+    Limits of the normal law suffice for the choice, and are fast.
     """
     best, found = -math.inf, _Event(np.zeros(halves[0].shape[1]), 0.0, False)
     z = float(norm.isf(alarm / 2))
@@ -142,7 +143,7 @@ def _best_event(halves: tuple[Array, Array], statistics: int, delta: float, alar
 
 
 def _directions(x: Array, y: Array, statistics: int) -> list[Array]:
-    """Return both ways along what tells means apart best, and along each statistic and its size."""
+    """Return both signs of the best linear discriminant, of each statistic and of its size."""
     centred = np.vstack([x - x.mean(axis=0), y - y.mean(axis=0)])
     covariance = np.atleast_2d(np.cov(centred.T))
     best = np.linalg.pinv(covariance) @ (x.mean(axis=0) - y.mean(axis=0))
@@ -151,7 +152,7 @@ def _directions(x: Array, y: Array, statistics: int) -> list[Array]:
 
 
 def _wilson(sorted_values: Array, thresholds: Array, z: float) -> Array:
-    """Return Wilson's limit of the probability above each threshold, upper for z > 0."""
+    """Return Wilson's limit of the probability above each threshold: the upper one for z > 0."""
     n = len(sorted_values)
     share = _beyond(sorted_values, thresholds) / n
     root = np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -159,16 +160,16 @@ def _wilson(sorted_values: Array, thresholds: Array, z: float) -> Array:
 
 
 def _beyond(sorted_values: Array, thresholds: Array) -> Array:
-    """Return how many values lie above each threshold."""
+    """Return the number of values above each threshold."""
     return np.asarray(len(sorted_values) - np.searchsorted(sorted_values, thresholds, "right"))
 
 
 def ratio_bound(
     sure: NDArray[np.bool_], unsure: NDArray[np.bool_], delta: float, alarm: float
 ) -> float:
-    """Return an epsilon that an event shows, from whether it held in outputs of either kind.
+    """Return the lower bound on epsilon from the occurrences of an event under two data sets.
 
-    The event must have been chosen without these outputs.
+    The event must be chosen independently of these outputs.
     """
     counts = np.array(sure.sum()), np.array(unsure.sum())
     return float(_bound(counts, (len(sure), len(unsure)), delta, alarm))
@@ -177,7 +178,7 @@ def ratio_bound(
 def _bound(
     counts: tuple[Array, Array], sizes: tuple[int, int], delta: float, alarm: float
 ) -> Array:
-    """Return log((p - delta) / q) from hits under either data set; -inf where p <= delta."""
+    """Return log((p - delta) / q) from counts under each data set; -inf where p <= delta."""
     (hits, others), (n, m) = counts, sizes
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(hits > 0, beta.ppf(alarm / 2, hits, n - hits + 1), 0.0)

@@ -1,15 +1,14 @@
-"""Whether a norm ball is one: `check_ball` and what it consists of.
+"""Checks of norm balls: `check_ball` and its parts.
 
-False alarms. Every p-value is held against ALARM = 1e-10; a ball meets fewer than 40 of them,
-fifty balls fewer than 2000: 2e-7. A mean of 40,000 draws or more is held against SIGMAS = 8 of
-its standard errors: 1.3e-15 for a normal mean, below 1e-12 with the skewness of up to 10 that
-squares of exponential-like coordinates have. A hundred dimensions have 5051 such means: 5e-9.
+False alarms. Every p-value has the threshold ALARM = 1e-10. A ball has fewer than 40 of them, and
+fifty balls fewer than 2000: 2e-7. A mean of at least 40,000 draws may be off by SIGMAS = 8 of its
+standard errors: the rate is 1.3e-15 for a normal mean, and below 1e-12 for a skewness of up to 10,
+as of squares of exponential-like coordinates. A hundred dimensions have 5051 such means: 5e-9.
 """
 
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,7 @@ from skdp.testing._ball_draws import (
     check_rejection,
     check_stationary,
 )
-from skdp.testing._require import agree, members_of, require
+from skdp.testing._require import agree, members_of, pickled, require
 
 Array = NDArray[np.float64]
 Check = Callable[[Any, Generator], None]
@@ -35,29 +34,29 @@ MEMBERS = ("dim", "exact", "gauge", "sample")
 
 
 def check_ball(ball: NormBall, *, random_state: RandomStateLike = 0) -> None:
-    """Raise AssertionError unless an object is a norm ball that mechanisms can rely on.
+    """Raise AssertionError unless an object is a norm ball that mechanisms can use.
 
-    It must have the members of `skdp.geometry.NormBall`; those that a ball may have are checked
-    where they are. Its gauge must be a norm; its sampler, if it says that it is exact, must
-    draw uniformly: the K-norm mechanism is private for no other reason.
+    It must have the members of `skdp.geometry.NormBall`; optional members are checked if they
+    exist. Its gauge must be a norm. If the sampler is stated to be exact, it must draw uniformly:
+    the privacy of the K-norm mechanism depends on it.
 
     Parameters
     ----------
     ball : object
-        Any norm ball, of this package or of somebody else's.
+        Any norm ball, of this package or a third-party one.
     random_state : None, int, Generator or RandomState, default=0
-        Where draws and trial points come from.
+        Source of draws and test points.
 
     Raises
     ------
     AssertionError
-        With a sentence that says which member broke which rule.
+        If a rule is broken; the message gives the member and the rule.
 
     Notes
     -----
-    A finite number of points is tried, so that a fault in a small corner can be missed. In many
-    dimensions the sampler is held against a walk that leaves the uniform law alone: it shows
-    that the law is stationary, and not that it is uniform in every direction.
+    Finitely many points are tested, so that a fault in a small region can be missed. In more than
+    four dimensions draws are compared with those of a random walk that preserves the uniform law.
+    This shows that the law is stationary, not that it is uniform in every direction.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def check_ball(ball: NormBall, *, random_state: RandomStateLike = 0) -> None:
 
 
 def check_protocol(ball: Any, rng: Generator) -> None:
-    """Check that it keeps shapes, draws the same from the same seed, and can be pickled."""
+    """Check shapes, pickles, and that equal seeds give equal draws."""
     name = type(ball).__name__
     require(isinstance(ball.dim, int | np.integer) and ball.dim >= 1, f"{name}.dim", "be >= 1")
     require(isinstance(ball.exact, bool), f"{name}.exact", "be True or False")
@@ -87,10 +86,7 @@ def check_protocol(ball: Any, rng: Generator) -> None:
     agree(ball.gauge(v), single, 1e-12, f"{name}.gauge", rule)
     found = np.shape(ball.sample(0, rng))
     require(found == (0, ball.dim), f"{name}.sample", f"give the shape (n, {ball.dim})", found)
-    try:
-        copies = [pickle.loads(pickle.dumps(ball)) for _ in "ab"]
-    except Exception as error:
-        require(False, name, "be picklable", repr(error))
+    copies = [pickled(ball, name) for _ in "ab"]
     one, two = (np.asarray(copy.sample(4, np.random.default_rng(1))) for copy in copies)
     found = one.shape
     require(found == (4, ball.dim), f"{name}.sample", f"give the shape (n, {ball.dim})", found)
@@ -98,18 +94,18 @@ def check_protocol(ball: Any, rng: Generator) -> None:
 
 
 def check_norm(ball: Any, rng: Generator) -> None:
-    """Check that the gauge is a norm: positive, symmetric, homogeneous, with the triangle."""
+    """Check that the gauge is positive, symmetric, homogeneous and subadditive."""
     name = f"{type(ball).__name__}.gauge"
     for pair in _pairs(ball.dim, rng):
         check_norm_at(ball, pair, float(np.exp(rng.uniform(-7, 7))))
     signs = rng.integers(-1, 2, (200, ball.dim))
     positive = ball.gauge(signs[signs.any(axis=1)].astype(float)) > 0
-    require(positive, name, "be > 0 but at 0")
+    require(positive, name, "be > 0 except at 0")
     require(ball.gauge(np.zeros(ball.dim)) == 0, name, "be 0 at 0")
 
 
 def _pairs(dim: int, rng: Generator) -> Array:
-    """Return pairs of points, (n, 2, dim): of all sizes, sparse, nearly parallel and opposite."""
+    """Return pairs of points, (n, 2, dim): of many sizes, sparse, nearly parallel or opposite."""
     v = rng.normal(size=(60, 2, dim)) * np.exp(rng.uniform(-7, 7, (60, 2, 1)))
     v[10:30] *= rng.integers(0, 2, (20, 2, dim))
     v[30:40, 1] = v[30:40, 0] * rng.uniform(-2, 2, (10, 1))
@@ -118,19 +114,19 @@ def _pairs(dim: int, rng: Generator) -> Array:
 
 
 def check_norm_at(ball: Any, pair: Array, factor: float) -> None:
-    """Check a norm's rules for two points, (2, dim), and a factor > 0."""
+    """Check the axioms of a norm for two points, (2, dim), and a factor > 0."""
     name = f"{type(ball).__name__}.gauge"
     g, h, both = ball.gauge(np.vstack([pair, pair.sum(axis=0)]))
     agree(ball.gauge(-pair), [g, h], 1e-9, name, "be symmetric: |-v| = |v|", 1e-100)
     found = ball.gauge(factor * pair[0])
     agree(found, factor * g, 1e-9, name, "be homogeneous: |t v| = t |v|", 1e-100)
-    rule = "keep the triangle: |u + v| <= |u| + |v|"
+    rule = "satisfy the triangle inequality: |u + v| <= |u| + |v|"
     require(both <= (g + h) * (1 + 1e-9) + 1e-12, name, rule, (g, h, both))
-    require(g > 0 or not (np.abs(pair[0]) > 1e-100).any(), name, "be > 0 but at 0", g)
+    require(g > 0 or not (np.abs(pair[0]) > 1e-100).any(), name, "be > 0 except at 0", g)
 
 
 def check_support(ball: Any, rng: Generator) -> None:
-    """Check that no draw is beyond the support, and that it is the dual norm of the gauge."""
+    """Check that draws are within the support function, and that it is dual to the gauge."""
     if not hasattr(ball, "support"):
         return
     name = f"{type(ball).__name__}.support"
@@ -143,14 +139,14 @@ def check_support(ball: Any, rng: Generator) -> None:
         agree(at @ point, ball.support(at), 1e-5, name, "be attained at its own gradient")
         agree(ball.gauge(point), 1.0, 1e-4, name, "be attained at a point of gauge 1")
     for at in u[:3]:
-        # |v| = max <w, v> over w with support(w) <= 1: nothing outside K is let in.
+        # |v| = max <w, v> over w with support(w) <= 1.
         normal = gradient(ball.gauge, at)
         agree(at @ normal, ball.gauge(at), 1e-5, name, "be dual to the gauge")
         agree(ball.support(normal), 1.0, 1e-4, name, "be dual to the gauge")
 
 
 def check_box(ball: Any, rng: Generator) -> None:
-    """Check that the bounding box is the support along the axes, and holds the draws."""
+    """Check that the bounding box is the support along the axes, and contains the draws."""
     if not hasattr(ball, "bounding_box"):
         return
     name = f"{type(ball).__name__}.bounding_box"
@@ -163,7 +159,7 @@ def check_box(ball: Any, rng: Generator) -> None:
 
 
 def check_polytope(ball: Any, rng: Generator) -> None:
-    """Check gauge, support, volume and covariance by the corners, where they can be listed."""
+    """Check gauge, support, volume and covariance by the extreme points, if they can be listed."""
     points = corners(ball)
     if points is None or ball.dim < 2:
         return
@@ -221,7 +217,7 @@ def gradient(f: Callable[[Array], Any], at: Array) -> Array:
 
 
 def corners(ball: Any) -> Array | None:
-    """Return the extreme points, or None where the ball has none or too many to list."""
+    """Return the extreme points, or None if the ball has none or too many."""
     try:
         return np.asarray(ball.extreme_points(), dtype=float)
     except (AttributeError, ValueError):
@@ -229,13 +225,13 @@ def corners(ball: Any) -> Array | None:
 
 
 def lp_gauge(points: Array, v: Array) -> float:
-    """Return the least sum of weights >= 0 with which the points add to v; inf if none do."""
+    """Return the least sum of weights >= 0 such that the weighted points add to v, or inf."""
     found = linprog(np.ones(len(points)), A_eq=points.T, b_eq=v)
     return math.inf if found.fun is None else float(found.fun)
 
 
 def polytope_moments(points: Array) -> tuple[float, Array]:
-    """Return volume and covariance, from the simplices that 0 makes with the triangulated hull."""
+    """Return volume and covariance of the hull, from its simplices with the vertex 0."""
     d = points.shape[1]
     facets = points[ConvexHull(points).simplices]
     volumes = np.abs(np.linalg.det(facets)) / math.factorial(d)

@@ -1,6 +1,6 @@
-"""A law, a ball and a mechanism as somebody else would write them, for the documentation.
+"""A law, a ball and a mechanism as examples for the documentation.
 
-None of them is used by the package; each has what its protocol asks for and hardly more.
+The package does not use them. Each has the members of its protocol and few others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from skdp.privacy import Guarantee
 
 @dataclass(frozen=True)
 class HyperbolicSecant:
-    """Density proportional to 1 / cosh: a Gaussian centre and the tails of a Laplace law."""
+    """Law with density proportional to 1 / cosh: smooth at 0, with the tails of a Laplace law."""
 
     scale: float = 1.0
 
@@ -47,13 +47,13 @@ class HyperbolicSecant:
         with np.errstate(divide="ignore"):
             far = -np.log(less) - math.log(math.pi / 2)  # where a tangent is its angle
             tail = np.where(less < 1e-9, far, -np.log(np.tan(math.pi / 2 * less)))
-        # Next to 1/2 the tangent is next to 1, and its logarithm has no digits left.
+        # Near 1/2 the tangent is near 1, and its logarithm loses all digits.
         centre = np.arcsinh(np.tan(math.pi * (0.5 - less)))
         u = np.where(less < 0.2, tail, centre)
         return np.asarray(self.scale * np.where(p > 0.5, -u, u))
 
     def rvs(self, size: Size, rng: Generator) -> FloatArray:
-        """Return draws: the log of the ratio of two Gaussian variables reaches every tail."""
+        """Return draws: the log of the absolute ratio of two Gaussian variables."""
         ratio = rng.normal(size=size) / rng.normal(size=size)
         return np.asarray(self.scale * np.log(np.abs(ratio)))
 
@@ -68,14 +68,14 @@ class HyperbolicSecant:
 
 @dataclass(frozen=True)
 class Cylinder:
-    """All (x, y, z) with x^2 + y^2 <= 1 and |z| <= height: a place in a plane, and a number."""
+    """All (x, y, z) with x^2 + y^2 <= 1 and |z| <= height: a point in a disc, and a number."""
 
     height: float = 1.0
     dim: int = 3
     exact: bool = True
 
     def gauge(self, v: ArrayLike) -> FloatArray:
-        """Return the greater of the two parts' norms."""
+        """Return the greater of the norms of the two parts."""
         x, y, z = np.moveaxis(np.asarray(v, dtype=float), -1, 0)
         return np.asarray(np.maximum(np.hypot(x, y), np.abs(z) / self.height))
 
@@ -105,7 +105,7 @@ class Cylinder:
 
 @dataclass(frozen=True)
 class BoxNoise:
-    """Independent Laplace noise, ready to draw."""
+    """Independent Laplace noise."""
 
     scales: tuple[float, ...]
     guarantee: Guarantee
@@ -115,25 +115,25 @@ class BoxNoise:
         return rng.laplace(scale=np.array(self.scales))
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of a draw: twice the square of each scale."""
+        """Return the covariance of a draw: twice the squares of the scales on the diagonal."""
         return np.diag(2 * np.array(self.scales) ** 2)
 
     def expected_norm(self, ball: NormBall) -> float:
-        """Return the mean gauge of a draw, from many draws."""
+        """Return an estimate of the mean gauge of a draw, from 4096 draws."""
         rng = np.random.default_rng(0)
         return float(np.mean(ball.gauge(rng.laplace(scale=self.scales, size=(4096, ball.dim)))))
 
 
 @dataclass(frozen=True)
 class LaplaceInTheBox:
-    """One Laplace variable for each coordinate, as wide as the box around all differences."""
+    """Mechanism with one Laplace variable for each coordinate, scaled to the bounding box."""
 
     def calibrate(
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> BoxNoise:
-        """Return noise that is epsilon-private; a delta is not needed."""
+        """Return noise that is epsilon-private; delta is not used."""
         widths = sensitivity.radius * sensitivity.ball.bounding_box()  # type: ignore[attr-defined]
         # The log-ratio of d densities adds up to the sum of width / scale = epsilon at most.
         scales = len(widths) * widths / epsilon * (1 + 1e-12)
-        promise = Guarantee(epsilon, neighbors=sensitivity.neighbors, mechanism="Laplace in a box")
-        return BoxNoise(tuple(map(float, scales)), promise)
+        claim = Guarantee(epsilon, neighbors=sensitivity.neighbors, mechanism="Laplace in a box")
+        return BoxNoise(tuple(map(float, scales)), claim)

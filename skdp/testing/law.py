@@ -1,17 +1,18 @@
-"""Whether a noise law is one: `check_law` and what it consists of.
+"""Checks of noise laws: `check_law` and its parts.
 
-False alarms. A law meets one p-value of Kolmogorov and Smirnov's and one of the signs, held
-against ALARM = 1e-9, and one mean of squares held against SIGMAS = 8 standard errors, which is
-below 1e-12 for the tails of log-concave laws at DRAWS draws: 2e-9 a law, below 1e-7 for fifty.
-A law whose draws are 5 % too narrow is caught. It is off by sup |F(x) - F(1.05 x)| >= .009,
-.009 sqrt(DRAWS) = 5.7; ALARM needs 3.28, and what is left, 2.4, is 4.8 of the greatest standard
-deviation that an empirical distribution function has: it is missed once in a million runs.
+False alarms. For each law there are two p-values, of a Kolmogorov-Smirnov test and of the signs,
+with threshold ALARM = 1e-9, and one mean of squares with a threshold of SIGMAS = 8 standard
+errors, which has a false-alarm rate below 1e-12 for the tails of log-concave laws at DRAWS draws.
+Together this is 2e-9 for one law, and below 1e-7 for fifty.
+
+Power. Draws that are 5 % too narrow have a distance of sup |F(x) - F(1.05 x)| >= .009, and
+.009 sqrt(DRAWS) = 5.7. ALARM needs 3.28. The difference, 2.4, is 4.8 of the greatest standard
+deviations of an empirical distribution function: the fault is missed once in a million runs.
 """
 
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,12 +26,12 @@ from scipy.stats import binomtest, kstwobign
 from skdp._checks import check_count, check_positive
 from skdp.noise import Law
 from skdp.randomness import RandomStateLike, as_generator
-from skdp.testing._require import agree, members_of, require
+from skdp.testing._require import agree, members_of, pickled, require
 
 ALARM = 1e-9
 SIGMAS = 8.0
 DRAWS = 400_000
-# On both sides of every switch of a formula, from next to the centre to the last float.
+# From near the centre to the smallest float, on both sides of every switch of formulas.
 TAILS = np.concatenate(
     [
         np.geomspace(1e-320, 1e-3, 40),
@@ -45,27 +46,27 @@ _NODES, _LENGTHS = roots_legendre(20)
 def check_law(
     law: Law, *, random_state: RandomStateLike = 0, draws: int = DRAWS, slack: float = 1.0
 ) -> None:
-    """Raise AssertionError unless an object is a law of noise that mechanisms can rely on.
+    """Raise AssertionError unless an object is a law of noise that mechanisms can use.
 
-    It must have the members of `skdp.noise.Law`; those that a law may have are checked where
-    they are. Its density must be even and log-concave and integrate to what the tail says; the
-    tail must keep its digits down to the last float; its draws must have its distribution.
+    It must have the members of `skdp.noise.Law`; optional members are checked if they exist. Its
+    density must be even and log-concave, and its integral must agree with the tail. The tail must
+    be accurate down to the smallest float. Draws must have the law's distribution.
 
     Parameters
     ----------
     law : object
-        Any law, of this package or of somebody else's.
+        Any law, of this package or a third-party one.
     random_state : None, int, Generator or RandomState, default=0
-        Where the draws come from.
+        Source of the draws.
     draws : int >= 1000, default=400_000
-        With fewer, faults of the draws must be greater than 5 % to be seen.
+        Number of draws. With fewer, only faults greater than 5 % are detected.
     slack : float > 0, default=1.0
-        How many times the rounding errors that this package's own laws make are allowed.
+        Factor on the tolerances for rounding, which are those of this package's laws.
 
     Raises
     ------
     AssertionError
-        With a sentence that says which member broke which rule.
+        If a rule is broken; the message gives the member and the rule.
 
     Examples
     --------
@@ -87,28 +88,28 @@ def check_law(
 
 @dataclass(frozen=True)
 class View:
-    """A law's members, and from the six that it must have those that it may lack."""
+    """Optional members of a law, computed from the required ones if they are missing."""
 
     law: Any
 
     def name(self, member: str) -> str:
-        """Return what a sentence calls a member."""
+        """Return the name of a member in messages."""
         return f"{type(self.law).__name__}.{member}"
 
     def has(self, member: str) -> bool:
-        """Return whether the law has a member of its own."""
+        """Return whether the law has a member."""
         return hasattr(self.law, member)
 
     def cdf(self, x: Any) -> NDArray[np.float64]:
-        """Return P(X <= x); from the tail, which keeps its digits below."""
+        """Return P(X <= x), from the tail, which is accurate for small probabilities."""
         return np.asarray(np.exp(self.law.logsf(-np.asarray(x))))
 
     def std(self) -> float:
-        """Return the standard deviation, also where the variance under- or overflows."""
+        """Return the standard deviation, also if the variance under- or overflows."""
         return float(self.law.std()) if self.has("std") else math.sqrt(self.law.var())
 
     def support(self) -> float:
-        """Return the half-width of where the density is positive."""
+        """Return the half-width of the support."""
         return float(self.law.support() if self.has("support") else self.law.isf(0.0))
 
     def log_ratio(self, x: Any, shift: float) -> NDArray[np.float64]:
@@ -120,13 +121,13 @@ class View:
 
 
 def check_protocol(law: Any) -> None:
-    """Check that it is hashable and picklable, and broadcasts like numpy."""
-    view = View(law)
+    """Check that the law is hashable and picklable, and that its members broadcast like numpy."""
+    view, name = View(law), type(law).__name__
+    copy = pickled(law, name, rule := "be hashable and picklable")
     try:
-        copy = pickle.loads(pickle.dumps(law))
         same = hash(law) == hash(law) and (copy != law or hash(copy) == hash(law))
     except Exception as error:
-        require(False, type(law).__name__, "be hashable and picklable", repr(error))
+        require(False, name, rule, repr(error))
     require(same, view.name("__hash__"), "be the same for equal laws")
     agree(copy.logpdf(TAILS), law.logpdf(TAILS), 0.0, view.name("logpdf"), "survive a pickle")
     for member in ("logpdf", "pdf", "logsf", "sf", "logcdf", "cdf", "isf", "ppf"):
@@ -147,16 +148,15 @@ def _check_shapes(method: Callable[[Any], Any], name: str) -> None:
 
 
 def check_density(law: Any, slack: float = 1.0) -> None:
-    """Check that it is even, log-concave, 0 beyond the support, and integrates to the tail."""
+    """Check that the density is even, log-concave, 0 beyond the support, and fits the tail."""
     view = View(law)
     name, x = view.name("logpdf"), law.isf(TAILS)
     agree(law.logpdf(-x), law.logpdf(x), 1e-14 * slack, name, "be even: f(-x) = f(x)", 1e-14)
     inside = np.linspace(0, float(law.isf(1e-300)) * (1 - 1e-9), 2001)
     slopes = np.diff(law.logpdf(inside))
     require(slopes <= 1e-13 * slack, name, "not grow away from 0")
-    bend = np.diff(slopes)
-    rule = "be concave: privacy losses are then monotone, and all calibrations lean on it"
-    require(bend <= slack * (1e-10 * np.abs(slopes[1:]) + 1e-13), name, rule)
+    rule = "be concave: privacy losses are then monotone, which all calibrations use"
+    require(np.diff(slopes) <= slack * (1e-10 * np.abs(slopes[1:]) + 1e-13), name, rule)
     beyond = view.support() * (1 + 1e-12)
     outside = math.isinf(beyond) or law.logpdf(beyond) == -math.inf
     require(outside, name, "be -inf outside the support")
@@ -170,18 +170,19 @@ def _check_integral(law: Any, slack: float) -> None:
     steps = np.exp(law.logpdf(nodes)) @ _LENGTHS * widths / 2
     gaps = -np.diff(np.exp(law.logsf(ends)))
     name = View(law).name("logpdf")
-    # A kink costs digits in the one interval that holds it.
+    # The interval with a kink is less accurate.
     off = (np.abs(steps / gaps - 1) > 1e-10 * slack).sum()
-    require(off <= 1, name, "integrate to what logsf says", f"{off} of {len(gaps)} intervals off")
-    agree(steps, gaps, 1e-2, name, "integrate to what logsf says")
+    rule = "integrate to the differences of the tail"
+    require(off <= 1, name, rule, f"{off} of {len(gaps)} intervals off")
+    agree(steps, gaps, 1e-2, name, rule)
 
 
 def check_tails(law: Any, slack: float = 1.0) -> None:
-    """Check the tail, its log, its mirror image and its inverse, to the last digits."""
+    """Check the tail, its log, its mirror image and its inverse to full precision."""
     view, x = View(law), law.isf(TAILS)
     name = view.name("isf")
     require(np.diff(x[np.argsort(-TAILS)]) >= 0, name, "fall as q grows")
-    inner = x < view.support() * (1 - 1e-12)  # next to an end the floats of x are too coarse
+    inner = x < view.support() * (1 - 1e-12)  # near an end the spacing of x is too coarse
     q, x = TAILS[inner], x[inner]
     _check_digits(law, q, x, slack)
     rule = "be that of an even law: P(X > -x) = 1 - P(X > x)"
@@ -196,19 +197,19 @@ def check_tails(law: Any, slack: float = 1.0) -> None:
     agree(law.logsf(0.0), -math.log(2), 1e-15, view.name("logsf"), "be log(1/2) at 0")
     centre = 0.5 - np.array([2.0**-54, 2.0**-40, 2.0**-30])
     height = math.exp(float(law.logpdf(0.0)))
-    rule = "keep its digits next to 0"
+    rule = "be accurate near 0"
     agree(law.isf(centre) * height, 0.5 - centre, 1e-8 * slack, name, rule)
     _check_named_tails(law, q, x, slack)
 
 
 def _check_digits(law: Any, q: NDArray[np.float64], x: NDArray[np.float64], slack: float) -> None:
-    # An error of one rounding in x moves the log of the tail by x times the hazard rate of it.
+    # A rounding error of x changes the log of the tail by x times the hazard rate, relatively.
     rate = np.exp(law.logpdf(x) - law.logsf(x))
     error = np.abs(law.logsf(x) - np.log(q))
     allowed = slack * (3e-14 + 1e-15 * np.abs(np.log(q)) + 1e-15 * x * rate)
     with np.errstate(invalid="ignore"):
         worst = int(np.argmax(np.where(np.isfinite(error), error - allowed, np.inf)))
-    rule = "undo isf to the last digits of the tail, not of its distance to 1"
+    rule = "be the inverse of isf to full precision of the tail, not of its distance to 1"
     seen = f"an error of {float(error[worst]):.2g} in the log of {float(q[worst]):.2g}"
     require(error <= allowed, View(law).name("logsf"), rule, seen)
 
@@ -216,7 +217,7 @@ def _check_digits(law: Any, q: NDArray[np.float64], x: NDArray[np.float64], slac
 def _check_named_tails(
     law: Any, q: NDArray[np.float64], x: NDArray[np.float64], slack: float
 ) -> None:
-    """Check that what a law may have besides is what follows from the rest."""
+    """Check that optional members follow from the required ones."""
     view = View(law)
     tail = law.logsf(x)
     follows: dict[str, tuple[Any, Any, float]] = {
@@ -233,7 +234,7 @@ def _check_named_tails(
 
 
 def check_shift(law: Any, slack: float = 1.0) -> None:
-    """Check the log-ratio: a difference of log-densities, odd about the middle, growing."""
+    """Check the log-ratio: a difference of log-densities, odd about the middle, increasing."""
     view = View(law)
     name = view.name("log_ratio" if view.has("log_ratio") else "logpdf")
     for shift in view.std() * np.array([1e-12, 1e-3, 0.4, 1.0, 2.5, 8.0]):
@@ -246,7 +247,7 @@ def check_shift(law: Any, slack: float = 1.0) -> None:
             _check_growing(ratio, name, slack)
             agree(view.log_ratio(-x, -shift), ratio, 1e-14, name, "be odd about -shift / 2")
         impossible = np.isfinite(here) & np.isinf(there)
-        rule = "be infinite where only one is possible"
+        rule = "be infinite where the shifted density is 0"
         require(ratio[impossible] > 1e300, name, rule)
         here, there = here[seen], there[seen]
         error = np.abs(ratio[seen] - (here - there))
@@ -284,7 +285,7 @@ def check_crossing(law: Any, shift: float) -> None:
 
 
 def check_scaled(law: Any, slack: float = 1.0) -> None:
-    """S X has the moments of X and its tail, s times as wide."""
+    """Check that the law of s X has the scaled moments and tail of X."""
     view, rtol = View(law), 1e-13 * slack
     name = view.name("scaled")
     for s in (2.0**-10, 2.5, 2.0**20):
@@ -314,7 +315,7 @@ def _check_moments(law: Any, view: View) -> None:
 
 
 def check_draws(law: Any, rng: Generator, draws: int = DRAWS) -> None:
-    """Draws have the law's distribution, and its variance."""
+    """Check that draws have the distribution and the variance of the law."""
     view = View(law)
     name = view.name("rvs")
     x = np.sort(law.rvs(draws, rng))
@@ -333,7 +334,7 @@ def check_draws(law: Any, rng: Generator, draws: int = DRAWS) -> None:
 
 
 def kolmogorov_smirnov(probabilities: NDArray[np.float64]) -> float:
-    """Return the p-value of sorted draws' distribution function values under uniformity."""
+    """Return the p-value of uniformity of sorted values of the distribution function."""
     n = len(probabilities)
     above = (np.arange(1, n + 1) / n - probabilities).max()
     below = (probabilities - np.arange(n) / n).max()

@@ -1,8 +1,7 @@
-"""A check that what a noise releases lies on a public lattice and shows no low bits of the value.
+"""Check that released numbers are on a public lattice and disclose no low bits of the value.
 
-A float carries low bits of everything that was added to make it. The check looks at the integers
-that released numbers are in units of their lattice, and at their differences from the values that
-an attacker knows.
+The low bits of a float depend on all its summands. The check examines released numbers as
+integers in units of their lattice, and their differences from values that an attacker knows.
 """
 
 from __future__ import annotations
@@ -21,12 +20,14 @@ from skdp.testing._require import require
 
 Array = NDArray[np.float64]
 
-# What is looked at of each integer, and the false-alarm rate of one check.
+# Number of patterns of low bits, and the false-alarm rate of one check.
 _PATTERNS, ALARM = 64, 1e-7
-# Of so many multiples hardly ever all are multiples of twice the distance, too.
+# Among so many multiples of a spacing, one is almost surely no multiple of twice the spacing.
 _FEWEST = 64
-# About so many halvings below the standard deviation is where the lattice must end at the latest.
+# The spacing is at least 2^-_FINEST standard deviations.
 _FINEST = 34
+# Last bit of 0, which has no bit that is 1.
+NO_BIT = 1100.0
 
 
 def check_release(
@@ -37,32 +38,32 @@ def check_release(
     numbers: int = 6400,
     random_state: RandomStateLike = 0,
 ) -> None:
-    """Check that a noise releases lattice points that tell no low bits of the value.
+    """Raise AssertionError unless releases are lattice points that disclose no low bits.
 
-    Both values are released many times. All released numbers must be multiples of one public
-    power of two for each coordinate, at most 34 halvings below the standard deviation, and never
-    -0.0. In units of that power, the six lowest bits of the released integer, and of its
-    distances from both values, must be uniform: three chi-square tests for each value. The noise
-    of a correct release spans some 2^30 units, so that the exact shares differ from 1/64 by less
-    than 1e-7.
+    Two values are released many times. In each coordinate all released numbers must be multiples
+    of one public power of two, at least 2^-34 standard deviations, and never -0.0. In units of
+    that power, the six lowest bits of the released integer and of its differences from both
+    values must be uniform: three chi-square tests for each value. The noise of a correct release
+    spans about 2^30 units, so that the exact frequencies differ from 1/64 by less than 1e-7.
 
     Parameters
     ----------
     noise : Noise
-        With ``release(value, rng)``, or with guarantee, rvs and covariance only: then
+        Noise with ``release(value, rng)``. For noise with guarantee, rvs and covariance only,
         `skdp.mechanisms.noise.release` is checked with its draws.
-    value, other : array-like of shape (dim,), or None
+    value, other : array-like of shape (dim,) or None, default=None
         Two values that an attacker knows. None takes numbers without short binary expansions,
         less than a standard deviation apart.
-    numbers : int >= 1280
-        How many numbers are released of each value, all coordinates together; 64 of each
-        coordinate at least.
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+    numbers : int >= 1280, default=6400
+        Number of released numbers for each value, in all coordinates together; at least 64 in
+        each coordinate.
+    random_state : None, int, Generator or RandomState, default=0
+        Source of the noise.
 
     Raises
     ------
     AssertionError
-        If a rule does not hold. A correct release fails with a probability below 1e-6.
+        If a rule is broken. A correct release fails with a probability below 1e-6.
 
     Examples
     --------
@@ -88,15 +89,15 @@ def check_release(
 
 
 def _lattice_of(outputs: list[Array], deviation: Array, name: str) -> NDArray[np.int64]:
-    """Return the logarithms of the spacings that all released numbers are multiples of."""
+    """Return the binary logarithm of the spacing of each coordinate."""
     for found in outputs:
         require(found.shape[1:] == deviation.shape, name, f"give {len(deviation)} numbers")
         require(bool(np.isfinite(found).all()), name, "give finite numbers")
         require(not np.signbit(found[found == 0]).any(), name, "never give -0.0")
-    spacing = np.min([_spacing(np.abs(found)) for found in outputs], axis=0)
+    spacing = last_bits(np.vstack(outputs)).min(axis=0).astype(np.int64)
     fine = spacing < np.floor(np.log2(deviation)) - _FINEST
     require(not fine.any(), name, f"end at most {_FINEST} halvings below the standard deviation")
-    return np.asarray(spacing)
+    return np.asarray(spacing, dtype=np.int64)
 
 
 def _released(noise: Any, value: Array, rng: Generator) -> Array:
@@ -114,17 +115,17 @@ def _values(value: ArrayLike | None, deviation: Array, start: float) -> Array:
     return numbers
 
 
-def _spacing(sizes: Array) -> NDArray[np.int64]:
-    """Return for each column the greatest k such that all entries are multiples of 2^k."""
-    share, exponent = np.frexp(sizes)
-    whole = np.ldexp(share, 53).astype(np.int64)
-    low = np.log2(np.where(whole > 0, whole & -whole, 1)).astype(np.int64)
-    trailing = np.where(whole > 0, exponent - 53 + low, 1100)
-    return np.asarray(trailing.min(axis=0), dtype=np.int64)
+def last_bits(values: Array) -> Array:
+    """Return k such that 2^k is the last nonzero bit of each float; NO_BIT if there is none."""
+    with np.errstate(invalid="ignore"):
+        share, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    mantissa = np.ldexp(share, 53).astype(np.int64)
+    last = np.frexp((mantissa & -mantissa).astype(float))[1] - 1
+    return np.where(mantissa == 0, NO_BIT, exponent - 53 + last).astype(float)
 
 
 def _uniformity(patterns: NDArray[np.int64]) -> float:
-    """Return the p-value of equal shares of all patterns."""
+    """Return the p-value of equal frequencies of all patterns."""
     counts = np.bincount(patterns.ravel(), minlength=_PATTERNS)
     expected = patterns.size / _PATTERNS
     return float(chi2(_PATTERNS - 1).sf(((counts - expected) ** 2).sum() / expected))

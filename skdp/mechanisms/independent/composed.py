@@ -20,7 +20,7 @@ from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
 from skdp.privacy.composition.composition import Composition, log_delta_as_planned
-from skdp.privacy.composition.plan import Look, planned
+from skdp.privacy.composition.plan import Estimate, planned
 from skdp.privacy.losses.losses import GaussianLoss, PrivacyLoss, ShiftLoss
 
 Losses = tuple[tuple[PrivacyLoss, int], ...]
@@ -103,7 +103,9 @@ class Composed:
         """Return a bound on log delta, on the grid planned from a sketch."""
         if sketch.is_singular:
             return 0.0 if side == "upper" else -math.inf
-        seen = Look(self.epsilon, sketch.log_delta, sketch.theta, sketch.width, sketch.extents())
+        seen = Estimate(
+            self.epsilon, sketch.log_delta, sketch.theta, sketch.width, sketch.extents()
+        )
         parts = self._parts(sketch.x)
         return log_delta_as_planned(parts, planned(parts, seen), side)
 

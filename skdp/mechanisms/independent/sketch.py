@@ -18,7 +18,7 @@ from scipy.special import logsumexp, roots_legendre
 from skdp._arrays import FloatArray
 from skdp._identity import remembered
 from skdp.mechanisms.independent.worst_shift import Shift
-from skdp.privacy.composition.plan import Reach
+from skdp.privacy.composition.plan import Extent
 from skdp.privacy.losses.shift import log_ratio
 
 _NODES, _LENGTHS = roots_legendre(8)
@@ -78,7 +78,7 @@ class Nodes:
         """Return log E e^(theta L) over the finite L."""
         return _log_total(self.logs + theta * self.losses)
 
-    def extent(self, log_least: float) -> Reach:
+    def extent(self, log_least: float) -> Extent:
         """Return the loss, twice, at which its tail falls below e^log_least, and its atom."""
         tails = np.logaddexp.accumulate(self.logs[::-1])[::-1]
         above = float(self.losses[tails > log_least].max(initial=self.losses.min()))
@@ -192,7 +192,7 @@ class Sketch:
                 total += n * logsumexp(rises + np.log(chances), axis=-1)
         return float(((total + 36) / s).min(axis=1).sum())
 
-    def extents(self) -> list[Reach]:
+    def extents(self) -> list[Extent]:
         """Return the extent of the loss of each kind of release, and its atom."""
         return [nodes.extent(self.log_least) for nodes, _ in self.nodes]
 

@@ -1,9 +1,9 @@
-"""Canonical noise: the law that spends exactly what a trade-off function allows.
+"""Canonical noise: the law whose trade-off function for a shift of 1 is a given one.
 
-A law N is canonical for f if adding it to a number that moves by at most 1 is f-private, if a move
-of 1 is told apart exactly as f says, by thresholds, and if N is even (Awan & Vadhan 2023; Awan &
-Dong 2022, Definition 2.2). They write f for our f(1 - .), the flipped function: the first argument
-of theirs is one minus the type I error. Proofs: docs/proofs/canonical_noise.md.
+An even law N is canonical for f if adding it to a number that changes by at most 1 is f-private,
+and if for a change of 1 the optimal tests are thresholds with trade-off function f (Awan & Vadhan
+2023; Awan & Dong 2022, Definition 2.2). These papers write f for our f(1 - .): the argument of
+their f is one minus the type I error. Proofs: docs/proofs/canonical_noise.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,64 +42,28 @@ def _crowded_panels(panels: int, nodes: int) -> tuple[FloatArray, FloatArray]:
 
 _Height = Callable[[FloatArray, FloatArray], FloatArray]
 _LOG_2 = math.log(2)
-# On (0, 1), crowded at both ends, near which the tail of a law with c close to 0 is steep.
+# Nodes on (0, 1), crowded at both ends, where the tail of a law with c close to 0 is steep.
 _HALF, _WEIGHTS = _crowded_panels(24, 8)
 _BLOCK, _MANY_CELLS, _MOST_CELLS = 64, 2048, 100_000
-# No float is so small that its log, times two, comes near: such a tail stands for none.
+# Twice the log of the least float is far above this: such a tail stands for 0.
 _NOTHING = -5000.0
 
 
-@dataclass(frozen=True)
-class CanonicalNoise(EvenLaw):
-    """The canonical noise of a trade-off function that is uniform around its centre.
+class CanonicalLaw(EvenLaw):
+    """Base class of canonical noise with parameters ``tradeoff`` and ``scale``.
 
-    With c = f(c), the upper tail falls linearly from 1 - c at -1/2 to c at 1/2, and
-    S(x + 1) = f(1 - S(x)) carries it outwards (Awan & Dong 2022, Proposition 2.4).
-
-    Parameters
-    ----------
-    tradeoff : TradeOff
-        f; symmetric, and not the trivial 1 - alpha.
-    scale : float in (0, inf), units of the released value
-        The most by which the value moves between neighbours.
-
-    Raises
-    ------
-    ValueError
-        If f is trivial or not symmetric.
-
-    Examples
-    --------
-    >>> from skdp.privacy import tradeoff
-    >>> f = tradeoff.gaussian(1.0)
-    >>> noise = CanonicalNoise(f)
-    >>> round(float(noise.isf(0.05)), 4)
-    1.6376
-    >>> bool(abs(f(0.05) - noise.cdf(noise.isf(0.05) - 1)) < 1e-15)
-    True
+    The density is constant around the centre. With c = f(c), the upper tail S falls linearly from
+    1 - c at -1/2 to c at 1/2, and S(x + 1) = f(1 - S(x)) elsewhere (Awan & Dong 2022,
+    Proposition 2.4).
     """
 
-    tradeoff: TradeOff
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.tradeoff, TradeOff):
-            raise fail("tradeoff", "be a trade-off function", type(self.tradeoff))
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
-        if not self.tradeoff.symmetric:
-            remedy = "The maximum with its inverse is."
-            raise fail("tradeoff", "be symmetric to have canonical noise", self.tradeoff, remedy)
-        if not self._central_mass > 0:
-            raise fail("tradeoff", "leave something to tell apart (be non-trivial)", self.tradeoff)
+    tradeoff: Any
+    scale: Any
 
     @cached_property
     def _central_mass(self) -> float:
-        """1 - 2 c, the probability of (-1/2, 1/2)."""
-        return self.tradeoff.central_mass
-
-    @property
-    def _unit(self) -> float:
-        return self.scale
+        """Return 1 - 2 c, the probability of (-1/2, 1/2)."""
+        return float(self.tradeoff.central_mass)
 
     @property
     def _log_peak(self) -> float:
@@ -120,7 +84,7 @@ class CanonicalNoise(EvenLaw):
         return np.where(np.isnan(x), np.nan, np.where(cell > 0, tail, centre))
 
     def _central_hazard(self, x: FloatArray) -> FloatArray:
-        """Return -log P(|X| > x) for x <= 1/2, from whichever side has the digits."""
+        """Return -log P(|X| > x) for x <= 1/2, in full precision."""
         left = 2 * self.tradeoff.fixed_point + self._central_mass * (1 - 2 * x)
         return -np.where(left > 0.5, np.log1p(-2 * self._central_mass * x), np.log(left))
 
@@ -130,7 +94,8 @@ class CanonicalNoise(EvenLaw):
         with np.errstate(invalid="ignore"):
             above = np.exp(log_s) - self.tradeoff.fixed_point
             x = cell + np.clip(0.5 - above / self._central_mass, -0.5, 0.5)
-        return self.scale * np.where(np.isinf(cell), np.inf, np.where(cell > 0, x, centre))
+        shifted = np.where(cell > 0, x, centre)
+        return np.asarray(self.scale * np.where(np.isinf(cell), np.inf, shifted))
 
     def support(self) -> float:
         """Return the half-width of the interval on which the density is positive."""
@@ -143,7 +108,7 @@ class CanonicalNoise(EvenLaw):
             return self._integral("log_miss", lambda x, log_tail: 4 * x * np.exp(log_tail))
 
     def entropy(self) -> float:
-        """Return the differential entropy, to some three digits where f has kinks."""
+        """Return the differential entropy, in nats; to about three digits if f has kinks."""
 
         def share(x: FloatArray, log_density: FloatArray) -> FloatArray:
             finite = np.where(np.isfinite(log_density), log_density, 0.0)
@@ -153,34 +118,24 @@ class CanonicalNoise(EvenLaw):
             mean = 2 * self._central_mass * self._integral("log_slope", share)
         return mean - self._log_peak
 
-    def _unit_information(self) -> float:
-        """Refuse: the density of canonical noise has no derivative in general."""
-        rule = "have a differentiable density for a Fisher information"
-        raise fail(
-            "law", rule, self, "log_concave_canonical gives a smooth law where there is one."
-        )
-
-    def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
-        return type(self)(self.tradeoff, check_positive("s", s) * self.scale)
-
     def _folded(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how many shifts x >= 0 is from the central cell, and log S where it came from."""
+        """Return the number of shifts from the central cell to x >= 0, and log S at their start."""
         x = np.where(np.isnan(x), 0.0, x / self.scale)
-        # At infinity no shift changes anything: any finite stand-in has no tail left.
+        # A finite number stands for infinity: no tail is left there either.
         x = np.minimum(x, 1e15)
         cell = np.ceil(x - 0.5)
         return cell, np.log(self.tradeoff.fixed_point + self._central_mass * (0.5 - (x - cell)))
 
     def _unfolded(self, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least number of shifts that raise a tail q to c, and what they make of it."""
+        """Return the least number of shifts that raise a tail q to c, and the log of the result."""
         search = _search_closed if self.tradeoff.closed else _search_stepwise
         return search(self.tradeoff, np.asarray(log_q, dtype=float))
 
     def _integral(self, member: str, height: _Height) -> float:
         """Return the integral over x > 0, for scale 1, of height(x, value), cell by cell.
 
-        The value is the log of the tail, or of the density over its peak, by the map's name.
+        The value is the log of the tail for the member "log_miss", and the log of the density
+        over its peak for "log_slope".
         """
         edge = self.support() / self.scale
         last = max(float(np.ceil(edge - 0.5)), 0.0)
@@ -193,7 +148,7 @@ class CanonicalNoise(EvenLaw):
             if new[-1] * cells[-1] <= 1e-16 * total:
                 return total
         while reached < edge:
-            # Beyond many cells one more is narrow, and panels need not follow them.
+            # Beyond many cells each cell is narrow, and panels may hold several.
             end = min(edge, reached + max(1.0, reached / 4))
             part = self._panel(member, height, reached, end)
             reached, total = end, total + part
@@ -230,7 +185,7 @@ class CanonicalNoise(EvenLaw):
 
 
 def _search_closed(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bisect for the least number of shifts: any number costs one evaluation."""
+    """Return the least number of shifts by bisection: any number costs one evaluation."""
 
     def short(k: FloatArray) -> NDArray[np.bool_]:
         return np.asarray(f.log_power(log_q, k) < f.log_fixed_point)
@@ -250,7 +205,7 @@ def _search_closed(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _search_stepwise(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Count the shifts one by one."""
+    """Return the least number of shifts, counted one by one."""
     cell, log_s = np.zeros(log_q.shape), log_q
     for _ in count():
         behind = log_s < f.log_fixed_point
@@ -260,20 +215,68 @@ def _search_stepwise(f: TradeOff, log_q: FloatArray) -> tuple[FloatArray, FloatA
         stuck = behind & ((raised <= log_s) | (raised < _NOTHING))
         cell = np.where(stuck, np.inf, cell + behind)
         log_s = np.where(stuck, 0.0, raised)
-    raise AssertionError  # the loop above has no end but its return
+    raise AssertionError  # the loop above ends by its return
+
+
+@dataclass(frozen=True)
+class CanonicalNoise(CanonicalLaw):
+    """The canonical noise of a trade-off function f that is uniform around its centre.
+
+    Parameters
+    ----------
+    tradeoff : TradeOff
+        f; symmetric, and not the trivial 1 - alpha.
+    scale : float in (0, inf), units of the released value
+        Greatest change of the value between neighbouring data sets.
+
+    Raises
+    ------
+    ValueError
+        If f is trivial or not symmetric.
+
+    Examples
+    --------
+    >>> from skdp.privacy import tradeoff
+    >>> f = tradeoff.gaussian(1.0)
+    >>> noise = CanonicalNoise(f)
+    >>> round(float(noise.isf(0.05)), 4)
+    1.6376
+    >>> bool(abs(f(0.05) - noise.cdf(noise.isf(0.05) - 1)) < 1e-15)
+    True
+    """
+
+    tradeoff: TradeOff
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tradeoff, TradeOff):
+            raise fail("tradeoff", "be a trade-off function", type(self.tradeoff))
+        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+        if not self.tradeoff.symmetric:
+            remedy = "Take the maximum with its inverse."
+            raise fail("tradeoff", "be symmetric to have canonical noise", self.tradeoff, remedy)
+        if not self._central_mass > 0:
+            raise fail("tradeoff", "be non-trivial (not 1 - alpha)", self.tradeoff)
+
+    def _unit_information(self) -> float:
+        """Raise: the density of canonical noise has no derivative in general."""
+        rule = "have a differentiable density for a Fisher information"
+        raise fail(
+            "law", rule, self, "log_concave_canonical gives a smooth law where there is one."
+        )
 
 
 def divided(root: Callable[[float], TradeOff], n: int, scale: float = 1.0) -> CanonicalNoise:
-    """Return the canonical noise of the 2^n-th root of a trade-off function, stretched back.
+    """Return the canonical noise of the 2^n-th root of a trade-off function, at scale 2^-n.
 
-    Where ``root`` is a monoid, root(s) composed with root(t) being root(s + t), every one of these
-    is canonical for root(1), and they tend to the one that is log-concave (Awan & Dong 2022,
-    Theorem 3.3).
+    If root(s) chained with root(t) is root(s + t), each of these laws is canonical for root(1).
+    For n to infinity they tend to the log-concave canonical noise (Awan & Dong 2022, Theorem
+    3.3).
 
     Parameters
     ----------
     root : callable
-        From t in (0, 1] to a trade-off function.
+        A function of t in (0, 1] that returns a trade-off function.
     n : int >= 0
     scale : float in (0, inf), units of the released value
 
@@ -288,17 +291,25 @@ def divided(root: Callable[[float], TradeOff], n: int, scale: float = 1.0) -> Ca
 
 
 def log_concave_canonical(tradeoff: TradeOff) -> Law:
-    """Return the log-concave canonical noise of a trade-off function, or refuse.
+    """Return the log-concave canonical noise of a trade-off function.
 
-    There is one just when f is infinitely divisible, and it is the limit of `divided` (Awan &
+    It exists if and only if f is infinitely divisible. It is then the limit of `divided` (Awan &
     Dong 2022, Theorem 3.3): Gaussian for Gaussian trade-off functions, Laplace for Laplace ones,
-    uniform for (0, delta), and the law itself for that of any even log-concave law.
+    uniform for (0, delta), and the law itself for the function of an even log-concave law.
+
+    Parameters
+    ----------
+    tradeoff : TradeOff
+
+    Returns
+    -------
+    Law
 
     Raises
     ------
     ValueError
-        If there is none: f has a kink where it is positive, as (epsilon, delta) has for
-        epsilon > 0; or if no law with that f is known.
+        If there is none, because f has a kink where it is positive, as (epsilon, delta) has for
+        epsilon > 0; or if none is known.
 
     Examples
     --------

@@ -1,9 +1,8 @@
 """Canonical noise in several dimensions.
 
-A law is canonical for f and a norm if moving it by at most 1 in that norm is f-private, if some
-move of length 1 is told apart exactly as f says, with a likelihood ratio that grows along that
-move, and if it is symmetric about 0 (Awan & Dong 2022, Definition 4.1). Proofs:
-docs/proofs/canonical_noise.md.
+A law that is symmetric about 0 is canonical for f and a norm if shifts of length at most 1 are
+f-private, and if some shift of length 1 has trade-off function f and a likelihood ratio that grows
+along the shift (Awan & Dong 2022, Definition 4.1). Proofs: docs/proofs/canonical_noise.md.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from skdp.randomness import Lattice, RandomStateLike
 
 NORMS = ("l1", "l2", "linf")
 _MOST_CORNER_DIMS = 20
-# A few roundings; the last bits go to the safe side.
+# More than a few roundings: results are moved to the safe side.
 _UP = 1 + 1e-14
 
 
@@ -41,10 +40,10 @@ class Polytope(Protocol):
 
 
 class Publishing:
-    """What these laws share: how a point is published."""
+    """Base class of the laws of this module."""
 
     def rvs(self, size: int, rng: Generator) -> FloatArray:
-        """Return independent draws, (size, dim), for simulations; to publish take ``release``."""
+        """Return independent draws, (size, dim), for simulations; use ``release`` to publish."""
         raise NotImplementedError
 
     def covariance(self) -> FloatArray:
@@ -52,10 +51,10 @@ class Publishing:
         raise NotImplementedError
 
     def release(self, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:
-        """Publish a point, (dim,), with a draw: the only way to publish with these laws.
+        """Return a point, (dim,), plus noise on a public lattice: the only way to publish.
 
-        As with a law of `skdp.noise`, each number costs at most 2^-34 more in epsilon than the law
-        itself (docs/proofs/lattice_release.md, Theorem 1).
+        Each number costs at most 2^-34 more in epsilon than the law itself
+        (docs/proofs/lattice_release.md, Theorem 1).
         """
         lattice = Lattice.of(np.sqrt(np.diag(self.covariance())))
         return lattice.publish(value, lambda generator: self.rvs(1, generator)[0], rng)
@@ -69,9 +68,9 @@ class Independent(Publishing):
     ----------
     laws : tuple of Law, (dim,)
     tradeoff : TradeOff
-        What it is canonical for.
+        The function for which the noise is canonical.
     norm : {"l1", "l2", "linf"} or Polytope
-        The norm in which the released value moves by at most 1.
+        The norm in which the released value changes by at most 1.
     """
 
     laws: tuple[Law, ...]
@@ -89,7 +88,7 @@ class Independent(Publishing):
         return np.asarray(sum(law.logpdf(x[..., j]) for j, law in enumerate(self.laws)))
 
     def rvs(self, size: int, rng: Generator) -> FloatArray:
-        """Return independent draws, (size, dim), for simulations; to publish take ``release``."""
+        """Return independent draws, (size, dim), for simulations; use ``release`` to publish."""
         return np.stack([law.rvs(size, rng) for law in self.laws], axis=-1)
 
     def covariance(self) -> FloatArray:
@@ -101,7 +100,8 @@ class Independent(Publishing):
 class GaussianCanonical(Publishing):
     """N(0, covariance), canonical in any norm (Awan & Dong 2022, Proposition 4.4).
 
-    It is so for gaussian(mu), mu the greatest |covariance^(-1/2) v|_2 over the unit ball.
+    The trade-off function is gaussian(mu), mu the greatest |covariance^(-1/2) v|_2 over v in the
+    unit ball.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ class GaussianCanonical(Publishing):
 
     @property
     def tradeoff(self) -> TradeOff:
-        """What it is canonical for."""
+        """The function for which the noise is canonical."""
         return functions.gaussian(self.mu)
 
     @property
     def worst_shift(self) -> FloatArray:
-        """A v in the unit ball that is told apart best, (dim,)."""
+        """The shift v in the unit ball with the greatest mu, (dim,)."""
         if self.norm == "l2":
             return np.asarray(np.linalg.eigh(self.covariance())[1][:, 0])
         corners = _corners(self.norm, self.dim)
@@ -159,7 +159,7 @@ class GaussianCanonical(Publishing):
         return np.asarray(-(self._square(_points(x, self.dim)) + log_volume) / 2)
 
     def rvs(self, size: int, rng: Generator) -> FloatArray:
-        """Return independent draws, (size, dim), for simulations; to publish take ``release``."""
+        """Return independent draws, (size, dim), for simulations; use ``release`` to publish."""
         root = np.linalg.cholesky(self.covariance())
         return np.asarray(normals((size, self.dim), rng) @ root.T)
 
@@ -177,8 +177,8 @@ class GaussianCanonical(Publishing):
 class LInfLaplace(Publishing):
     """Density proportional to exp(-epsilon |x|_inf), canonical for laplace(epsilon) in l_inf.
 
-    The mean of the greatest and the least coordinate is a Laplace variable of its own, free
-    of everything that a shift of all coordinates leaves alone (Awan & Dong 2022, Proposition 4.7).
+    The mean of the greatest and the least coordinate is a Laplace variable, independent of all
+    functions that a shift of all coordinates does not change (Awan & Dong 2022, Proposition 4.7).
 
     Parameters
     ----------
@@ -195,12 +195,12 @@ class LInfLaplace(Publishing):
 
     @property
     def norm(self) -> str:
-        """The norm in which the released value moves by at most 1."""
+        """The norm in which the released value changes by at most 1."""
         return "linf"
 
     @property
     def tradeoff(self) -> TradeOff:
-        """What it is canonical for."""
+        """The function for which the noise is canonical."""
         return functions.laplace(self.epsilon)
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
@@ -209,7 +209,7 @@ class LInfLaplace(Publishing):
         return np.asarray(-self.epsilon * np.abs(_points(x, self.dim)).max(axis=-1) - log_volume)
 
     def rvs(self, size: int, rng: Generator) -> FloatArray:
-        """Return independent draws, (size, dim), for simulations; to publish take ``release``."""
+        """Return independent draws, (size, dim), for simulations; use ``release`` to publish."""
         # The direction is uniform in the cube, not on its boundary: hence dim + 1 and not dim.
         radius = gammas(self.dim + 1, size, rng) / self.epsilon
         return np.asarray(radius[:, None] * rng.uniform(-1, 1, (size, self.dim)))
@@ -220,9 +220,9 @@ class LInfLaplace(Publishing):
 
 
 def product(*tradeoffs: TradeOff) -> Independent:
-    """Return independent canonical noise for each function, canonical for their tensor product.
+    """Return independent canonical noise for each function, one for each coordinate.
 
-    In l_inf, each coordinate moving by at most 1 (Awan & Dong 2022, Proposition 4.2).
+    It is canonical for their tensor product in l_inf (Awan & Dong 2022, Proposition 4.2).
 
     Parameters
     ----------
@@ -236,9 +236,9 @@ def product(*tradeoffs: TradeOff) -> Independent:
 
 
 def repeated(tradeoff: TradeOff, dim: int) -> Independent:
-    """Return ``dim`` copies of the log-concave canonical noise: canonical for f itself in l_1.
+    """Return ``dim`` copies of the log-concave canonical noise.
 
-    Awan & Dong (2022), Theorem 4.3.
+    They are canonical for f itself in l_1 (Awan & Dong 2022, Theorem 4.3).
 
     Examples
     --------
@@ -274,7 +274,7 @@ def approximate_product(epsilon: float, delta: float, dim: int) -> Independent:
 def uniform_box(widths: ArrayLike, norm: str | Polytope) -> Independent:
     """Return uniform noise on a box: canonical for (0, delta) in any norm.
 
-    delta is the greatest share of the box that a move of length 1 takes out of it
+    delta is the greatest share of the box that leaves it under a shift of length 1
     (Awan & Dong 2022, Section 4.3).
 
     Parameters
@@ -307,6 +307,10 @@ def multivariate_canonical(
     tradeoff : TradeOff
     dim : int, >= 2
     norm : {"l1", "l2", "linf"}
+
+    Returns
+    -------
+    Independent, GaussianCanonical or LInfLaplace
 
     Raises
     ------
@@ -353,7 +357,7 @@ def _no_multivariate() -> ValueError:
 
 
 def _corners(norm: str | Polytope, dim: int) -> FloatArray:
-    """Return corners of the unit ball, one of each pair that differs by signs alone for a name."""
+    """Return the corners of the unit ball; for a named norm one of each pair v, -v."""
     if not isinstance(norm, str):
         return np.asarray(norm.extreme_points(), dtype=float)
     check_choice("norm", norm, NORMS)

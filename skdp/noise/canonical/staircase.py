@@ -1,10 +1,9 @@
-"""The staircase law: the least error of any epsilon-private noise."""
+"""The staircase law, which has the least error of any epsilon-private noise."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -17,21 +16,21 @@ LEAST = ("variance", "absolute_error")
 
 @dataclass(frozen=True)
 class Staircase(EvenLaw):
-    """A density that falls by e^-epsilon at scale (gamma + j), j = 0, 1, 2, ... on either side.
+    """Density that falls by e^-epsilon at scale (gamma + j), j = 0, 1, 2, ..., on either side.
 
-    It is (epsilon, 0)-private for values that move by at most ``scale``. With the right gamma no
-    noise with this guarantee has less variance, or less mean absolute error (Geng & Viswanath
-    2016). It is canonical just for gamma = 1/2, where it is the Tulap law (Awan & Dong 2022,
+    It is (epsilon, 0)-private for values that change by at most ``scale``. With the best gamma,
+    no noise with this guarantee has less variance, or less mean absolute error (Geng & Viswanath
+    2016). It is canonical only for gamma = 1/2, where it is the Tulap law (Awan & Dong 2022,
     Proposition 3.1).
 
     Parameters
     ----------
     epsilon : float in (0, inf)
     gamma : float in [0, 1], or {"variance", "absolute_error"}
-        Width of the first step, of which both halves together are twice as wide; a name stands
-        for the best width in that sense.
+        Width of the first step on either side, in scales. A name chooses the width with the
+        least such error.
     scale : float in (0, inf), units of the released value
-        The most by which the value moves between neighbours.
+        Greatest change of the value between neighbouring data sets.
 
     Examples
     --------
@@ -55,7 +54,7 @@ class Staircase(EvenLaw):
 
     @property
     def is_canonical(self) -> bool:
-        """Whether it is canonical for (epsilon, 0)."""
+        """Whether the law is canonical for (epsilon, 0)."""
         return self._step == 0.5
 
     @property
@@ -64,17 +63,13 @@ class Staircase(EvenLaw):
 
     @property
     def _lower(self) -> float:
-        """The share by which the density falls at a step, e^-epsilon."""
+        """Return the factor of the density at a step, e^-epsilon."""
         return math.exp(-self.epsilon)
 
     @property
     def _breadth(self) -> float:
-        """How wide a cell would be at the height of its first part."""
+        """Return the mass of a cell over the density of its first part, in scales."""
         return self._step + self._lower * (1 - self._step)
-
-    @property
-    def _unit(self) -> float:
-        return self.scale
 
     @property
     def _log_peak(self) -> float:
@@ -112,16 +107,9 @@ class Staircase(EvenLaw):
         return cell * (1 + 2 * cell + 2 * self._part_moment(1)) + self._part_moment(2)
 
     def entropy(self) -> float:
-        """Return the differential entropy."""
+        """Return the differential entropy E[-log f(X)], in nats."""
         outer = self._lower * (1 - self._step) / self._breadth
         return self.epsilon * (self._cell_mean() + outer) - self._log_peak
-
-    def _unit_information(self) -> float:
-        return math.inf  # a density that jumps has no finite one
-
-    def scaled(self, s: float) -> Self:
-        """Return the law of s X, for s in (0, inf)."""
-        return type(self)(self.epsilon, self.gamma, check_positive("s", s) * self.scale)
 
     def _cell_mean(self) -> float:
         """Return the mean of floor(|X|): geometric with ratio e^-epsilon."""

@@ -1,10 +1,10 @@
-"""Composition: epsilon and delta of several releases together, from their privacy losses.
+"""Exact composition: bounds on epsilon and delta of several releases from their privacy losses.
 
-Losses of independent releases add up, and a pair that dominates each release gives, as a
-product, a pair that dominates all of them, also if each mechanism is chosen in view of the
-outputs before it (Zhu, Dong & Wang 2022, Theorem 10). The pairs, and how many there are of each,
-must be fixed before the first output is seen: a release whose scale or whose being made at all
-depends on earlier outputs is not covered (docs/proofs/loss_distributions.md, Theorem 1).
+The losses of independent releases add. The product of the pairs that dominate each release
+dominates all of them, also if each mechanism depends on earlier outputs (Zhu, Dong & Wang 2022,
+Theorem 10). The pairs, and the number of each, must be fixed before the first output is seen. A
+release whose scale or existence depends on earlier outputs is not covered
+(docs/proofs/loss_distributions.md, Theorem 1).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from skdp.privacy.composition.fold import fold
 from skdp.privacy.composition.grid import (
     ACCURACY,
     Masses,
-    log_alone,
+    extent,
+    log_infinity_mass,
     lower,
     moved_log_delta,
-    reach,
     upper,
 )
 from skdp.privacy.composition.plan import Parts, Plan, plan
 from skdp.privacy.losses.losses import GaussianLoss, Profile
 
-# No epsilon beyond this is looked at.
+# Greater epsilons count as infinite.
 _FARTHEST = 1e9
 
 
@@ -46,12 +46,13 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Composition:
-    """Several releases about the same people, as one.
+    """Exact composition of several releases about the same records.
 
     Parameters
     ----------
     parts : sequence of (loss, count)
-        A privacy loss (`skdp.privacy.losses.losses`) and how many releases have it, an int >= 1.
+        Privacy losses (`skdp.privacy.losses.losses`), each with its number of releases, an
+        int >= 1.
 
     Raises
     ------
@@ -93,7 +94,7 @@ class Composition:
         parts = _gaussians_merged(self.parts)
         low, high = log_delta_bounds(parts, epsilon)
         if high == -math.inf and any(_is_unbounded(loss) for loss, _ in parts):
-            high = LEAST_LOG  # no float is so small, but the truth is not 0
+            high = LEAST_LOG  # below every positive float, but the truth is not 0
         return Bounds(min(1.0, math.exp(low)), exp_up(high))
 
     def epsilon_at(self, delta: float) -> Bounds:
@@ -106,8 +107,8 @@ class Composition:
         Returns
         -------
         Bounds
-            inf where no epsilon has this delta; the upper one also for many releases without
-            a closed form and delta < 1e-300.
+            inf if no epsilon has this delta. For several releases without a closed form the
+            upper bound is also inf for delta < 1e-300.
 
         Raises
         ------
@@ -128,47 +129,44 @@ def _merged(parts: Sequence[tuple[Profile, int]]) -> Parts:
 
 
 def _gaussians_merged(parts: Parts) -> Parts:
-    """Return the parts with all Gaussian ones as one: their product is Gaussian."""
+    """Return the parts with all Gaussian ones merged: their product is Gaussian."""
     gaussian = [(loss.mu, n) for loss, n in parts if type(loss) is GaussianLoss]
     if sum(n for _, n in gaussian) < 2:
         return parts
-    top = max(mu for mu, _ in gaussian)  # squares of what is divided by it do not underflow
+    top = max(mu for mu, _ in gaussian)  # squares of ratios to it do not all underflow
     mu = top * math.sqrt(math.fsum(n * (mu / top) ** 2 for mu, n in gaussian))
     rest = tuple((loss, n) for loss, n in parts if type(loss) is not GaussianLoss)
     return ((GaussianLoss(mu), 1), *rest)
 
 
 def _is_unbounded(loss: Profile) -> bool:
-    """Return whether no epsilon is known that the loss never exceeds."""
+    """Return whether no upper bound of the loss is known."""
     return math.isinf(_greatest(((loss, 1),)).upper)
 
 
 def log_delta_bounds(parts: Parts, epsilon: float) -> Bounds:
-    """Return bounds for the log of the least delta of the parts as they are.
-
-    Unlike `Composition`, which first puts all Gaussian parts together, this computes with each.
-    """
+    """Return bounds on the log of the least delta, without merging Gaussian parts."""
     found = [_log_delta_of(side, epsilon) for side in _sides(parts)]
     return Bounds(max(b.lower for b in found), max(b.upper for b in found))
 
 
 def epsilon_bounds(parts: Parts, delta: float) -> Bounds:
-    """Return bounds for the least epsilon of the parts as they are."""
+    """Return bounds on the least epsilon, without merging Gaussian parts."""
     found = [_epsilon_of(side, delta) for side in _sides(parts)]
     return Bounds(max(b.lower for b in found), max(b.upper for b in found))
 
 
 def log_delta_as_planned(parts: Parts, outline: Plan, side: str = "upper") -> float:
-    """Return the upper or the lower bound for log delta at the epsilon of a plan.
+    """Return the upper or lower bound on log delta at the epsilon of a plan.
 
-    The losses must be symmetric. The bound is true whatever the plan is, and sharp if it is good.
+    The losses must be symmetric. The bound holds for every plan, and is tight for a good one.
     """
     curve = _curve(parts, outline, upper if side == "upper" else lower)
     return min(curve.at(outline.epsilon), 0.0)
 
 
 def _sides(parts: Parts) -> list[Parts]:
-    """Return the parts, and those of (Q, P) if they differ, without parts that tell nothing."""
+    """Return the parts, and those of (Q, P) if they differ, without parts with zero loss."""
     telling = tuple((loss, n) for loss, n in parts if loss.log_delta(0.0) > -np.inf)
     if all(loss.symmetric for loss, _ in telling):
         return [telling]
@@ -193,7 +191,7 @@ def _epsilon_of(parts: Parts, delta: float) -> Bounds:
 
 
 class Curve(NamedTuple):
-    """A bound for log delta as a function of epsilon, and where to look, in what steps."""
+    """A bound on log delta as a function of epsilon, with a start and a step for searches."""
 
     at: Callable[[float], float]
     start: float = 0.0
@@ -201,14 +199,14 @@ class Curve(NamedTuple):
 
 
 def _nothing(epsilon: float) -> float:
-    """Return the log delta of no loss at all."""
+    """Return the log delta of no release."""
     return -math.inf
 
 
 def _curves(
     parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0
 ) -> tuple[Curve, Curve]:
-    """Return a lower and an upper bound, close around what is given."""
+    """Return a lower and an upper bound, close near the given epsilon or log delta."""
     if len(parts) == 1 and parts[0][1] == 1:
         return _own_curve(parts[0][0], -1), _own_curve(parts[0][0], 1)
     outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
@@ -216,14 +214,14 @@ def _curves(
 
 
 def _own_curve(loss: Profile, sign: int) -> Curve:
-    """Return the loss's own log delta, moved up or down by what it may be off by."""
+    """Return the loss's own log delta, moved up or down by a bound on its error."""
     if sign < 0 and not hasattr(loss, "log_tails"):
         return Curve(_nothing)
     return Curve(lambda epsilon: float(moved_log_delta(loss, epsilon, sign)))
 
 
 def _curve(parts: Parts, outline: Plan, bound: Callable[..., Masses | None]) -> Curve:
-    """Return the curve of the sum of what ``bound`` makes of each loss, where it does."""
+    """Return the curve of the sum of the losses as discretised by ``bound``."""
     found = [
         (bound(loss, outline.step, *ends), n)
         for (loss, n), ends in zip(parts, outline.ends, strict=True)
@@ -237,9 +235,9 @@ def _curve(parts: Parts, outline: Plan, bound: Callable[..., Masses | None]) -> 
 
 
 def _crossed(curve: Curve, target: float) -> tuple[float, float]:
-    """Return two close epsilons: the curve is above the target at one, and not at the other.
+    """Return two close epsilons: the curve is above the target at the first only.
 
-    Both are 0 if it never is above, and inf if it always is.
+    Both are 0 if the curve is never above the target, and inf if it always is.
     """
     high, width = max(curve.start, 0.0), curve.step
     while curve.at(high) > target:
@@ -251,13 +249,13 @@ def _crossed(curve: Curve, target: float) -> tuple[float, float]:
         if low == 0:
             return 0.0, 0.0
         low, width = max(low - width, 0.0), 1.5 * width
-    # brentq wants numbers; far below the target one is as good as another.
+    # brentq needs finite numbers; far below the target the value does not matter.
     root = brentq(lambda x: max(curve.at(x) - target, -50.0), low, high, xtol=1e-14, rtol=1e-12)
     return _moved(curve, target, root, -1), _moved(curve, target, root, 1)
 
 
 def _moved(curve: Curve, target: float, root: float, sign: int) -> float:
-    """Return a point next to the root that is certain to be on its lower, or upper, side."""
+    """Return a point next to the root that is certainly below it, or above it for sign = 1."""
     width = 1e-12 * root + 1e-300
     while (curve.at(root) <= target) == (sign < 0) and (root > 0 or sign > 0):
         root, width = max(root + sign * width, 0.0), 2 * width
@@ -265,12 +263,12 @@ def _moved(curve: Curve, target: float, root: float, sign: int) -> float:
 
 
 def _greatest(parts: Parts) -> Bounds:
-    """Return bounds for the epsilon at delta = 0: the sum of the greatest losses."""
-    ends = [reach(loss, -700.0, -700.0)[1] * (1 + ACCURACY) for loss, _ in parts]
+    """Return bounds on epsilon at delta = 0, which is the sum of the greatest losses."""
+    ends = [extent(loss, -700.0, -700.0)[1] * (1 + ACCURACY) for loss, _ in parts]
     ended = all(
         loss.log_delta(end) == -math.inf for end, (loss, _) in zip(ends, parts, strict=True)
     )
-    if any(log_alone(loss) > -math.inf for loss, _ in parts):
+    if any(log_infinity_mass(loss) > -math.inf for loss, _ in parts):
         return Bounds(math.inf, math.inf)
     counted = [(n * end, loss) for end, (loss, n) in zip(ends, parts, strict=True)]
     least = sum(end for end, loss in counted if hasattr(loss, "log_tails"))

@@ -1,9 +1,9 @@
-"""Sums of independent losses: tilted, by the fast Fourier transform, every error in the result.
+"""Sums of independent losses by the fast Fourier transform of tilted laws, with error bounds.
 
 Under P the masses p of a loss are tilted to q(l) = p(l) e^(theta l) / M(theta). The q's are
-convolved; delta at epsilon is then e^(K - theta epsilon) times the mean of
+convolved. Then delta at epsilon is e^(K - theta epsilon) times the mean of
 e^(-theta x) (1 - e^-x) over x = l - epsilon > 0, K the sum of the log M. Floating point errors are
-relative to that first factor, which is delta but for a factor of moderate size, however small
+relative to the first factor, which differs from delta by a moderate factor only, however small
 delta is (docs/proofs/loss_distributions.md, Theorems 4 and 5).
 """
 
@@ -23,15 +23,15 @@ from skdp.privacy.composition.grid import Masses, multiples
 Parts = Sequence[tuple[Masses, int]]
 
 _UNIT = np.finfo(float).eps
-# A transform of n numbers is off by less than this times log2(n) of its length (Higham 2002,
-# Theorem 24.2, has 7 units in the last place for each of the steps).
+# The relative error of a transform of n numbers is less than this times log2(n) (Higham 2002,
+# Theorem 24.2, has 7 units in the last place for each step).
 _TRANSFORM = 4 * _UNIT
 # Frequencies of modulus below e^-_DEEP are left out, and counted as errors.
 _DEEP = 90.0
-# Where Chernoff's bound for the mass beyond the window is tried, as shares of the greatest.
+# Arguments of Chernoff's bound for the mass beyond the window, as shares of the greatest.
 _TRIES = np.geomspace(0.005, 1.0, 16)
 
-# A window has at least so many steps more than the sum's law needs, one half on either side.
+# A window has at least this many steps more than the sum's law needs, half on either side.
 SPARE_STEPS = 64
 
 
@@ -42,21 +42,21 @@ class Sum:
     Attributes
     ----------
     theta, log_scale : float
-        The tilt, and K.
+        The tilt theta, and K.
     step, first : float, int
-        The grid's points are ``step`` times first, first + 1, ...
+        The grid points are ``step`` times first, first + 1, ...
     law : array of shape (n,)
         Tilted masses; those beyond the window are wrapped into it.
     error : float
-        Bound for the Euclidean length of what rounding did to ``law``.
+        Bound on the Euclidean norm of the rounding error of ``law``.
     outside : float
-        Bound for the mass beyond the window.
-    log_alone : float
+        Bound on the mass beyond the window.
+    log_infinity_mass : float
         Log of the mass at L = inf.
     log_margin : float
-        The truth is within e^ this of the exact sum.
+        Bound on the log of the ratio of the truth to the exact sum.
     nudge : float
-        How far the true losses may be above, or below, these in all.
+        Bound on the total distance of the true losses from these.
     greatest : float
         The greatest finite value of the sum.
     """
@@ -68,7 +68,7 @@ class Sum:
     law: FloatArray
     error: float
     outside: float
-    log_alone: float
+    log_infinity_mass: float
     log_margin: float
     nudge: float
     greatest: float
@@ -87,10 +87,10 @@ class Sum:
         exponent, most = self.log_scale - self.theta * epsilon, abs(self.log_scale)
         finite = exponent + math.log(value) if value > 0 else -math.inf
         finite += sign * 8 * _UNIT * (most + self.theta * abs(epsilon))
-        return float(np.logaddexp(self.log_alone, finite)) + sign * self.log_margin
+        return float(np.logaddexp(self.log_infinity_mass, finite)) + sign * self.log_margin
 
     def _mean(self, epsilon: float) -> tuple[float, float]:
-        """Return the mean of e^(-theta x) (1 - e^-x) over x > 0, and a bound for its error."""
+        """Return the mean of e^(-theta x) (1 - e^-x) over x > 0, and a bound on its error."""
         if epsilon >= self.greatest:
             return 0.0, 0.0
         start = max(math.floor(epsilon / self.step) + 1 - self.first, 0)
@@ -101,23 +101,23 @@ class Sum:
         law = self.law[start:]
         whole = math.exp(-self.theta * x) * float(law @ slow[: len(law)])
         taken = math.exp(-(self.theta + 1) * x) * float(law @ fast[: len(law)])
-        # An exponent t is off by t units in the last place, and t e^-t < 1.
+        # An exponent t has an error of t units in the last place, and t e^-t < 1.
         rounding = _UNIT * (2 * len(self.law) * (abs(whole) + abs(taken)) + 8)
         return whole - taken, rounding + self.error * length + self.outside
 
 
 @lru_cache(maxsize=2)
 def _weights(theta: float, step: float, size: int) -> tuple[FloatArray, FloatArray, float]:
-    """Return e^(-theta x) and e^(-(theta + 1) x) at the multiples of a step, and a length.
+    """Return e^(-theta x) and e^(-(theta + 1) x) at the multiples of a step, and a norm.
 
-    The length is a bound for that of e^(-theta x) (1 - e^-x), x moved by up to one step.
+    The norm bounds that of e^(-theta x) (1 - e^-x), x moved by up to one step.
     """
     slow, fast = _powers(theta * step, size), _powers((theta + 1) * step, size)
     return slow, fast, _length(slow - fast * math.exp(-step))
 
 
 def _powers(rate: float, size: int) -> FloatArray:
-    """Return e^(-rate k), k = 0, ..., size - 1, a power of 2, from few exponentials."""
+    """Return e^(-rate k), k = 0, ..., size - 1, from few exponentials; size is a power of 2."""
     root = 2 ** (size.bit_length() // 2)
     coarse, fine = np.arange(0, size, root), np.arange(root)
     return np.multiply.outer(np.exp(-rate * coarse), np.exp(-rate * fine)).ravel()
@@ -155,7 +155,7 @@ class Tilted:
 
 
 def tilt(masses: Masses, theta: float) -> Tilted:
-    """Return the masses times e^(theta loss), divided by their sum."""
+    """Return the normalised masses times e^(theta loss)."""
     with np.errstate(divide="ignore"):
         logs = np.log(masses.masses) + theta * masses.losses
     top = float(logs.max())
@@ -175,7 +175,7 @@ class Spread:
     def of(cls, parts: Sequence[tuple[Tilted, int]]) -> Spread:
         """Return the bounds for ``count`` losses of each kind."""
         variance = sum(n * float(q.chances @ (q.losses - q.mean) ** 2) for q, n in parts)
-        # No more than 4 a step: a window has half of SPARE_STEPS beyond the mean and more.
+        # At most 4 per step: a window has at least half of SPARE_STEPS beyond the mean.
         most = 4 / min(q.step for q, _ in parts)
         s = min(3 * math.sqrt(2 * _DEEP / max(variance, 1e-300)), most) * _TRIES
         ahead = sum((n * q.log_moment(s) for q, n in parts), np.zeros(len(s)))
@@ -183,12 +183,12 @@ class Spread:
         return cls(s, ahead, behind)
 
     def widths(self, log_share: float) -> tuple[float, float]:
-        """Return how far below and above its mean the sum lies but for a share of e^log_share."""
+        """Return distances below and above the mean that hold all but a share of e^log_share."""
         below, above = (((tail - log_share) / self.s).min() for tail in (self.behind, self.ahead))
         return float(below), float(above)
 
     def beyond(self, below: float, above: float) -> float:
-        """Return a bound for the share that is not within the two distances of the mean."""
+        """Return a bound on the share outside the two distances from the mean."""
         exponents = (self.behind - self.s * below).min(), (self.ahead - self.s * above).min()
         return float(np.exp(np.minimum(exponents, 0.0)).sum())
 
@@ -198,15 +198,19 @@ def fold(parts: Parts, theta: float, size: int) -> Sum:
 
     Parameters
     ----------
-    parts : sequence of (Masses, int), all of one step
+    parts : sequence of (Masses, int), all with one step
     theta : float in [0, inf)
         Tilt.
     size : int, power of 2
         Length of the window, in steps.
+
+    Returns
+    -------
+    Sum
     """
     step, tilted = parts[0][0].step, [(tilt(masses, theta), n) for masses, n in parts]
     spread = Spread.of(tilted)
-    # Each loss is moved by a whole number of steps, so that the sum is near 0.
+    # Each loss is moved by a whole number of steps, so that the mean of the sum is near 0.
     moves = [round(q.mean / step) for q, _ in tilted]
     law, error = _power(tilted, moves, size)
     moved = sum(n * move for (_, n), move in zip(tilted, moves, strict=True))
@@ -222,7 +226,7 @@ def fold(parts: Parts, theta: float, size: int) -> Sum:
         np.roll(law, left),
         error,
         outside,
-        _log_alone(parts),
+        _log_infinity_mass(parts),
         sum(n * _log_margin(m, q, theta) for (m, n), (q, _) in zip(parts, tilted, strict=True)),
         sum(n * masses.nudge for masses, n in parts),
         step * sum(n * masses.last for masses, n in parts),
@@ -232,7 +236,7 @@ def fold(parts: Parts, theta: float, size: int) -> Sum:
 def _power(
     parts: Sequence[tuple[Tilted, int]], moves: Sequence[int], size: int
 ) -> tuple[FloatArray, float]:
-    """Return the circular convolution, and a bound for the length of its error."""
+    """Return the circular convolution, and a bound on the norm of its error."""
     counts = [n for _, n in parts]
     found = [_transform(q, move, size) for (q, _), move in zip(parts, moves, strict=True)]
     greatest = np.zeros(size // 2 + 1)
@@ -260,7 +264,7 @@ def _power(
 
 
 def _transform(tilted: Tilted, move: int, size: int) -> tuple[NDArray[np.complex128], float]:
-    """Return the transform of the moved law, wrapped around, and a bound for each entry's error."""
+    """Return the transform of the moved, wrapped law, and a bound on the error of each entry."""
     place = np.arange(tilted.start - move, tilted.start - move + len(tilted.logs)) % size
     wrapped = np.bincount(place, tilted.chances, size).astype(float)
     error = _TRANSFORM * math.log2(size) * math.sqrt(size) * _length(wrapped)
@@ -271,15 +275,15 @@ def _length(v: FloatArray) -> float:
     return float(np.linalg.norm(v))
 
 
-def _log_alone(parts: Parts) -> float:
+def _log_infinity_mass(parts: Parts) -> float:
     """Return the log of the probability that some loss is infinite."""
-    spared = sum(n * math.log1p(-min(masses.alone, 1.0)) for masses, n in parts if masses.alone < 1)
-    if any(masses.alone >= 1 for masses, _ in parts):
+    if any(masses.infinity_mass >= 1 for masses, _ in parts):
         return 0.0
+    spared = sum(n * math.log1p(-masses.infinity_mass) for masses, n in parts)
     return math.log(-math.expm1(spared)) if spared < 0 else -math.inf
 
 
 def _log_margin(masses: Masses, tilted: Tilted, theta: float) -> float:
-    """Return what the grid, and rounding in tilting, may have done to the log of one factor."""
+    """Return a bound on the error of the log of one factor, from the grid and from rounding."""
     farthest = theta * max(abs(tilted.losses[0]), abs(tilted.losses[-1]))
     return float(masses.margin + _UNIT * (1024 + 4 * farthest + 4 * abs(tilted.log_scale)))

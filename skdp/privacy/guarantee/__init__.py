@@ -1,4 +1,4 @@
-"""What a release promises: the guarantee, its equivalents and its card."""
+"""The guarantee of a release, its equivalents and its card."""
 
 from skdp.privacy.guarantee.guarantee import NEIGHBORS, Guarantee, compose
 

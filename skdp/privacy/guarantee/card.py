@@ -40,8 +40,8 @@ def card(guarantee: Any) -> str:
 def card_html(guarantee: Any) -> str:
     """Return the same words as HTML.
 
-    All styles are inline: a style sheet would reach what stands beside it, such as a diagram of
-    a pipeline. Text has the page's own colour, so that it can be read on a dark page too.
+    All styles are inline: a style sheet would also change other content of the page, such as a
+    diagram of a pipeline. Text has the colour of the page, so it is readable on dark pages.
     """
     lines, last = [], ""
     for label, text in _rows(guarantee):
@@ -71,7 +71,7 @@ def _rows(guarantee: Any) -> list[tuple[str, str]]:
 
 
 def _profile(guarantee: Any) -> Iterable[str]:
-    """Say what epsilon is at other deltas, where more is known than one pair of numbers."""
+    """Yield a sentence with epsilon at other deltas, if the losses are known."""
     if guarantee.losses:
         found = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS)
         known = [f"{_near(epsilon)} at {delta:g}" for epsilon, delta in found if epsilon < math.inf]
@@ -80,10 +80,10 @@ def _profile(guarantee: Any) -> Iterable[str]:
 
 
 def _meaning(guarantee: Any) -> tuple[str, str]:
-    """Say what the numbers mean; true to the letter for the dominating pair."""
+    """Return the meaning of the numbers, which is exact for the dominating pair."""
     factor = _odds_factor(guarantee.epsilon)
     odds = f"the odds {_ODDS[guarantee.neighbors]} by a factor of at most {factor}"
-    told = (
+    claim = (
         f"the release changes {odds}"
         if guarantee.delta == 0
         else "the release tells no more than one that reveals this record with "
@@ -91,7 +91,7 @@ def _meaning(guarantee: Any) -> tuple[str, str]:
     )
     errors = _digits(1 - guarantee.delta_at(0.0), decimal.ROUND_FLOOR)
     return (
-        f"To somebody who knows every other record, {told}.",
+        f"To somebody who knows every other record, {claim}.",
         "Any test between the two cases has rates of false alarms and of misses that "
         f"add up to at least {errors}; blind guessing gives 1.",
     )
@@ -120,7 +120,7 @@ def _up(value: float) -> str:
 
 
 def _near(value: float) -> str:
-    # What was itself rounded up by 1e-12 is not raised again by a hundredth.
+    # The value was already rounded up by 1e-12; this avoids a second rise by a hundredth.
     return _up(value * (1 - 1e-11))
 
 

@@ -1,8 +1,8 @@
-"""What a release promises: a Guarantee, its conversions, and basic composition.
+"""The guarantee of a release, its conversions, and the composition of several.
 
-Conversions use the pair of distributions that dominates every (epsilon, delta)-private
-release (Kairouz, Oh & Viswanath 2015, Theorem 2): with probability delta it tells the two
-data sets apart, else it answers a yes-no question truthfully with odds e^epsilon.
+Conversions use the pair of distributions that dominates every (epsilon, delta)-private release
+(Kairouz, Oh & Viswanath 2015, Theorem 2). With probability delta it tells the two data sets apart.
+Otherwise it answers a yes-no question truthfully with odds e^epsilon.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp._search import narrowed
 from skdp.privacy._rounding import tested
 from skdp.privacy.conversions import gaussian_epsilon, zcdp_epsilon
 from skdp.privacy.decimals import add, as_decimal, float_above
@@ -27,9 +28,9 @@ from skdp.privacy.guarantee.profile import Losses
 
 __all__ = ["NEIGHBORS", "Guarantee", "compose"]
 
-# Every conversion makes fewer than ten roundings of half this size; the rest is spare.
+# Every conversion has fewer than ten roundings of half this size.
 _ROUNDING = 16 * np.finfo(float).eps
-PLANNED = "what each part promises was fixed before the first of them was released"
+PLANNED = "the guarantee of each part was fixed before the first part was released"
 
 
 @dataclass(frozen=True)
@@ -43,19 +44,19 @@ class Guarantee:
     delta : float in [0, 1]
         Probability with which that bound may fail.
     neighbors : {"replace_one", "add_remove"}
-        Which data sets are to look alike: those where one record is replaced by another,
-        the number of records being public; or those where one record is added or removed,
-        the number of records being private.
+        Neighbouring data sets. "replace_one": one record is replaced by another, and the number
+        of records is public. "add_remove": one record is added or removed, and the number of
+        records is private.
     mechanism : str
-        What drew the noise.
+        Name of the noise or mechanism.
     assumptions : tuple of str
-        What must be true of the world for the statement to hold.
+        Conditions under which the statement holds.
     void_because : tuple of str
-        Why the statement does not hold for this release; empty if it does.
+        Reasons why the statement does not hold for this release; empty if it holds.
     losses : tuple of pairs (loss, count)
-        What is known beyond epsilon and delta: a composition of this many releases with each
-        of these privacy losses (see `skdp.privacy.losses.losses`) is no more private than this one.
-        The conversions below then use both statements.
+        Privacy losses (see `skdp.privacy.losses.losses`), each with a number of releases. Their
+        composition is a second upper bound on the privacy loss of this release. Conversions use
+        both bounds.
 
     Raises
     ------
@@ -115,7 +116,7 @@ class Guarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing makes the statement void."""
+        """Whether the statement holds, that is, ``void_because`` is empty."""
         return not self.void_because
 
     @property
@@ -138,9 +139,9 @@ class Guarantee:
         Returns
         -------
         float in [0, 1]
-            The lesser of two: ``delta + (1-delta) (e^self.epsilon - e^epsilon) /
-            (1 + e^self.epsilon)`` below ``self.epsilon`` and ``delta`` from there on; and what
-            the losses say.
+            The lesser of two bounds. One is ``delta + (1-delta) (e^self.epsilon - e^epsilon) /
+            (1 + e^self.epsilon)`` below ``self.epsilon``, and ``delta`` from there on. The other
+            follows from the losses.
 
         Raises
         ------
@@ -149,9 +150,9 @@ class Guarantee:
         """
         epsilon = check_interval("epsilon", epsilon, 0, math.inf)
         known = self._delta_of_pair(epsilon)
-        if not self.losses or known == 0:
+        if not self.losses or known == 0 or math.isinf(epsilon):
             return known
-        return min(known, self._delta_of_losses(epsilon))
+        return min(known, _profile.composition(self.losses).delta_at(epsilon))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the least epsilon known to hold at another delta, rounded up.
@@ -163,8 +164,8 @@ class Guarantee:
         Returns
         -------
         float in [0, inf]
-            The inverse of `delta_at`; inf where no epsilon is known to hold, as without losses
-            for a ``delta`` that is less than ``self.delta``.
+            The inverse of `delta_at`. It is inf if no epsilon is known to hold, for instance
+            without losses for a ``delta`` below ``self.delta``.
 
         Raises
         ------
@@ -181,7 +182,7 @@ class Guarantee:
         return min(known, _profile.composition(self.losses).epsilon_at(delta))
 
     def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64] | np.float64:
-        """Return a type II error that no test between neighbouring data sets goes below.
+        """Return a lower bound on the type II error of tests between neighbouring data sets.
 
         Parameters
         ----------
@@ -191,8 +192,8 @@ class Guarantee:
         Returns
         -------
         float or array of the same shape, entries in [0, 1]
-            ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or more
-            where the losses say so, rounded down.
+            ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or a greater
+            bound from the losses, rounded down.
 
         Raises
         ------
@@ -221,54 +222,45 @@ class Guarantee:
         excess = epsilon - self.epsilon
         if excess >= 0:
             return self.delta
-        # Both exponentials are divided by e^self.epsilon, so that none overflows.
+        # Both exponentials are divided by e^self.epsilon, so none overflows.
         distinguished = -math.expm1(excess) / (1 + math.exp(-self.epsilon))
         delta = self.delta + (1 - self.delta) * distinguished
         return min(1.0, math.nextafter(delta * (1 + _ROUNDING), math.inf))
-
-    def _delta_of_losses(self, epsilon: float) -> float:
-        if math.isinf(epsilon):
-            return 1.0
-        return _profile.composition(self.losses).delta_at(epsilon)
 
     def _epsilon_of_pair(self, delta: float) -> float:
         if delta < self.delta:
             return math.inf
         if delta >= self._delta_of_pair(0.0):
             return 0.0
-        lo, hi = 0.0, self.epsilon
-        # Among subnormals the midpoint is an end before the relative width is reached.
-        while hi - lo > _ROUNDING * hi and lo < (mid := (lo + hi) / 2) < hi:
-            lo, hi = (lo, mid) if self._delta_of_pair(mid) <= delta else (mid, hi)
-        return hi  # hi has always passed
+        return narrowed(lambda e: self._delta_of_pair(e) <= delta, 0.0, self.epsilon, _ROUNDING)[1]
 
 
 def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
-    """Return what holds for all the releases together.
+    """Return the guarantee of several releases together.
 
-    Epsilons and deltas add (Dwork, McSherry, Nissim & Smith 2006). With ``delta``, or where parts
-    have one and losses, epsilon is the least known: by sums, losses, Gaussian DP or zCDP.
+    By default this is basic composition: epsilons and deltas add (Dwork, McSherry, Nissim & Smith
+    2006). If ``delta`` is given, or if parts have losses and a delta, epsilon is the least that
+    basic, exact, Gaussian-DP or zCDP composition gives.
 
-    Sums hold whatever the parts are. The others hold where each release may depend on what the
-    earlier ones gave, but not what it promises: that must be fixed before. Where epsilons are
-    chosen in view of earlier outputs, take a `Ledger`.
+    Basic composition always holds. The other three hold if the guarantees of all parts were fixed
+    before the first release; otherwise use a `Ledger`. For trade-off functions the composition of
+    releases is `TradeOff.tensor`.
 
     Parameters
     ----------
     *guarantees : Guarantee
-        At least one, all under the same neighbouring relation. One without losses counts as the
-        worst release with its epsilon and delta.
+        At least one, all under the same neighbouring relation. A guarantee without losses counts
+        as the worst release with its epsilon and delta.
     delta : float in [0, 1), optional
-        The delta of the whole; the sum of the deltas if not given.
+        The delta of the whole. By default it is the sum of the deltas.
 
     Returns
     -------
     Guarantee
-        Sums are those of a `Ledger`: of the shortest decimals, exact, rounded up where they are
-        no float's. So where they are taken the whole fits a ledger just when its parts do.
-        Assumptions and reasons for being void are those of all parts, in order, each once.
-        Where a part has losses or ``delta`` is given, so has the whole, and its assumptions say
-        that what each part promises was planned.
+        Sums are exact sums of shortest decimals, rounded up, as in a `Ledger`: under basic
+        composition the whole fits a ledger if and only if its parts do. Assumptions and reasons
+        for being void are those of all parts. If a part has losses or ``delta`` is given, the
+        whole has losses, and assumes that all guarantees were fixed in advance.
 
     Raises
     ------
@@ -292,14 +284,14 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
         return guarantees[0]
     asked = None if delta is None else check_interval("delta", delta, 0, 1, closed="left")
     losses = _joint_losses(guarantees, asked)
-    told = ((PLANNED,),) if losses and len(guarantees) > 1 else ()
+    planned = ((PLANNED,),) if losses and len(guarantees) > 1 else ()
     epsilon, total = _amounts(guarantees, asked, losses)
     return Guarantee(
         epsilon=epsilon,
         delta=total,
         neighbors=relation,
         mechanism=_join(part.mechanism for part in guarantees),
-        assumptions=_merge([*(part.assumptions for part in guarantees), *told]),
+        assumptions=_merge([*(part.assumptions for part in guarantees), *planned]),
         void_because=_merge(part.void_because for part in guarantees),
         losses=losses,
     )
@@ -322,17 +314,16 @@ def _check_parts(guarantees: tuple[Guarantee, ...]) -> str:
 
 
 def _joint_losses(guarantees: tuple[Guarantee, ...], asked: float | None) -> Losses:
-    """Return the losses of all; none if they are not called for, or a part promises nothing."""
+    """Return the losses of all parts; none if they are not needed, or a part has delta = 1."""
     if asked is None and not any(part.losses for part in guarantees):
         return ()
-    parts = [part.losses or _profile.worst(part.epsilon, part.delta) for part in guarantees]
-    return _profile.merged(chain.from_iterable(parts)) if all(parts) else ()
+    return _profile.joint(guarantees) or ()
 
 
 def _amounts(
     guarantees: tuple[Guarantee, ...], asked: float | None, losses: Losses
 ) -> tuple[float, float]:
-    """Return epsilon and delta of the whole: the sums, or the least epsilon known at delta."""
+    """Return epsilon and delta of the whole: their sums, or the least epsilon known at delta."""
     epsilon = float_above(add(part.epsilon for part in guarantees))
     total = min(1.0, float_above(add(part.delta for part in guarantees)))
     if asked is None and (not losses or total in (0, 1)):
@@ -349,7 +340,7 @@ def _amounts(
     least = min(known, default=math.inf)
     if math.isinf(least):
         remedy = f"The deltas of the parts add up to {total!r}."
-        raise fail("delta", "be so great that some epsilon is known to hold", delta, remedy)
+        raise fail("delta", "be large enough for some epsilon to be known", delta, remedy)
     return least, delta
 
 
@@ -363,7 +354,7 @@ def _merge(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _check_sentences(name: str, value: Any) -> tuple[str, ...]:
-    # A lone string is iterable too, and would become a tuple of letters.
+    # A single string is iterable too, and would become a tuple of letters.
     if not isinstance(value, tuple | list) or not all(isinstance(item, str) for item in value):
         raise fail(name, "be a tuple of strings", type(value), f"Write {name}=('...',).")
     return tuple(value)

@@ -1,17 +1,19 @@
-"""What the privacy losses of a release say: its profile, and equivalents in other terms."""
+"""The profile of a release with known privacy losses, and its equivalents in other terms."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp._arrays import FloatArray
 from skdp._identity import counted, remembered, same
+from skdp._search import narrowed
 from skdp.privacy._rounding import tested
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
@@ -21,32 +23,46 @@ from skdp.privacy.losses.shift import log_ratio
 
 Losses = tuple[tuple[Profile, int], ...]
 
-# Sums of squares make fewer roundings than this share of them.
+# More than the relative rounding error of sums of squares.
 _ROUND_UP = 1 + 1e-12
-# The loss of a shifted law grows with x: where it is the same at both, it has reached its bound.
+# The loss of a shifted law grows with x: if it is the same at both, this is its upper bound.
 _FAR = (1e50, 1e150)
 _GREATEST, _TINY = 700.0, 1e-300
 _CORNERS, _PIECES = 49, 4000
-# How far a quantile and a tail of the normal law may be off, as a share.
+# Bound on the relative error of a quantile and a tail of the normal law.
 _ARGUMENT = 4e-15
 
 
 class Equivalents(NamedTuple):
-    """What a release is in other terms; inf where nothing is known."""
+    """A release in terms of pure DP, Gaussian DP and zCDP; inf if nothing is known.
+
+    Attributes
+    ----------
+    pure : float
+        Sum of the greatest values of the losses that do not count as Gaussian.
+    gaussian : float
+        Sum of mu^2 over the losses that do: Gaussian ones and nearly Gaussian ones.
+    square : float
+        Sum of mu^2 over all losses; a loss that is not Gaussian has the mu of its greatest value.
+    rho : float
+        Sum of rho in zCDP.
+    """
 
     pure: float
-    """Sum of the greatest values of the losses that are not counted as Gaussian."""
     gaussian: float
-    """Sum of mu^2 over the losses that are: Gaussian ones, and others that are nearly so."""
     square: float
-    """Sum of mu^2 over all losses, the others through the epsilon that they never exceed."""
     rho: float
-    """Sum of rho in zCDP."""
 
 
 def merged(parts: Iterable[tuple[Profile, int]]) -> Losses:
     """Return the losses with equal ones counted together."""
     return counted(parts)
+
+
+def joint(releases: Sequence[Any]) -> Losses | None:
+    """Return the losses of guarantees or entries; None if one has delta = 1 and no losses."""
+    parts = [release.losses or worst(release.epsilon, release.delta) for release in releases]
+    return merged(chain.from_iterable(parts)) if all(parts) else None
 
 
 @remembered(maxsize=1024)
@@ -67,7 +83,7 @@ def equivalents(epsilon: float, delta: float, losses: Losses) -> Equivalents:
 
 
 def worst(epsilon: float, delta: float) -> Losses:
-    """Return the loss of the worst (epsilon, delta)-private release; none bounds delta = 1."""
+    """Return the loss of the worst (epsilon, delta)-private release; none for delta = 1."""
     return ((PairLoss(epsilon, delta), 1),) if delta < 1 else ()
 
 
@@ -76,14 +92,14 @@ def _total(amounts: Iterable[tuple[float, int]]) -> float:
 
 
 def _nearly_gaussian(loss: Profile) -> bool:
-    # The least mu of a yes-no answer is 1.25 times its loss, or more where this is great.
+    # The least mu of a yes-no answer is at least 1.25 times its loss.
     return math.sqrt(_square(loss)) < _bound(loss) / 2
 
 
 def _square(loss: Profile) -> float:
     if type(loss) is GaussianLoss:
-        # Raised where it would be no float, or one of few digits.
-        return max(loss.mu * loss.mu, _TINY)  # a power would raise beyond the floats
+        # Raised if it underflows or is subnormal. A power would raise an error on overflow.
+        return max(loss.mu * loss.mu, _TINY)
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
     if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
@@ -95,9 +111,9 @@ def _square(loss: Profile) -> float:
 def _dominating_mu(loss: RadialLoss, greatest: float) -> float:
     """Return a mu, at most the greatest, whose profile lies above that of a bounded loss.
 
-    Both profiles fall, so that it is enough to compare the one at the left end of a piece with
-    the other at its right end; beyond the bound the loss has delta 0. The pair is symmetric, so
-    that epsilon >= 0 is enough.
+    Both profiles decrease, so it suffices to compare the one at the left end of a piece with the
+    other at its right end. Beyond the bound the loss has delta 0. The pair is symmetric, so
+    epsilon >= 0 suffices.
     """
     ends = np.linspace(0.0, loss.shift, _PIECES + 1)
     left = loss.log_delta(ends[:-1]) + 1e-9
@@ -105,11 +121,7 @@ def _dominating_mu(loss: RadialLoss, greatest: float) -> float:
     def dominates(mu: float) -> bool:
         return bool((left <= GaussianLoss(mu).log_delta(ends[1:])).all())
 
-    low, high = 0.0, greatest
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if dominates(middle) else (middle, high)
-    return high
+    return narrowed(dominates, 0.0, greatest, 1e-4)[1]
 
 
 def _rho(loss: Profile) -> float:
@@ -122,15 +134,15 @@ def _known(convert: Callable[[float], float], amount: float) -> float:
 
 
 def _bound(loss: Profile) -> float:
-    """Return a value that the loss never exceeds, inf if none is known."""
+    """Return an upper bound of the loss, inf if none is known."""
     if type(loss) is PairLoss:
         return loss.epsilon if loss.delta == 0 else math.inf
     if type(loss) is RadialLoss:
         return loss.shift
     if type(loss) is FiniteLoss:
-        alone = max(loss.log_p_alone, loss.log_q_alone)
+        infinite = max(loss.log_p_infinity_mass, loss.log_q_infinity_mass)
         values = loss.losses or (0.0,)
-        return math.inf if alone > -math.inf else max(abs(values[0]), abs(values[-1]))
+        return math.inf if infinite > -math.inf else max(abs(values[0]), abs(values[-1]))
     if type(loss) is ShiftLoss and hasattr(loss.law, "log_ratio"):
         near, far = log_ratio(loss.law, _FAR, loss.shift).tolist()
         return far * _ROUND_UP if near == far < _GREATEST else math.inf
@@ -139,29 +151,33 @@ def _bound(loss: Profile) -> float:
 
 @dataclass(frozen=True)
 class Whole:
-    """Several releases together; what some reveal with a probability is counted apart.
+    """Several releases together, with the infinity mass of pair losses separate.
 
-    A pair with delta is one that reveals everything with probability delta and else is the
-    pair of epsilon alone; revealed by one or more is revealed.
+    A pair loss with delta > 0 is infinite with probability delta, and otherwise the pair loss of
+    the same epsilon. The sum of losses is infinite if one of them is.
     """
 
-    leak: float
+    infinity_mass: float
     rest: Composition | None
 
     def delta_at(self, epsilon: float) -> float:
         """Return the least delta known at epsilon in [0, inf)."""
         rest = self.rest.delta_at(epsilon).upper if self.rest else 0.0
-        if self.leak == 0:
+        if self.infinity_mass == 0:
             return rest
-        whole = (self.leak + (1 - self.leak) * rest) * _ROUND_UP
+        whole = (self.infinity_mass + (1 - self.infinity_mass) * rest) * _ROUND_UP
         return min(1.0, math.nextafter(whole, math.inf))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the least epsilon known at delta in (0, 1); inf if there is none."""
         left = delta
-        if self.leak > 0:
-            left = (delta / _ROUND_UP - self.leak) / max(1 - self.leak, _TINY) / _ROUND_UP
-        if delta < self.leak:  # which is rounded up: at this delta nothing is left, but no less
+        if self.infinity_mass > 0:
+            left = (
+                (delta / _ROUND_UP - self.infinity_mass)
+                / max(1 - self.infinity_mass, _TINY)
+                / _ROUND_UP
+            )
+        if delta < self.infinity_mass:  # at equality no delta is left for the rest
             return math.inf
         return self.rest.epsilon_at(max(left, 0.0)).upper if self.rest else 0.0
 
@@ -169,19 +185,20 @@ class Whole:
 @remembered(maxsize=64)
 def composition(losses: Losses) -> Whole:
     """Return the composition of the losses."""
-    leaks = [(-math.log1p(-loss.delta), n) for loss, n in losses if type(loss) is PairLoss]
-    leak = -math.expm1(-_total(leaks)) * _ROUND_UP
-    rest = merged((_unleaking(loss), n) for loss, n in losses)
+    masses = [(-math.log1p(-loss.delta), n) for loss, n in losses if type(loss) is PairLoss]
+    infinity_mass = -math.expm1(-_total(masses)) * _ROUND_UP
+    rest = merged((bounded_part(loss), n) for loss, n in losses)
     rest = tuple((loss, n) for loss, n in rest if not same(loss, PairLoss(0.0)))
-    return Whole(min(leak, 1.0), Composition(rest) if rest else None)
+    return Whole(min(infinity_mass, 1.0), Composition(rest) if rest else None)
 
 
-def _unleaking(loss: Profile) -> Profile:
+def bounded_part(loss: Profile) -> Profile:
+    """Return a pair loss without its infinity mass, and any other loss as it is."""
     return PairLoss(loss.epsilon) if type(loss) is PairLoss else loss
 
 
 def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
-    """Return type II errors that no test at level alpha goes below."""
+    """Return lower bounds on the type II errors of tests of level alpha."""
     if all(type(loss) is GaussianLoss for loss, _ in losses):
         mu = math.sqrt(_total((_square(loss), count) for loss, count in losses))
         return _normal_tested(mu, alpha)
@@ -195,7 +212,7 @@ def _normal_tested(mu: float, alpha: FloatArray) -> FloatArray:
     """Return Phi(-Phi^-1(alpha) - mu), rounded down."""
     inside = (alpha > 0) & (alpha < 1)
     place = ndtri(np.where(inside, alpha, 0.5))
-    # Phi is off by a few roundings times the square of its argument, as its argument is.
+    # The relative error of Phi is a few roundings times the square of its argument.
     argument = -place - mu
     found = ndtr(argument - _ARGUMENT * (1 + np.abs(place) + mu))
     found *= 1 - _ARGUMENT * (1 + argument**2)
@@ -205,8 +222,8 @@ def _normal_tested(mu: float, alpha: FloatArray) -> FloatArray:
 
 @remembered(maxsize=64)
 def _corners(losses: Losses) -> tuple[tuple[float, float], ...]:
-    """Return points of the profile; any are valid, and these are where it bends."""
+    """Return points of the profile; all points are valid, and these cover its curved part."""
     whole = composition(losses)
-    farthest = min(whole.epsilon_at(min(whole.leak + 1e-9, 0.5)), _GREATEST)
+    farthest = min(whole.epsilon_at(min(whole.infinity_mass + 1e-9, 0.5)), _GREATEST)
     grid = np.linspace(0.0, farthest, _CORNERS)
     return tuple((float(e), whole.delta_at(float(e))) for e in grid)

@@ -1,4 +1,4 @@
-"""What was spent: the ledger, its accounting and its database."""
+"""The ledger of privacy spends, its rules and its database."""
 
 from skdp.privacy.ledger.ledger import Budget, BudgetExceeded, Entry, Ledger, LedgerLost
 

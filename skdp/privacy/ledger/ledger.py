@@ -1,8 +1,7 @@
-"""The ledger: what was spent, against a ceiling, across copies, threads and processes.
+"""The ledger: a record of spends with a ceiling, shared by copies, threads and processes.
 
-There is one ledger, and Python objects are handles on it: a small append-only database
-file. A copied object would be a copied budget, and a budget that can be copied can be
-spent twice.
+The ledger is a small append-only database file, and Python objects are handles on it. If copying
+an object copied the budget, the budget could be spent twice.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from typing import Any
 from skdp._checks import check_choice, check_interval, fail
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger import rows as _ledger_rows
-from skdp.privacy.ledger.accounting import RULES, Budget, Entry, Rule
+from skdp.privacy.ledger.accounting import RULES, Rule
+from skdp.privacy.ledger.entries import Budget, Entry
 from skdp.privacy.ledger.rows import Identity
 from skdp.privacy.ledger.text import kept
 
@@ -36,74 +36,76 @@ class BudgetExceeded(ValueError):
     Attributes
     ----------
     asked : Entry or None
-        What the release asked for, where a ledger refused it.
+        The refused spend, if a ledger refused it.
     """
 
     asked: Entry | None = None
 
 
 class LedgerLost(ValueError):
-    """The ledger's file is gone, or is not the one it was; what is left cannot be known."""
+    """The ledger's file is missing or another one, so the remaining budget is unknown."""
 
 
-# Where users import them from: what a traceback names.
+# Tracebacks name the module from which users import them.
 BudgetExceeded.__module__ = LedgerLost.__module__ = "skdp.privacy"
 
 
 class Ledger:
-    """A record of what was spent, which refuses what does not fit under its ceiling.
+    """A record of spends that refuses a spend beyond its ceiling.
 
     Copying a ledger (also by scikit-learn's ``clone``) or pickling it to another process of
     this machine gives the same ledger, never a second budget. Any number of threads and
-    processes may spend at once. Compare ledgers by ``==``: equal means the same ledger. A copy
-    of the file at ``path`` is a second budget: nothing in it tells it from the original.
+    processes may spend at once. Ledgers that compare equal are the same ledger. A copy of the
+    file at ``path`` is a second budget, since it cannot be told from the original.
 
-    What a spend asks for may be chosen in view of everything that was released before. How
-    spends add up is fixed when the ledger is made, since a rule that is chosen in view of an
-    output can cost twice the delta (docs/proofs/adaptive_spending.md).
+    The guarantee of a spend may depend on everything that was released before. The composition
+    is fixed when the ledger is made, because a rule that is chosen in view of an output can cost
+    twice the delta (docs/proofs/adaptive_spending.md).
 
-    A float is taken as its shortest decimal form, and sums are exact in decimal: ten spends
-    of 0.1 fill a ceiling of 1.0 and an eleventh never fits.
+    A float is read as its shortest decimal, and sums of decimals are exact: ten spends of 0.1
+    fill a ceiling of 1.0, and an eleventh does not fit.
 
-    A pickle outlives a temporary ledger: a model that holds one can still be loaded and
-    predict, but what was spent is not known any more. `spend`, `spent`, `remaining` and
-    `entries` then raise `LedgerLost`, and there never is a fresh budget.
+    A pickle outlives a temporary ledger. A model with such a ledger can still be loaded and can
+    predict, but `spend`, `spent`, `remaining` and `entries` then raise `LedgerLost`.
 
     Parameters
     ----------
     epsilon : float in (0, inf]
-        Ceiling on epsilon for all spends together; inf records and refuses no amount, also of
-        delta.
+        Ceiling on epsilon for all spends together. With inf the ledger records spends and
+        refuses none, whatever their delta.
     delta : float in [0, 1]
         Ceiling on delta for all spends together.
     path : path, optional
-        File to keep the ledger in; it is made if there is none, and continued if it has the
-        same ceiling. Without a path the ledger lives in a temporary file that its owner
-        alone can read, until the process that made it exits.
+        File of the ledger. It is made if it does not exist, and continued if it has the same
+        ceiling. Without a path the ledger is a temporary file that only its owner can read, and
+        that is removed when its process exits.
     composition : {"adaptive", "sums", "fixed"}
-        "sums": epsilons add, deltas add. "adaptive": they do up to the first spend of Gaussian
-        noise (`Guarantee.losses` says so) that leaves room for more. From it on they add up to
-        all the epsilon, but a quarter of the delta, that was then left; or all later spends are
-        counted in Gaussian DP, where mu^2 adds: ten thousand small spends need the epsilon of a
-        hundred; whichever fits for all of them. In Gaussian DP spends with delta = 0 are counted
-        too, or they add up in a part of epsilon set aside. So do spends that have a delta and no
-        known mu, apart from a probability that they say nothing: such probabilities add up in a
-        twentieth of the delta that was left, and one is the spend's delta, or a tenth of it
-        where the losses tell at what epsilon. "fixed": the losses of all spends
-        are composed as tightly as is known, which is right only if what every spend asks for was
-        planned before the first output was seen.
+        "sums" is basic composition: epsilons add, deltas add.
+
+        "adaptive" is basic composition up to the first spend of Gaussian noise (see
+        `Guarantee.losses`) that leaves room for more. Later spends must all fit one of two rules.
+        One is basic composition with all the epsilon, but a quarter of the delta, that was left.
+        The other is Gaussian-DP composition, where mu^2 adds: ten thousand small spends need the
+        epsilon of a hundred. Spends without Gaussian noise count by the mu of their epsilon, or
+        their epsilons add in a reserved part. If they have delta > 0 and no known mu, their
+        infinity mass is split off: delta, or a tenth of it if the losses give an epsilon there.
+        Infinity masses may add up to a twentieth of the delta that was left.
+
+        "fixed" is exact composition: the losses of all spends are composed as tightly as is
+        known. It is valid only if the guarantees of all spends were fixed before the first
+        output was seen.
 
     Raises
     ------
     ValueError
-        If a ceiling is out of range, or ``path`` holds something else than a ledger with
-        this ceiling and composition.
+        If a ceiling is out of range, or ``path`` is not a ledger with this ceiling and
+        composition.
 
     Examples
     --------
     >>> from skdp.privacy import Guarantee, Ledger
     >>> ledger = Ledger(epsilon=1.0)
-    >>> ledger.spend(Guarantee(0.3, mechanism="laplace"), note="first look")
+    >>> ledger.spend(Guarantee(0.3, mechanism="laplace"), note="histogram")
     >>> ledger
     Ledger(epsilon=1.0, delta=0.0; spent epsilon=0.3)
     >>> ledger.remaining
@@ -150,12 +152,12 @@ class Ledger:
 
     @property
     def composition(self) -> str:
-        """How spends add up."""
+        """How spends are composed."""
         return self._composition
 
     @property
     def path(self) -> str:
-        """The file that is the ledger."""
+        """Path of the ledger's file."""
         return self._path
 
     @property
@@ -166,38 +168,38 @@ class Ledger:
 
     @property
     def spent(self) -> Budget:
-        """What the entries amount to: their sums, rounded up to floats, or less.
+        """The amount spent: the sums of the entries, rounded up to floats, or less.
 
-        It is less where the ledger's composition knows a lesser epsilon for them at the
-        ceiling's delta. The promise about all spends, whatever comes, is the ceiling.
+        It is less if the composition gives a lesser epsilon at the ceiling's delta. All spends
+        together, including later ones, have the ceiling as their guarantee.
         """
         return self._rule.spent(self.entries)
 
     @property
     def remaining(self) -> Budget:
-        """What is left, rounded down: a spend of exactly this much fits."""
+        """The amount left, rounded down: a spend of exactly this amount fits."""
         return self._rule.remaining(self.entries)
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
-        """Record a release before it is made, or refuse it.
+        """Record a spend before the release is made, or refuse it.
 
         A guarantee that does not hold (seeded noise) is charged like any other.
 
         Parameters
         ----------
         guarantee : Guarantee
-            What the release will cost.
+            The guarantee of the release.
         note : str
-            Anything the reader of `entries` should know; never private values.
+            A note for the reader of `entries`. It must not contain private values.
 
         Raises
         ------
         BudgetExceeded
-            If it does not fit. Nothing is recorded then.
+            If the spend does not fit. Nothing is recorded.
         LedgerLost
-            If the ledger's file is gone; nothing is recorded.
+            If the ledger's file is missing. Nothing is recorded.
         ValueError
-            If the guarantee is under another neighbouring relation than the first entry.
+            If the neighbouring relation is not that of the first entry.
         """
         if not isinstance(guarantee, Guarantee):
             raise fail("guarantee", "be a Guarantee", type(guarantee))
@@ -210,9 +212,9 @@ class Ledger:
             guarantee.mechanism,
             note,
             guarantee.holds,
-            kept(guarantee.losses),  # what is checked is what can be read again
+            kept(guarantee.losses),  # the check uses the losses that a reader of the file gets
         )
-        # IMMEDIATE takes the write lock before reading: what is checked is what is charged.
+        # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
         with self._transaction("BEGIN IMMEDIATE") as database:
             self._check_fits(entry, self._read(database))
             _ledger_rows.append(database, entry)
@@ -235,7 +237,7 @@ class Ledger:
     def __repr__(self) -> str:
         try:
             spent = self.spent
-        except (LedgerLost, TimeoutError):  # a repr is also wanted where something is wrong
+        except (LedgerLost, TimeoutError):  # a repr must not raise
             return f"Ledger({self._ceiling}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
         return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
@@ -246,7 +248,7 @@ class Ledger:
 
     @property
     def _key(self) -> tuple[str, str]:
-        # By the path alone, a lost ledger would equal the one that took its place.
+        # By path only, a lost ledger would equal the one that replaced it.
         return self._path, self._token
 
     def _check_fits(self, entry: Entry, entries: tuple[Entry, ...]) -> None:
@@ -264,14 +266,14 @@ class Ledger:
                 f"{Budget(entry.epsilon, entry.delta)}; "
                 f"spent so far {rule.spent(entries)}; left {rule.remaining(entries)} of "
                 f"{self._ceiling}. Ask for at most what is left, or open a ledger with a "
-                "higher ceiling if what you promised about this data allows it."
+                "higher ceiling if the guarantee you gave for this data allows it."
                 f"{rule.why_not(entry, entries)}"
             )
             error.asked = entry
             raise error
 
     def _read(self, database: sqlite3.Connection) -> tuple[Entry, ...]:
-        """Return all entries; those that were seen before are not read again, as none changes."""
+        """Return all entries. Entries never change, so known ones are not read again."""
         seen, last = self._seen
         new, last = _ledger_rows.entries_after(database, last)
         self._seen = (*seen, *new), last
@@ -309,9 +311,9 @@ class Ledger:
 
 
 def _reopen(path: str, ceiling: Budget, token: str, composition: str = "adaptive") -> Ledger:
-    """Unpickle: give a handle, which looks at the file only when it is used.
+    """Return an unpickled handle, which opens the file only when it is used.
 
-    A model must load where its ledger is gone: predicting costs nothing.
+    A model must load without its ledger, since predictions cost nothing.
     """
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
@@ -321,7 +323,7 @@ def _reopen(path: str, ceiling: Budget, token: str, composition: str = "adaptive
 
 @contextmanager
 def _connection(path: str, begin: str) -> Iterator[sqlite3.Connection]:
-    """One transaction over a connection of its own: none crosses a thread or a fork."""
+    """Open a connection for one transaction, so that none is shared by threads or forks."""
     address = _address(path)
     try:
         with closing(
@@ -341,7 +343,7 @@ def _connection(path: str, begin: str) -> Iterator[sqlite3.Connection]:
 
 def _address(path: str) -> str:
     try:
-        # rw, not rwc: a ledger that is gone must not come back empty.
+        # rw, not rwc: a missing ledger must not be made anew.
         return f"{Path(path).as_uri()}?mode=rw"
     except ValueError as error:
         raise _lost(path, "is of another operating system") from error
@@ -349,19 +351,19 @@ def _address(path: str) -> str:
 
 def _lost(path: str, what: str) -> LedgerLost:
     return LedgerLost(
-        f"The ledger's file {path!r} {what}, so what is left is not known. A ledger without a "
-        "path ends with the process that made it, and no ledger leaves its machine. Give the "
-        "model a new one by set_params(ledger=Ledger(...)), with a ceiling lowered by what was "
-        "spent before; use Ledger(..., path=...) for one that persists."
+        f"The ledger's file {path!r} {what}, so the remaining budget is unknown. A ledger without "
+        "a path ends with the process that made it, and a ledger cannot move to another machine. "
+        "Give the model a new one by set_params(ledger=Ledger(...)), with a ceiling lowered by the "
+        "amount spent before; use Ledger(..., path=...) for one that persists."
     )
 
 
 def _create(path: str, ceiling: Budget, composition: str) -> None:
-    """Make a new ledger at ``path``, or leave one alone that somebody else just made there."""
+    """Make a new ledger at ``path`` unless another process has just made one there."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise fail("path", "lie in a folder that exists", path)
-    # Written elsewhere and then linked: nobody ever meets a half-made ledger at the path.
+    # Written elsewhere and then linked, so that no incomplete ledger is ever at the path.
     draft = _new_file(folder, ceiling, composition)
     try:
         with suppress(FileExistsError):
@@ -371,7 +373,7 @@ def _create(path: str, ceiling: Budget, composition: str) -> None:
 
 
 def _temporary_file(ceiling: Budget, composition: str) -> str:
-    # A folder of its own, so that nobody else can plant a journal beside the file.
+    # A separate folder, so that nobody else can put a journal beside the file.
     folder = os.path.realpath(tempfile.mkdtemp(prefix="skdp-ledger-"))
     atexit.register(_remove, folder, os.getpid())
     return _new_file(folder, ceiling, composition)
@@ -386,7 +388,7 @@ def _new_file(folder: str, ceiling: Budget, composition: str) -> str:
 
 
 def _remove(folder: str, owner: int) -> None:
-    # A forked child inherits the exit handlers, but not the ledger.
+    # A forked child inherits the exit handlers, but does not own the ledger.
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
 

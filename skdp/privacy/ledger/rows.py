@@ -1,6 +1,6 @@
-"""What a ledger's file holds: the ceiling and the rule, the spends, and their losses.
+"""The tables of a ledger's file: the ceiling, the rule, the spends, and their losses.
 
-Files of the first layout have neither rule nor losses: their rule is "adaptive", and a spend
+Files of the first layout have neither rule nor losses. Their rule is "adaptive", and a spend
 without losses counts as the worst release with its epsilon and delta.
 """
 
@@ -11,12 +11,12 @@ import sqlite3
 from dataclasses import astuple
 from typing import Any, NamedTuple
 
-from skdp.privacy.ledger.accounting import Budget, Entry
+from skdp.privacy.ledger.entries import Budget, Entry
 from skdp.privacy.ledger.text import from_text, to_text
 
 
 class Identity(NamedTuple):
-    """What tells a ledger from every other: its terms, and a random token."""
+    """The terms of a ledger, and a random token that identifies it."""
 
     ceiling: Budget
     composition: str
@@ -36,7 +36,7 @@ _LOSS = (
     *_append_only("loss"),
 )
 _SCHEMA = (
-    # REAL is the float itself, bit by bit.
+    # REAL holds a float bit by bit.
     "CREATE TABLE ceiling (epsilon REAL NOT NULL, delta REAL NOT NULL, token TEXT NOT NULL)",
     "CREATE TABLE entry (number INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,"
     " neighbors TEXT NOT NULL, mechanism TEXT NOT NULL, note TEXT NOT NULL,"
@@ -49,7 +49,7 @@ _COLUMNS = "epsilon, delta, neighbors, mechanism, note, holds, entry.number"
 
 
 def create(database: sqlite3.Connection, ceiling: Budget, composition: str) -> None:
-    """Lay out a new ledger."""
+    """Create the tables of a new ledger."""
     for statement in _SCHEMA:
         database.execute(statement)
     identity = (*astuple(ceiling), secrets.token_hex(16))
@@ -58,7 +58,7 @@ def create(database: sqlite3.Connection, ceiling: Budget, composition: str) -> N
 
 
 def identity(database: sqlite3.Connection) -> Identity | None:
-    """Return who the ledger is; None if the file does not say."""
+    """Return the identity of the ledger, or None if the file lacks it."""
     row = database.execute("SELECT epsilon, delta, token FROM ceiling").fetchone()
     if row is None:
         return None
@@ -89,7 +89,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 def append(database: sqlite3.Connection, entry: Entry) -> None:
-    """Record a spend, whose losses are as they can be kept."""
+    """Record a spend, with its losses if they can be kept."""
     row = (
         *(entry.epsilon, entry.delta, entry.neighbors, entry.mechanism, entry.note),
         int(entry.holds),

@@ -1,15 +1,13 @@
-"""Privacy losses as text, to be kept in a file: JSON of names and numbers, never code.
+"""Privacy losses as text for a ledger's file: JSON of names and numbers, never code.
 
-The laws of `skdp.noise` are found by name among the modules that are loaded, since this room
-imports none of them. A loss that has no such form, as one of which only a profile is known, is
-kept as one of finitely many values that dominates it.
+A loss without such a form, for instance one that is given by its profile only, is replaced by a
+loss of finitely many values that dominates it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -28,14 +26,11 @@ from skdp.privacy.losses.losses import (
     ProfileLoss,
     ShiftLoss,
 )
+from skdp.privacy.losses.named_laws import law_named
 from skdp.privacy.losses.radial import RadialLoss
 from skdp.privacy.losses.selection import SelectionLoss
 
 VERSION = 1
-_LAWS = (
-    *("Laplace", "Gaussian", "Logistic", "Subbotin"),
-    *("FlippedHuber", "TruncatedLaplace", "OffsetGaussian"),
-)
 _KINDS: dict[str, type] = {
     "gaussian": GaussianLoss,
     "pair": PairLoss,
@@ -44,18 +39,23 @@ _KINDS: dict[str, type] = {
     "selection": SelectionLoss,
 }
 
-# Points on either side of 0, and the epsilons among which the last one is looked for: where
-# the profile is below e^_FAR, or falls no more.
+# Fields whose names in files differ from those in the code.
+_FILE_NAMES = {"log_p_infinity_mass": "log_p_alone", "log_q_infinity_mass": "log_q_alone"}
+_FIELDS = {name: field for field, name in _FILE_NAMES.items()}
+
+# Number of points on either side of 0. The last one is the first of _EPSILONS at which the profile
+# is below e^_FAR or stops decreasing.
 _POINTS = 64
-_REACH, _FAR = np.geomspace(1e-9, 700.0, 512), -80.0
-# What is added to a profile is far more than rounding takes away, and less than can be seen.
+_EPSILONS, _FAR = np.geomspace(1e-9, 700.0, 512), -80.0
+# Amounts added to a profile: far more than rounding errors, and negligible.
 _RAISED, _NUDGED = 1e-10, 1e-12
 
 
 def kept(losses: Losses) -> Losses:
-    """Return what a file can hold: the losses, or others that dominate them; none if it cannot.
+    """Return the losses as a file can hold them, or an empty tuple if it cannot.
 
-    What does not read back is replaced by points of its profile.
+    A loss that does not read back is replaced by one that dominates it, through points of its
+    profile.
     """
     found = []
     for loss, count in losses:
@@ -67,7 +67,7 @@ def kept(losses: Losses) -> Losses:
 
 
 def to_text(losses: Losses) -> str | None:
-    """Return the losses as text, None if they would not read back as they are."""
+    """Return the losses as text, or None if they would not read back unchanged."""
     parts = [{**_form(loss), "count": count} for loss, count in losses]
     text = json.dumps({"version": VERSION, "losses": parts})
     return text if from_text(text) == losses else None
@@ -75,7 +75,7 @@ def to_text(losses: Losses) -> str | None:
 
 @lru_cache(maxsize=4096)
 def from_text(text: str) -> Losses | None:
-    """Return the losses, None if the text is of a later version or names what is not known."""
+    """Return the losses, or None if the text is of a later version or has an unknown name."""
     try:
         content = json.loads(text)
         if content["version"] != VERSION:
@@ -86,51 +86,51 @@ def from_text(text: str) -> Losses | None:
 
 
 def _by_points(loss: Profile) -> FiniteLoss | None:
-    """Return a loss of finitely many values that dominates, None where none is found."""
+    """Return a loss of finitely many values that dominates the loss, or None."""
     step = max(_end(loss), _end(loss.reversed())) / _POINTS
     curves = _table(loss, step), _table(loss.reversed(), step)
     pairs = ProfileLoss(*curves), ProfileLoss(*curves[::-1])
-    # Each order of the pair by itself: its far tail is a difference of 1's in the other.
-    (x, log_p, alone), (y, log_q, reverse_alone) = (_tail(pair, step) for pair in pairs)
+    # Each order of the pair by itself: in the other its far tail is a difference of numbers near 1.
+    (x, log_p, p_mass), (y, log_q, q_mass) = (_tail(pair, step) for pair in pairs)
     logs = np.concatenate([(log_q - y)[::-1], log_p])
     values = np.concatenate([-y[::-1], x])
-    if (rest := 1 - math.fsum(np.exp([*logs, alone]))) > 0:
+    if (rest := 1 - math.fsum(np.exp([*logs, p_mass]))) > 0:
         values, logs = np.insert(values, len(y), 0.0), np.insert(logs, len(y), math.log(rest))
     try:
-        found = FiniteLoss(tuple(values), tuple(logs + _RAISED), alone, reverse_alone)
-    except ValueError:  # what was taken for profiles does not belong to any pair
+        found = FiniteLoss(tuple(values), tuple(logs + _RAISED), p_mass, q_mass)
+    except ValueError:  # the two curves are no profiles of a pair
         return None
     above = _lies_above(found, curves[0], x) and _lies_above(found.reversed(), curves[1], y)
     return found if above else None
 
 
 def _end(loss: Profile) -> float:
-    """Return an epsilon from which on there is nothing to be known."""
-    found = loss.log_delta(_REACH)
-    return float(_REACH[np.argmax(found <= max(found[-1] + _RAISED, _FAR))])
+    """Return an epsilon beyond which the profile is negligible or constant."""
+    found = loss.log_delta(_EPSILONS)
+    return float(_EPSILONS[np.argmax(found <= max(found[-1] + _RAISED, _FAR))])
 
 
 def _table(loss: Profile, step: float) -> Callable[[FloatArray], FloatArray]:
-    """Return a curve above the profile that is known at multiples of a step."""
+    """Return a curve above the profile, for multiples of a step."""
     points = multiples(step, 0, _POINTS + 1)
-    # Once and for all: a bound may be another one when it is asked for again.
+    # Evaluated once: a bound may differ when it is evaluated again.
     log_delta = np.minimum(loss.log_delta(points * (1 - _NUDGED)) + _RAISED, 0.0)
     return lambda epsilon: np.asarray(log_delta[np.rint(epsilon / step).astype(int)])
 
 
 def _tail(loss: Profile, step: float) -> tuple[FloatArray, FloatArray, float]:
-    """Return the values above 0 of the least loss through points, and their logs under P."""
+    """Return the positive values of the least loss through points, with logs of P-masses."""
     masses = upper(loss, step, -_POINTS, _POINTS)
     some = (masses.masses > 0) & (masses.losses > 0)
     with np.errstate(divide="ignore"):
-        alone = float(np.log(masses.alone))
-    return masses.losses[some], np.log(masses.masses[some]), alone
+        infinite = float(np.log(masses.infinity_mass))
+    return masses.losses[some], np.log(masses.masses[some]), infinite
 
 
 def _lies_above(
     found: Profile, curve: Callable[[FloatArray], FloatArray], corners: FloatArray
 ) -> bool:
-    """Return whether it does at its corners, against what rounding could have done."""
+    """Return whether a profile lies above a curve at its corners, despite rounding."""
     return bool((found.log_delta(corners) >= curve(corners)).all())
 
 
@@ -148,22 +148,17 @@ def _loss(part: dict[str, Any]) -> Profile:
     kind = part["kind"]
     if kind == "shift":
         law = dict(part["of"])
-        return ShiftLoss(_law(law.pop("law"))(**law), part["shift"])
-    numbers = {name: value for name, value in part.items() if name not in ("kind", "count")}
-    loss: Profile = _KINDS[kind](**{name: _tuple(value) for name, value in numbers.items()})
+        return ShiftLoss(law_named(law.pop("law"))(**law), part["shift"])
+    numbers = {_FIELDS.get(name, name): _tuple(value) for name, value in part.items()}
+    del numbers["kind"], numbers["count"]
+    loss: Profile = _KINDS[kind](**numbers)
     return loss
 
 
-def _law(name: str) -> Any:
-    if name not in _LAWS:
-        raise KeyError(name)
-    return getattr(sys.modules.get("skdp.noise"), name)
-
-
 def _numbers(parts: Any) -> dict[str, Any]:
-    """Return the parameters of a dataclass; what is none has none, and does not read back."""
+    """Return the parameters of a dataclass; other objects have none, and do not read back."""
     names = fields(parts) if is_dataclass(parts) else ()
-    values = {field.name: getattr(parts, field.name) for field in names}
+    values = {_FILE_NAMES.get(f.name, f.name): getattr(parts, f.name) for f in names}
     plain = all(isinstance(value, int | float | tuple) for value in values.values())
     return values if plain else {}
 

@@ -1,1 +1,1 @@
-"""Privacy losses of one release, as laws of a log-ratio."""
+"""Privacy losses of one release: the laws of log-likelihood ratios."""

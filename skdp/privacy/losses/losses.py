@@ -1,8 +1,8 @@
 """Privacy losses: the law of L = log dP/dQ of a pair that dominates a release.
 
-A pair (P, Q) dominates a release if for every two neighbouring data sets and every epsilon the
-release's sup over S of P'(S) - e^epsilon Q'(S) is at most that of (P, Q). What is needed of it
-to compose releases is its profile, log delta(epsilon), and the two tails of L.
+A pair (P, Q) dominates a release if, for every two neighbouring data sets with output laws P', Q'
+and for every epsilon, sup over S of P'(S) - e^epsilon Q'(S) is at most that of (P, Q). Composition
+needs its profile, log delta(epsilon), and the two tails of L.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,16 +25,16 @@ from skdp.privacy.losses.shift import log_delta as shift_log_delta
 
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
-# What two probability vectors may be off by, each being a sum of rounded numbers.
+# Largest accepted error of the sum of rounded probabilities.
 _SLACK = 1e-9
 _ROUNDING = 8 * np.finfo(float).eps
 
 
 class Profile(Protocol):
-    """The least that composition asks for: an upper bound for delta(epsilon) of a release."""
+    """An upper bound for delta(epsilon) of a release: the least that composition needs."""
 
     def __hash__(self) -> int:
-        """Equal losses are counted together."""
+        """Return a hash; equal losses are counted together."""
 
     @property
     def symmetric(self) -> bool:
@@ -43,17 +43,17 @@ class Profile(Protocol):
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """Return log sup over S of P(S) - e^epsilon Q(S), for any real epsilon.
 
-        Right to one part in 10^12 of delta, at an epsilon that is right to fifteen digits, less
-        those of the log of delta; an upper bound (`ProfileLoss`) may be above the truth by any
+        The relative error of delta is at most 10^-12. Epsilon is accurate to fifteen digits, less
+        the digits of the log of delta. An upper bound (`ProfileLoss`) may exceed the truth by any
         amount.
         """
 
     def reversed(self) -> Profile:
-        """Return the same for (Q, P)."""
+        """Return the profile of (Q, P)."""
 
 
 class PrivacyLoss(Profile, Protocol):
-    """The law of L = log dP/dQ itself. P may have mass at L = inf, and Q at L = -inf."""
+    """The law of L = log dP/dQ. P may have mass at L = inf, and Q at L = -inf."""
 
     def log_tails(self, loss: ArrayLike) -> Tails:
         """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
@@ -62,9 +62,19 @@ class PrivacyLoss(Profile, Protocol):
         """Return the loss of (Q, P), whose law is that of -L with P and Q exchanged."""
 
 
+class SymmetricLoss:
+    """Base class of losses that are the same for (Q, P)."""
+
+    symmetric: ClassVar[bool] = True
+
+    def reversed(self) -> Self:
+        """Return the loss of (Q, P), which is this one."""
+        return self
+
+
 @dataclass(frozen=True)
-class ShiftLoss:
-    """A one-dimensional law, even and log-concave, against itself shifted.
+class ShiftLoss(SymmetricLoss):
+    """The loss of an even log-concave law in one dimension against the shifted law.
 
     Parameters
     ----------
@@ -91,11 +101,6 @@ class ShiftLoss:
     def __post_init__(self) -> None:
         object.__setattr__(self, "shift", check_positive("shift", self.shift))
 
-    @property
-    def symmetric(self) -> bool:
-        """True: the law is even, so that a reflection exchanges the two."""
-        return True
-
     def log_tails(self, loss: ArrayLike) -> Tails:
         """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
         x = crossing(self.law, self.shift, loss)
@@ -107,14 +112,15 @@ class ShiftLoss:
         """Return the log of the least delta at each epsilon."""
         return shift_log_delta(self.law, self.shift, epsilon)
 
-    def reversed(self) -> ShiftLoss:
-        """Return the loss of (Q, P): this one."""
-        return self
-
 
 @dataclass(frozen=True)
-class GaussianLoss:
-    """N(mu, 1) against N(0, 1): Gaussian noise, mu the shift in standard deviations.
+class GaussianLoss(SymmetricLoss):
+    """The loss of Gaussian noise: N(mu, 1) against N(0, 1).
+
+    Parameters
+    ----------
+    mu : float in (0, inf)
+        The shift, in standard deviations of the noise.
 
     Examples
     --------
@@ -127,11 +133,6 @@ class GaussianLoss:
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", check_positive("mu", self.mu))
 
-    @property
-    def symmetric(self) -> bool:
-        """True."""
-        return True
-
     def log_tails(self, loss: ArrayLike) -> Tails:
         """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
         a = np.asarray(loss, dtype=float) / self.mu - self.mu / 2
@@ -141,10 +142,6 @@ class GaussianLoss:
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """Return the log of the least delta at each epsilon."""
         return normal_profile.log_delta(self.mu, np.asarray(epsilon, dtype=float))
-
-    def reversed(self) -> GaussianLoss:
-        """Return the loss of (Q, P): this one."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -157,8 +154,8 @@ class FiniteLoss:
         The finite values of log dP/dQ.
     log_p : tuple of floats, of the same length
         Logs of their probabilities under P; those under Q are ``log_p - losses``.
-    log_p_alone, log_q_alone : float in [-inf, 0]
-        Log of P's mass where Q has none, and of Q's where P has none.
+    log_p_infinity_mass, log_q_infinity_mass : float in [-inf, 0]
+        Log of the P-mass where Q has none (L = inf), and of the Q-mass where P has none.
 
     Raises
     ------
@@ -176,8 +173,8 @@ class FiniteLoss:
 
     losses: tuple[float, ...]
     log_p: tuple[float, ...]
-    log_p_alone: float = -math.inf
-    log_q_alone: float = -math.inf
+    log_p_infinity_mass: float = -math.inf
+    log_q_infinity_mass: float = -math.inf
 
     def __post_init__(self) -> None:
         losses, log_p = np.asarray(self.losses, dtype=float), np.asarray(self.log_p, dtype=float)
@@ -187,12 +184,13 @@ class FiniteLoss:
             raise fail("log_p", f"have as many entries as losses, {len(losses)}", log_p.shape)
         for name, value in (("losses", losses), ("log_p", log_p)):
             object.__setattr__(self, name, tuple(value.tolist()))
-        for name, logs, alone in (
-            ("log_p", log_p, self.log_p_alone),
-            ("log_p - losses", log_p - losses, self.log_q_alone),
+        for name, logs, infinity_mass in (
+            ("log_p", log_p, self.log_p_infinity_mass),
+            ("log_p - losses", log_p - losses, self.log_q_infinity_mass),
         ):
-            if not abs(logsumexp([*logs, alone])) <= _SLACK:
-                raise fail(name, "be logs of probabilities that add up to 1 with those alone")
+            if not abs(logsumexp([*logs, infinity_mass])) <= _SLACK:
+                rule = "be logs of probabilities that add up to 1 with the infinity mass"
+                raise fail(name, rule)
 
     @classmethod
     def between(cls, p: ArrayLike, q: ArrayLike) -> FiniteLoss:
@@ -202,6 +200,11 @@ class FiniteLoss:
         ----------
         p, q : array of shape (n_outcomes,)
             Nonnegative, each with sum 1.
+
+        Raises
+        ------
+        ValueError
+            If the two are no such vectors.
         """
         p, q = (np.asarray(v, dtype=float) for v in (p, q))
         if p.ndim != 1 or p.shape != q.shape or not (p >= 0).all() or not (q >= 0).all():
@@ -209,16 +212,19 @@ class FiniteLoss:
         both = (p > 0) & (q > 0)
         losses, place = np.unique(np.log(p[both]) - np.log(q[both]), return_inverse=True)
         with np.errstate(divide="ignore"):
-            alone = float(np.log(p[q == 0].sum())), float(np.log(q[p == 0].sum()))
+            infinite = float(np.log(p[q == 0].sum())), float(np.log(q[p == 0].sum()))
             log_p = np.log(np.bincount(place, p[both], len(losses)))
-        return cls(tuple(losses.tolist()), tuple(log_p.tolist()), *alone)
+        return cls(tuple(losses.tolist()), tuple(log_p.tolist()), *infinite)
 
     @property
     def symmetric(self) -> bool:
         """Whether (Q, P) has the same law of losses, to a few units in the last place."""
         other = self.reversed()
         mine, its = (
-            [*loss.losses, *np.exp([*loss.log_p, loss.log_p_alone, loss.log_q_alone])]
+            [
+                *loss.losses,
+                *np.exp([*loss.log_p, loss.log_p_infinity_mass, loss.log_q_infinity_mass]),
+            ]
             for loss in (self, other)
         )
         return bool(np.allclose(mine, its, rtol=_ROUNDING, atol=0))
@@ -232,7 +238,7 @@ class FiniteLoss:
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """Return the log of the least delta at each epsilon."""
         epsilon = np.asarray(epsilon, dtype=float)
-        found = np.full(epsilon.shape, self.log_p_alone)
+        found = np.full(epsilon.shape, self.log_p_infinity_mass)
         for value, log_p in zip(self.losses, self.log_p, strict=True):
             with np.errstate(divide="ignore"):
                 part = log_p + np.log(-np.expm1(np.minimum(epsilon - value, 0.0)))
@@ -243,11 +249,11 @@ class FiniteLoss:
         """Return the loss of (Q, P)."""
         losses = tuple(-value for value in self.losses[::-1])
         log_q = tuple((self._log_p - self._losses)[::-1].tolist())
-        return FiniteLoss(losses, log_q, self.log_q_alone, self.log_p_alone)
+        return FiniteLoss(losses, log_q, self.log_q_infinity_mass, self.log_p_infinity_mass)
 
     @property
     def finite(self) -> FiniteLoss:
-        """The loss itself; having this tells the grid that all of it is atoms."""
+        """The loss itself; losses with this member consist of atoms only."""
         return self
 
     @cached_property
@@ -260,26 +266,26 @@ class FiniteLoss:
 
     @cached_property
     def _sums(self) -> Tails:
-        """Logs of the four sums, split before each value and after the last."""
+        """Logs of the four tails, before each value and after the last."""
         p, q = self._log_p, self._log_p - self._losses
 
-        def below(logs: FloatArray, alone: float) -> FloatArray:
-            return np.logaddexp.accumulate(np.concatenate([[alone], logs]))
+        def below(logs: FloatArray, infinity_mass: float) -> FloatArray:
+            return np.logaddexp.accumulate(np.concatenate([[infinity_mass], logs]))
 
         return (
-            below(p[::-1], self.log_p_alone)[::-1],
+            below(p[::-1], self.log_p_infinity_mass)[::-1],
             below(q[::-1], -math.inf)[::-1],
             below(p, -math.inf),
-            below(q, self.log_q_alone),
+            below(q, self.log_q_infinity_mass),
         )
 
 
 @dataclass(frozen=True)
-class PairLoss:
-    """The pair that dominates every (epsilon, delta)-private release.
+class PairLoss(SymmetricLoss):
+    """The loss of the pair that dominates every (epsilon, delta)-private release.
 
-    With probability delta it tells the two data sets apart, else it answers a yes-no question
-    truthfully with odds e^epsilon (Kairouz, Oh & Viswanath 2015, Theorem 2).
+    With probability delta the pair tells the two data sets apart. Otherwise it answers a yes-no
+    question truthfully with odds e^epsilon (Kairouz, Oh & Viswanath 2015, Theorem 2).
 
     Parameters
     ----------
@@ -306,11 +312,6 @@ class PairLoss:
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)
 
-    @property
-    def symmetric(self) -> bool:
-        """True."""
-        return True
-
     def log_tails(self, loss: ArrayLike) -> Tails:
         """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""
         return self.finite.log_tails(loss)
@@ -319,35 +320,31 @@ class PairLoss:
         """Return the log of the least delta at each epsilon."""
         return self.finite.log_delta(epsilon)
 
-    def reversed(self) -> PairLoss:
-        """Return the loss of (Q, P): this one."""
-        return self
-
     @cached_property
     def finite(self) -> FiniteLoss:
-        """The same as a loss of finitely many values."""
-        alone = math.log(self.delta) if self.delta else -math.inf
+        """The same loss, as a `FiniteLoss`."""
+        infinite = math.log(self.delta) if self.delta else -math.inf
         answered = math.log1p(-self.delta)
         if not self.epsilon:
-            return FiniteLoss((0.0,), (answered,), alone, alone)
+            return FiniteLoss((0.0,), (answered,), infinite, infinite)
         true = answered - math.log1p(math.exp(-self.epsilon))
         losses, log_p = (-self.epsilon, self.epsilon), (true - self.epsilon, true)
-        return FiniteLoss(losses, log_p, alone, alone)
+        return FiniteLoss(losses, log_p, infinite, infinite)
 
 
 @dataclass(frozen=True)
 class ProfileLoss:
-    """A release of which only an upper bound for its profile is known.
+    """The loss of a release for which only an upper bound of the profile is known.
 
-    It is composed through the least pair whose profile lies on the bound or below it at the
-    points of a grid, which is an upper bound; as a lower one it counts as no loss at all.
+    In upper bounds of a composition, it counts as a pair whose profile has the bound's values at
+    the points of a grid. In lower bounds it counts as no loss.
 
     Parameters
     ----------
     profile : callable
-        log delta as a function of an array of epsilons >= 0; never below the truth.
+        Function of an array of epsilons >= 0 that returns log delta, never below the truth.
     reverse : callable, optional
-        The same for (Q, P), if it is another function.
+        The function for (Q, P), if it is another one.
 
     Raises
     ------
@@ -371,7 +368,7 @@ class ProfileLoss:
 
     @property
     def symmetric(self) -> bool:
-        """Whether one function holds for both."""
+        """Whether one function holds for both orders."""
         return self.reverse is None
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
@@ -385,5 +382,5 @@ class ProfileLoss:
         return np.where(epsilon < 0, np.logaddexp(certain, epsilon + behind), ahead)
 
     def reversed(self) -> ProfileLoss:
-        """Return the same for (Q, P)."""
+        """Return the loss of (Q, P)."""
         return self if self.reverse is None else ProfileLoss(self.reverse, self.profile)

@@ -1,4 +1,4 @@
-"""Mills' ratio R(t) = P(Z > t) / phi(t) of the normal law: what Gaussian profiles are made of."""
+"""Mills' ratio R(t) = P(Z > t) / phi(t) of the normal law, and its differences."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from scipy.special import erfcx, roots_legendre
 
 from skdp._arrays import FloatArray
 
-# Widths up to .5 are met by the short rule to sixteen digits, all others by the long one.
+# The short rule has sixteen digits for widths up to .5, the long one for all others.
 _SHORT, _LONG = roots_legendre(8), roots_legendre(24)
-# Beyond this the series of 1 - t R(t) has sixteen digits, and the difference loses four.
+# For greater t the series of 1 - t R(t) has sixteen digits, and the difference loses four.
 _FAR = 100.0
 
 
 def mills_ratio(t: FloatArray | float) -> FloatArray:
-    """Return R(t), of the shape of t > -38."""
+    """Return R(t) for t > -38, of the shape of t."""
     return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.asarray(t) / math.sqrt(2)))
 
 
 def fall_of_mills_ratio(t: FloatArray | float, width: FloatArray | float) -> FloatArray:
-    """Return R(t) - R(t + width), t > -38 and width >= 0 broadcast, with no digits lost."""
+    """Return R(t) - R(t + width) for t > -38 and width >= 0, broadcast, in full precision."""
     t, width = np.broadcast_arrays(np.asarray(t, dtype=float), np.asarray(width, dtype=float))
     fall = np.zeros(t.shape)
     wide = width > np.maximum(1.0, t / 2)
     fall[wide] = mills_ratio(t[wide]) - mills_ratio(t[wide] + width[wide])
-    # Close values cancel; -R' does not: 1 - t R(t) is positive and smooth.
+    # Close values cancel, but -R' = 1 - t R(t) is positive and smooth.
     near = ~wide & (t <= 1e100)
     fall[near] = _integral_of_slope(t[near], width[near] / 2)
     return fall

@@ -1,4 +1,4 @@
-"""The privacy profile of two normal laws: log delta at many epsilons, no digits lost.
+"""The privacy profile of two normal laws: log delta at many epsilons, in full precision.
 
 N(mu, 1) against N(0, 1) at epsilon has delta = Phi(-a) - e^epsilon Phi(-b), a = epsilon / mu -
 mu / 2, b = a + mu (Balle & Wang 2018, Theorem 8; docs/proofs/gaussian.md, Theorem 1).
@@ -18,13 +18,17 @@ from skdp.privacy.losses.mills import fall_of_mills_ratio
 
 
 def log_delta(mu: float, epsilon: ArrayLike) -> FloatArray:
-    """Return the log of the least delta of N(mu, 1) against N(0, 1), with no digits lost.
+    """Return the log of the least delta of N(mu, 1) against N(0, 1), in full precision.
 
     Parameters
     ----------
     mu : float in (0, inf)
-        The shift; of noise, the greatest length of a difference in its units.
+        The shift: the greatest difference of the released value, in standard deviations.
     epsilon : float or array of any shape, any real numbers
+
+    Returns
+    -------
+    array of the same shape
 
     Examples
     --------
@@ -34,7 +38,7 @@ def log_delta(mu: float, epsilon: ArrayLike) -> FloatArray:
     epsilon = np.asarray(epsilon, dtype=float)
     a = np.asarray(epsilon / mu - mu / 2)
     found = np.empty(a.shape)
-    # Next to 1 the digits of delta are in its distance to 1.
+    # A delta near 1 is computed from its distance to 1.
     high = a < -2
     found[high] = np.log1p(-np.exp(log_spared(mu, epsilon[high])))
     # e^epsilon phi(b) = phi(a): delta = phi(a) (R(a) - R(b)), R = Phi(-t) / phi(t).
@@ -42,14 +46,14 @@ def log_delta(mu: float, epsilon: ArrayLike) -> FloatArray:
     with np.errstate(divide="ignore", over="ignore"):
         drop = np.log(fall_of_mills_ratio(low, mu))
         found[~high] = -low * low / 2 - math.log(2 * math.pi) / 2 + drop
-    # It is 0 at no epsilon, where a square or a difference may leave the floats.
+    # delta is never 0, even if a square or a difference is beyond the floats.
     return np.where(epsilon < np.inf, np.maximum(found, LEAST_LOG), found)
 
 
 def error_of_arguments(mu: float, epsilon: ArrayLike) -> FloatArray:
-    """Return what log delta may be off by since the arguments of the normal tails are rounded.
+    """Return a bound on the error of log delta from rounded arguments of the normal tails.
 
-    An error of u in them moves log delta by u times them.
+    An error of u in an argument changes log delta by u times the argument.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):

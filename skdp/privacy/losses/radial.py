@@ -7,8 +7,8 @@ Let X have that density in d dimensions and be shifted by a vector of length v. 
 
 with k = v/2, b = (d-1) K_{d/2}(k) / (k K_{d/2-1}(k)) and K the modified Bessel functions: L / v
 is a mixture of the first coordinates of two von Mises-Fisher laws, in d and in d + 2 dimensions.
-Seen from the other side of the shift, x is -x.
-Derivation, and the bound on the error of the sums below: ``docs/proofs/knorm_delta.md``.
+For (Q, P), x becomes -x. Derivation and a bound on the error of the sums below:
+``docs/proofs/knorm_delta.md``.
 """
 
 from __future__ import annotations
@@ -16,32 +16,30 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive
+from skdp.privacy.losses.losses import SymmetricLoss, Tails
 from skdp.privacy.losses.radial_sum import RadialSum
 
-Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-
-# Beyond this the sums have too many pieces to be quick.
+# For greater shifts the sums have too many pieces to be fast.
 MOST_SHIFT = 1e5
 _CHUNK = 2**14
 
 
 @dataclass(frozen=True)
-class RadialLoss:
-    """Privacy loss of K-norm noise on a Euclidean ball, for the worst difference.
+class RadialLoss(SymmetricLoss):
+    """The loss of K-norm noise on a Euclidean ball, for the worst difference.
 
     P is the law of X with density proportional to exp(-|x|_2), Q that of X - u, |u|_2 = shift.
 
     Parameters
     ----------
     dim : int, >= 1
-        Number of coordinates; with one, this is the loss of a Laplace variable.
+        Number of coordinates. For one it is the loss of a Laplace variable.
     shift : float in (0, inf), units of the noise's scale
         Length of the difference, divided by the scale; at most 100,000 unless ``dim`` is 1.
 
@@ -54,20 +52,15 @@ class RadialLoss:
 
     dim: int
     shift: float
-    symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_count("dim", self.dim))
         most = math.inf if self.dim == 1 else MOST_SHIFT
-        remedy = "Take RadialLoss(1, shift), which is never less."
+        remedy = "Take RadialLoss(1, shift), which is an upper bound."
         shift = check_interval(
             "shift", check_positive("shift", self.shift), 0.0, most, remedy=remedy
         )
         object.__setattr__(self, "shift", shift)
-
-    def reversed(self) -> RadialLoss:
-        """Return the loss of the pair (Q, P): the same."""
-        return self
 
     def log_tails(self, loss: ArrayLike) -> Tails:
         """Return log P(L > l), log Q(L > l), log P(L <= l) and log Q(L <= l).
@@ -80,8 +73,8 @@ class RadialLoss:
         Returns
         -------
         four arrays of that shape
-            Off by less than 1e-12, a few digits of a probability's own size, for shifts up to
-            100; by more in proportion beyond. Below e^-800 leading terms are given.
+            Logs of probabilities with an error below 1e-12 for shifts up to 100, and
+            proportionally more beyond. Below e^-800 only leading terms are computed.
         """
         values = np.asarray(loss, dtype=float)
         size = np.abs(values).ravel()
@@ -103,7 +96,7 @@ class RadialLoss:
         Returns
         -------
         array of that shape
-            Above the truth, by less than 1e-12 for shifts up to 100.
+            Above the truth by less than 1e-12, for shifts up to 100.
         """
         values = np.asarray(epsilon, dtype=float)
         size = np.abs(values).ravel()
@@ -112,7 +105,7 @@ class RadialLoss:
         else:
             found = np.concatenate([np.zeros(0), *map(self._sum.log_delta, _chunks(size))])
         found = found.reshape(values.shape)
-        # More than what rounding does, to the density's logarithm above all (Proposition 4).
+        # More than the rounding error, which is mostly that of the log-density (Proposition 4).
         slack = 1e-13 + 1e-15 * (2 * self.shift + np.minimum(-found, 1e4))
         found = np.minimum(found + slack, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):

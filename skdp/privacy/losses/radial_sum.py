@@ -1,9 +1,9 @@
 """Integrals of the privacy loss of exp(-|x|_2), in logs: the sums behind `RadialLoss`.
 
-The loss is v tanh x, and x has the density p of `skdp.privacy.losses.radial` under P and q(x) =
-p(-x) under Q. Both are summed over x > 0, on pieces with Gauss-Legendre nodes; all terms are
-positive, and nothing cancels. The bound on the error: ``docs/proofs/knorm_delta.md``, Proposition
-4.
+The loss is v tanh x. Under P, x has the density p of `skdp.privacy.losses.radial`; under Q it has
+q(x) = p(-x). Both are integrated over x > 0, on pieces with Gauss-Legendre nodes. All terms are
+positive, so nothing cancels. A bound on the error is in ``docs/proofs/knorm_delta.md``,
+Proposition 4.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from scipy.special import k0e, k1e, logsumexp, roots_legendre
 
 from skdp._arrays import FloatArray
 
-# Twenty nodes on pieces over which no logarithm moves by more than _CHANGE, up to twice their
-# length away in the complex plane: the sums are exact to 1e-19 of themselves (Proposition 4).
+# Twenty nodes on pieces over which no logarithm changes by more than _CHANGE, up to twice their
+# length away in the complex plane: the relative error of the sums is 1e-19 (Proposition 4).
 _NODES, _LENGTHS = roots_legendre(20)
 _POINTS, _LOG_SHARES = (1 + _NODES) / 2, np.log(_LENGTHS / 2)
-_WIDEST, _CHANGE, _REACH = 0.24, 8.0, 2.04
+_WIDEST, _CHANGE, _LENGTH = 0.24, 8.0, 2.04
 # sup |sech z|^2 / sech(a)^2 for z within half a unit of [a, inf): e / cos(1/2)^2.
 _BULGE = 3.53
-# Logarithms of densities are followed this far below their maximum, further than floats go.
+# Logarithms of densities are followed this far below their maximum, beyond the least float.
 _DEPTH = 800.0
 
 
@@ -53,8 +53,8 @@ class RadialSum:
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Return the log of the integral of p (1 - e^(epsilon - l)) over l > epsilon >= 0, (n,).
 
-        What p has beyond the next edge gains 1 - e^(epsilon - l) at least, l the loss there,
-        and e^(epsilon - l) times what it gains on l.
+        The part of p beyond the next edge, with loss l there, gains 1 - e^(epsilon - l), plus
+        e^(epsilon - l) times its gain at epsilon = l.
         """
         inside = epsilon < self.shift
         room = self.shift - np.where(inside, epsilon, 0.0)
@@ -78,12 +78,12 @@ class RadialSum:
 
     @cached_property
     def end(self) -> float:
-        """Where the pieces end: beyond it the density falls as an exponential function does."""
+        """End of the pieces, beyond which the density decreases exponentially."""
         half, power = self.shift / 2, self.dim - 1
         mode = math.asinh(2 * half / power) / 2
         top = -float(self._slow_part(np.asarray(mode)))
         straight = math.log(1e16 * (2 * half + 2 * self.dim)) / 2
-        # The inverse of log cosh, where it is so much that the density is e^-800 of its greatest.
+        # The inverse of log cosh, at the point where the density is e^-800 of its maximum.
         fall = (_DEPTH + top) / power
         return min(straight, fall + math.log1p(math.sqrt(-math.expm1(-2 * fall))))
 
@@ -93,7 +93,7 @@ class RadialSum:
         coarse = np.linspace(0.0, self.end, math.ceil(self.end / _WIDEST) + 1)
         width, height = coarse[1], _BULGE / np.cosh(coarse[:-1]) ** 2
         slope = self.shift / 2 * height + self.dim - 1
-        counts = np.ceil(_REACH * width * slope / _CHANGE).astype(int)
+        counts = np.ceil(_LENGTH * width * slope / _CHANGE).astype(int)
         starts, pieces = np.repeat(coarse[:-1], counts), np.repeat(width / counts, counts)
         place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.append(starts + place * pieces, self.end)
@@ -123,7 +123,7 @@ class RadialSum:
     @cached_property
     def log_below(self) -> FloatArray:
         """Logs of the probabilities of x up to each edge, (2, n_pieces + 1)."""
-        # Below 0, p is what q is above it, and the other way round.
+        # By symmetry p below 0 is q above 0, and q below 0 is p above 0.
         start = self.log_above[::-1, :1]
         rows = np.concatenate([start, np.stack(self.log_pieces) - self.log_total], axis=1)
         return np.asarray(np.logaddexp.accumulate(rows, axis=1))
@@ -135,7 +135,7 @@ class RadialSum:
         room, lead = left[:-1], left[:-1] - left[1:]
         own = self._log_gain(self.edges[:-1], self.edges[1:], room) - self.log_total
         rows = np.logaddexp(own, self.log_above[0, 1:] + _log_share(lead))
-        # There 1 - tanh x falls by e^-2 per unit, and p by e^-(d-1).
+        # There 1 - tanh x decreases by e^-2 per unit, and p by e^-(d-1).
         last = self.log_above[0, -1] + math.log(left[-1] * 2 / (self.dim + 1))
         rows = np.append(rows, last) + left
         return np.asarray(np.logaddexp.accumulate(rows[::-1])[::-1] - left)
@@ -151,11 +151,11 @@ class RadialSum:
 
     def _place(self, loss: FloatArray) -> FloatArray:
         """Return x with v tanh x = l, for 0 <= l < v."""
-        # v - l is exact where l is close to v, which the ratio l / v is not.
+        # v - l is exact for l close to v, and the ratio l / v is not.
         return np.asarray(np.log1p(2 * loss / (self.shift - loss)) / 2)
 
     def _piece(self, x: FloatArray) -> NDArray[np.intp]:
-        """Return the index of the piece that holds x; of the last one beyond all."""
+        """Return the index of the piece that holds x, or of the last piece."""
         return np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
 
     def _log_integrals(self, start: FloatArray, stop: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -174,19 +174,18 @@ class RadialSum:
     def _log_far(self, x: FloatArray) -> FloatArray:
         """Return the logs of the integrals of p and q beyond x >= ``end``, (2, n).
 
-        Where the density is a straight line in logs to sixteen digits, or e^-800 of its
-        greatest value and less.
+        There the log-density is linear to sixteen digits, or at least 800 below its maximum.
         """
         left = _left(x)
-        bend = self.shift / 2 * left * (2 - left)
+        rise = self.shift / 2 * left * (2 - left)
         slope = (self.dim - 1) * (1 - left)
         p = self.log_density(x)
         q = p - self.shift * (1 - left)
-        return np.stack([p - np.log(slope - bend), q - np.log(slope + bend)])
+        return np.stack([p - np.log(slope - rise), q - np.log(slope + rise)])
 
 
 def bessel_ratio(dim: int, half: float) -> float:
-    """Return K_{d/2}(half) / K_{d/2-1}(half): by upward recurrence, which is stable for K.
+    """Return K_{d/2}(half) / K_{d/2-1}(half) by upward recurrence, which is stable for K.
 
     Examples
     --------
@@ -195,7 +194,7 @@ def bessel_ratio(dim: int, half: float) -> float:
     """
     order, ratio = (0.0, float(k1e(half) / k0e(half))) if dim % 2 == 0 else (-0.5, 1.0)
     if (late := dim / 2 - 41) > max(order, half):
-        # Each step makes a relative error five times smaller, whatever the start.
+        # Each step divides the relative error by at least five, whatever the start.
         order, ratio = late, (late + math.hypot(late, half)) / half
     while order < dim / 2 - 1:
         order += 1
@@ -210,7 +209,7 @@ def _left(x: FloatArray) -> FloatArray:
 
 
 def _log_share(excess: FloatArray) -> FloatArray:
-    """Return log(1 - e^-excess), -inf where the excess is not positive."""
+    """Return log(1 - e^-excess), or -inf if the excess is not positive."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(-np.expm1(-np.maximum(excess, 0.0))))
 

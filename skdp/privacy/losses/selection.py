@@ -1,41 +1,39 @@
-"""The loss of a private choice among candidates: the exponential mechanism and its like.
+"""The loss of a private choice among candidates, such as the exponential mechanism.
 
-The index of the greatest score plus Gumbel noise has log probabilities that one record moves all
-by amounts from one interval (Durfee & Rogers 2019: bounded range). Of all pairs of laws whose
-loss stays in some interval of length w = ``width`` the greatest profile is
+The choice is the index of the greatest score plus Gumbel noise. One record changes all its log
+probabilities by amounts from one interval (Durfee & Rogers 2019: bounded range). Of all pairs of
+laws whose loss stays in an interval of length w = ``width``, the greatest profile is
 
-    delta(epsilon) = (e^(w/2) - e^(epsilon/2))^2 / (e^w - 1),    -w <= epsilon <= w,
+    delta(epsilon) = (e^(w/2) - e^(epsilon/2))^2 / (e^w - 1),    -w <= epsilon <= w.
 
-that of the loss with density proportional to e^(l/2) on [-w, w]. Statement and proof:
+It belongs to the loss with density proportional to e^(l/2) on [-w, w]. Statement and proof:
 ``docs/proofs/coordinate_descent.md``, Theorem 5.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive
+from skdp.privacy.losses.losses import SymmetricLoss, Tails
 from skdp.privacy.tradeoff.curves import log1mexp
-
-Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class SelectionLoss:
-    """The pair that dominates every choice whose privacy loss has a bounded range.
+class SelectionLoss(SymmetricLoss):
+    """The loss of the pair that dominates every choice with a bounded range.
 
     Parameters
     ----------
     width : float in (0, inf)
-        Length of an interval that holds log P(i) - log Q(i) for all candidates i; which interval
-        it is may depend on the data. The index of the greatest of scores plus Gumbel noise of
-        scale s has width 2 D / s, if one record moves each score by at most D up or down, and
-        D / s if it moves all of them up or all of them down.
+        Length of an interval that holds log P(i) - log Q(i) for all candidates i. The interval
+        may depend on the data. The index of the greatest of scores plus Gumbel noise of scale s
+        has width 2 D / s if one record changes each score by at most D in either direction, and
+        D / s if it changes all scores in the same direction.
 
     Raises
     ------
@@ -44,8 +42,8 @@ class SelectionLoss:
 
     Examples
     --------
-    It tells far less than the worst release with epsilon = 1 and delta = 0, whose delta at
-    epsilon = 0 is 0.462:
+    The worst release with epsilon = 1 and delta = 0 has delta = 0.462 at epsilon = 0. The choice
+    has less:
 
     >>> choice = SelectionLoss(1.0)
     >>> round(float(np.exp(choice.log_delta(0.0))), 6)
@@ -53,7 +51,6 @@ class SelectionLoss:
     """
 
     width: float
-    symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", check_positive("width", self.width))
@@ -68,17 +65,13 @@ class SelectionLoss:
         epsilon = np.asarray(epsilon, dtype=float)
         inside = np.clip(epsilon, -self.width, self.width)
         found = 2 * log1mexp((inside - self.width) / 2) - log1mexp(-self.width)
-        # Below the least loss of all every outcome counts: delta is 1 - e^epsilon.
+        # Below the least loss every outcome counts: delta is 1 - e^epsilon.
         certain = log1mexp(np.minimum(epsilon, 0.0))
         return np.asarray(np.where(epsilon < -self.width, certain, found))
 
-    def reversed(self) -> SelectionLoss:
-        """Return the loss of (Q, P): this one."""
-        return self
-
     def _heavy(self, at: FloatArray) -> FloatArray:
         """Return log P(L > at) = log Q(L < -at)."""
-        # The logs of numbers next to each other may be out of order by a last bit.
+        # Logs of neighbouring numbers may be out of order by the last bit.
         found = log1mexp((at - self.width) / 2) - log1mexp(-self.width)
         return np.asarray(np.minimum(found, 0.0))
 

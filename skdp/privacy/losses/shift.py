@@ -1,9 +1,9 @@
-"""One shifted pair of a one-dimensional law: its privacy loss and its privacy profile.
+"""Privacy loss and privacy profile of a one-dimensional law against the shifted law.
 
-X has an even log-concave density f and v > 0 is a shift: P is the law of X, Q that of X - v, and
-the privacy loss l(x) = log f(x) - log f(x + v) grows with x. So the best test between the two
-is a threshold, and the least delta at epsilon is sf(c) - e^epsilon sf(c + v), c the greatest x
-with l(x) <= epsilon (Vinterbo 2022, Lemma 1; our proof is in docs/proofs/one_release.md).
+X has an even log-concave density f, and v > 0 is a shift. P is the law of X, Q is the law of
+X - v, and the privacy loss l(x) = log f(x) - log f(x + v) grows with x. So the optimal test is a
+threshold, and the least delta at epsilon is sf(c) - e^epsilon sf(c + v), c the greatest x with
+l(x) <= epsilon (Vinterbo 2022, Lemma 1; our proof is in docs/proofs/one_release.md).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from scipy.special import logsumexp, roots_legendre
 from skdp._arrays import FloatArray
 
 _NODES, _LENGTHS = roots_legendre(8)
-# Where the tails' difference, in logs and less epsilon, is less than the first share of their size
-# it has lost three digits. Unless the tails differ by the second share, an epsilon that is right
-# to its last digits has not, and the interval's own probability is integrated instead.
+# If the difference of the tails, in logs and less epsilon, is below the first share of their size,
+# it has lost three digits. If also the tails differ by less than the second share, the probability
+# of the interval is integrated instead.
 _NARROW, _CLOSE = 2e-3, 0.25
 _MOST_PIECES = 32
-# Beyond this quantile no loss is asked of a law that has no ``log_ratio``: differences of its
-# log-densities have lost too many digits.
+# A law without ``log_ratio`` is not evaluated beyond this quantile: differences of its
+# log-densities have lost too many digits there.
 _LEAST_TAIL = 1e-300
 _FAR = 1e150
 
 
 class ShiftedLaw(Protocol):
-    """What is asked of a law: an even log-concave density with its tail.
+    """An even law with a log-concave density.
 
-    It may further have ``log_ratio(x, shift)``, which is logpdf(x) - logpdf(x + shift) with
-    nothing cancelled, and ``crossing(shift, epsilon)``, the function of this name below.
+    Optional members are ``log_ratio(x, shift)``, which is logpdf(x) - logpdf(x + shift) without
+    cancellation, and ``crossing(shift, epsilon)``, the function of this name below.
     """
 
     def logpdf(self, x: Any) -> Any:
@@ -50,7 +50,7 @@ class ShiftedLaw(Protocol):
 def log_ratio(law: ShiftedLaw, x: ArrayLike, shift: float) -> FloatArray:
     """Return the privacy loss logpdf(x) - logpdf(x + shift), an array of the shape of x.
 
-    Where neither x nor x + shift can occur it is inf on the right and -inf on the left.
+    If both densities are 0, it is inf on the right and -inf on the left.
     """
     x = np.asarray(x, dtype=float)
     with np.errstate(all="ignore"):
@@ -67,15 +67,15 @@ def crossing(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
     Parameters
     ----------
     law : even log-concave law
-        With its own ``crossing``, that is returned.
+        If it has its own ``crossing``, this is used.
     shift : float in (0, inf), units of the law
     epsilon : float or array of any shape, entries in [-inf, inf]
 
     Returns
     -------
     array of the same shape
-        inf where the loss never exceeds epsilon, -inf where it always does. For a law without
-        ``log_ratio`` inf stands for any point beyond its quantile at 1e-300.
+        inf if the loss never exceeds epsilon, -inf if it always does. For a law without
+        ``log_ratio``, inf stands for any point beyond its quantile at 1e-300.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def crossing(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
         return np.asarray(law.crossing(shift, epsilon), dtype=float)
     found = np.where(epsilon < 0, -np.inf, np.inf)
 
-    # The loss is odd about -v/2: y is the way from there.
+    # The loss is odd about -v/2: y is the distance from there.
     def excess(y: FloatArray, target: FloatArray) -> FloatArray:
         return log_ratio(law, y - shift / 2, shift) - target
 
@@ -104,7 +104,7 @@ def crossing(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
 
 
 def _farthest(law: ShiftedLaw) -> float:
-    """Return how far from the centre the loss is to be trusted."""
+    """Return the distance from the centre up to which the loss is precise."""
     if hasattr(law, "log_ratio"):
         return _FAR
     far = abs(float(np.asarray(law.isf(_LEAST_TAIL))))
@@ -132,11 +132,12 @@ def _bracket(
 def _first_above(
     excess: _Excess, target: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """Return the first point where the excess is > 0, to full precision, from above.
+    """Return the first point where the excess is > 0, in full precision, from above.
 
-    Two steps of false position (an end that stays twice has its value halved), then one of
-    bisection, always so far from both ends that they close in. Where the density ends the loss
-    jumps to inf: there a point from below would let e^epsilon weigh a rounding error.
+    Two steps of false position (the value of an end that stays twice is halved) alternate with
+    one of bisection. Points keep a least distance from both ends, so that both close in. At the
+    end of the support the loss jumps to inf: from below, e^epsilon would multiply a rounding
+    error.
     """
     at_low, at_high = excess(low, target), excess(high, target)
     last, found, active = ~(at_low <= 0), high.copy(), np.arange(len(high))
@@ -167,20 +168,20 @@ def _first_above(
 
 
 def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
-    """Return the log of the least delta at epsilon, with no digits lost.
+    """Return the log of the least delta at epsilon, in full precision.
 
     Parameters
     ----------
     law : even log-concave law
     shift : float in (0, inf), units of the law
     epsilon : float or array of any shape, entries in [-inf, inf]
-        Negative ones too: the profile of a pair is defined for all of them.
+        The profile of a pair is also defined for negative ones.
 
     Returns
     -------
     array of the same shape
-        log(sf(c) - e^epsilon sf(c + shift)), c the crossing; -inf where the loss never exceeds
-        epsilon. An error in it is that of a shift, or an epsilon, with a rounding error.
+        log(sf(c) - e^epsilon sf(c + shift)), c the crossing; -inf if the loss never exceeds
+        epsilon. It is exact for a shift and an epsilon with rounding errors.
 
     Examples
     --------
@@ -188,7 +189,7 @@ def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
     >>> log_delta(Laplace(1.0), 1.0, 0.5).round(12) == round(math.log(1 - math.exp(-0.25)), 12)
     np.True_
     """
-    # At infinity what counts is where the other law has no density at all.
+    # At infinity the result is the mass where the other law has no density.
     epsilon = np.asarray(np.minimum(epsilon, 1e300), dtype=float)
     c = crossing(law, shift, epsilon)
     with np.errstate(all="ignore"):
@@ -196,7 +197,7 @@ def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
         apart = np.maximum(tail - next_tail - epsilon, 0.0)
         found = np.asarray(tail + np.log(-np.expm1(-apart)))
         if (tail > -math.log(2)).any():
-            # Next to 1 the digits of delta are in its distance to 1.
+            # A delta near 1 is computed from its distance to 1.
             spared = _log_spared(law, c, epsilon, next_tail)
             found = np.where(spared < -math.log(2), np.log1p(-np.exp(spared)), found)
         narrow = np.isfinite(c) & (tail - next_tail < _CLOSE * (1 - tail))
@@ -223,9 +224,9 @@ def _log_spared(
 
 
 def _tails(law: ShiftedLaw, c: FloatArray, shift: float) -> tuple[FloatArray, FloatArray]:
-    """Return log sf(c) and log sf(c + v); exact where c + v is the end of the support.
+    """Return log sf(c) and log sf(c + v), also precise if c + v is the end b of the support.
 
-    There c = b - v may have lost all digits of v, and e^epsilon would weigh a rounding error.
+    There c = b - v may have lost all digits of v, and e^epsilon would multiply a rounding error.
     """
     tail, next_tail = np.asarray(law.logsf(c)), np.asarray(law.logsf(c + shift))
     bound = float(law.support()) if hasattr(law, "support") else math.inf
@@ -247,7 +248,7 @@ def _log_end(law: ShiftedLaw, bound: float, shift: float) -> float:
 def _log_difference(
     law: ShiftedLaw, c: FloatArray, shift: float, epsilon: FloatArray
 ) -> FloatArray:
-    """Return log(P(c < X <= c + v) - (e^epsilon - 1) sf(c + v)), neither term cancelled in."""
+    """Return log(P(c < X <= c + v) - (e^epsilon - 1) sf(c + v)), both terms in full precision."""
     tail, next_tail = np.asarray(law.logsf(c)), np.asarray(law.logsf(c + shift))
     between = _share_between(law, c, shift, tail)
     rest = np.expm1(epsilon) * np.exp(next_tail - tail)
@@ -255,9 +256,9 @@ def _log_difference(
 
 
 def _share_between(law: ShiftedLaw, c: FloatArray, shift: float, tail: FloatArray) -> FloatArray:
-    """Return P(c < X <= c + v) / P(X > c), each piece halved until its quadrature is settled.
+    """Return P(c < X <= c + v) / P(X > c), each piece halved until its quadrature converges.
 
-    A density may have kinks; only the pieces that hold one are halved again and again.
+    If the density has kinks, only the pieces with a kink are halved repeatedly.
     """
 
     def integral(left: FloatArray, width: FloatArray, owner: NDArray[np.intp]) -> FloatArray:
@@ -270,7 +271,7 @@ def _share_between(law: ShiftedLaw, c: FloatArray, shift: float, tail: FloatArra
     left, width = np.concatenate([c, c + before]), np.concatenate([before, shift - before])
     whole = integral(left, width, owner)
     scale = whole[: len(c)] + whole[len(c) :]
-    # Densities carry the rounding error of their logs, which are about as great as the tail's.
+    # Densities have the rounding error of their logs, which are about as large as the tail's.
     settled_at = 1e-15 * (1 + np.abs(tail)) * scale
     for _ in range(50):
         half = width / 2

@@ -1,4 +1,4 @@
-"""Numbers read off a trade-off function: its fixed point, and its profile from above."""
+"""The fixed point of a trade-off function, and an upper bound of its privacy profile."""
 
 from __future__ import annotations
 
@@ -6,29 +6,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
+from skdp._search import narrowed
 from skdp.privacy.tradeoff.curves import LOG_HALF, Curve, log1mexp
 
 # No float is positive below e^-745.
 _LEAST = -745.0
 _HALVINGS = 70
-# The log maps are a few roundings off; a power may be off by this share of itself.
+# Bound on the relative error of a power: the log maps have a few rounding errors.
 _SLACK = 1e-14
 
 
 def fixed_point(curve: Curve) -> float:
-    """Return log c with f(c) = c: log f(c) - log c falls in c."""
-    low, high = _LEAST, LOG_HALF
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        above = float(curve.log_miss(log1mexp(middle))) > middle
-        low, high = (middle, high) if above else (low, middle)
-    return high
+    """Return log c with f(c) = c: log f(c) - log c decreases in c."""
+    return narrowed(lambda x: not curve.log_miss(log1mexp(x)) > x, _LEAST, LOG_HALF)[1]
 
 
 def upper_log_delta(curve: Curve, epsilon: ArrayLike) -> FloatArray:
-    """Return log of an upper bound of the greatest 1 - f(a) - e^epsilon a.
+    """Return the log of an upper bound of max over a of 1 - f(a) - e^epsilon a.
 
-    It is concave in a: its derivative tells on which side the greatest value lies. Between the
+    The function is concave in a, so its derivative gives the side of the maximum. Between the
     ends a < b of the last bracket it is at most 1 - f(b) - e^epsilon a.
     """
     epsilon = np.asarray(epsilon, dtype=float)

@@ -1,10 +1,9 @@
-"""Trade-off functions in logs: what a tail becomes when its law is shifted, and back.
+"""Trade-off functions in logs.
 
-For f with value f(a), the least type II error at type I error a, two increasing maps carry all
-digits of both tails: s -> f(1 - s), which says how a tail of mass s shrinks when the law is moved
-away from it, and a -> 1 - f(a), the power of the best test of level a. For a symmetric f they are
-inverse to each other. Group privacy composes them: this is why they, and not f, are the
-representation. docs/proofs/tradeoff.md.
+f(a) is the least type II error at type I error a. Two increasing maps represent f with all digits
+of both tails: s -> f(1 - s), the mass to which a tail of mass s shrinks when the law is moved away
+from it; and a -> 1 - f(a), the power of the best test of level a. For a symmetric f they are
+inverse to each other. Group privacy iterates these maps. docs/proofs/tradeoff.md.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,104 +23,104 @@ from skdp.privacy.composition.grid import moved_log_delta
 from skdp.privacy.losses import normal_profile
 from skdp.privacy.losses.losses import GaussianLoss, PairLoss, PrivacyLoss, ShiftLoss
 from skdp.privacy.losses.normal_profile import error_of_arguments
+from skdp.privacy.losses.shift import ShiftedLaw
 
 _NODES, _LENGTHS = roots_legendre(24)
 LOG_HALF = -math.log(2)
 
 
-class Curve(Protocol):
-    """A trade-off function in logs.
+class Curve:
+    """Base class of trade-off functions in logs.
 
-    Where it is ``closed``, the maps take a second argument k, a number or an array, and apply
-    themselves k times at the cost of one evaluation. Further members, where known: ``log_fixed``,
-    the log of the fixed point; ``times(k)``, ``joined(other)`` and ``tensor(other)``, closed
-    forms or None; ``loss()``, the privacy loss; ``log_delta(epsilon)``, the profile.
+    Subclasses have the members ``_miss``, ``_power`` and ``_slope``. Each takes a log. For a
+    closed curve each also takes a number of steps k, a number or an array. Further members, if
+    known: ``log_fixed``, the log of the fixed point; ``central_mass``; ``loss()``, the privacy
+    loss; ``log_delta(epsilon)``, the profile.
     """
+
+    _miss: Callable[..., FloatArray]
+    _power: Callable[..., FloatArray]
+    _slope: Callable[..., FloatArray]
 
     @property
     def closed(self) -> bool:
-        """Whether any number of repetitions is one evaluation."""
+        """Whether any number of steps costs one evaluation."""
+        return False
 
     @property
     def symmetric(self) -> bool:
         """Whether f is its own inverse."""
-
-    def log_miss(self, log_s: ArrayLike) -> FloatArray:
-        """Return log f(1 - s)."""
-
-    def log_power(self, log_a: ArrayLike) -> FloatArray:
-        """Return log(1 - f(a))."""
-
-    def log_slope(self, log_s: ArrayLike) -> FloatArray:
-        """Return the log of the derivative of s -> f(1 - s)."""
+        return True
 
     def inverse(self) -> Curve:
         """Return the trade-off function of the pair in the other order."""
+        return self
 
+    def times(self, k: int) -> Curve | None:
+        """Return this curve chained k times, if it has a closed form."""
+        return None
 
-class ShiftLaw(Protocol):
-    """What is used of an even, log-concave law."""
+    def chained(self, other: Curve) -> Curve | None:
+        """Return f(1 - g), g the other one, if it has a closed form."""
+        return None
 
-    def logpdf(self, x: Any) -> Any:
-        """Return the log of the density."""
+    def tensor(self, other: Curve) -> Curve | None:
+        """Return the tensor product, if it has a closed form."""
+        return None
 
-    def logsf(self, x: Any) -> Any:
-        """Return the log of the upper tail."""
+    def log_miss(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+        """Return log f(1 - s), with s -> f(1 - s) applied k times."""
+        return self._steps(self._miss, log_s, k)
 
-    def isf(self, q: Any) -> Any:
-        """Return the upper quantile."""
+    def log_power(self, log_a: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+        """Return log(1 - f(a)), with a -> 1 - f(a) applied k times."""
+        return self._steps(self._power, log_a, k)
+
+    def log_slope(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+        """Return the log of the derivative of s -> f(1 - s), applied k times."""
+        if self.closed:
+            return self._slope(log_s, k)
+        s, k = np.broadcast_arrays(np.asarray(log_s, dtype=float), np.asarray(k))
+        total, most = np.zeros(s.shape), int(k.max(initial=0))
+        for i in range(most):
+            total = total + np.where(k > i, self._slope(s), 0.0)
+            s = self._miss(s) if i + 1 < most else s
+        return total
+
+    def _steps(self, step: Callable[..., FloatArray], log_x: ArrayLike, k: ArrayLike) -> FloatArray:
+        if self.closed:
+            return step(log_x, k)
+        x, k = np.broadcast_arrays(np.asarray(log_x, dtype=float), np.asarray(k))
+        for i in range(int(k.max(initial=0))):
+            x = np.where(k > i, step(x), x)
+        return x
 
 
 def log1mexp(log_x: ArrayLike) -> FloatArray:
-    """Return log(1 - x) from log x <= 0, with no digits lost at either end."""
+    """Return log(1 - x) from log x <= 0, in full precision at both ends."""
     log_x = np.asarray(log_x, dtype=float)
     with np.errstate(divide="ignore"):
         near, far = np.log(-np.expm1(log_x)), np.log1p(-np.exp(np.minimum(log_x, 0.0)))
         return np.asarray(np.where(log_x > LOG_HALF, near, far))
 
 
-def powered(curve: Curve, member: str, log_x: ArrayLike, k: ArrayLike) -> FloatArray:
-    """Apply the map of that name k times, k broadcasting."""
-    step: Callable[..., FloatArray] = getattr(curve, member)
-    if curve.closed:
-        return step(log_x, k)
-    x, k = np.broadcast_arrays(np.asarray(log_x, dtype=float), np.asarray(k))
-    for i in range(int(k.max(initial=0))):
-        x = np.where(k > i, step(x), x)
-    return x
-
-
-def powered_slope(curve: Curve, log_s: ArrayLike, k: ArrayLike) -> FloatArray:
-    """Return the log-slope of k steps, by the chain rule."""
-    step: Callable[..., FloatArray] = curve.log_slope
-    if curve.closed:
-        return step(log_s, k)
-    s, k = np.broadcast_arrays(np.asarray(log_s, dtype=float), np.asarray(k))
-    total = np.zeros(s.shape)
-    for i in range(int(k.max(initial=0))):
-        total = total + np.where(k > i, step(s), 0.0)
-        s = curve.log_miss(s)
-    return total
-
-
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Curve):
     """T(N(0, 1), N(mu, 1))."""
 
     mu: float
     closed: ClassVar[bool] = True
-    symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", check_positive("mu", self.mu))
 
-    def log_miss(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+    def _miss(self, log_s: ArrayLike, k: ArrayLike) -> FloatArray:
         return np.asarray(log_ndtr(_normal_quantile(log_s) - np.asarray(k) * self.mu))
 
-    def log_power(self, log_a: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+    def _power(self, log_a: ArrayLike, k: ArrayLike) -> FloatArray:
         return np.asarray(log_ndtr(_normal_quantile(log_a) + np.asarray(k) * self.mu))
 
-    def log_slope(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+    def _slope(self, log_s: ArrayLike, k: ArrayLike) -> FloatArray:
         step = self.mu * np.asarray(k, dtype=float)
         return np.asarray(step * (_normal_quantile(log_s) - step / 2))
 
@@ -132,38 +131,37 @@ class Gaussian:
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c, with its digits where the two laws are close."""
+        """1 - 2 c, in full relative precision."""
         return math.erf(self.mu / math.sqrt(8))
 
-    def inverse(self) -> Gaussian:
-        return self
-
     def times(self, k: float) -> Gaussian:
+        """Return the function of k mu."""
         return Gaussian(self.mu * k)
 
-    def joined(self, other: Curve) -> Curve | None:
-        """Return the functional composition where it has a closed form."""
+    def chained(self, other: Curve) -> Curve | None:
+        """Return the function of the sum, for another Gaussian one."""
         return Gaussian(self.mu + other.mu) if isinstance(other, Gaussian) else None
 
     def tensor(self, other: Curve) -> Curve | None:
-        """Return the tensor product where it has a closed form."""
+        """Return the function of the root of the sum of squares, for another Gaussian one."""
         return Gaussian(math.hypot(self.mu, other.mu)) if isinstance(other, Gaussian) else None
 
     def loss(self) -> PrivacyLoss:
+        """Return the privacy loss."""
         return GaussianLoss(self.mu)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the profile, rounded up."""
         return normal_profile.log_delta(self.mu, epsilon) + error_of_arguments(self.mu, epsilon)
 
 
 @dataclass(frozen=True)
-class Shifted:
+class Shifted(Curve):
     """T(X, X + shift), X even and log-concave: f(a) = F(isf(a) - shift)."""
 
-    law: ShiftLaw
+    law: ShiftedLaw
     shift: float
     closed: ClassVar[bool] = True
-    symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("logpdf", "logsf", "isf"):
@@ -171,13 +169,13 @@ class Shifted:
                 raise fail("law", f"have a method {name}", type(self.law))
         object.__setattr__(self, "shift", check_positive("shift", self.shift))
 
-    def log_miss(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+    def _miss(self, log_s: ArrayLike, k: ArrayLike) -> FloatArray:
         return self._moved(log_s, self.shift * np.asarray(k))
 
-    def log_power(self, log_a: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+    def _power(self, log_a: ArrayLike, k: ArrayLike) -> FloatArray:
         return self._moved(log_a, -self.shift * np.asarray(k))
 
-    def log_slope(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+    def _slope(self, log_s: ArrayLike, k: ArrayLike) -> FloatArray:
         x, step = self._quantile(log_s), self.shift * np.asarray(k)
         log_ratio = getattr(self.law, "log_ratio", None)
         if callable(log_ratio):
@@ -191,38 +189,36 @@ class Shifted:
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c, with its digits where the two laws are close."""
+        """1 - 2 c, in full relative precision."""
         mass = -math.expm1(math.log(2) + self.log_fixed)
         if mass > 0.1:
             return mass
         x = self.shift / 4 * (1 + _NODES)
         return float(self.shift / 2 * (_LENGTHS @ np.exp(self.law.logpdf(x))))
 
-    def inverse(self) -> Shifted:
-        return self
-
     def times(self, k: float) -> Shifted:
+        """Return the function of k shifts."""
         return Shifted(self.law, self.shift * k)
 
-    def joined(self, other: Curve) -> Curve | None:
+    def chained(self, other: Curve) -> Curve | None:
+        """Return the function of the sum of shifts, for a shift of the same law."""
         if not isinstance(other, Shifted) or other.law != self.law:
             return None
         return Shifted(self.law, self.shift + other.shift)
 
-    def tensor(self, other: Curve) -> Curve | None:
-        return None
-
     def loss(self) -> PrivacyLoss:
+        """Return the privacy loss."""
         return ShiftLoss(self.law, self.shift)
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """Return the profile, rounded up."""
         return moved_log_delta(self.loss(), epsilon, 1)
 
     def _moved(self, log_s: ArrayLike, by: ArrayLike) -> FloatArray:
         return np.asarray(self.law.logsf(self._quantile(log_s) + np.asarray(by)))
 
     def _quantile(self, log_s: ArrayLike) -> FloatArray:
-        """Return the x beyond which the law has mass s; even, so one tail serves both."""
+        """Return the x beyond which the law has mass s, by the symmetry from one tail."""
         log_s = np.asarray(log_s, dtype=float)
         upper = log_s <= LOG_HALF
         tail = np.where(upper, np.exp(log_s), -np.expm1(log_s))
@@ -232,21 +228,24 @@ class Shifted:
 
 @dataclass(frozen=True)
 class StandardLaplace:
-    """Density exp(-|x|) / 2: as much of it as a trade-off function needs."""
+    """Density exp(-|x|) / 2, with the members that a trade-off function needs."""
 
     def logpdf(self, x: ArrayLike) -> FloatArray:
+        """Return the log of the density."""
         return np.asarray(-np.abs(x) + LOG_HALF)
 
     def logsf(self, x: ArrayLike) -> FloatArray:
+        """Return log P(X > x)."""
         x = np.asarray(x, dtype=float)
         tail = -np.abs(x) + LOG_HALF
         return np.asarray(np.where(x > 0, tail, np.log1p(-np.exp(tail))))
 
     def isf(self, q: ArrayLike) -> FloatArray:
+        """Return the x with P(X > x) = q."""
         q = np.asarray(q, dtype=float)
         tail = np.minimum(q, 1 - q)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # 2 tail - 1 is exact where it is used.
+            # 2 tail - 1 is exact for tail > 1/4.
             x = np.where(tail > 0.25, -np.log1p(2 * tail - 1), -np.log(2 * tail))
         return np.asarray(np.where(q > 0.5, -x, x))
 
@@ -257,13 +256,12 @@ class StandardLaplace:
 
 
 @dataclass(frozen=True)
-class Approximate:
+class Approximate(Curve):
     """(epsilon, delta): max(0, 1 - delta - e^epsilon a, e^-epsilon (1 - delta - a))."""
 
     epsilon: float
     delta: float = 0.0
     closed: ClassVar[bool] = True
-    symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         epsilon = check_interval("epsilon", self.epsilon, 0, math.inf, closed="left")
@@ -273,60 +271,60 @@ class Approximate:
     @property
     def log_fixed(self) -> float:
         """Log of the fixed point, (1 - delta) / (1 + e^epsilon)."""
-        spared = math.log1p(-self.delta) if self.delta < 1 else -math.inf
-        return spared - float(np.logaddexp(0.0, self.epsilon))
+        log_rest = math.log1p(-self.delta) if self.delta < 1 else -math.inf
+        return log_rest - float(np.logaddexp(0.0, self.epsilon))
 
-    def log_miss(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
-        """Return log f(1 - s): at first a = 1 - s grows by e^epsilon, then s shrinks by it."""
+    def _miss(self, log_s: ArrayLike, k: ArrayLike) -> FloatArray:
+        """Return log f(1 - s): a = 1 - s grows by e^epsilon, beyond the centre s shrinks by it."""
         log_s, k = np.broadcast_arrays(np.asarray(log_s, dtype=float), np.asarray(k, dtype=float))
         log_a = log1mexp(log_s)
         first = np.minimum(self._steps_to_centre(log_a), k)
         start = np.where(first > 0, log1mexp(np.minimum(self._grown(log_a, first), 0.0)), log_s)
         return self._shrunk(start, k - first)
 
-    def log_power(self, log_a: ArrayLike, k: ArrayLike = 1) -> FloatArray:
-        """Return log(1 - f(a)): at first a grows by e^epsilon, then 1 - a shrinks by it."""
+    def _power(self, log_a: ArrayLike, k: ArrayLike) -> FloatArray:
+        """Return log(1 - f(a)): a grows by e^epsilon, beyond the centre 1 - a shrinks by it."""
         log_a, k = np.broadcast_arrays(np.asarray(log_a, dtype=float), np.asarray(k, dtype=float))
         first = np.minimum(self._steps_to_centre(log_a), k)
         grown = np.minimum(self._grown(log_a, first), 0.0)
         rest = k - first
         return np.where(rest > 0, log1mexp(self._shrunk(log1mexp(grown), rest)), grown)
 
-    def log_slope(self, log_s: ArrayLike, k: ArrayLike = 1) -> FloatArray:
+    def _slope(self, log_s: ArrayLike, k: ArrayLike) -> FloatArray:
         log_s, k = np.broadcast_arrays(np.asarray(log_s, dtype=float), np.asarray(k, dtype=float))
         first = np.minimum(self._steps_to_centre(log1mexp(log_s)), k)
-        inside = np.isfinite(self.log_miss(log_s, k))
+        inside = np.isfinite(self._miss(log_s, k))
         return np.where(inside, self.epsilon * (2 * first - k), -math.inf)
 
     @property
     def central_mass(self) -> float:
-        """1 - 2 c, with its digits where the two laws are close."""
+        """1 - 2 c, in full relative precision."""
         known = math.tanh(self.epsilon / 2)
         return known + self.delta * (1 - known)
 
-    def inverse(self) -> Approximate:
-        return self
-
     def times(self, k: float) -> Curve | None:
-        """Return the k-fold functional composition where it is again of this kind."""
+        """Return (0, k delta) for (0, delta), else None."""
         return None if self.epsilon > 0 else Approximate(0.0, min(1.0, self.delta * k))
 
-    def joined(self, other: Curve) -> Curve | None:
+    def chained(self, other: Curve) -> Curve | None:
+        """Return the sum of deltas for two functions of epsilon = 0, else None."""
         if not isinstance(other, Approximate) or max(self.epsilon, other.epsilon) > 0:
             return None
         return Approximate(0.0, min(1.0, self.delta + other.delta))
 
     def tensor(self, other: Curve) -> Curve | None:
+        """Return the product if one of the two has epsilon = 0, else None."""
         if not isinstance(other, Approximate) or min(self.epsilon, other.epsilon) > 0:
             return None
         delta = -math.expm1(math.log1p(-self.delta) + math.log1p(-other.delta))
         return Approximate(max(self.epsilon, other.epsilon), delta)
 
     def loss(self) -> PrivacyLoss:
+        """Return the privacy loss."""
         return PairLoss(self.epsilon, self.delta)
 
     def _steps_to_centre(self, log_a: FloatArray) -> FloatArray:
-        """Return how many steps take a from below the fixed point to it or beyond."""
+        """Return the number of steps from a below the fixed point to it or beyond."""
         if self.epsilon == 0:  # both branches are one
             return np.zeros(log_a.shape)
         log_rate = _log_expm1(self.epsilon)
@@ -347,14 +345,14 @@ class Approximate:
             )
 
     def _grown(self, log_a: FloatArray, k: FloatArray) -> FloatArray:
-        """Return a -> delta + e^epsilon a, k times."""
+        """Return a -> delta + e^epsilon a, applied k times."""
         finite = np.where(np.isfinite(k), k, 0.0)
         return np.where(
             k > 0, np.logaddexp(log_a + finite * self.epsilon, self._log_lost(k)), log_a
         )
 
     def _shrunk(self, log_s: FloatArray, k: FloatArray) -> FloatArray:
-        """Return s -> e^-epsilon (s - delta), k times; nothing is left below zero."""
+        """Return s -> e^-epsilon (s - delta), applied k times, and 0 instead of negative values."""
         with np.errstate(invalid="ignore"):
             share = self._log_lost(k) - log_s
         left = log1mexp(np.minimum(share, 0.0))
@@ -369,7 +367,7 @@ def _normal_quantile(log_p: ArrayLike) -> FloatArray:
 
 
 def _log_expm1(x: ArrayLike) -> FloatArray:
-    """Return log(e^x - 1) for x >= 0, with no overflow."""
+    """Return log(e^x - 1) for x >= 0, without overflow."""
     x = np.asarray(x, dtype=float)
     with np.errstate(divide="ignore"):
         return np.asarray(x + np.log(-np.expm1(-x)))

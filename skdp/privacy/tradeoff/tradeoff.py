@@ -1,9 +1,8 @@
-"""Trade-off functions: how hard it is to tell two neighbouring data sets apart.
+"""Trade-off functions of two laws (f-DP).
 
 The trade-off function of two laws P and Q is f(alpha), the least type II error (Q is taken for
 P) of any test whose type I error (P is taken for Q) is at most alpha. A release is f-private if
-f is a lower bound for all neighbours (Dong, Roth & Su 2022). What is claimed here is proved in
-docs/proofs/tradeoff.md.
+f is a lower bound for all neighbours (Dong, Roth & Su 2022). Proofs: docs/proofs/tradeoff.md.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,12 +19,13 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp.privacy._rounding import LEAST_LOG, exp_up
 from skdp.privacy.losses import losses
+from skdp.privacy.losses.shift import ShiftedLaw
 from skdp.privacy.tradeoff.built_curves import (
-    Composed,
+    Chained,
     Greatest,
-    LeakedProfile,
     Points,
     Profile,
+    ProfileWithInfinityMass,
     Repeated,
     Tensor,
 )
@@ -36,13 +35,10 @@ from skdp.privacy.tradeoff.curves import (
     Curve,
     Gaussian,
     Shifted,
-    ShiftLaw,
     StandardLaplace,
-    powered,
-    powered_slope,
 )
 
-# Levels in both tails, at which two functions without a common closed form are compared.
+# Levels in both tails, for the comparison of functions without a common closed form.
 _LEVELS = -np.geomspace(1e-12, 690.0, 1000)
 _TOLERANCE = 1e-10
 _ROUNDING = 4 * float(np.finfo(float).eps)
@@ -50,15 +46,15 @@ _ROUNDING = 4 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class TradeOff:
-    """A trade-off function; make one with the functions of this module.
+    """A trade-off function; the functions of this module make one.
 
-    Call it with a type I error in [0, 1], a number or an array, for the least type II error.
-    ``f <= g`` says that f is the weaker promise at every level.
+    A call with a type I error in [0, 1], a number or an array, returns the least type II error.
+    ``f <= g`` if f is at most g at every level, so that f is the weaker guarantee.
 
     Parameters
     ----------
     curve : Curve
-        Its two log maps.
+        Its representation in logs.
 
     Examples
     --------
@@ -85,17 +81,17 @@ class TradeOff:
     def log_miss(self, log_confidence: ArrayLike, k: ArrayLike = 1) -> FloatArray:
         """Return log f(1 - s), from log s; s -> f(1 - s) is applied ``k`` times.
 
-        It is the tail that is left when a tail of mass s is moved away by one shift.
+        It is the mass of a tail of mass s after one shift away from it.
         """
-        return powered(self.curve, "log_miss", log_confidence, k)
+        return self.curve.log_miss(log_confidence, k)
 
     def log_power(self, log_alpha: ArrayLike, k: ArrayLike = 1) -> FloatArray:
         """Return log(1 - f(alpha)), from log alpha; alpha -> 1 - f is applied ``k`` times."""
-        return powered(self.curve, "log_power", log_alpha, k)
+        return self.curve.log_power(log_alpha, k)
 
     def log_slope(self, log_confidence: ArrayLike, k: ArrayLike = 1) -> FloatArray:
-        """Return the log of the derivative of s -> f(1 - s), ``k`` times applied."""
-        return powered_slope(self.curve, log_confidence, k)
+        """Return the log of the derivative of s -> f(1 - s), applied ``k`` times."""
+        return self.curve.log_slope(log_confidence, k)
 
     @property
     def symmetric(self) -> bool:
@@ -104,7 +100,7 @@ class TradeOff:
 
     @property
     def closed(self) -> bool:
-        """Whether any number of repetitions costs one evaluation."""
+        """Whether any number of steps costs one evaluation."""
         return self.curve.closed
 
     @cached_property
@@ -131,8 +127,8 @@ class TradeOff:
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """Return the log of an upper bound on the least delta, for epsilon of any sign.
 
-        It is the supremum of 1 - f(alpha) - e^epsilon alpha over alpha. Where no closed form
-        is known it is bracketed, and what is returned lies above it.
+        The least delta is the supremum of 1 - f(alpha) - e^epsilon alpha over alpha. If it has no
+        closed form, the upper end of a bracket is returned.
         """
         for found in ("log_delta", "loss"):
             known = getattr(self.curve, found, None)
@@ -142,20 +138,20 @@ class TradeOff:
         return upper_log_delta(self.curve, epsilon)
 
     def delta_at(self, epsilon: float) -> float:
-        """Return a delta with which this f gives (epsilon, delta), rounded up."""
+        """Return the least known delta such that f implies (epsilon, delta), rounded up."""
         epsilon = check_interval("epsilon", epsilon, 0, math.inf)
         log_delta = float(self.log_delta(epsilon))
         closed = any(hasattr(self.curve, known) for known in ("log_delta", "loss"))
-        # What is bracketed may leave the floats before it is 0.
+        # A bracketed value may underflow although it is not 0.
         if not closed and epsilon < math.inf:
             log_delta = max(log_delta, LEAST_LOG)
         if log_delta == -math.inf:
             return 0.0
-        # A log that is off by its last digit is a delta off by as much as the log is great.
+        # An error in the last digit of a log is a relative error of delta of the size of the log.
         return exp_up(log_delta + _ROUNDING * (1 + abs(log_delta)))
 
     def loss(self) -> losses.Profile:
-        """Return the privacy loss of a pair of laws with this trade-off function, or a bound."""
+        """Return the privacy loss of a pair with this trade-off function, or an upper bound."""
         known = getattr(self.curve, "loss", None)
         if known is not None:
             loss: losses.Profile = known()
@@ -164,55 +160,53 @@ class TradeOff:
             return losses.ProfileLoss(self.log_delta)
         return losses.ProfileLoss(self.log_delta, self.inverse().log_delta)
 
-    def compose(self, *others: TradeOff) -> TradeOff:
-        """Return f(1 - g(alpha)), g the next one: what two steps between neighbours give.
+    def chain(self, *others: TradeOff) -> TradeOff:
+        """Return f(1 - g(alpha)), g the next one: the functional composition.
 
-        If data sets A, B are g-private and B, C are f-private, then A, C are so.
+        It bounds one release for data sets several steps apart: if data sets A, B are g-private
+        and B, C are f-private, then A, C are so. Several releases are combined by `tensor`.
         """
         parts: list[Curve] = [self.curve]
         for other in _curves(others):
-            joined = _closed(parts[-1], "joined", other)
+            joined = parts[-1].chained(other)
             parts[-1:] = [joined] if joined is not None else [parts[-1], other]
-        return TradeOff(parts[0] if len(parts) == 1 else Composed(tuple(parts)))
+        return TradeOff(parts[0] if len(parts) == 1 else Chained(tuple(parts)))
 
     def group(self, k: int) -> TradeOff:
-        """Return what holds for data sets that differ by ``k`` steps: f composed k times."""
+        """Return the trade-off function for data sets ``k`` steps apart: f chained k times."""
         k = check_count("k", k)
-        known = _closed(self.curve, "times", k)
+        known = self.curve.times(k)
         return self if k == 1 else TradeOff(known or Repeated(self.curve, k))
 
     def tensor(self, *others: TradeOff) -> TradeOff:
-        """Return what several independent releases give together.
+        """Return the trade-off function of several independent releases together.
 
-        Gaussian functions, and (epsilon, delta) ones of which all but one have epsilon = 0, have
-        closed forms. For others it is a lower bound, through points of a certified profile.
+        Gaussian functions have a closed form, and so do (epsilon, delta) functions if all but one
+        have epsilon = 0. For others it is a lower bound, through points of the composed profile.
         """
         joined: list[Curve] = [self.curve]
         for other in _curves(others):
-            products = [_closed(curve, "tensor", other) for curve in joined]
-            at = next((i for i, found in enumerate(products) if found is not None), None)
-            if at is None:
-                joined.append(other)
-            else:
-                joined[at] = products[at]
+            products = ((i, c) for i, curve in enumerate(joined) if (c := curve.tensor(other)))
+            at, product = next(products, (len(joined), other))
+            joined[at : at + 1] = [product]
         return TradeOff(joined[0] if len(joined) == 1 else _tensor(joined))
 
     def maximum(self, *others: TradeOff) -> TradeOff:
-        """Return the pointwise maximum: what holds of a release that keeps every promise."""
+        """Return the pointwise maximum, for a release that is private by all functions."""
         return TradeOff(Greatest((self.curve, *_curves(others))))
 
     def envelope(self, *others: TradeOff) -> TradeOff:
-        """Return the greatest trade-off function below all: what holds if one of them does."""
+        """Return the greatest trade-off function below all, for a release private by one."""
         parts = (self, *others)
         if not all(part.symmetric for part in parts):
             raise fail("tradeoff", "be symmetric for an envelope", parts)
         return TradeOff(Profile(_GreatestProfile(parts)))
 
     def dominates(self, other: TradeOff) -> bool:
-        """Return whether the laws behind self are at least as easy to tell apart.
+        """Return whether self <= other at every level, so that self is the weaker guarantee.
 
-        That is self <= other at every level. Functions of one family are compared by their
-        parameters, others at 2,000 levels down to 1e-300 in both tails, up to 1e-10.
+        Equal functions are compared by their parameters, others at 2,000 levels down to 1e-300 in
+        both tails, up to 1e-10.
         """
         if self == other:
             return True
@@ -229,7 +223,7 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class _GreatestProfile:
-    """The greatest of several profiles, hashable as its parts are."""
+    """The greatest of several profiles; hashable."""
 
     parts: tuple[TradeOff, ...]
 
@@ -254,7 +248,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> TradeOff:
 
 
 def total_variation(delta: float) -> TradeOff:
-    """Return max(0, 1 - delta - alpha), which is (0, delta).
+    """Return max(0, 1 - delta - alpha), the trade-off function of (0, delta).
 
     Parameters
     ----------
@@ -283,8 +277,8 @@ def laplace(epsilon: float) -> TradeOff:
     return TradeOff(Shifted(StandardLaplace(), check_positive("epsilon", epsilon)))
 
 
-def from_law(law: ShiftLaw, shift: float = 1.0) -> TradeOff:
-    """Return F(isf(alpha) - shift): X against X + shift, X even and log-concave.
+def from_law(law: ShiftedLaw, shift: float = 1.0) -> TradeOff:
+    """Return F(isf(alpha) - shift), the function of X and X + shift, X even and log-concave.
 
     Parameters
     ----------
@@ -302,9 +296,9 @@ def from_profile(
     Parameters
     ----------
     profile : callable, or pairs (epsilon, delta)
-        From an array of epsilon >= 0 to log delta, of the same shape; or points of the profile.
-        Points are a promise in themselves; of a callable it is taken that delta falls and is
-        convex in e^epsilon, as every profile is.
+        A function of an array of epsilon >= 0 that returns log delta of the same shape, or points
+        of the profile. Points may be any valid pairs. A callable must return a delta that is
+        decreasing and convex in e^epsilon, as every profile is.
 
     Examples
     --------
@@ -329,21 +323,15 @@ def _curves(others: Iterable[TradeOff]) -> list[Curve]:
     return [other.curve for other in others]
 
 
-def _closed(curve: Curve, member: str, argument: Any) -> Any:
-    """Return what the curve has in closed form, or None."""
-    known = getattr(curve, member, None)
-    return None if known is None else known(argument)
-
-
 def _tensor(curves: list[Curve]) -> Curve:
-    """Return a lower bound for several releases, those of (0, delta) apart."""
+    """Return a lower bound for several releases, with (0, delta) ones as infinity mass."""
     free = [c for c in curves if isinstance(c, Approximate) and c.epsilon == 0]
-    leaks = [c.delta for c in free] + [c.leak for c in curves if isinstance(c, Tensor)]
-    leak = -math.expm1(sum(math.log1p(-delta) for delta in leaks))
+    masses = [c.delta for c in free] + [c.infinity_mass for c in curves if isinstance(c, Tensor)]
+    infinity_mass = -math.expm1(sum(math.log1p(-mass) for mass in masses))
     rest = [c for c in curves if c not in free]
     if len(rest) == 1 and not isinstance(rest[0], Tensor):
-        return Profile(LeakedProfile(TradeOff(rest[0]).log_delta, leak))
+        return Profile(ProfileWithInfinityMass(TradeOff(rest[0]).log_delta, infinity_mass))
     parts: list[tuple[losses.Profile, int]] = []
     for curve in rest:
         parts += curve.parts if isinstance(curve, Tensor) else [(TradeOff(curve).loss(), 1)]
-    return Tensor(tuple(parts), leak)
+    return Tensor(tuple(parts), infinity_mass)

@@ -1,1 +1,1 @@
-"""A strong distinguisher that reads every public attribute."""
+"""An attacker that reads everything a fitted model shows."""

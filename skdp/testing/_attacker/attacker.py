@@ -1,12 +1,12 @@
-"""A strong attacker: all that is seen of fits to two tables, and the best guess between them.
+"""A strong attacker: features of fits to two tables, and the best guess between the tables.
 
-A quarter of the fits of each table are for learning: which feature and which threshold, or which
-value, tells the tables apart. The other fits are guessed. Guesses of independent releases,
-one table as likely as the other, are right with a mean probability of at most (1 + delta(0)) / 2,
-delta(0) the total variation that the promise allows; the number of right ones is then above each
-k beyond its mean no more often than a binomial variable (Hoeffding 1956, Theorem 4). Events that
-are rare under both tables are held against e^epsilon and delta by Clopper-Pearson limits. Few
-guesses are tried, and the alarm is divided by their number.
+A quarter of the fits to each table are used to learn which features, thresholds and values
+distinguish the tables. The attacker then guesses the table of each other fit. For independent
+releases and equally likely tables a guess is right with a mean probability of at most
+(1 + delta(0)) / 2, where delta(0) is the total variation that the guarantee allows. The number of
+right guesses exceeds each k above its mean at most as often as a binomial variable (Hoeffding
+1956, Theorem 4). Events that are rare under both tables are compared with e^epsilon and delta by
+Clopper-Pearson limits. Few guesses are tried, and the false-alarm rate is divided by their number.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from skdp.testing.audit import ratio_bound
 
 Array = NDArray[np.float64]
 Features = dict[str, float]
-# One fit in so many is for learning.
+# One fit in LEARNT is used for learning.
 LEARNT = 4
-# False alarms of one attack.
+# False-alarm rate of one attack.
 ALARM = 1e-6
-# How many single features, and how many sums of many, are tried on the fits that are guessed.
+# Number of single features, of rare events and of sums that are tried.
 SINGLE, RARE, SUMS = 6, 2, 8
 _THRESHOLDS, _VALUES = 24, 6
-# A sum is over at least so many features, none of them beyond this size.
+# A sum has at least FEW features, and none of a greater absolute value than _UNUSUAL.
 FEW, _UNUSUAL = 6, 1e100
-# Stands for what a fit does not have at all.
+# Value of a feature that a fit does not have.
 _ABSENT = -2e300
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A feature that tells tables apart better than the promise allows."""
+    """A feature that distinguishes tables better than the guarantee allows."""
 
     feature: str
     right: int
@@ -48,23 +48,23 @@ class Finding:
 
     def __str__(self) -> str:
         return (
-            f"{self.feature} tells which of two neighbours was fitted in {self.right} of"
-            f" {self.of} fits, where {self.allowed} are possible by chance"
+            f"{self.feature} shows which of two neighbours was fitted in {self.right} of"
+            f" {self.of} fits, and {self.allowed} are possible by chance"
         )
 
 
 def attack(
-    first: Sequence[Features], second: Sequence[Features], promise: Any, alarm: float = ALARM
+    first: Sequence[Features], second: Sequence[Features], claim: Any, alarm: float = ALARM
 ) -> Finding | None:
-    """Return the best feature if it breaks the promise, or None.
+    """Return a feature that violates the guarantee, or None.
 
     Parameters
     ----------
     first, second : sequences of dict of float
         Features of independent fits to each of two neighbouring tables.
-    promise : Guarantee
+    claim : Guarantee
     alarm : float in (0, 1)
-        Probability of a finding where the promise holds.
+        Probability of a finding if the guarantee holds.
     """
     names = sorted({name for fit in (*first, *second) for name in fit})
     tables = [
@@ -83,42 +83,42 @@ def attack(
     tried = list(_guesses(names, learnt))
     for feature, weights, event in tried:
         x, y = (event.holds(table @ weights) for table in seen)
-        found = _judged(feature, x, y, promise, alarm / len(tried))
+        found = _judged(feature, x, y, claim, alarm / len(tried))
         if found is not None:
             return found
     return None
 
 
 def _judged(
-    feature: str, x: NDArray[np.bool_], y: NDArray[np.bool_], promise: Any, alarm: float
+    feature: str, x: NDArray[np.bool_], y: NDArray[np.bool_], claim: Any, alarm: float
 ) -> Finding | None:
-    """Return a finding if an event is likelier under the first table than it may be."""
+    """Return a finding if an event is more likely under the first table than allowed."""
     right, of = int(x.sum() + (~y).sum()), len(x) + len(y)
-    share = (1 + promise.delta_at(0.0)) / 2
+    share = (1 + claim.delta_at(0.0)) / 2
     allowed = max(int(binom.isf(alarm / 2, of, share)), int(np.ceil(of * share)))
     for one, other in ((x, y), (~y, ~x)):
-        bound = ratio_bound(one, other, promise.delta, alarm / 4)
-        if right > allowed or bound > promise.epsilon:
+        bound = ratio_bound(one, other, claim.delta, alarm / 4)
+        if right > allowed or bound > claim.epsilon:
             return Finding(feature, right, of, min(allowed, right))
     return None
 
 
 @dataclass(frozen=True)
 class Event:
-    """Numbers above a threshold, or equal to it, or the others."""
+    """Event that a number is above a threshold, or equal to it, or the complement."""
 
     at: float
     equal: bool
     turned: bool
 
     def holds(self, values: Array) -> NDArray[np.bool_]:
-        """Return in which fits it holds."""
+        """Return for each value whether the event occurs."""
         inside = values == self.at if self.equal else values > self.at
         return np.asarray(inside != self.turned)
 
 
 def _guesses(names: list[str], learnt: list[Array]) -> Iterator[tuple[str, Array, Event]]:
-    """Yield features, what they weigh, and the event that speaks for the first table."""
+    """Yield names, weights of the features, and the event that indicates the first table."""
     x, y = learnt
     scored = [_best_events(x[:, k], y[:, k]) for k in range(len(names))]
     for kind, most in ((0, SINGLE), (1, RARE)):
@@ -131,7 +131,7 @@ def _guesses(names: list[str], learnt: list[Array]) -> Iterator[tuple[str, Array
 
 
 def _best_events(x: Array, y: Array) -> tuple[tuple[float, Event], tuple[float, Event]]:
-    """Return the events whose shares are farthest apart, by difference and by ratio."""
+    """Return the events with the greatest difference and the greatest ratio of frequencies."""
     levels, counts = np.unique(np.concatenate([x, y]), return_counts=True)
     steps = np.linspace(0, max(len(levels) - 2, 0), _THRESHOLDS)
     at, common = levels[np.unique(steps.astype(int))], levels[np.argsort(-counts)[:_VALUES]]
@@ -141,7 +141,7 @@ def _best_events(x: Array, y: Array) -> tuple[tuple[float, Event], tuple[float, 
         for v in (x, y)
     )
     gap, spare = p - q, 0.5 / len(x)
-    # Either table may have the event that the other one lacks.
+    # The event may be missing under either table.
     ratio = np.maximum((p + spare) / (q + spare), (1 - q + spare) / (1 - p + spare))
     inverse = np.maximum((q + spare) / (p + spare), (1 - p + spare) / (1 - q + spare))
     found = []
@@ -153,7 +153,7 @@ def _best_events(x: Array, y: Array) -> tuple[tuple[float, Event], tuple[float, 
 
 
 def _sums_of_many(names: list[str], x: Array, y: Array) -> Iterator[tuple[str, Array, Event]]:
-    """Yield weighted sums over features of one kind: much weak evidence is strong together."""
+    """Yield weighted sums over features of one kind, which combine weak evidence."""
     groups: dict[str, list[int]] = {}
     usual = (np.abs(np.vstack([x, y])) < _UNUSUAL).all(axis=0)
     for k in np.flatnonzero(usual).tolist():
@@ -162,7 +162,7 @@ def _sums_of_many(names: list[str], x: Array, y: Array) -> Iterator[tuple[str, A
     for name in sorted(wide, key=lambda name: (not name.startswith("outputs"), name))[:SUMS]:
         own = groups[name]
         spread = np.sqrt((x[:, own].var(axis=0) + y[:, own].var(axis=0)) / 2)
-        # What hardly moves must not outweigh all the rest.
+        # Features with a small spread must not dominate.
         apart = (x[:, own].mean(axis=0) - y[:, own].mean(axis=0)) / (spread + spread.mean() / 4)
         weights = np.zeros(len(names))
         weights[own] = apart / (spread + spread.mean() / 4)

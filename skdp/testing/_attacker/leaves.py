@@ -1,4 +1,4 @@
-"""All that a fitted model shows, as numbers: values, last bits, layouts, texts and its pickle."""
+"""All content of a fitted model as numbers: values, last bits, layouts, texts and its pickle."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Deeper, and beyond so many items of a list, nothing is read.
+from skdp.testing.release import NO_BIT, last_bits
+
+# Greatest depth of nesting, and number of items of a list, that are read.
 DEEPEST, MOST_ITEMS = 8, 64
-# Of longer arrays so many entries are features of their own, beside sums over all entries.
+# Number of entries of an array that are separate features, besides statistics of all entries.
 MOST_ENTRIES = 128
-# Differences of entries are averaged in so many runs.
+# Number of blocks in which differences of entries are averaged, and bound on a difference.
 BLOCKS, _MOST_GAP = 64, 64.0
-# What stands for numbers that are none, and for the last bit of 0: it has no bit that is 1.
-NAN, INFINITE, NO_BIT = -1e300, 1e300, 1100.0
+# Values that replace NaN and infinity.
+NAN, INFINITE = -1e300, 1e300
 _SKIPPED = (types.ModuleType, types.FunctionType, types.MethodType, np.random.Generator, type)
 
 
 def features(model: Any) -> dict[str, float]:
-    """Return all that is seen of a fitted model by name: public attributes, texts, its pickle.
+    """Return the features of a fitted model by name: attributes, texts and its pickle.
 
-    Parameters are left out: they were there before the fit, and a fit writes none.
+    Parameters are left out, because a fit does not write them.
     """
     found: dict[str, float] = {}
     given = set(model.get_params(deep=False))
@@ -45,31 +47,32 @@ def _of_leaves(leaves: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, float]]
     return chain.from_iterable(_of_leaf(name, leaf) for name, leaf in leaves)
 
 
-@lru_cache(maxsize=64)  # most of what is private in a model is the same in each fit
+@lru_cache(maxsize=64)  # most private attributes are the same in each fit
 def _of_pickle(name: str, content: bytes) -> tuple[tuple[str, float], ...]:
     value = pickle.loads(content)
     return tuple(_of_leaves(_walk(name, value, set(), DEEPEST, private=True)))
 
 
 def structure(model: Any) -> dict[str, str]:
-    """Return types, shapes and layouts of all that a model holds, what was released too."""
+    """Return types, shapes and layouts of everything in a model, released values included."""
     found = dict(texts(model))
     for name, leaf in _walk("", model, set(), DEEPEST, private=True):
-        found[name] = leaf if isinstance(leaf, str) and name.endswith(":layout") else _kind(leaf)
+        is_layout = isinstance(leaf, str) and name.endswith(":layout")
+        found[name] = leaf if is_layout else type(leaf).__name__
     return found
 
 
 def texts(model: Any) -> Iterator[tuple[str, str]]:
-    """Yield what a model and its guarantee print as."""
+    """Yield the texts of a model and of its guarantee."""
     yield "repr", repr(model)
     yield from _texts_of(pickle.dumps(getattr(model, "guarantee_", None)))
 
 
 @lru_cache(maxsize=64)  # composing losses for a card takes longer than a fit
 def _texts_of(content: bytes) -> tuple[tuple[str, str], ...]:
-    promise = pickle.loads(content)
-    html = getattr(promise, "_repr_html_", None)
-    card, page = str(promise), "" if html is None else str(html())
+    guarantee = pickle.loads(content)
+    html = getattr(guarantee, "_repr_html_", None)
+    card, page = str(guarantee), "" if html is None else str(html())
     return ("card of the guarantee", card), ("html of the guarantee", page)
 
 
@@ -90,7 +93,7 @@ def _walk(
 
 
 def _inside(value: Any, private: bool) -> Iterator[tuple[str, Any]]:
-    """Yield what an object holds, by names that do not depend on its order of insertion."""
+    """Yield the content of an object, by names that do not depend on the order of insertion."""
     if isinstance(value, np.ndarray):  # of objects
         yield ":layout", _layout(value)
         value = value.ravel().tolist()
@@ -107,14 +110,10 @@ def _inside(value: Any, private: bool) -> Iterator[tuple[str, Any]]:
 
 
 def _layout(value: NDArray[Any]) -> str:
-    """Return how an array lies in memory."""
+    """Return the memory layout of an array."""
     flags = value.flags
     told = (flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned, flags.owndata)
     return f"{type(value).__name__} {value.dtype} {value.shape} {value.strides} {told}"
-
-
-def _kind(leaf: Any) -> str:
-    return type(leaf).__name__
 
 
 def _of_leaf(name: str, leaf: Any) -> Iterator[tuple[str, float]]:
@@ -154,24 +153,15 @@ def _sums(what: str, values: NDArray[np.float64]) -> dict[str, float]:
 
 
 def _plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values with finite numbers for those that are none."""
+    """Return values with finite numbers in place of NaN and infinity."""
     return np.nan_to_num(values, nan=NAN, posinf=INFINITE, neginf=-INFINITE)
 
 
-def last_bits(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return k with 2^k the last bit that is 1, for each float."""
-    with np.errstate(invalid="ignore"):
-        share, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
-    mantissa = np.ldexp(share, 53).astype(np.int64)
-    last = np.frexp((mantissa & -mantissa).astype(float))[1] - 1
-    return np.where(mantissa == 0, NO_BIT, exponent - 53 + last).astype(float)
-
-
 def of_differences(outputs: ArrayLike, candidates: list[Any]) -> dict[str, float]:
-    """Return the last bits of what is left if each candidate is taken off, exactly.
+    """Return the last bits of the exact differences between outputs and each candidate.
 
-    The candidates are what the tables would have released without noise: what is left of the true
-    one is the noise, and any grid that the noise has shows in its last bits.
+    The candidates are the values of the tables without noise. The difference from the true one is
+    the noise, and a grid of the noise is visible in its last bits.
     """
     seen = _exactly(outputs)
     rests: list[NDArray[np.float64]] = []
@@ -185,19 +175,19 @@ def of_differences(outputs: ArrayLike, candidates: list[Any]) -> dict[str, float
         found |= {f"outputs less table {k}:{n}": v for n, v in _sums("last bit", bits).items()}
     gap = np.clip(rests[0] - rests[1], -_MOST_GAP, _MOST_GAP)
     found |= {f"outputs less tables:{n}": v for n, v in _sums("gap", gap).items()}
-    # Entries of one kind stand together: squares of columns, say, have a grid of their own.
+    # Entries of one kind are adjacent: squares of columns, for instance, have their own grid.
     parts = enumerate(np.array_split(gap, BLOCKS))
     return found | {f"outputs less tables[{k}]:gap": float(p.mean()) for k, p in parts if p.size}
 
 
 def _exactly(values: ArrayLike) -> list[int | Fraction]:
-    """Return numbers as integers where they are some: fractions take their time."""
+    """Return integers as they are and other numbers as fractions, which are slower."""
     flat = np.ravel(np.asarray(values, dtype=object)).tolist()
     return [v if isinstance(v, int) else Fraction(v) for v in flat]
 
 
 def _last_bit(value: int | Fraction) -> float:
-    """Return k with 2^k the last bit that is 1 of a dyadic fraction."""
+    """Return k such that 2^k is the last nonzero bit of a dyadic fraction."""
     if not value:
         return NO_BIT
     top = value.numerator

@@ -1,4 +1,4 @@
-"""Everything that an object says about itself, as nested tuples that can be compared."""
+"""The content of an object as nested tuples that can be compared."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 
 def public_picture(model: Any, released: Collection[str]) -> dict[str, Any]:
-    """Return the public fitted attributes of a model, but for what was released."""
+    """Return the content of the public fitted attributes of a model, without the released ones."""
     names = [k for k in vars(model) if k.endswith("_") and not k.startswith("_")]
     return {name: picture(getattr(model, name)) for name in sorted(names) if name not in released}
 
 
 def picture(value: Any) -> Any:
-    """Return an object's content: arrays with shape and type, objects with their fields."""
+    """Return the content of an object: arrays with shape and type, objects with their fields."""
     if isinstance(value, np.ndarray):
         return ("array", value.shape, str(value.dtype), value.tolist())
     if isinstance(value, dict):
@@ -24,7 +24,7 @@ def picture(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(picture(item) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        # Fields alone: what else is there is a cache, which may be filled or not.
+        # Only fields: all else are caches, which may be filled or empty.
         inside = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return (type(value).__name__, picture(inside))
     if callable(value) or not hasattr(value, "__dict__"):

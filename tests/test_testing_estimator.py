@@ -443,3 +443,7 @@ def test_pictures_tell_objects_apart():
 
     assert picture(Plain([1, 2])) == picture(Plain([1, 2]))
     assert picture(Plain([1, 2])) != picture(Plain([1, 3]))
+    # An estimator is a dataclass of its parameters: what it was fitted to counts too.
+    models = [DPLogisticRegression(), DPLogisticRegression()]
+    models[1].coef_ = rows
+    assert picture(models[0]) != picture(models[1])

@@ -851,10 +851,12 @@ def guarantees(value, path=""):
         parts = dict(enumerate(value))
     elif isinstance(value, dict):
         parts = value
+    elif isinstance(value, BaseEstimator):
+        parts = vars(value)
     elif is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: getattr(value, field.name) for field in fields(value)}
     else:
-        parts = vars(value) if isinstance(value, BaseEstimator) else {}
+        parts = {}
     for name, part in parts.items():
         yield from guarantees(part, f"{path}.{name}")
     if not isinstance(value, BaseEstimator) and isinstance(

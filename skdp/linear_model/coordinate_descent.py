@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 from skdp.linear_model._descent.algorithm import CoordinateDescent
 from skdp.linear_model._descent.rules import LOGISTIC, SQUARED
+from skdp.linear_model._shared.base import PrivateLinearModel
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model._shared.regression import PrivateRegressor
 
 
-class DPCoordinateDescentClassifier(PrivateClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DescentEstimator(PrivateLinearModel):
+    """The parameters of both estimators."""
+
+    penalty: Any = "auto"
+    alpha: Any = "auto"
+    l1_ratio: float = 0.5
+    n_passes: Any = "auto"
+    step_size: Any = "auto"
+    clip: Any = "auto"
+    order: str = "cyclic"
+    average: bool = True
+    start: Any = None
+    scaling_share: Any = "auto"
+    verbose: int = 0
+    callback: Any = None
+
+    def _algorithm(self):
+        return CoordinateDescent.of(self._kind, self)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DPCoordinateDescentClassifier(PrivateClassifier, DescentEstimator):
     """Classifier for sparse models or all intermediate models: private coordinate descent.
 
     Each step releases the gradient of one coordinate with noise and moves the coordinate. All
@@ -108,59 +134,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier):
     1e-06
     """
 
-    _kind = LOGISTIC
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=0.0,
-        neighbors="replace_one",
-        n_public=None,
-        domain=None,
-        mechanism="auto",
-        fit_intercept=True,
-        classes=None,
-        random_state=None,
-        ledger=None,
-        penalty="auto",
-        alpha="auto",
-        l1_ratio=0.5,
-        n_passes="auto",
-        step_size="auto",
-        clip="auto",
-        order="cyclic",
-        average=True,
-        start=None,
-        scaling_share="auto",
-        verbose=0,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbors = neighbors
-        self.n_public = n_public
-        self.domain = domain
-        self.mechanism = mechanism
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.random_state = random_state
-        self.ledger = ledger
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.n_passes = n_passes
-        self.step_size = step_size
-        self.clip = clip
-        self.order = order
-        self.average = average
-        self.start = start
-        self.scaling_share = scaling_share
-        self.verbose = verbose
-        self.callback = callback
-
-    def _algorithm(self):
-        return CoordinateDescent.of(self._kind, self)
+    _kind: ClassVar = LOGISTIC
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -170,7 +144,8 @@ class DPCoordinateDescentClassifier(PrivateClassifier):
         return tags
 
 
-class DPCoordinateDescentRegressor(PrivateRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DPCoordinateDescentRegressor(PrivateRegressor, DescentEstimator):
     """Regressor for Lasso, ridge and elastic net: private coordinate descent.
 
     Each step releases the gradient of one coordinate with noise and moves the coordinate; see
@@ -216,54 +191,4 @@ callback
     True
     """
 
-    _kind = SQUARED
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=0.0,
-        neighbors="replace_one",
-        n_public=None,
-        domain=None,
-        mechanism="auto",
-        fit_intercept=True,
-        random_state=None,
-        ledger=None,
-        penalty="auto",
-        alpha="auto",
-        l1_ratio=0.5,
-        n_passes="auto",
-        step_size="auto",
-        clip="auto",
-        order="cyclic",
-        average=True,
-        start=None,
-        scaling_share="auto",
-        verbose=0,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbors = neighbors
-        self.n_public = n_public
-        self.domain = domain
-        self.mechanism = mechanism
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.ledger = ledger
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.n_passes = n_passes
-        self.step_size = step_size
-        self.clip = clip
-        self.order = order
-        self.average = average
-        self.start = start
-        self.scaling_share = scaling_share
-        self.verbose = verbose
-        self.callback = callback
-
-    def _algorithm(self):
-        return CoordinateDescent.of(self._kind, self)
+    _kind: ClassVar = SQUARED

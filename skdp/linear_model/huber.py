@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 from skdp._checks import check_positive, fail
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import residual_moments
@@ -20,6 +23,7 @@ MANY, MANY_POWER = 4000.0, 0.25
 PUT_BACK, FEW = 0.12, 22.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPHuberRegressor(PrivateRegressor):
     """Regressor for predictions: a robust private linear model.
 
@@ -79,7 +83,7 @@ class DPHuberRegressor(PrivateRegressor):
 
     # Nearly all of epsilon is spent on the gradient: a bounded residual leaves the curvature
     # enough. With Gaussian noise the curvature may take more.
-    _reference = Reference(
+    _reference: ClassVar = Reference(
         "number",
         residual_moments,
         signal=0.01,
@@ -89,38 +93,11 @@ class DPHuberRegressor(PrivateRegressor):
         usual_q=(0.965, 0.85),
     )
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=0.0,
-        neighbors="replace_one",
-        n_public=None,
-        domain=None,
-        mechanism="auto",
-        fit_intercept=True,
-        random_state=None,
-        ledger=None,
-        q="auto",
-        regularization="auto",
-        loss="pseudo_huber",
-        threshold="auto",
-        scaling_share=0,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbors = neighbors
-        self.n_public = n_public
-        self.domain = domain
-        self.mechanism = mechanism
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.ledger = ledger
-        self.q = q
-        self.regularization = regularization
-        self.loss = loss
-        self.threshold = threshold
-        self.scaling_share = scaling_share
+    q: Any = "auto"
+    regularization: Any = "auto"
+    loss: Any = "pseudo_huber"
+    threshold: Any = "auto"
+    scaling_share: Any = 0
 
     def _algorithm(self):
         return ObjectivePerturbation(

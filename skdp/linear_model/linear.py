@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +16,7 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPLinearRegression(PrivateRegressor):
     """Regressor for several analyses of one release: least squares from private moments.
 
@@ -85,30 +87,7 @@ class DPLinearRegression(PrivateRegressor):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=0.0,
-        neighbors="replace_one",
-        n_public=None,
-        domain=None,
-        mechanism="auto",
-        fit_intercept=True,
-        random_state=None,
-        ledger=None,
-        postprocess="auto",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbors = neighbors
-        self.n_public = n_public
-        self.domain = domain
-        self.mechanism = mechanism
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.ledger = ledger
-        self.postprocess = postprocess
+    postprocess: Any = "auto"
 
     def _algorithm(self):
         return FunctionalMechanism(self.mechanism, self.postprocess)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 from skdp._checks import fail
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import logistic_moments
@@ -16,6 +19,7 @@ CANDIDATES = (
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPLogisticRegression(PrivateClassifier):
     """Classifier for when you need a single private model: logistic regression.
 
@@ -121,7 +125,7 @@ class DPLogisticRegression(PrivateClassifier):
 
     # Numbers add .5 each to the predictor's variance, p of them .4 sqrt(p) where little can be
     # learnt, and columns of levels .15.
-    _reference = Reference(
+    _reference: ClassVar = Reference(
         "labels",
         logistic_moments,
         signal=0.5,
@@ -130,38 +134,10 @@ class DPLogisticRegression(PrivateClassifier):
         most_signal=0.4,
     )
 
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=0.0,
-        neighbors="replace_one",
-        n_public=None,
-        domain=None,
-        mechanism="auto",
-        fit_intercept=True,
-        classes=None,
-        random_state=None,
-        ledger=None,
-        q="auto",
-        regularization="auto",
-        loss="auto",
-        scaling_share="auto",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbors = neighbors
-        self.n_public = n_public
-        self.domain = domain
-        self.mechanism = mechanism
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.random_state = random_state
-        self.ledger = ledger
-        self.q = q
-        self.regularization = regularization
-        self.loss = loss
-        self.scaling_share = scaling_share
+    q: Any = "auto"
+    regularization: Any = "auto"
+    loss: Any = "auto"
+    scaling_share: Any = "auto"
 
     def _algorithm(self):
         return ObjectivePerturbation(

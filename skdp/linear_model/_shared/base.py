@@ -19,9 +19,9 @@ from skdp.linear_model._shared.predict import row_products
 from skdp.linear_model._shared.rows import Rows
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.validation import check_ledger, check_table, spent_note
-from skdp.privacy import Guarantee
+from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
-from skdp.randomness import as_generator, is_cryptographic
+from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +65,23 @@ class Algorithm(Protocol):
         """Draw noise and return the released models."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearModel(BaseEstimator):
-    """Base of the private linear models.
+    """Base of the private linear models, with the parameters that all of them have.
 
     A model says which numbers it reads from y (``_targets``), which algorithm it uses with which
     parameters (``_algorithm``), and how coefficients are decoded (``_set_coefficients``).
     """
+
+    epsilon: float = 1.0
+    delta: float = 0.0
+    neighbors: str = "replace_one"
+    n_public: int | None = None
+    domain: Domain | None = None
+    mechanism: Any = "auto"
+    fit_intercept: bool = True
+    random_state: RandomStateLike = None
+    ledger: Ledger | None = None
 
     def fit(self, X, y, **unsupported):
         """Fit the model once, for ``epsilon`` and ``delta``.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
@@ -10,8 +13,11 @@ from skdp.linear_model._shared.base import PrivateLinearModel
 from skdp.linear_model.validation import check_labels, check_target
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """Base of the classifiers: the linear predictor of a model is the log-odds of its label."""
+
+    classes: Any = None
 
     def _declared_labels(self):
         if self.classes is None and self.domain is not None:

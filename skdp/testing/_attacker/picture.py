@@ -23,8 +23,10 @@ def picture(value: Any) -> Any:
         return tuple((repr(k), picture(value[k])) for k in sorted(value, key=repr))
     if isinstance(value, list | tuple):
         return tuple(picture(item) for item in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        # Only fields: all else are caches, which may be filled or empty.
+    parameters = getattr(value, "__dataclass_params__", None)
+    if parameters is not None and parameters.frozen and not isinstance(value, type):
+        # Only fields: all else are caches, which may be filled or empty. An estimator is not
+        # frozen, and holds what it was fitted to.
         inside = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return (type(value).__name__, picture(inside))
     if callable(value) or not hasattr(value, "__dict__"):

@@ -18,15 +18,15 @@ from skdp.linear_model._objective.task import ModelTask
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.independent._worst_shift import MOST_GROUPS, _grouped
 from skdp.mechanisms.independent.noise import Independent
-from skdp.mechanisms.independent.worst_shift import MOST_GROUPS, _grouped
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.knorm.radial import greatest_shift as greatest_shift_of
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
 from skdp.privacy.composition import grid as _grid
+from skdp.privacy.composition._fold import Spread, fold, tilt
 from skdp.privacy.composition.composition import Bounds, Composition
-from skdp.privacy.composition.fold import Spread, fold, tilt
 from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
 # What rounding of an epsilon at an atom, and of delta to a float, may do to a comparison.

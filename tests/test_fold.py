@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.noise import Laplace
-from skdp.privacy.composition.fold import Spread, _power, _transform, fold, tilt
+from skdp.privacy.composition._fold import Spread, _power, _transform, fold, tilt
 from skdp.privacy.composition.grid import upper
 from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
 

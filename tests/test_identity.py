@@ -15,7 +15,7 @@ from skdp.geometry import LpBall, SumBall
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms.independent.sketch import _ends
+from skdp.mechanisms.independent._sketch import _ends
 from skdp.noise import Gaussian, Laplace, Staircase, Subbotin
 from skdp.privacy import Composition, Guarantee
 from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss

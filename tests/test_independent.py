@@ -13,10 +13,10 @@ from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.hull import Hull
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.gaussian.noise import IsotropicGaussian
+from skdp.mechanisms.independent._scale import least_scale
+from skdp.mechanisms.independent._shapes import FAMILIES
+from skdp.mechanisms.independent._worst_shift import MOST_GROUPS, worst_shift
 from skdp.mechanisms.independent.noise import NAMES, Independent, IndependentNoise, _promising
-from skdp.mechanisms.independent.scale import least_scale
-from skdp.mechanisms.independent.shapes import FAMILIES
-from skdp.mechanisms.independent.worst_shift import MOST_GROUPS, worst_shift
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace

@@ -25,8 +25,8 @@ from skdp.privacy.conversions import (
     mixed_delta,
     mu_of_pure,
 )
-from skdp.privacy.ledger.accounting import Exact, GaussianDP
-from skdp.privacy.ledger.entries import Budget
+from skdp.privacy.ledger._accounting import Exact, GaussianDP
+from skdp.privacy.ledger._entries import Budget
 from skdp.privacy.losses.losses import PairLoss, ShiftLoss
 from skdp.privacy.losses.radial import RadialLoss
 

@@ -35,9 +35,9 @@ from skdp import (
 from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
-from skdp.privacy.ledger import accounting as _accounting
-from skdp.privacy.ledger.accounting import Divided, GaussianDP, _sums_of
-from skdp.privacy.ledger.entries import Budget, Counted
+from skdp.privacy.ledger import _accounting
+from skdp.privacy.ledger._accounting import Divided, GaussianDP, _sums_of
+from skdp.privacy.ledger._entries import Budget, Counted
 from skdp.privacy.losses.losses import GaussianLoss, PairLoss, ShiftLoss
 
 

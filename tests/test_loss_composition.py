@@ -10,13 +10,13 @@ import pytest
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
 from skdp.privacy.composition import grid as _grid
+from skdp.privacy.composition._fold import fold, tilt
 from skdp.privacy.composition.composition import (
     Bounds,
     Composition,
     epsilon_bounds,
     log_delta_bounds,
 )
-from skdp.privacy.composition.fold import fold, tilt
 from skdp.privacy.composition.plan import plan
 from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
 

@@ -13,7 +13,7 @@ import pytest
 from moment_records import LAYOUTS, Array, greatest
 
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.geometry.moments import greatest as greatest_module
+from skdp.geometry.moments import _greatest as greatest_module
 
 NUMBERS = {f"{p} numbers": {"n_encoded": p, "number_index": range(p)} for p in (4, 5, 7)}
 ALL: dict[str, dict[str, Any]] = {**LAYOUTS, **NUMBERS}

@@ -34,17 +34,17 @@ from skdp.geometry.moments import (
     DifferenceBall,
     NumbersBall,
     PairHull,
-    linear_law,
-    triangle_law,
+    _linear_law,
+    _triangle_law,
 )
-from skdp.geometry.moments.gauges import (
+from skdp.geometry.moments._gauges import (
     counted_product_gauge,
     counted_square_gauge,
     product_gauge,
     square_gauge,
 )
-from skdp.geometry.moments.linear_law import LinearLaw
-from skdp.geometry.moments.triangle_law import TriangleLaw
+from skdp.geometry.moments._linear_law import LinearLaw
+from skdp.geometry.moments._triangle_law import TriangleLaw
 
 FINE = np.linspace(-1, 1, 61)
 WITHOUT_SUPPORT = [check for check in BATTERY if check is not check_box]
@@ -222,7 +222,7 @@ def test_mean_product_by_a_fine_grid() -> None:
     d[0, 3:] = 0
     e = (np.arange(100_000) + 0.5) / 200_000
     truth = [np.minimum(1, 1 - row[:, None] + e).prod(axis=0).mean() for row in d]
-    np.testing.assert_allclose(linear_law._mean_product(d), truth, rtol=1e-9)
+    np.testing.assert_allclose(_linear_law._mean_product(d), truth, rtol=1e-9)
 
 
 def test_triangle_law_is_what_of_level_one_is_in_level_two() -> None:
@@ -274,7 +274,7 @@ def test_draws_of_a_sequence_are_uniform_above_every_end() -> None:
     """The coupling: uniform on [L, 1] for L at both bounds and between, and in order."""
     rng, n = np.random.default_rng(107), 200_000
     least, own, greatest = np.full(n, 0.1), np.full(n, 0.35), np.full(n, 0.6)
-    low, high, value = triangle_law._draw(least, greatest, own, rng)
+    low, high, value = _triangle_law._draw(least, greatest, own, rng)
     assert ((low <= value) & (value <= high) & (value >= own) & (high >= greatest)).all()
     for draws, end in ((low, 0.1), (value, 0.35), (high, 0.6)):
         counts = np.histogram(draws, bins=20, range=(end, 1))[0]
@@ -295,8 +295,8 @@ def test_added_proposals_without_the_acceptance_step_are_caught(check: Check) ->
 @pytest.fixture
 def part_of_the_triples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take a part of the triples from three variables on, instead of from thirteen on."""
-    caches = (triangle_law.third_nodes, triangle_law.squares_held)
-    monkeypatch.setattr(triangle_law, "MOST_WITH_ALL", 2)
+    caches = (_triangle_law.third_nodes, _triangle_law.squares_held)
+    monkeypatch.setattr(_triangle_law, "MOST_WITH_ALL", 2)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -317,16 +317,16 @@ def test_law_with_a_part_of_the_triples() -> None:
 @pytest.mark.parametrize("n_variables", [13, 14, 20, 51, 100])
 def test_chosen_triples(n_variables: int) -> None:
     """Each is there from all three sides, none twice; an entry is in at most five."""
-    third = triangle_law.third_nodes(n_variables, 2)
+    third = _triangle_law.third_nodes(n_variables, 2)
     i, j, slot = np.nonzero(third != np.arange(n_variables + 1)[:, None, None])
     found = set(map(frozenset, np.stack([i, j, third[i, j, slot]], axis=1).tolist()))
     assert all(len(t) == 3 for t in found)
     assert len(i) == 6 * len(found)  # no triple twice, none from one side only
-    assert third.shape[2] == triangle_law.TRIPLES
+    assert third.shape[2] == _triangle_law.TRIPLES
     assert len(i) / (n_variables * (n_variables + 1)) > 3
-    held = triangle_law.squares_held(n_variables, 2)
+    held = _triangle_law.squares_held(n_variables, 2)
     assert held[:, 0].all()
-    assert (held[1:].sum(axis=1) <= triangle_law.PAIRS).all()
+    assert (held[1:].sum(axis=1) <= _triangle_law.PAIRS).all()
 
 
 def test_parts_work_within_other_balls() -> None:

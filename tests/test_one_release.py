@@ -9,7 +9,7 @@ from exact_profile import exact_delta
 from test_shift import Bare
 
 from skdp._search import last_passing
-from skdp.mechanisms.independent.scale import greatest_slope, least_scale
+from skdp.mechanisms.independent._scale import greatest_slope, least_scale
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace

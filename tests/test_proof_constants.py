@@ -29,23 +29,22 @@ from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import auto
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent import releases as _releases
-from skdp.mechanisms.independent import worst_shift as _worst_shift
-from skdp.mechanisms.independent.budget import Budget
+from skdp.mechanisms.independent import _releases, _worst_shift
+from skdp.mechanisms.independent._budget import Budget
 from skdp.mechanisms.noise import variances
+from skdp.mechanisms.sensitivity._statistics import ROUNDING
 from skdp.mechanisms.sensitivity.base import ROUND_UP
-from skdp.mechanisms.sensitivity.statistics import ROUNDING
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.noise import Laplace
-from skdp.privacy.composition import fold as _fold
+from skdp.privacy.composition import _fold
 from skdp.privacy.composition import grid as _grid
 from skdp.privacy.composition import plan as _plan
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, pure_of_mu, rho_of_pure
 from skdp.privacy.guarantee import profile as _profile
-from skdp.privacy.ledger import accounting as _accounting
-from skdp.privacy.ledger import text as _loss_text
-from skdp.privacy.losses import radial_sum as _radial_sum
+from skdp.privacy.ledger import _accounting
+from skdp.privacy.ledger import _text as _loss_text
+from skdp.privacy.losses import _radial_sum
 from skdp.privacy.losses.losses import ShiftLoss
 from skdp.privacy.losses.selection import SelectionLoss
 from skdp.randomness import GRANULARITY

@@ -11,11 +11,11 @@ from exact_profile import exact_delta, facts
 from scipy.stats import kstest
 
 from skdp.mechanisms import Independent
+from skdp.mechanisms.independent._composed import Composed
+from skdp.mechanisms.independent._releases import MOST_SIZES, fewer, worst_of
+from skdp.mechanisms.independent._scale import least_scale
 from skdp.mechanisms.independent.choices import calibrate_with_choices
-from skdp.mechanisms.independent.composed import Composed
-from skdp.mechanisms.independent.releases import MOST_SIZES, fewer, worst_of
 from skdp.mechanisms.independent.repeated import MECHANISMS, Releases, calibrate_releases
-from skdp.mechanisms.independent.scale import least_scale
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace

@@ -7,11 +7,11 @@ import pytest
 from test_repeated import COUNTS, MIXED, calibrated, composed
 
 from skdp.mechanisms.auto import TIE
-from skdp.mechanisms.independent.budget import Budget
-from skdp.mechanisms.independent.composed import Composed, Root
-from skdp.mechanisms.independent.releases import CANDIDATES
+from skdp.mechanisms.independent._budget import Budget
+from skdp.mechanisms.independent._composed import Composed, Root
+from skdp.mechanisms.independent._releases import CANDIDATES
+from skdp.mechanisms.independent._sketch import Sketch, _binned
 from skdp.mechanisms.independent.repeated import MECHANISMS, _calibrated
-from skdp.mechanisms.independent.sketch import Sketch, _binned
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.laplace import Laplace
 from skdp.noise.logistic import Logistic

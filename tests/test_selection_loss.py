@@ -9,7 +9,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from skdp.privacy import Composition, Guarantee, PairLoss, compose
-from skdp.privacy.ledger.text import from_text, to_text
+from skdp.privacy.ledger._text import from_text, to_text
 from skdp.privacy.losses.losses import FiniteLoss
 from skdp.privacy.losses.selection import SelectionLoss
 

@@ -21,7 +21,7 @@ from skdp.geometry import (
 )
 from skdp.geometry.ball import uniform_covariance, uniform_variance
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.geometry.moments.bodies import DifferenceBall
+from skdp.geometry.moments._bodies import DifferenceBall
 from skdp.geometry.moments.radial import RadialMomentBall
 
 FULL = np.random.default_rng(0).normal(size=(4, 4))

@@ -22,7 +22,7 @@ from speed import seconds
 
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import Laplace
-from skdp.privacy.composition import fold as _fold
+from skdp.privacy.composition import _fold
 from skdp.privacy.composition import grid as _grid
 from skdp.privacy.composition import plan as _plan
 from skdp.privacy.composition.composition import Bounds, epsilon_bounds

@@ -15,9 +15,9 @@ FOLDERS = ("mechanisms", "privacy", "linear_model", "model_selection")
 
 # Modules in which nothing is a promise, and why.
 EXCLUDED = {
-    "mechanisms/independent/sketch.py": "a rough look, whose results are certified by others",
+    "mechanisms/independent/_sketch.py": "a rough look, whose results are certified by others",
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
-    "privacy/guarantee/card.py": "display",
+    "privacy/guarantee/_card.py": "display",
     "privacy/composition/plan.py": "what it leaves out is counted where it is left out",
     "linear_model/_moments/coefficient_noise.py": "what the rules expect: accuracy, not privacy",
     "linear_model/_descent/rules.py": "rules: accuracy, not privacy",

@@ -24,9 +24,8 @@ import report
 from composition import forget
 from scipy.optimize import brentq
 
-from skdp.mechanisms.independent import repeated
-from skdp.mechanisms.independent import sketch as _sketch
-from skdp.mechanisms.independent.composed import Composed
+from skdp.mechanisms.independent import _sketch, repeated
+from skdp.mechanisms.independent._composed import Composed
 from skdp.noise import FlippedHuber
 from skdp.privacy.conversions import zcdp_delta
 

@@ -1,6 +1,6 @@
 """Declared columns: bounded numbers, levels, and blocks of indicators.
 
-`skdp.domain.declare` builds them from the user's declaration and checks it. Each kind has the
+`skdp.domain._declare` builds them from the user's declaration and checks it. Each kind has the
 number of columns that it reads (``n_in``) and is encoded as (``n_out``), and the kind of the
 encoded columns (``encoded``).
 """

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
+from skdp.domain import _declare
+from skdp.domain._describe import describe
+from skdp.domain._projections import Box, ball_norm, box_norm
+from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
-from skdp.domain.declare import Target, as_columns, as_numbers, as_target, label_of, refuse_repeated
-from skdp.domain.describe import describe
 from skdp.domain.encoder import DomainEncoder
 from skdp.domain.layout import Layout, Piece
-from skdp.domain.projections import Box, ball_norm, box_norm
-from skdp.domain.sample import sample
 from skdp.domain.tables import as_table, read_target, room_for
 
 
@@ -82,7 +82,7 @@ class Domain:
 
     _columns: tuple[Column, ...]
     _names: tuple[str, ...] | None
-    _target: Target
+    _target: _declare.Target
     _radius: float | None
 
     def __init__(
@@ -91,8 +91,8 @@ class Domain:
         target: Any = None,
         other: Mapping[str, Any] | None = None,
     ) -> None:
-        names, declared = as_columns(columns, {} if other is None else other)
-        self._set(declared, names, as_target(target), None)
+        names, declared = _declare.as_columns(columns, {} if other is None else other)
+        self._set(declared, names, _declare.as_target(target), None)
 
     @classmethod
     def box(
@@ -113,13 +113,13 @@ class Domain:
         names : sequence of str, default=None
             Names of the columns. Without names, columns are identified by position.
         """
-        named, numbers = as_numbers(lower, upper, names)
-        return cls._build(numbers, named, as_target(target), None)
+        named, numbers = _declare.as_numbers(lower, upper, names)
+        return cls._build(numbers, named, _declare.as_target(target), None)
 
     @classmethod
     def unit_box(cls, d: int, target: Any = None) -> Domain:
         """Return the domain of ``d`` >= 1 columns of numbers in [-1, 1], without names."""
-        return cls._build((UNIT,) * check_count("d", d), None, as_target(target), None)
+        return cls._build((UNIT,) * check_count("d", d), None, _declare.as_target(target), None)
 
     @classmethod
     def l2_ball(cls, d: int, radius: float, target: Any = None) -> Domain:
@@ -138,7 +138,7 @@ class Domain:
         """
         radius = check_interval("radius", radius, 1e-150, 1e150)
         columns = (Number(-radius, radius),) * check_count("d", d)
-        return cls._build(columns, None, as_target(target), radius)
+        return cls._build(columns, None, _declare.as_target(target), radius)
 
     @classmethod
     def _build(cls, *facts: Any) -> Domain:
@@ -150,13 +150,13 @@ class Domain:
         self,
         columns: tuple[Column, ...],
         names: tuple[str, ...] | None,
-        target: Target,
+        target: _declare.Target,
         radius: float | None,
     ) -> None:
         # Not by __setattr__, which raises.
         self.__dict__.update(_columns=columns, _names=names, _target=target, _radius=radius)
-        remedy = "Rename a column or one of its levels."
-        refuse_repeated("the names of encoded columns", self.encoded_names(), remedy)
+        what, remedy = "the names of encoded columns", "Rename a column or one of its levels."
+        _declare.refuse_repeated(what, self.encoded_names(), remedy)
 
     # Declaration
 
@@ -371,7 +371,7 @@ class Domain:
         return self._target
 
     def _label_at(self, position: int) -> str:
-        return label_of(position if self._names is None else self._names[position])
+        return _declare.label_of(position if self._names is None else self._names[position])
 
     def _key(self) -> tuple[object, ...]:
         return (self._columns, self._names, self._target, self._radius)

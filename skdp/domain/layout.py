@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from skdp._arrays import FloatArray
+from skdp.domain._projections import Ball, Box, keep_largest_indicator
 from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.projections import Ball, Box, keep_largest_indicator
 from skdp.domain.tables import KeptTable, Table, as_table, read_levels, read_numbers
 
 

@@ -35,8 +35,8 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._draws import gammas, uniforms
 from skdp.geometry._blocks import block_moments, draw_block, log_binomials, log_convolve
+from skdp.geometry._direct_sum import ProductBall
 from skdp.geometry.ball import NormBall, as_points, listable
-from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall, sign_patterns
 
 # Integrals over the intercept's coordinate are exact up to so many nodes. Beyond, so many nodes on

@@ -13,7 +13,6 @@ from skdp.noise.logistic import Logistic
 from skdp.noise.offset_gaussian import OffsetGaussian
 from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
-from skdp.privacy.losses.named_laws import register
 
 __all__ = [
     "CanonicalNoise",
@@ -33,4 +32,3 @@ __all__ = [
 ]
 
 # Files of ledgers hold these names.
-register(Laplace, Gaussian, Logistic, Subbotin, FlippedHuber, TruncatedLaplace, OffsetGaussian)

@@ -16,16 +16,16 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
+from skdp.geometry._direct_sum import ProductBall
 from skdp.geometry.ball import as_points
-from skdp.geometry.direct_sum import ProductBall
 from skdp.geometry.lp import LpBall
-from skdp.geometry.moments.added import AddedBall
-from skdp.geometry.moments.bodies import DifferenceBall, NumbersBall
-from skdp.geometry.moments.greatest import Sorts, greatest_square, sorts_of, weights_of_orbits
+from skdp.geometry.moments._added import AddedBall
+from skdp.geometry.moments._bodies import DifferenceBall, NumbersBall
+from skdp.geometry.moments._greatest import Sorts, greatest_square, sorts_of, weights_of_orbits
+from skdp.geometry.moments._pair_hull import PairHull
+from skdp.geometry.moments._spins import SpinMap
+from skdp.geometry.moments._triangle_law import MOST_VARIABLES
 from skdp.geometry.moments.layout import IntArray, MomentLayout
-from skdp.geometry.moments.pair_hull import PairHull
-from skdp.geometry.moments.spins import SpinMap
-from skdp.geometry.moments.triangle_law import MOST_VARIABLES
 
 LEVELS = (0, 1, 2, "exact")
 # Members of a ball whose parts all have them.

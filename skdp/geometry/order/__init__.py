@@ -1,8 +1,6 @@
 """Comparing the K-norm mechanisms of norm balls."""
 
-from skdp.geometry.order.comparison import Comparison, compare
-from skdp.geometry.order.containment import contains, greatest_gauge_over
-from skdp.geometry.order.laws import (
+from skdp.geometry.order._laws import (
     concentration_set,
     conditional_variance,
     covariance_or_estimate,
@@ -11,6 +9,8 @@ from skdp.geometry.order.laws import (
     is_tighter,
     knorm_covariance,
 )
+from skdp.geometry.order.comparison import Comparison, compare
+from skdp.geometry.order.containment import contains, greatest_gauge_over
 
 __all__ = [
     "Comparison",

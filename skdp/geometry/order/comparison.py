@@ -12,8 +12,8 @@ import numpy as np
 
 from skdp._checks import check_positive, fail
 from skdp.geometry.ball import NormBall, ScaledBall
+from skdp.geometry.order._laws import covariance_or_estimate, entropy
 from skdp.geometry.order.containment import Bounds, contains, greatest_gauge_over
-from skdp.geometry.order.laws import covariance_or_estimate, entropy
 
 if TYPE_CHECKING:
     import pandas as pd

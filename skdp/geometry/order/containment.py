@@ -18,8 +18,8 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours
+from skdp.geometry._direct_sum import ProductBall, SumBall
 from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask, known, parts_of
-from skdp.geometry.direct_sum import ProductBall, SumBall
 from skdp.geometry.hull.programs import STEPS
 from skdp.geometry.lp import LpBall
 from skdp.geometry.order._cones import Gauge, by_cones, half_of_signs

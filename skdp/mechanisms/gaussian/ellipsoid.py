@@ -33,7 +33,7 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.geometry.ball import half_widths, known
-from skdp.mechanisms.gaussian.least_trace import cover_points, cover_sums
+from skdp.mechanisms.gaussian._least_trace import cover_points, cover_sums
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
 # Factors whose relative rounding error may be greater than this are not used.

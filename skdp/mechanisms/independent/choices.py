@@ -12,9 +12,9 @@ from skdp._identity import one_call
 from skdp._search import last_passing
 from skdp.mechanisms.auto import TIE, first_of_least
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent.composed import losses_of
-from skdp.mechanisms.independent.law import scaled_law
-from skdp.mechanisms.independent.releases import CANDIDATES, length_of
+from skdp.mechanisms.independent._composed import losses_of
+from skdp.mechanisms.independent._law import scaled_law
+from skdp.mechanisms.independent._releases import CANDIDATES, length_of
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.guarantee import Guarantee

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, check_positive, fail
 from skdp.geometry.ball import ask
-from skdp.mechanisms.independent.budget import Budget
-from skdp.mechanisms.independent.composed import Losses, Root, losses_of
-from skdp.mechanisms.independent.law import check_law
-from skdp.mechanisms.independent.shapes import FAMILIES, PLAIN, Family
-from skdp.mechanisms.independent.worst_shift import WorstShift, worst_shift
+from skdp.mechanisms.independent._budget import Budget
+from skdp.mechanisms.independent._composed import Losses, Root, losses_of
+from skdp.mechanisms.independent._law import check_law
+from skdp.mechanisms.independent._shapes import FAMILIES, PLAIN, Family
+from skdp.mechanisms.independent._worst_shift import WorstShift, worst_shift
 from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import Sensitivity
 from skdp.privacy.guarantee import Guarantee

@@ -28,11 +28,11 @@ from skdp._checks import (
     fail,
 )
 from skdp._identity import remembered
-from skdp.mechanisms.independent.budget import Budget
-from skdp.mechanisms.independent.law import check_law
+from skdp.mechanisms.independent._budget import Budget
+from skdp.mechanisms.independent._law import check_law
+from skdp.mechanisms.independent._releases import calibrated
+from skdp.mechanisms.independent._worst_shift import Shift
 from skdp.mechanisms.independent.noise import NAMES, Independent
-from skdp.mechanisms.independent.releases import calibrated
-from skdp.mechanisms.independent.worst_shift import Shift
 from skdp.mechanisms.noise import BaseNoise, Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee

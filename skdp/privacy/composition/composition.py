@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from skdp._checks import check_count, check_interval, fail
 from skdp._identity import counted
 from skdp.privacy._rounding import LEAST_LOG, exp_up
-from skdp.privacy.composition.fold import fold
+from skdp.privacy.composition._fold import fold
 from skdp.privacy.composition.grid import (
     ACCURACY,
     Masses,

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from skdp._identity import remembered
-from skdp.privacy.composition.fold import SPARE_STEPS, Spread, tilt
+from skdp.privacy.composition._fold import SPARE_STEPS, Spread, tilt
 from skdp.privacy.composition.grid import Masses, extent, upper
 from skdp.privacy.losses.losses import FiniteLoss, Profile
 

@@ -23,7 +23,7 @@ from skdp.privacy._rounding import tested
 from skdp.privacy.conversions import gaussian_epsilon, zcdp_epsilon
 from skdp.privacy.decimals import add, as_decimal, float_above
 from skdp.privacy.guarantee import profile as _profile
-from skdp.privacy.guarantee.card import NEIGHBORS, card, card_html
+from skdp.privacy.guarantee._card import NEIGHBORS, card, card_html
 from skdp.privacy.guarantee.profile import Losses
 
 __all__ = ["NEIGHBORS", "Guarantee", "compose"]

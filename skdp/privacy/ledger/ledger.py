@@ -19,11 +19,11 @@ from typing import Any
 
 from skdp._checks import check_choice, check_interval, fail
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.ledger import rows as _ledger_rows
-from skdp.privacy.ledger.accounting import RULES, Rule
-from skdp.privacy.ledger.entries import Budget, Entry
-from skdp.privacy.ledger.rows import Identity
-from skdp.privacy.ledger.text import kept
+from skdp.privacy.ledger import _rows as _ledger_rows
+from skdp.privacy.ledger._accounting import RULES, Rule
+from skdp.privacy.ledger._entries import Budget, Entry
+from skdp.privacy.ledger._rows import Identity
+from skdp.privacy.ledger._text import kept
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 

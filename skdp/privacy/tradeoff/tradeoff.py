@@ -20,6 +20,7 @@ from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp.privacy._rounding import LEAST_LOG, exp_up
 from skdp.privacy.losses import losses
 from skdp.privacy.losses.shift import ShiftedLaw
+from skdp.privacy.tradeoff._conjugate import fixed_point, upper_log_delta
 from skdp.privacy.tradeoff.built_curves import (
     Chained,
     Greatest,
@@ -29,7 +30,6 @@ from skdp.privacy.tradeoff.built_curves import (
     Repeated,
     Tensor,
 )
-from skdp.privacy.tradeoff.conjugate import fixed_point, upper_log_delta
 from skdp.privacy.tradeoff.curves import (
     Approximate,
     Curve,

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from skdp.privacy.losses.losses import (
     ProfileLoss,
     ShiftLoss,
 )
-from skdp.privacy.losses.named_laws import law_named
 from skdp.privacy.losses.radial import RadialLoss
 from skdp.privacy.losses.selection import SelectionLoss
 
@@ -42,6 +42,16 @@ _KINDS: dict[str, type] = {
 # Fields whose names in files differ from those in the code.
 _FILE_NAMES = {"log_p_infinity_mass": "log_p_alone", "log_q_infinity_mass": "log_q_alone"}
 _FIELDS = {name: field for field, name in _FILE_NAMES.items()}
+# The laws that a file may name, which `skdp.privacy` does not import unless a file names one.
+_LAWS = {
+    "FlippedHuber",
+    "Gaussian",
+    "Laplace",
+    "Logistic",
+    "OffsetGaussian",
+    "Subbotin",
+    "TruncatedLaplace",
+}
 
 # Number of points on either side of 0. The last one is the first of _EPSILONS at which the profile
 # is below e^_FAR or stops decreasing.
@@ -148,11 +158,17 @@ def _loss(part: dict[str, Any]) -> Profile:
     kind = part["kind"]
     if kind == "shift":
         law = dict(part["of"])
-        return ShiftLoss(law_named(law.pop("law"))(**law), part["shift"])
+        return ShiftLoss(_law_named(law.pop("law"))(**law), part["shift"])
     numbers = {_FIELDS.get(name, name): _tuple(value) for name, value in part.items()}
     del numbers["kind"], numbers["count"]
     loss: Profile = _KINDS[kind](**numbers)
     return loss
+
+
+def _law_named(name: str) -> Any:
+    if name not in _LAWS:
+        raise KeyError(name)
+    return getattr(import_module("skdp.noise"), name)
 
 
 def _numbers(parts: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from skdp.domain._declare import Target
 from skdp.domain.columns import Column, Levels, Number, listed
-from skdp.domain.declare import Target
 
 
 def describe(

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from skdp.mechanisms.independent.composed import Composed, Root
-from skdp.mechanisms.independent.scale import excess_of, least_scale, pure_scale
-from skdp.mechanisms.independent.shapes import Family, best_law, corner_of
-from skdp.mechanisms.independent.worst_shift import WorstShift
+from skdp.mechanisms.independent._composed import Composed, Root
+from skdp.mechanisms.independent._scale import excess_of, least_scale, pure_scale
+from skdp.mechanisms.independent._shapes import Family, best_law, corner_of
+from skdp.mechanisms.independent._worst_shift import WorstShift
 from skdp.noise.gaussian import Gaussian
 
 # With more sizes than this the best shape is sought for equal sizes of the same length.

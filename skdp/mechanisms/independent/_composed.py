@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from skdp._search import last_passing
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent.scale import greatest_slope
-from skdp.mechanisms.independent.sketch import Sketch
-from skdp.mechanisms.independent.worst_shift import Shift
+from skdp.mechanisms.independent._scale import greatest_slope
+from skdp.mechanisms.independent._sketch import Sketch
+from skdp.mechanisms.independent._worst_shift import Shift
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.gaussian import Gaussian
 from skdp.privacy.composition.composition import Composition, log_delta_as_planned

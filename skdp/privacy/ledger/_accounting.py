@@ -22,7 +22,7 @@ from skdp.privacy.conversions import (
 )
 from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
 from skdp.privacy.guarantee.profile import composition, joint
-from skdp.privacy.ledger.entries import Budget, Entry
+from skdp.privacy.ledger._entries import Budget, Entry
 
 # Shares of delta of the rules of a divided ledger, and of the infinity mass beside all rules but
 # the first. They add up to 1. With a quarter, spends of usual deltas fit basic composition.

@@ -13,7 +13,7 @@ from skdp.geometry import LpBall, NormBall
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
 from skdp.geometry.hull.conic import check_body, compiled, flat
 from skdp.geometry.hull.polytope import MOST_PAIRS
-from skdp.mechanisms.sensitivity.statistics import Quadratic
+from skdp.mechanisms.sensitivity._statistics import Quadratic
 
 # Greatest number of corners of an affine statistic for which the hull is computed.
 MOST_CORNERS = 1024

@@ -21,7 +21,7 @@ from skdp.domain import Domain
 from skdp.geometry.hull.polytope import null_direction
 from skdp.geometry.hull.programs import ConeSet, load_cvxpy
 from skdp.geometry.lp import sign_patterns
-from skdp.mechanisms.sensitivity.polynomial import NotPolynomial, Polynomial
+from skdp.mechanisms.sensitivity._polynomial import NotPolynomial, Polynomial
 
 # Greatest number of choices of levels.
 MOST_CHOICES = 4096

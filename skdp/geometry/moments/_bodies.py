@@ -17,15 +17,15 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._draws import exponentials
 from skdp.geometry.ball import as_points
-from skdp.geometry.moments.gauges import square_gauge
-from skdp.geometry.moments.layout import IntArray
-from skdp.geometry.moments.linear_law import MOST_ENTRIES, LinearLaw
-from skdp.geometry.moments.triangle_law import (
+from skdp.geometry.moments._gauges import square_gauge
+from skdp.geometry.moments._linear_law import MOST_ENTRIES, LinearLaw
+from skdp.geometry.moments._triangle_law import (
     MOST_VARIABLES,
     TriangleLaw,
     squares_held,
     third_nodes,
 )
+from skdp.geometry.moments.layout import IntArray
 
 
 class VariablesBall:

@@ -17,7 +17,7 @@ from scipy.special import logsumexp, roots_legendre
 
 from skdp._arrays import FloatArray
 from skdp._identity import remembered
-from skdp.mechanisms.independent.worst_shift import Shift
+from skdp.mechanisms.independent._worst_shift import Shift
 from skdp.privacy.composition.plan import Extent
 from skdp.privacy.losses.shift import log_ratio
 

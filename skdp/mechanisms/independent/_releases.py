@@ -10,11 +10,11 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._identity import one_call
 from skdp.mechanisms.auto import TIE, first_of_least, reason_of
-from skdp.mechanisms.independent.budget import Budget
-from skdp.mechanisms.independent.composed import Losses, Root, losses_of
-from skdp.mechanisms.independent.law import scaled_law
-from skdp.mechanisms.independent.shapes import FAMILIES, PLAIN
-from skdp.mechanisms.independent.worst_shift import Shift, WorstShift
+from skdp.mechanisms.independent._budget import Budget
+from skdp.mechanisms.independent._composed import Losses, Root, losses_of
+from skdp.mechanisms.independent._law import scaled_law
+from skdp.mechanisms.independent._shapes import FAMILIES, PLAIN
+from skdp.mechanisms.independent._worst_shift import Shift, WorstShift
 
 # The preferred first; with delta = 0 those with a bounded loss. docs/automatic_choices.md explains
 # why truncated Laplace and Subbotin noise are taken only if they are named.

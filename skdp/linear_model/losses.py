@@ -116,11 +116,10 @@ class SharpLogistic:
 
     and for y = 1 it is -s(-z). Since s(z) / s(-z) = e^z, its mean is zero where
     P(y = 1) = 1 / (1 + e^{-z}): the score of the logistic likelihood, times a weight
-    s(z) / expit(z) between 1 and 2 m. At the same slope bound it has up to 2 m times the curvature
-    of the logistic loss, so noise and ridge change the coefficients less. The sampling error is
-    slightly larger.
-    With k = m / (2 (1 - m)) the slope has a continuous derivative; it is increasing, since
-    h' <= h / 2 < h, so the loss is convex.
+    s(z) / expit(z) between 1 and 2 m. At the same slope bound the expected curvature is up to 2 m
+    times that of the logistic loss, so noise and ridge change the coefficients less. The sampling
+    error is slightly larger. With k = m / (2 (1 - m)) the slope has a continuous derivative; it is
+    increasing, since h' <= h / 2 < h, so the loss is convex.
 
     Parameters
     ----------

@@ -179,9 +179,7 @@ def perturbation(ridge, leverage):
     ball = LpBall(len(ridge), p=math.inf)
     noise = KNorm(ball).calibrate(Sensitivity(ball, 2.0, "replace_one"), epsilon=0.8)
     norm = math.sqrt(len(ridge))
-    return Perturbation(
-        Logistic(), 1.0, "replace_one", 0.8, np.array(ridge), leverage, noise, norm, 10_000
-    )
+    return Perturbation(Logistic(), 1.0, 0.8, np.array(ridge), leverage, noise, norm, 10_000)
 
 
 @pytest.mark.parametrize("leverage", [0.3, 3.0])

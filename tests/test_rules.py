@@ -119,7 +119,7 @@ def test_the_ridge_holds_the_leverage_of_common_rows(kind, design, neighbors):
     """Rows as full as the convention takes them to be need no weight below 1."""
     for n, epsilon in SIZES:
         task, choice = chosen(kind, design, n, epsilon, neighbors)
-        square = task.reference.tables(design, task.weight).square
+        square = task.reference.population(design, task.weight).square
         ridge = np.array([choice.ridge[group.index[0]] for group in design.groups])
         leverage = greatest_leverage(choice.loss, choice.q, epsilon, neighbors)
         assert np.sum(square / ridge) <= 1.05 * leverage

@@ -13,12 +13,9 @@ from exact_gradient import LOSSES, FloatArray, distance, exact_gradient, problem
 from scipy.optimize import approx_fprime, minimize
 
 from skdp.linear_model._objective import solve as _solve
-from skdp.linear_model._objective.solve import (
-    NotCertified,
-    Objective,
-    attainable_tolerance,
-    minimise,
-)
+from skdp.linear_model._objective.certificate import attainable_tolerance
+from skdp.linear_model._objective.problem import Objective
+from skdp.linear_model._objective.solve import NotCertified, minimise
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
 
@@ -148,7 +145,7 @@ def test_samples_of_rows_lead_to_the_minimum_of_all(loss: Any, order: str) -> No
     found = minimise(objective, tolerance)
     assert found.gradient_norm <= tolerance
     start = np.zeros(6)
-    alone, _ = _solve._descend(objective, start, _solve._Metric(objective, start), 1e-7)
+    alone = _solve._descend(objective, start, _solve._Metric(objective, start), 1e-7)
     assert np.linalg.norm(found.theta - alone) <= 2e-7
 
 

@@ -213,7 +213,7 @@ LOSSES = [
     (Redescending(0.7), "be convex"),
     (BoundTooSmall(0.5), "no less than the curvature"),
     (BoundTooSmallWhereSteep(0.5), "no less than the curvature"),
-    (BoundOfTheMiddle(0.5), "no less for a wider range"),
+    (BoundOfTheMiddle(0.5), "does not decrease for a wider interval"),
     (BoundOfNaN(0.5), "curvature_bound.*finite numbers >= 0"),
     (BoundBelowZero(0.5), "curvature_bound.*finite numbers >= 0"),
     (HiddenCurvature(0.5), "no less than the curvature"),
@@ -584,7 +584,7 @@ BALLS = [
     (ScaledBall(Surface(), 2.0), "have a sample.. that is uniform"),
     (Cube(2), "ball of 3 dimensions"),
     (Cube(0), "ball's dim must be a whole number >= 1"),
-    (Cube, "be one of|shaped by a norm ball"),
+    (Cube, "be one of|be a known name, a norm ball"),
 ]
 
 
@@ -707,10 +707,13 @@ MECHANISMS = [
     (Maker(GlobalDraw), "draws from rng, and from it alone"),
     (Maker(FlatCovariance), r"covariance\(\) of shape"),
     (Maker(NoSpread), r"covariance\(\) of shape"),
-    (Maker, "be one of|shaped by a norm ball"),
-    (KNorm("l2").calibrate(NOISE, epsilon=1.0), "be one of|shaped by a norm ball"),
-    (Independent("laplace").calibrate(NOISE, epsilon=1.0), "be one of|shaped by a norm ball"),
-    (Laplace(), "be one of|shaped by a norm ball"),
+    (Maker, "be one of|be a known name, a norm ball"),
+    (KNorm("l2").calibrate(NOISE, epsilon=1.0), "be one of|be a known name, a norm ball"),
+    (
+        Independent("laplace").calibrate(NOISE, epsilon=1.0),
+        "be one of|be a known name, a norm ball",
+    ),
+    (Laplace(), "be one of|be a known name, a norm ball"),
 ]
 
 

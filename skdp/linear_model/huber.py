@@ -13,19 +13,19 @@ from skdp.linear_model._shared.regression import PrivateRegressor
 from skdp.linear_model.losses import PseudoHuber
 from skdp.linear_model.validation import is_auto
 
-# The rule for the threshold, in half-ranges of the target: LEAST where n epsilon / d is at most
-# SMALL, then growing with a power of it to the whole range, where the loss is least squares. With
-# more than MANY records it grows once more: where a record says little, residuals are wide.
+# The threshold, in half-ranges of the target: LEAST if n epsilon / d is at most SMALL, otherwise
+# increasing with its power POWER up to the whole range, at which the loss is least squares. With
+# more than MANY records it also increases with the power MANY_POWER of their number.
 LEAST, SMALL, POWER, GREATEST = 0.118, 15.0, 0.25, 2.0
 MANY, MANY_POWER = 4000.0, 0.25
-# Where n epsilon / d is below FEW the ridge shrinks predictions by far more than a tenth; a part is
-# put back. That is post-processing by a public number.
+# If n epsilon / d is below FEW, the ridge shrinks predictions by far more than a tenth. Released
+# coefficients are then multiplied by up to 1 + PUT_BACK, a post-processing by a public number.
 PUT_BACK, FEW = 0.12, 22.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DPHuberRegressor(PrivateRegressor):
-    """Regressor for predictions: a robust private linear model.
+    """Private robust linear regression. Use it when you need predictions.
 
     The method is objective perturbation of the pseudo-Huber loss. The slope of this loss is
     bounded, so one record changes the gradient of the objective by a bounded amount, and the
@@ -51,9 +51,8 @@ class DPHuberRegressor(PrivateRegressor):
         decreases with the number of coefficients.
     scaling_share : "auto" or float in [0, 1), default=0
         As in :class:`DPLogisticRegression`. Bounds of the target are estimated too, unless
-        ``threshold`` or ``loss`` is given, and the target is clipped to them. This helps where the
-        declared bounds are wide. It is not the default, because clipping distorts linear effects
-        far from the centre.
+        ``threshold`` or ``loss`` is given, and the target is clipped to them. This helps if the
+        declared bounds are wide. Clipping biases the tails, so it is off by default.
 
     Attributes
     ----------
@@ -64,7 +63,7 @@ class DPHuberRegressor(PrivateRegressor):
     target_bounds_ : pair of floats, units of the target
         Clipping bounds of the target.
     threshold_ : float, units of the target
-        The threshold that was used. Missing if ``loss`` is a Loss.
+        The threshold that was used. Absent if ``loss`` is a Loss.
     n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
         As in :class:`DPLogisticRegression`.
 
@@ -81,8 +80,8 @@ class DPHuberRegressor(PrivateRegressor):
     True
     """
 
-    # Nearly all of epsilon is spent on the gradient: a bounded residual leaves the curvature
-    # enough. With Gaussian noise the curvature may take more.
+    # The curvature costs little, so nearly all of epsilon is spent on the gradient; with Gaussian
+    # noise less of it.
     _reference: ClassVar = Reference(
         "number",
         residual_moments,
@@ -108,7 +107,7 @@ class DPHuberRegressor(PrivateRegressor):
             regularization=self.regularization,
             loss=self.loss,
             scaling_share=self.scaling_share,
-            # A threshold or a loss of the user's is in units of the domain.
+            # A threshold or a loss of the user is in units of the domain.
             scales_target=isinstance(self.loss, str) and is_auto(self.threshold),
             inflation=self._inflation,
         )
@@ -131,7 +130,8 @@ class DPHuberRegressor(PrivateRegressor):
             raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
         if is_auto(self.threshold):
             return (PseudoHuber(_usual_threshold(task.size, task.weight)),)
-        return (PseudoHuber(float(self.threshold) / _half_range(task.design.domain)),)
+        lower, upper = task.design.domain.target_bounds
+        return (PseudoHuber(float(self.threshold) / (upper / 2 - lower / 2)),)
 
     def _inflation(self, task):
         if not is_auto(self.regularization):
@@ -140,11 +140,6 @@ class DPHuberRegressor(PrivateRegressor):
 
 
 def _usual_threshold(n, weight):
-    """Return the threshold, in half-ranges of the target, for n records of a public weight."""
+    """Return the threshold in half-ranges of the target; see the comment on LEAST."""
     growth = max(1.0, weight / SMALL) ** POWER * max(1.0, n / MANY) ** MANY_POWER
     return min(GREATEST, LEAST * growth)
-
-
-def _half_range(domain):
-    lower, upper = domain.target_bounds
-    return upper / 2 - lower / 2

@@ -13,15 +13,12 @@ from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model.losses import Logistic, SharpLogistic
 
 LOSSES = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
-CANDIDATES = (
-    Logistic(),
-    *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)),
-)
+CANDIDATES = (Logistic(), *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DPLogisticRegression(PrivateClassifier):
-    """Classifier for when you need a single private model: logistic regression.
+    """Private logistic regression. Use it when you need a single model.
 
     The method is objective perturbation: the released coefficients minimise the logistic loss
     plus a ridge and a random linear term. The random term has K-norm noise (Awan & Slavkovic
@@ -55,15 +52,15 @@ class DPLogisticRegression(PrivateClassifier):
         chooses the noise with the least expected error by public information: K-norm noise on a
         weighted combination of the hull's parts, or elliptic noise. The name of a law of
         `skdp.noise`, or an object with ``calibrate(sensitivity, *, epsilon, delta)``, is
-        calibrated with q epsilon (0.8 epsilon by default), and the rest is spent on the
-        curvature. With delta > 0 its noise must be log-concave.
+        calibrated with q epsilon (0.8 epsilon by default), and the rest is spent on the curvature.
+        With delta > 0 its noise must be log-concave.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The guarantee covers it like the coefficients.
     classes : list of labels, default=None
-        The public labels. None uses the labels of ``domain.target``; if there are none, the
-        labels are read from ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With K > 2
-        labels one model per label is fitted, each with its own noise. Each model has epsilon / K,
-        or with Gaussian noise what the composition of the privacy losses allows.
+        The public labels. None uses the labels of ``domain.target``; if there are none, the labels
+        are read from ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With K > 2 labels one
+        model per label is fitted, each with separate noise. Each model has epsilon / K, or, with
+        Gaussian noise, the greater share that composition of the privacy losses allows.
     random_state : None, int or Generator, default=None
         With None the noise comes from a cryptographic generator, seeded by the operating system.
         Anything else is for tests, and the guarantee says that it does not hold.
@@ -81,11 +78,9 @@ class DPLogisticRegression(PrivateClassifier):
         (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses one of the two. A Loss
         must have ``target = "labels"`` and accept targets 0 and 1.
     scaling_share : "auto" or float in [0, 1), default="auto"
-        Share of epsilon spent on privately estimated clipping bounds. Numbers are clipped to
-        these bounds, in ``fit`` and in ``predict``. They hold most records, and narrower bounds
-        need less noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth. It
-        spends nothing on few records, in a domain that bounds the length of rows, or where
-        ``mechanism`` is given.
+        Share of epsilon spent on privately estimated clipping bounds. Narrower bounds need less
+        noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth, and nothing
+        with few records, in a domain that bounds the length of rows, or if ``mechanism`` is given.
 
     Attributes
     ----------
@@ -99,14 +94,14 @@ class DPLogisticRegression(PrivateClassifier):
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had column names.
+        Present only if X had column names.
     guarantee_ : Guarantee
-    noise_ : KNormNoise, GaussianNoise or what the mechanism makes
+    noise_ : KNormNoise, GaussianNoise or the noise of the given mechanism
         The law of the random linear term, without its draw.
     n_iter_ : int
-        Always 1. The number of steps of the solver depends on the data and is not released.
+        Always 1: the number of steps of the solver is not released.
     converged_ : bool
-        Always True. If the solution cannot be certified, ``fit`` raises an error.
+        Always True: if the solution cannot be certified, ``fit`` raises an error.
 
     Examples
     --------
@@ -123,15 +118,8 @@ class DPLogisticRegression(PrivateClassifier):
     1.0
     """
 
-    # Numbers add .5 each to the predictor's variance, p of them .4 sqrt(p) where little can be
-    # learnt, and columns of levels .15.
     _reference: ClassVar = Reference(
-        "labels",
-        logistic_moments,
-        signal=0.5,
-        level_signal=0.15,
-        intercept=60.0,
-        most_signal=0.4,
+        "labels", logistic_moments, signal=0.5, level_signal=0.15, intercept=60.0, most_signal=0.4
     )
 
     q: Any = "auto"

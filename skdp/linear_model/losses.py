@@ -1,17 +1,15 @@
-"""Losses for objective perturbation: convex, of bounded slope, flat where they are steep.
+"""Losses for objective perturbation.
 
-A loss is a function phi(z, y) of one record's linear predictor z = theta'x and target y. What
-the privacy proof (docs/proofs/objective_perturbation.md) asks of it, and all it asks, is
+A loss is a function phi(z, y) of the linear predictor z = theta'x and the target y of one record.
+The privacy proof (docs/proofs/objective_perturbation.md) requires three properties:
 
-1. convexity and two bounded derivatives in z, the second one piecewise continuous;
-2. ``slope_bound`` c with |phi'| <= c;
-3. ``curvature_bound(low, high)``: an upper bound on phi'' wherever low <= |phi'| <= high.
+1. phi is convex in z and has two bounded derivatives; the second one is piecewise continuous;
+2. |phi'| <= c, the ``slope_bound``;
+3. phi'' is at most ``curvature_bound(low, high)`` wherever low <= |phi'| <= high.
 
-All of it must hold for every target that the loss is for, which it says by ``target``: "labels"
-are 0 and 1, a "number" is any in [-1, 1]. A new loss is one small class with these members;
-:class:`PseudoHuber` is the shortest example.
-One whose slope never changes its sign for a given target may say so by ``one_sided = True``: with
-delta > 0 it then needs a little less noise.
+They must hold for all values of ``target``: "labels" are 0 and 1, a "number" is any number in
+[-1, 1]. A new loss is a class with the members of :class:`Loss`; :class:`PseudoHuber` is the
+shortest example.
 """
 
 from __future__ import annotations
@@ -28,28 +26,28 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
 from skdp._identity import claims
 
-# What a computed slope may be off by, and more than the error of solving for one: slopes up to 1.
+# Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
-# What losses are for.
+# Kinds of targets.
 TARGETS = {"labels": "a label, 0 or 1", "number": "a number in [-1, 1]"}
 
 
 class Loss(Protocol):
-    """A convex loss phi(z, y); every method takes arrays of one shape and returns that shape.
+    """A convex loss phi(z, y). Every method takes arrays of one shape and returns that shape.
 
-    Make it a frozen dataclass: its calibration is then remembered while a fit lasts, and that of
-    any other class is computed anew whenever it is asked for. It may have a further member,
-    ``one_sided = True``, if phi'(., y) never changes its sign whatever y is: noise for delta > 0
-    then protects against one tail only, which is wrong for any other loss.
+    Make it a frozen dataclass: its calibration is then computed once in a fit. The calibration of
+    any other class is computed whenever it is needed. A loss may have a further member,
+    ``one_sided = True``, if phi'(., y) never changes its sign for any y. With delta > 0 it then
+    needs a little less noise. For any other loss this statement invalidates the guarantee.
     """
 
     @property
     def target(self) -> str:
-        """What y is: "labels", 0 or 1, or "number", any in [-1, 1]."""
+        """The kind of y: "labels" (0 and 1) or "number" (any number in [-1, 1])."""
 
     @property
     def slope_bound(self) -> float:
-        """Return c, the least known bound on |phi'|."""
+        """The bound c on |phi'|, as small as known."""
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """Return phi(z, y)."""
@@ -65,29 +63,29 @@ class Loss(Protocol):
 
 
 def is_one_sided(loss: Loss) -> bool:
-    """Whether a loss says that its slope keeps its sign: in the class that has the slope."""
+    """Return whether the class that defines the slope states ``one_sided = True``."""
     return claims(loss, "one_sided", about=("slope",))
+
+
+def greatest_curvature(loss: Loss) -> float:
+    """Return the bound on the curvature at all slopes."""
+    return float(loss.curvature_bound(0.0, loss.slope_bound))
 
 
 @dataclass(frozen=True)
 class Logistic:
     """The negative log-likelihood of a 0/1 target, log(1 + e^z) - y z.
 
-    With s = |phi'| the curvature is exactly s (1 - s), so c = 1 and the steepest records have
-    none.
+    With s = |phi'| the curvature is exactly s (1 - s), and c = 1.
 
     >>> float(Logistic().curvature_bound(0.9, 1.0).round(12))
     0.09
     """
 
     target: ClassVar[str] = "labels"
-    # The slope of a record keeps the sign that its label gives it.
+    # The label determines the sign of the slope.
     one_sided: ClassVar[bool] = True
-
-    @property
-    def slope_bound(self) -> float:
-        """The slope is p - y, between -1 and 1."""
-        return 1.0
+    slope_bound: ClassVar[float] = 1.0
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """Return log(1 + e^z) - y z."""
@@ -118,15 +116,15 @@ class SharpLogistic:
 
     and for y = 1 it is -s(-z). Since s(z) / s(-z) = e^z, its mean is zero where
     P(y = 1) = 1 / (1 + e^{-z}): the score of the logistic likelihood, times a weight
-    s(z) / expit(z) between 1 and 2 m. At equal slope bound the data count for up to 2 m times
-    as much against noise and ridge, at the price of a slightly larger sampling error.
-    With k = m / (2 (1 - m)) the slope has a continuous derivative; it is increasing, since
-    h' <= h / 2 < h, so the loss is convex.
+    s(z) / expit(z) between 1 and 2 m. At the same slope bound the expected curvature is up to 2 m
+    times that of the logistic loss, so noise and ridge change the coefficients less. The sampling
+    error is slightly larger. With k = m / (2 (1 - m)) the slope has a continuous derivative; it is
+    increasing, since h' <= h / 2 < h, so the loss is convex.
 
     Parameters
     ----------
     middle : float in [0.5, 1)
-        m, the slope at z = 0; that of the logistic loss is 1/2.
+        m, the slope at z = 0. The logistic loss has 1/2.
 
     Examples
     --------
@@ -140,6 +138,7 @@ class SharpLogistic:
     middle: float = 0.75
     target: ClassVar[str] = "labels"
     one_sided: ClassVar[bool] = True
+    slope_bound: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         middle = check_interval("middle", self.middle, 0.5, 1.0, closed="left")
@@ -150,13 +149,8 @@ class SharpLogistic:
         """The rate k at which the slope approaches its bound."""
         return self.middle / (2 * (1 - self.middle))
 
-    @property
-    def slope_bound(self) -> float:
-        """The slope is below 1 and comes as near as one likes."""
-        return 1.0
-
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the integral of the slope, from where it vanishes."""
+        """Return the integral of s up to z for y = 0, and up to -z for y = 1."""
         t = (1 - 2 * y) * z
         m, k, a = self.middle, self.rate, np.abs(t)
         e = np.exp(-a)
@@ -181,8 +175,8 @@ class SharpLogistic:
         return np.where(t < 0, e * (1 - (1 + k) * f), k * f)
 
     def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
-        """Return the greatest curvature: it rises with the slope to one peak and then falls."""
-        # Where m is close to 1, the curvature changes much within the rounding error of a slope.
+        """Return the greatest curvature, which increases with the slope up to a peak."""
+        # If m is close to 1, the curvature changes much within the rounding error of a slope.
         low = np.asarray(low, dtype=float) - _SLOPE_ERROR
         high = np.minimum(np.asarray(high, dtype=float) + _SLOPE_ERROR, 1.0)
         peak_slope, peak = self._peak
@@ -197,10 +191,10 @@ class SharpLogistic:
         return u * (1 - (1 - m) * u**k), u * (1 - (1 - m) * (1 + k) * u**k) * (1 + 1e-9)
 
     def _curvature_at(self, s: FloatArray) -> FloatArray:
-        """Return the curvature where the slope is s, a hair above the exact value."""
+        """Return the curvature at slope s, rounded up."""
         m, k = self.middle, self.rate
-        # u - (1-m) u^(k+1) = s: increasing and concave, so that Newton's method rises to the
-        # root from u = s, twice as many digits a step.
+        # u - (1-m) u^(k+1) = s: the left side is increasing and concave, so Newton's method from
+        # u = s increases to the root and converges quadratically.
         u = s = np.clip(s, 0.0, 1.0)
         for _ in range(7):
             power = (1 - m) * u**k
@@ -214,13 +208,12 @@ class SharpLogistic:
 class PseudoHuber:
     """A smooth absolute value, c^2 (sqrt(1 + (r/c)^2) - 1) of the residual r = z - y.
 
-    With s = |phi'| / c the curvature is (1 - s^2)^(3/2): quadratic for small residuals, and
-    no curvature left where the slope reaches c.
+    With s = |phi'| / c the curvature is (1 - s^2)^(3/2).
 
     Parameters
     ----------
     threshold : float > 0, units of the target
-        c: the residual at which the loss turns from quadratic to linear.
+        c, the residual at which the loss turns from quadratic to linear.
 
     Examples
     --------
@@ -255,13 +248,13 @@ class PseudoHuber:
         return np.asarray((c / np.hypot(c, z - y)) ** 3)
 
     def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
-        """Return the curvature at ``low``: it falls as the slope grows."""
+        """Return the curvature at ``low``; it decreases with the slope."""
         s = np.asarray(low, dtype=float) / self.threshold
         return np.asarray(np.maximum(1 - s * s, 0.0) ** 1.5)
 
 
 def _power(e: FloatArray, k: float) -> FloatArray:
-    """Return e^k; roots are many times faster than powers, and the usual k need no others."""
+    """Return e^k, by square roots for the usual k: they are many times faster."""
     quarters = 4 * k
     if abs(quarters - round(quarters)) > 1e-12 or quarters > 8:
         return np.asarray(e**k)

@@ -14,11 +14,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, fail
 from skdp._identity import claims
 from skdp.geometry import NormBall
-from skdp.linear_model._objective.clipping import (
-    ClippingBounds,
-    ClippingStage,
-    plan_clipping,
-)
+from skdp.linear_model._objective.clipping import ClippingBounds, ClippingStage, plan_clipping
 from skdp.linear_model._objective.families import GaussianFamily, KNormFamily
 from skdp.linear_model._objective.gaussian import corners
 from skdp.linear_model._objective.loss_check import check_loss
@@ -34,9 +30,9 @@ from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm.noise import NAMES
-from skdp.mechanisms.noise import publication
 
-# Without a public order of magnitude the solver's tolerance is set for so many records.
+# If no order of magnitude is public, the solver's tolerance is set for so many records, otherwise
+# for a multiple of the public number.
 ASSUMED_RECORDS = 2**22
 HEADROOM = 16
 # The solver's tolerance divided by the ridge bounds the distance from the exact minimiser.
@@ -50,14 +46,7 @@ _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A perturbed objective, after a scaling stage if there is one.
-
-    Attributes
-    ----------
-    objective : Perturbation
-    clipping : ClippingStage or None
-    delta : float
-    """
+    """A perturbed objective, and the scaling stage before it if there is one."""
 
     objective: Perturbation
     clipping: ClippingStage | None
@@ -70,7 +59,7 @@ class Plan:
 
     @property
     def mechanism(self) -> str:
-        """The sentence of a guarantee."""
+        """Description for the guarantee."""
         scaled = f"{self.clipping.mechanism}, then " if self.clipping else ""
         return scaled + self.objective.mechanism
 
@@ -78,11 +67,11 @@ class Plan:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
         _ = self.objective.hidden
         if self.clipping:
-            publication(self.clipping.noise)
+            self.clipping.check_published()
 
     @property
     def losses(self) -> tuple[Any, ...]:
-        """Privacy losses of both releases with counts; empty if one of them has none."""
+        """Privacy losses of both releases with counts; empty if those of one are unknown."""
         known = self.objective.losses
         if self.clipping and known:
             first = self.clipping.noise.guarantee.losses
@@ -97,9 +86,9 @@ class ObjectivePerturbation:
     Parameters
     ----------
     reference : Reference
-        What the automatic choices assume about the model.
+        Assumptions of the automatic choices.
     losses : callable
-        From a `ModelTask` to the losses to choose from.
+        From a `ModelTask` to the candidate losses.
     mechanism, q, regularization, loss, scaling_share
         As in :class:`DPLogisticRegression`.
     scales_target : bool
@@ -136,16 +125,14 @@ class ObjectivePerturbation:
             check_choice("mechanism", mechanism, _NAMES)
             if mechanism in _NEED_DELTA and delta == 0:
                 rule = f"be > 0 for mechanism={mechanism!r}, which is not pure DP"
-                raise fail("delta", rule, delta, 'Give 1e-6, say, or mechanism="auto".')
+                raise fail("delta", rule, delta, 'Give 1e-6 or mechanism="auto".')
         elif isinstance(mechanism, type) or not (self._has_calibration or self._has_ball):
-            remedy = (
-                f"Give one of {_NAMES}, a norm ball, a KNorm of one, or an object"
-                " with calibrate(sensitivity, *, epsilon, delta)."
-            )
-            raise fail("mechanism", "have its noise shaped by a norm ball", mechanism, remedy)
+            rule = "be a known name, a norm ball, a KNorm or an object with calibrate()"
+            remedy = f"The names are {_NAMES}. See docs/add_a_mechanism.md for objects."
+            raise fail("mechanism", rule, mechanism, remedy)
 
     def plan(self, task: Task) -> Plan:
-        """Choose and calibrate, from public information only."""
+        """Return the chosen and calibrated objective, from public information only."""
         clipping = self._plan_clipping(task)
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
         objective = self._plan_objective(task, rest, clipping is not None)
@@ -167,7 +154,7 @@ class ObjectivePerturbation:
             bounds = plan.clipping.bounds(exact, rng)
             bounds.scale_numbers(design, matrix)
             targets = [bounds.scale_target(target) for target in targets]
-        theta = np.array([objective.release(matrix, target, rng).theta for target in targets])
+        theta = np.array([objective.release(matrix, target, rng) for target in targets])
         coef, intercept = design.coefficients(objective.inflation * theta)
         attributes: dict[str, Any] = {"bounds_": bounds.in_units(design.domain)}
         if self.reference.target == "number":
@@ -175,8 +162,6 @@ class ObjectivePerturbation:
             attributes["target_bounds_"] = tuple(map(float, ends))
         scaler = bounds.scaler(design.domain.n_encoded)
         return Solution(*scaler.undo(coef, intercept), attributes, bounds)
-
-    # The plan
 
     def _plan_clipping(self, task: Task) -> ClippingStage | None:
         share = self.scaling_share
@@ -187,19 +172,18 @@ class ObjectivePerturbation:
         return plan_clipping(task, known, given, self.scales_target)
 
     def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
-        # Composed over the models; a hair less each, so that the sum cannot round up.
+        # The models share epsilon; the factor keeps the sum from rounding up.
         n_models = task.n_models
         epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
         hidden = output_epsilon(epsilon, n_models)
-        # Hiding the solver's inexactness costs epsilon, and delta a factor (Theorem 4).
+        # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
         model = self._model_task(task, epsilon - hidden, hidden, delta)
         calibrated = self._apart if self._has_calibration else self._jointly
         return Perturbation(
             epsilon=epsilon,
-            neighbors=task.neighbors,
             row_norm=task.design.row_norm,
-            n_bound=task.n if task.n is not None else _records_bound(task),
+            n_bound=_records_bound(task),
             inflation=self.inflation(model),
             models=n_models,
             **calibrated(model),
@@ -209,38 +193,30 @@ class ObjectivePerturbation:
         self, task: Task, epsilon: float, hidden: float = 0.0, delta: float = 0.0
     ) -> ModelTask:
         """Return the task of one model, with its share of epsilon and all of delta."""
-        # If nothing is known of the number of records, a fit is neither hopeless nor easy: 100
-        # records per dimension and unit of 1 / epsilon.
+        # Without a public number: a medium one, 100 records per dimension and unit of 1 / epsilon.
         known = task.known or 100 * task.design.dim * max(1.0, 1 / epsilon)
         share = {"size": float(known), "epsilon": epsilon, "delta": delta, "hidden": hidden}
         return ModelTask(**vars(task) | share, reference=self.reference)
 
     def _jointly(self, task: ModelTask) -> dict[str, Any]:
-        """Share epsilon between gradient and curvature slope by slope."""
+        """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
         q = None if is_auto(self.q) else float(self.q)
         choice = choose(task, self.losses(task), self._families(task), q=q)
         found = choice.family.calibrated(task, choice)
         ridge = choice.ridge
         if not is_auto(self.regularization):
             ridge = self._least_ridge(task, found.leverage)
-        return {
-            "loss": choice.loss,
-            "q": choice.q,
-            "ridge": ridge,
-            "leverage": found.leverage,
-            "noise": found.noise,
-            "losses": found.losses,
-        }
+        return {"loss": choice.loss, "q": choice.q, "ridge": ridge, **vars(found)}
 
     def _families(self, task: ModelTask) -> list[Any]:
-        """Return the kinds of noise to choose from."""
+        """Return the candidate families of noise."""
         mechanism, (knorm_q, gaussian_q) = self.mechanism, self.reference.usual_q
         if is_auto(mechanism):
             gaussian = [GaussianFamily(usual_q=gaussian_q)] if task.delta > 0 else []
             return [KNormFamily(usual_q=knorm_q), *gaussian]
         if isinstance(mechanism, str) and mechanism in GAUSSIANS:
             return [GaussianFamily(mechanism == "elliptic", gaussian_q)]
-        if not isinstance(mechanism, NormBall | str):  # a mapped ball has a ball, and is one
+        if not isinstance(mechanism, NormBall | str):  # a mapped ball has a member ``ball``, too
             mechanism = mechanism.ball
         design = task.design
         ball = KNorm(mechanism).for_dim(design.hull())
@@ -266,16 +242,16 @@ class ObjectivePerturbation:
         try:
             noise = calibrate(mechanism, sensitivity, **asked)
         except ValueError as error:
-            rule = f"calibrate noise to what objective perturbation asks of it, {asked}"
-            raise fail("mechanism", rule, name, f"It said: {error}") from None
+            rule = f"be able to calibrate noise for {asked}"
+            raise fail("mechanism", rule, name, f"Its error is: {error}") from None
         if noise.guarantee.delta > 0 and not claims(noise, "log_concave", about=("rvs",)):
-            remedy = "If it is, let its class say so by log_concave = True; or give delta=0."
+            remedy = "If it is log-concave, set log_concave = True in its class. Or give delta=0."
             raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
         return noise
 
     @property
     def _has_ball(self) -> bool:
-        # By type: another class that has a ball may have its own calibration.
+        # By type: another class with a member ``ball`` may have its own calibration.
         return isinstance(self.mechanism, NormBall) or type(self.mechanism) is KNorm
 
     @property
@@ -284,16 +260,18 @@ class ObjectivePerturbation:
         mechanism = self.mechanism
         if isinstance(mechanism, str):
             return mechanism in LAWS
-        if isinstance(mechanism, type | NormBall) or self._has_ball:
-            return False
-        return callable(getattr(mechanism, "calibrate", None))
+        is_part = isinstance(mechanism, type) or self._has_ball
+        return not is_part and callable(getattr(mechanism, "calibrate", None))
 
     def _least_ridge(self, task: ModelTask, leverage: float) -> FloatArray:
-        """Return the least ridge with which no row is weighted down, plus the user's."""
+        """Return the least ridge with which every row has weight 1, plus the user's."""
         extra = 0.0 if is_auto(self.regularization) else float(self.regularization)
         least = max(task.design.row_norm**2 / leverage + extra, LEAST_RIDGE)
         return np.full(task.design.dim, least)
 
 
 def _records_bound(task: Task) -> int:
+    """Return the number of records for which the solver's tolerance is set."""
+    if task.n is not None:
+        return task.n
     return ASSUMED_RECORDS if task.n_public is None else HEADROOM * task.n_public

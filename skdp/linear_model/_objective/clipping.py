@@ -1,8 +1,8 @@
 """Privately estimated clipping bounds for objective perturbation.
 
-A share of epsilon estimates where the numbers, and a regression's target, lie. They are clipped to
-bounds around that and scaled back to [-1, 1]. Statement and proof:
-``docs/proofs/objective_perturbation.md``, Theorem 5. The origin of the constants:
+A share of epsilon is spent on means and mean squares of the numbers and of a regression's target.
+Clipping bounds are computed from them, and clipped values are scaled to [-1, 1]. Statement and
+proof: ``docs/proofs/objective_perturbation.md``, Theorem 5. The origin of the constants:
 ``docs/automatic_choices.md``.
 """
 
@@ -25,18 +25,13 @@ from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
-from skdp.linear_model._standardize.stage import (
-    ScalingStage,
-    box_deviation,
-    box_noise,
-    usual_share,
-)
+from skdp.linear_model._standardize.stage import ScalingStage, box_deviation, box_noise, usual_share
 
-# With more noise than this in the means, the bounds of the domain are used.
+# If the noise of the means exceeds this, the bounds of the domain are used.
 MOST_NOISE = 0.5
-# Clipping bounds are so many standard deviations from the centre, for numbers and for the target,
-# and farther beyond so many records per dimension and unit of 1 / epsilon: with less noise,
-# clipping gains less.
+# Distance of the clipping bounds from the centre in standard deviations, for numbers and for the
+# target. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it increases
+# with the power FARTHER: clipping reduces the noise, and little noise needs less reduction.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
 
 
@@ -44,12 +39,7 @@ RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
 class ClippingBounds:
     """Bounds within [-1, 1] to which encoded numbers and the encoded target are clipped.
 
-    Attributes
-    ----------
-    columns : ndarray of int, shape (numbers,)
-        The encoded columns that hold numbers.
-    lower, upper : ndarray of shape (numbers,)
-    target : pair of floats
+    ``columns`` are the encoded columns of the numbers; ``lower`` and ``upper`` have its shape.
     """
 
     columns: NDArray[np.intp]
@@ -59,17 +49,17 @@ class ClippingBounds:
 
     @classmethod
     def whole(cls, design: Design) -> ClippingBounds:
-        """Return the bounds of the domain, which clip nothing."""
-        columns = np.asarray(design.domain.number_index, dtype=np.intp)
+        """Return the bounds of the domain."""
+        columns = design.domain.number_index
         return cls(columns, np.full(len(columns), -1.0), np.ones(len(columns)))
 
     @property
     def is_whole(self) -> bool:
-        """Whether numbers are not clipped."""
+        """Whether the bounds of the numbers are those of the domain."""
         return bool((self.lower == -1).all() and (self.upper == 1).all())
 
     def scaler(self, n_encoded: int) -> Scaler:
-        """Return the map of the bounds to [-1, 1]."""
+        """Return the scaler that maps the bounds to [-1, 1]."""
         lower, upper = np.append(self.lower, self.target[0]), np.append(self.upper, self.target[1])
         columns = [*self.columns.tolist(), n_encoded]
         return Scaler.of(n_encoded, columns, (lower + upper) / 2, (upper - lower) / 2)
@@ -85,26 +75,26 @@ class ClippingBounds:
         if self.is_whole:
             return
         scaler = self.scaler(design.domain.n_encoded)
-        columns = as_slice(self.columns + int(design.intercept))
+        columns = _as_slice(self.columns + int(design.intercept))
         for rows in _blocks(matrix):
             numbers = rows[:, columns] - scaler.centre[self.columns]
             numbers /= scaler.scale[self.columns]
             rows[:, columns] = np.clip(numbers, -1.0, 1.0, out=numbers)
 
     def scale_target(self, target: FloatArray) -> FloatArray:
-        """Return a target clipped and scaled to [-1, 1]. Labels stay labels."""
+        """Return a target clipped and scaled to [-1, 1]; labels are not changed."""
         if self.target == (-1.0, 1.0):
             return target
         lower, upper = self.target
         return ((target - (lower + upper) / 2) / ((upper - lower) / 2)).clip(-1.0, 1.0)
 
     def in_units(self, domain: Domain) -> FloatArray:
-        """Return the bounds in the user's units, (numbers, 2); those of a ball's box for a ball."""
+        """Return the bounds in the user's units, (numbers, 2); for a ball those of its box."""
         bounds = np.column_stack([self.lower, self.upper])
         if domain.is_ball:
             return np.asarray(bounds * float(domain.radius or 0.0))
         q, columns = domain.n_encoded, self.columns
-        # An encoded column is slope x + shift.
+        # An encoded column is slope * x + shift.
         slopes, shifts = domain.decode_coef(np.eye(q), np.zeros(q))
         slope, shift = np.diag(slopes)[columns], shifts[columns]
         return np.asarray((bounds - shift[:, None]) / slope[:, None])
@@ -114,15 +104,7 @@ class ClippingBounds:
 class ClippingStage(ScalingStage):
     """The release from which clipping bounds are computed; public information only.
 
-    Attributes
-    ----------
-    design : Design
-    epsilon : float
-        What the stage spends.
-    radius : float
-        Factor on the usual clip radius.
-    with_target : bool
-        Whether the target is clipped too.
+    ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS.
     """
 
     design: Design
@@ -132,30 +114,29 @@ class ClippingStage(ScalingStage):
 
     @property
     def mechanism(self) -> str:
-        """The sentence of a guarantee."""
+        """Description for the guarantee."""
         return f"estimated clipping bounds {self.told}"
 
     def exact(self, matrix: FloatArray, target: FloatArray) -> NDArray[Any]:
         """Return the sums of a design matrix and a target, in units of 2^-40, (dim,)."""
-        sums, squares = sums_of(self._numbers(matrix, target), len(self.sums.columns))
-        at = [*self.sums.columns]
+        found = sums_of(self._numbers(matrix, target), len(self.sums.columns))
         placed = np.zeros((2, self.design.domain.n_encoded + 1), dtype=object)
-        placed[:, at] = sums, squares
+        placed[:, list(self.sums.columns)] = found
         return self.sums.exact(placed[0], placed[1], len(matrix))
 
     def _numbers(self, matrix: FloatArray, target: FloatArray) -> Iterator[FloatArray]:
-        numbers = np.asarray(self.design.domain.number_index) + int(self.design.intercept)
-        columns, start = as_slice(numbers), 0
+        numbers = self.design.domain.number_index + int(self.design.intercept)
+        columns, start = _as_slice(numbers), 0
         for rows in _blocks(matrix):
             y = target[start : start + len(rows), None]
             yield np.hstack([rows[:, columns], y]) if self.with_target else rows[:, columns]
             start += len(rows)
 
     def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:
-        """Release the sums, and return clipping bounds."""
+        """Release the sums and return clipping bounds."""
         seen = self.release(exact, rng)
         noise = float(self.deviations(seen.n)[0])
-        # A model without an intercept cannot be moved.
+        # Without an intercept the centres must be 0.
         mean = seen.mean.clip(-1, 1) if self.design.intercept else np.zeros_like(seen.mean)
         variance = CLIPPING.variance(seen.square.clip(0, 1) - mean**2, noise)
         radius = np.full(len(mean), RADIUS)
@@ -163,31 +144,19 @@ class ClippingStage(ScalingStage):
             radius[-1] = TARGET_RADIUS
         half, centre = self.radius * radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
         lower, upper = np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
-        columns = np.asarray(self.design.domain.number_index, dtype=np.intp)
-        if not self.with_target:
-            return ClippingBounds(columns, lower, upper)
-        ends = float(lower[-1]), float(upper[-1])
-        return ClippingBounds(columns, lower[:-1], upper[:-1], ends)
+        columns = self.design.domain.number_index
+        p = len(columns)
+        ends = (float(lower[-1]), float(upper[-1])) if self.with_target else (-1.0, 1.0)
+        return ClippingBounds(columns, lower[:p], upper[:p], ends)
 
 
 def plan_clipping(
     task: Task, known: float, share: float | None, with_target: bool = False
 ) -> ClippingStage | None:
-    """Calibrate a stage; None if its means would be too noisy or there is no number.
+    """Return a calibrated stage, or None if its means would be too noisy or there is no number.
 
-    Parameters
-    ----------
-    task : Task
-    known : float
-        The number of records, or a public guess of it.
-    share : float or None
-        The share of epsilon. None leaves it to the rules.
-    with_target : bool
-
-    Raises
-    ------
-    ValueError
-        If a share is asked for and the domain bounds the length of rows.
+    ``known`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
+    If ``share`` is None, the rules choose it.
     """
     design, epsilon = task.design, task.epsilon
     domain = design.domain
@@ -195,12 +164,11 @@ def plan_clipping(
         rule = 'be "auto" or 0 where the domain bounds the length of rows'
         remedy = "Or declare a bound for each column: Domain.box."
         raise fail("scaling_share", rule, share, remedy)
-    columns = tuple(int(j) for j in domain.number_index)
-    columns += (domain.n_encoded,) * with_target
+    columns = (*map(int, domain.number_index), *(domain.n_encoded,) * with_target)
     if domain.is_ball or not columns:
         return None
     sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
-    # The standard deviation of a mean, with all of epsilon.
+    # The standard deviation of a mean if all of epsilon were spent.
     whole = box_deviation(sums.dim, task.moved) / (epsilon * known)
     if share is None:
         share = usual_share(whole)
@@ -213,8 +181,8 @@ def plan_clipping(
     return ClippingStage(sums, noise, design, spent, radius, with_target)
 
 
-def as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Return neighbouring columns as a slice, of which numpy makes no copy."""
+def _as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Return adjacent columns as a slice, which numpy does not copy."""
     if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
         return slice(int(columns[0]), int(columns[-1]) + 1)
     return columns

@@ -1,14 +1,15 @@
-"""Kinds of noise for objective perturbation, as the automatic choices see them.
+"""Families of noise for objective perturbation, from which the rules choose.
 
-A family shapes its noise to a design, computes the cost of each share q of epsilon for the linear
-term, and calibrates the choice. K-norm noise is pure DP; Gaussian noise needs delta > 0.
+K-norm noise is pure DP; Gaussian noise needs delta > 0. ``grid`` holds the candidates for q;
+``usual_q``, if not None, is the only candidate. The expected error is multiplied by ``handicap``
+before it is compared with that of the other family.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,60 +19,92 @@ from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import uniform_variance
 from skdp.linear_model._objective.gaussian import JointProfile, ReleasedProfile, greatest_shift
-from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart, shift_share
-from skdp.linear_model._objective.task import Calibrated, Choice, ModelTask
+from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart, room
+from skdp.linear_model._objective.task import ModelTask, per_coordinate
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
+from skdp.mechanisms.noise import Noise
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import ProfileLoss
 
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
-# Gaussian noise leaves nearly all of epsilon to the curvature before the noise changes.
+# Gaussian noise changes little before the curvature gets nearly all of epsilon.
 GAUSSIAN_GRID = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95])
 
 
 @dataclass(frozen=True)
-class KNormFamily:
-    """K-norm noise on a ball, or on the ball of least weighted noise where none is given.
+class Calibrated:
+    """Noise of the random linear term, and the leverage L that privacy then allows.
 
-    ``usual_q`` is the only share q to consider, where a model knows one.
+    ``losses`` holds pairs of a PrivacyLoss and a count; empty if only epsilon is known.
     """
+
+    noise: Noise
+    leverage: float
+    losses: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice of a rule.
+
+    Attributes
+    ----------
+    q : float
+        Share of epsilon that is spent on the linear term.
+    ridge : ndarray of shape (dim,)
+    shape : NormBall or ndarray of shape (groups,)
+        The ball of K-norm noise, or relative variances of Gaussian noise.
+    risk : float
+        Mean squared error of the linear predictor on the reference population.
+    """
+
+    loss: Loss
+    q: float
+    ridge: FloatArray
+    family: Family
+    shape: Any
+    risk: float
+
+
+@dataclass(frozen=True)
+class KNormFamily:
+    """K-norm noise on a ball. None selects the ball of least weighted noise."""
 
     ball: NormBall | None = None
     usual_q: float | None = None
-    # One random radius scales all coordinates: where it is large all coefficients are off at once,
-    # which hurts predictions more than the mean squared error says.
+    grid: ClassVar[FloatArray] = Q_GRID
+    # One random radius scales all coordinates. A large radius moves all coefficients at once, which
+    # affects predictions more than the mean squared error shows.
     handicap: ClassVar[float] = 1.25
 
     @property
-    def grid(self) -> FloatArray:
-        """Shares of epsilon for the linear term."""
-        return Q_GRID if self.usual_q is None else np.array([self.usual_q])
-
-    @property
     def is_shaped(self) -> bool:
-        """Whether a ball is still to be found."""
+        """Whether the rules choose the ball."""
         return self.ball is None
 
     def shaped(self, design: Design, importance: FloatArray) -> tuple[NormBall, FloatArray]:
-        """Return the ball, and the variances at unit scale."""
-        if self.ball is not None:
-            return self.ball, _noise_of(design, self.ball)
-        return cluster(design, importance)
+        """Return the ball, and the noise variance of each group at unit scale."""
+        if self.ball is None:
+            return cluster(design, importance)
+        d, diagonal = self.ball.dim, uniform_variance(self.ball)
+        per_group = [np.mean(diagonal[list(g.index)]) for g in design.groups]
+        radius = design.radius_in(self.ball)
+        return self.ball, (d + 1) * (d + 2) * radius**2 * np.array(per_group)
 
-    def prices(
+    def scales(
         self, task: ModelTask, loss: Loss, grid: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return 2c / (epsilon q) or c / (epsilon q), and the leverages."""
+        """Return 2c / (epsilon q) or c / (epsilon q), and approximate leverages."""
         scale = task.moved * loss.slope_bound / (task.epsilon * grid)
         return scale, rough_leverage(loss, grid, task.epsilon, task.neighbors)
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
-        """Return K-norm noise: gradient and curvature share epsilon slope by slope."""
+        """Return K-norm noise with the greatest leverage of Theorem 1."""
         loss, q, ball = choice.loss, choice.q, choice.shape
-        # The rule's ball holds every row by construction.
+        # The ball of `cluster` contains every row.
         radius = 1.0 if self.ball is None else task.design.radius_in(ball)
         sensitivity = Sensitivity(ball, task.moved * loss.slope_bound * radius, task.neighbors)
         noise = KNorm(ball).calibrate(sensitivity, epsilon=q * task.epsilon)
@@ -80,32 +113,21 @@ class KNormFamily:
 
 @dataclass(frozen=True)
 class GaussianFamily:
-    """Independent normal noise, of one variance or of one for each group of coordinates.
+    """Independent normal noise, with a variance for each group if ``elliptic``, otherwise with one.
 
     With variances v_g in units such that x' V^-1 x <= 1 for every row, sum_g square_g / v_g <= 1,
     and A_g = size_g importance_g, the weighted noise sum_g A_g v_g is least, by Cauchy and
     Schwarz, for v_g proportional to sqrt(square_g / A_g).
-
-    Parameters
-    ----------
-    elliptic : bool
-        Whether groups have variances of their own.
-    usual_q : float or None
-        The only share q to consider, where a model knows one.
     """
 
     elliptic: bool = True
     usual_q: float | None = None
+    grid: ClassVar[FloatArray] = GAUSSIAN_GRID
     handicap: ClassVar[float] = 1.0
 
     @property
-    def grid(self) -> FloatArray:
-        """Shares of epsilon that the curvature leaves."""
-        return GAUSSIAN_GRID if self.usual_q is None else np.array([self.usual_q])
-
-    @property
     def is_shaped(self) -> bool:
-        """Whether the shape depends on what noise costs."""
+        """Whether the variances depend on the cost of noise in each group."""
         return self.elliptic
 
     def shaped(self, design: Design, importance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -116,12 +138,12 @@ class GaussianFamily:
         variance *= float((square / variance).sum()) * ROUND_UP
         return variance, variance
 
-    def prices(
+    def scales(
         self, task: ModelTask, loss: Loss, grid: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return c / mu, and the leverages."""
         leverage = np.array([leverage_apart(loss, float(q), task.epsilon) for q in grid])
-        # As if the curvature of all models were one model's: exact for one, near for several.
+        # The curvature of several models is treated as that of one model: an approximation.
         whole = [leverage_apart(loss, float(q), self._epsilon(task)) for q in grid]
         shift = np.array([self._shift(task, loss, leverage, 1) for leverage in whole])
         with np.errstate(divide="ignore"):
@@ -133,17 +155,15 @@ class GaussianFamily:
         leverage = leverage_apart(loss, choice.q, task.epsilon)
         shift = self._shift(task, loss, leverage, task.n_models)
         if shift == 0:
-            remedy = "Give a q nearer to 1."
-            raise fail("q", "leave the curvature less than epsilon", choice.q, remedy)
-        deviation = np.empty(design.dim)
-        for group, variance in zip(design.groups, choice.shape, strict=True):
-            deviation[list(group.index)] = loss.slope_bound * math.sqrt(variance) / shift * ROUND_UP
+            rule = "be large enough that the curvature spends less than epsilon"
+            raise fail("q", rule, choice.q, "Give a q nearer to 1.")
+        deviation = loss.slope_bound * np.sqrt(choice.shape) / shift * ROUND_UP
         profile = JointProfile(loss, shift, leverage, task.neighbors)
         kind = "elliptic" if self.elliptic else "isotropic"
         guarantee = Guarantee(
             self._epsilon(task), task.delta, task.neighbors, f"{kind} Gaussian noise on gradients"
         )
-        noise = GaussianNoise(design.dim, deviation, guarantee)
+        noise = GaussianNoise(design.dim, per_coordinate(design, deviation), guarantee)
         released = ReleasedProfile(profile, task.hidden)
         return Calibrated(noise, leverage, ((ProfileLoss(released), task.n_models),))
 
@@ -156,27 +176,18 @@ class GaussianFamily:
         return float(greatest_shift(loss, leverage, *asked))
 
 
-def _noise_of(design: Design, ball: NormBall) -> FloatArray:
-    """Return the variance of each group's noise at unit scale, times B^2: (groups,)."""
-    d, radius = ball.dim, design.radius_in(ball)
-    diagonal = uniform_variance(ball)
-    per_group = [np.mean(diagonal[list(g.index)]) for g in design.groups]
-    return (d + 1) * (d + 2) * radius**2 * np.array(per_group)
+Family = KNormFamily | GaussianFamily
 
 
 def cluster(design: Design, importance: FloatArray) -> tuple[NormBall, FloatArray]:
-    """Return a ball of least weighted noise, and the noise of each group: (groups,).
+    """Return a ball of least weighted noise, and the noise variance of each group, (groups,).
 
-    Within a cluster of groups the gauge is the greatest of theirs, across clusters a weighted
-    sum. A cluster of dimension m then has noise (m+1)(m+2) Var(U) / w^2, so that with
-    A_c = (m+1)(m+2) sum_g size importance Var(U_g) the best weights are proportional to the cube
-    roots of A_c, and the whole noise is (sum_c A_c^(1/3))^3. Clusters are merged, two at a time,
-    as long as that falls.
-
-    Parameters
-    ----------
-    importance : ndarray of shape (groups,)
-        What a unit of noise variance in a coordinate of the group costs.
+    Within a cluster of groups the gauge is the greatest of the groups' gauges, across clusters it
+    is a weighted sum. A cluster of dimension m has the noise variance (m+1)(m+2) Var(U) / w^2.
+    With A_c = (m+1)(m+2) sum_g size importance Var(U_g) the best weights are proportional to the
+    cube roots of A_c, and the total noise is (sum_c A_c^(1/3))^3. Two clusters at a time are merged
+    while this total decreases. ``importance``, (groups,), is the cost of a unit of noise variance
+    in a coordinate of each group.
     """
     groups = design.groups
     size = np.array([g.size for g in groups], dtype=float)
@@ -205,15 +216,14 @@ def _root(size: FloatArray, cost: FloatArray) -> FloatArray:
 
 
 def rough_leverage(loss: Loss, q: FloatArray, epsilon: float, neighbors: str) -> FloatArray:
-    """Return the greatest leverage for each q to within some percent; for planning only."""
+    """Return the greatest leverage for each q within a few percent; for planning only."""
     slope, curvature = _profile(loss)
-    exponent = epsilon * (1 - q[:, None] * shift_share(slope, neighbors))
-    needed = curvature / np.expm1(np.minimum(exponent, 700.0))
+    needed = curvature / room(slope, q[:, None], epsilon, neighbors)
     return np.asarray(1 / np.max(needed, axis=1))
 
 
 @remembered(maxsize=256)
 def _profile(loss: Loss) -> tuple[FloatArray, FloatArray]:
-    """Return slopes, as shares of their bound and denser near it, and the curvature there."""
+    """Return slopes, as shares of their bound, and bounds on the curvature at these slopes."""
     slope = 1 - np.geomspace(1.0, 1e-6, 200)
     return slope, loss.curvature_bound(loss.slope_bound * slope, loss.slope_bound * slope)

@@ -1,13 +1,13 @@
 """Objective perturbation with Gaussian noise: the privacy profile of gradient and curvature.
 
-The objective is that of `perturbation`, with V normal. Let mu be the greatest length of c x in
-units of the noise (x' S^-1 x for the covariance S), L the leverage, and kappa(s) the curvature
-where the slope is s c. Given the changing record, the log of the ratio of densities is at most
+The objective is that of `perturbation` with a normal V. Let S be the covariance of V, c the slope
+bound, mu the greatest Euclidean norm of c S^(-1/2) x over rows x, L the leverage, and kappa(s) the
+curvature at slope s c. Given the record that differs, the log of the ratio of densities is at most
 
     l(Z) = max_{0 <= s <= 1}  max(0, s mu Z + s^2 mu^2 / 2) + log(1 + kappa(s) L)
 
-with Z standard normal if the slope of a record keeps its sign, and with |Z| for Z if not; so the
-release has the profile delta(epsilon) <= E (1 - exp(epsilon - l(Z)))_+. Statement and proof:
+with Z standard normal if the slope of a record does not change its sign. Otherwise |Z| replaces Z.
+The release has the profile delta(epsilon) <= E (1 - exp(epsilon - l(Z)))_+. Statement and proof:
 docs/proofs/gaussian_objective.md, Theorems 1 to 3.
 """
 
@@ -32,29 +32,23 @@ from skdp.privacy.losses.losses import ProfileLoss
 from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
 from skdp.privacy.losses.normal_profile import log_delta
 
-# Slopes are taken in so many cells, denser towards full slope, where the noise is decided.
+# Number of cells of slopes. They are narrower near full slope, which determines the noise.
 _CELLS = 400
 _NEAREST = 1e-7
-# Below this threshold of Z a profile is so near 1 that 1 is returned.
+# Below this threshold of Z a profile is nearly 1, and 1 is returned.
 _LOWEST = -30.0
-# For more values of epsilon than this the best split of a replacement is interpolated.
+# With more values of epsilon the best split of a replacement is interpolated.
 _SEARCHED = 64
-# Covers the roundings of a profile, each far below it.
+# Covers the rounding errors of a profile.
 _SLACK = 1 + 1e-10
 
 
 @dataclass(frozen=True)
 class JointProfile:
-    """The profile delta(epsilon) of one Gaussian objective perturbation, from above.
+    """An upper bound on the profile delta(epsilon) of one Gaussian objective perturbation.
 
-    Attributes
-    ----------
-    loss : Loss
-    shift : float > 0
-        mu, the greatest length of a record's gradient in units of the noise.
-    leverage : float >= 0
-        L, the bound that the weights enforce.
-    neighbors : {"replace_one", "add_remove"}
+    ``shift`` is mu, the greatest length of a record's gradient in units of the noise; ``leverage``
+    is L, the bound that the weights enforce.
     """
 
     loss: Loss
@@ -66,13 +60,13 @@ class JointProfile:
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
 
     def __call__(self, epsilon: FloatArray | float) -> FloatArray:
-        """Return log delta for epsilon >= 0, of its shape, never below the true one."""
+        """Return an upper bound on log delta for epsilon >= 0, of its shape."""
         eps = np.asarray(epsilon, dtype=float)
         if self.neighbors == "add_remove":
             return self._removed(eps)
         if eps.size <= _SEARCHED:
             return self._replaced(eps, self._split(eps))
-        # The best split moves smoothly, and any split holds.
+        # The best split is a smooth function of epsilon, and every split gives an upper bound.
         knots = np.unique(np.quantile(eps, np.linspace(0, 1, _SEARCHED)))
         return self._replaced(eps, np.interp(eps, knots, self._split(knots)))
 
@@ -81,9 +75,10 @@ class JointProfile:
             return np.log(_pieces(self.loss, self.shift, self.leverage).delta(epsilon))
 
     def _replaced(self, epsilon: FloatArray, split: FloatArray) -> FloatArray:
-        """Return delta_2(a) + e^a delta_1(epsilon - a) in logs: any a in [0, epsilon] holds.
+        """Return the log of delta_2(a) + e^a delta_1(epsilon - a), a bound for 0 <= a <= epsilon.
 
-        A record is added, which only shifts, and another removed, whose curvature counts.
+        A replacement adds one record, which only shifts, and removes another one, which also
+        changes the curvature.
         """
         a = np.clip(split, 0.0, epsilon)
         sides = 1 if is_one_sided(self.loss) else 2
@@ -92,9 +87,9 @@ class JointProfile:
         return np.asarray(np.minimum(0.0, both))
 
     def _split(self, epsilon: FloatArray) -> FloatArray:
-        """Return about the best a for every epsilon."""
+        """Return an approximation of the best a for every epsilon."""
         eps = epsilon[..., None]
-        # Where Gaussian noise alone has it.
+        # Start at the best split of Gaussian noise without curvature.
         center, width = np.clip((eps - self.shift**2) / 2, 0.0, eps), eps / 2
         for _ in range(3):
             a = np.clip(center + width * np.linspace(-1, 1, 13), 0.0, eps)
@@ -105,9 +100,9 @@ class JointProfile:
 
 @dataclass(frozen=True)
 class ReleasedProfile:
-    """What is left of a profile once the solver's inexactness is hidden, for ``hidden`` epsilon.
+    """The profile of a release that spends ``hidden`` epsilon on the solver's inexactness.
 
-    Theorem 4 of docs/proofs/objective_perturbation.md, with delta carried through:
+    By Theorem 4 of docs/proofs/objective_perturbation.md, applied to (epsilon, delta),
     delta(epsilon) <= e^(hidden / 2) delta_p(epsilon - hidden).
     """
 
@@ -128,8 +123,8 @@ class ReleasedProfile:
 class _Pieces:
     """l as the upper envelope of lines: slope[k] z + height[k] from start[k] on, (lines,).
 
-    ``sides`` is 1 if Z counts and 2 if |Z| does; ``log_rest[k]`` is the log of what the lines
-    after the k-th add to delta(epsilon), over e^epsilon.
+    ``sides`` is 1 if l is a function of Z and 2 if it is one of |Z|. ``exp(log_rest[k])`` times
+    e^epsilon is the contribution of the lines after the k-th to delta(epsilon).
     """
 
     slope: FloatArray
@@ -143,7 +138,7 @@ class _Pieces:
         at_start = self.slope * self.start + self.height
         k = np.searchsorted(at_start[1:], epsilon, side="right")
         a, b = self.slope[k], self.height[k]
-        # Where l passes epsilon; the first line is flat, and l above epsilon from there at once.
+        # The point at which l exceeds epsilon. The first line is flat.
         z = np.where(a > 0, (epsilon - b) / np.where(a > 0, a, 1.0), -np.inf)
         z = np.maximum(z, self.start[k])
         if self.sides == 2:
@@ -151,7 +146,7 @@ class _Pieces:
         low = np.maximum(z, _LOWEST)
         above = np.maximum(a * low + b - epsilon, 0.0)
         mills = mills_ratio(low + a)
-        # Phi(-z) less e^(epsilon - l) times the same of the shifted law: two positive terms.
+        # mills(z) - e^(epsilon - l) mills(z + a), as a sum of two positive terms.
         first = fall_of_mills_ratio(low, a) - np.expm1(-above) * mills
         out = self.sides * (_density(low) * first + np.exp(epsilon + self.log_rest[k])) * _SLACK
         return np.asarray(np.where(z < _LOWEST, 1.0, np.minimum(out, 1.0)))
@@ -167,7 +162,7 @@ def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
         slope, height, start = slope[kept], height[kept], np.maximum(start[kept], 0.0)
     z = np.maximum(start[1:], _LOWEST)
     at = slope[1:] * z + height[1:]
-    # From one line to the next, e^-l Phi(-z) of the shifted law falls by this much.
+    # The decrease of e^-l density(z) mills(z + slope) from one line to the next.
     with np.errstate(divide="ignore"):
         falls = np.log(_density(z) * fall_of_mills_ratio(z + slope[:-1], np.diff(slope))) - at
     log_rest = np.append(np.logaddexp.accumulate(falls[::-1])[::-1], -np.inf)
@@ -175,25 +170,25 @@ def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
 
 
 def _lines(loss: Loss, shift: float, leverage: float) -> tuple[FloatArray, FloatArray]:
-    """Return lines above l: for a cell of slopes the shift at its end and its curvature bound."""
+    """Return lines above l, one per cell: the shift at its upper end and its curvature bound."""
     low = 1 - np.geomspace(1.0, _NEAREST, _CELLS)
     high = np.append(low[1:], 1.0)
     c = loss.slope_bound
     curvature = np.asarray(loss.curvature_bound(c * low, c * high), dtype=float)
-    if not np.all(curvature >= 0):  # NaN would compare as no curvature at all
+    if not np.all(curvature >= 0):  # also catches NaN
         raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
     cost = np.log1p(curvature * leverage)
     length = shift * high
-    # Convex in the length: with max(0, .) the ends of [0, length] are what counts.
+    # l is convex in the length: the maximum over [0, length] is at one of the ends.
     slope = np.concatenate([[0.0], length])
     return slope, np.concatenate([[cost.max()], length**2 / 2 + cost])
 
 
 def _envelope(slope: FloatArray, height: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the lines of increasing slope that are the greatest somewhere."""
+    """Return the lines, of increasing slope, that are greatest at some point."""
     kept: list[tuple[float, float]] = []
     for a, b in zip(slope.tolist(), height.tolist(), strict=True):
-        if kept and kept[-1][0] == a:  # a shift so small that slopes underflow
+        if kept and kept[-1][0] == a:  # slopes underflow if the shift is very small
             b = max(b, kept.pop()[1])
         while _hidden(kept, a, b):
             kept.pop()
@@ -202,7 +197,7 @@ def _envelope(slope: FloatArray, height: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _hidden(kept: list[tuple[float, float]], a: float, b: float) -> bool:
-    """Whether the last line is nowhere above both the one before it and a steeper one."""
+    """Return whether the last line is nowhere above both the previous and a steeper line."""
     if len(kept) < 2:
         return False
     (a0, b0), (a1, b1) = kept[-2:]
@@ -214,9 +209,9 @@ def _density(z: FloatArray) -> FloatArray:
 
 
 def corners(loss: Loss, neighbors: str) -> int:
-    """Return by how many shifts log-concave noise is to be protected at once (Theorem 4).
+    """Return the number of shifts for which log-concave noise must be private (Theorem 4).
 
-    The gradient's difference lies in the segment or parallelogram that they span with 0.
+    They are the nonzero corners of the segment or parallelogram of differences of gradients.
     """
     one_sided = is_one_sided(loss)
     if neighbors == "add_remove":
@@ -228,23 +223,10 @@ def corners(loss: Loss, neighbors: str) -> int:
 def greatest_shift(
     loss: Loss, leverage: float, epsilon: float, delta: float, neighbors: str, models: int = 1
 ) -> float:
-    """Return the greatest shift mu that keeps ``models`` such releases (epsilon, delta)-private.
+    """Return the greatest shift mu for which ``models`` releases are (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    loss : Loss
-    leverage : float >= 0
-    epsilon : float > 0
-    delta : float in (0, 1)
-    neighbors : {"replace_one", "add_remove"}
-    models : int >= 1
-        How many are released together, with independent noise.
-
-    Returns
-    -------
-    float >= 0
-        Within 1e-9 of the greatest, or 1e-3 for several models, and never above it; 0 where the
-        leverage alone takes more than epsilon.
+    The models have independent noise. The result is within a relative 1e-9 of the greatest, or
+    1e-3 for several models, and never above it; 0 if the curvature alone spends more than epsilon.
     """
     records = 2 if neighbors == "replace_one" else 1
     high = 1 / (records * math.sqrt(models) * gaussian_scale(epsilon, delta))
@@ -262,7 +244,7 @@ def greatest_shift(
         low, top = low - 1.0, low
         if low < math.log(high) - 12:
             return 0.0
-    # A composition takes a thousand times as long as a profile.
+    # A composition takes a thousand times as long as a single profile.
     tolerance = 1e-9 if models == 1 else 1e-3
     found = passing_below_root(
         excess, low, top, xtol=tolerance / 8, back=tolerance / 4, floor=-50.0
@@ -271,7 +253,7 @@ def greatest_shift(
 
 
 def _composed(profile: JointProfile, models: int, epsilon: float) -> float:
-    """Return the log of delta(epsilon) of so many releases."""
+    """Return the log of delta(epsilon) for a number of independent releases."""
     if models == 1:
         return float(profile(epsilon))
     delta = Composition(((ProfileLoss(profile), models),)).delta_at(epsilon).upper

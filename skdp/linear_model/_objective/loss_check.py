@@ -1,7 +1,7 @@
-"""What a loss must be for the privacy proof, as far as looking can tell.
+"""Numerical checks of the assumptions of the privacy proof for losses of users.
 
-A loss of a user is evaluated for targets at both ends of their range and between them,
-and for predictors from 0 to 10^6 on both sides of each. Nothing is drawn or spent before.
+A loss is evaluated for targets at both ends of their range and between them, and for predictors at
+distances up to 10^6 on both sides of each target. The checks precede any noise or spending.
 """
 
 from __future__ import annotations
@@ -20,32 +20,31 @@ _PROBED = {"labels": (0.0, 1.0), "number": (-1.0, -0.3, 0.0, 0.6, 1.0)}
 _MEMBERS = ("slope_bound", "value", "slope", "curvature", "curvature_bound")
 # Distances of predictors from the target, in steps of 2 %.
 _FAR = np.geomspace(1e-8, 1e6, 1600)
-# Slopes are good to 16 units in the last place of their bound.
+# Slopes are accurate to 16 units in the last place of their bound.
 _ROUNDING = 16 * float(np.finfo(float).eps)
-# What members may differ by that are no slopes.
+# Relative tolerance for the other members.
 _CLOSE = 1e-6
 
 
 def check_loss(loss: Any, target: str) -> None:
-    """Raise unless a loss is for targets of a kind, and is what the proof needs where it is probed.
+    """Raise an error unless a loss is for ``target`` and satisfies the assumptions of the proof.
 
     Parameters
     ----------
     loss : Loss
     target : {"labels", "number"}
-        What the model's targets are: 0 or 1, or numbers in [-1, 1].
+        The kind of the model's targets: 0 or 1, or numbers in [-1, 1].
     """
-    lacking = [name for name in _MEMBERS if not hasattr(loss, name)]
-    if isinstance(loss, type) or lacking:
+    if isinstance(loss, type) or not all(hasattr(loss, name) for name in _MEMBERS):
         rule = f"have the members of a Loss, {', '.join(_MEMBERS)}"
         raise fail("loss", rule, loss, "See skdp.linear_model.losses.")
-    said = getattr(loss, "target", None)
-    if said not in TARGETS:
-        remedy = "Its slope bound is to hold for all of them; the class must say so."
-        raise fail("loss", f"have a target, one of {sorted(TARGETS)}", said, remedy)
-    if said != target:
+    stated = getattr(loss, "target", None)
+    if stated not in TARGETS:
+        remedy = "Set it in the class of the loss, whose bounds must hold for all such targets."
+        raise fail("loss", f"have a target, one of {sorted(TARGETS)}", stated, remedy)
+    if stated != target:
         remedy = f"This model's target is {TARGETS[target]}."
-        raise fail("loss", f'be for target = "{target}"', f'{loss!r}, for "{said}"', remedy)
+        raise fail("loss", f'be for target = "{target}"', f'{loss!r}, for "{stated}"', remedy)
     if not is_ours(loss):
         with np.errstate(all="ignore"):
             _check(loss, np.array(_PROBED[target]))
@@ -56,22 +55,22 @@ def _check(loss: Loss, targets: FloatArray) -> None:
     away = np.concatenate([-_FAR[::-1], [0.0], _FAR])
     z = targets[:, None] + away
     y = np.broadcast_to(targets[:, None], z.shape)
-    slope = _told(loss, "slope", z, y)
+    slope = _evaluated(loss, "slope", z, y)
     if not (np.abs(slope) <= c * (1 + _ROUNDING)).all():
         raise fail("loss", "have a slope that is at most slope_bound for every target", loss)
     if not (np.diff(slope, axis=1) >= -2 * _ROUNDING * c).all():
-        raise fail("loss", "be convex: its slope must not fall as the predictor grows", loss)
+        raise fail("loss", "be convex: its slope must not decrease in the predictor", loss)
     _check_bound(loss, c)
     _check_curvature(loss, c, z, y, slope)
     _check_value(loss, c, z, y, slope)
     both = (slope > _ROUNDING * c).any(axis=1) & (slope < -_ROUNDING * c).any(axis=1)
     if is_one_sided(loss) and both.any():
-        rule = "have a slope that never changes its sign for a target, as one_sided = True says"
+        rule = "have a slope that never changes its sign for a target, as one_sided = True states"
         raise fail("loss", rule, loss)
 
 
-def _told(loss: Loss, member: str, z: FloatArray, y: FloatArray) -> FloatArray:
-    """Return what a member gives for a table; each entry must be a function of its own record."""
+def _evaluated(loss: Loss, member: str, z: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the values of a member; each must be a function of its own record."""
     found = np.asarray(getattr(loss, member)(z.ravel(), y.ravel()), dtype=float)
     if found.shape != (z.size,) or not np.isfinite(found).all():
         raise fail("loss", f"have a {member}(z, y) of finite numbers, one for each record", loss)
@@ -84,7 +83,7 @@ def _told(loss: Loss, member: str, z: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _check_bound(loss: Loss, c: float) -> None:
-    """Check that the bound on the curvature is one number for each interval, and grows with it."""
+    """Check that the curvature bound is one number for each interval and monotone in it."""
     ends = c * np.linspace(0.0, 1.0, 65)
     low, high = (np.ravel(ends[k]) for k in np.triu_indices(len(ends)))
     bound = np.asarray(loss.curvature_bound(low, high), dtype=float)
@@ -93,36 +92,38 @@ def _check_bound(loss: Loss, c: float) -> None:
         raise fail("loss", rule, loss)
     table = np.full((len(ends), len(ends)), -np.inf)
     table[np.triu_indices(len(ends))] = bound
-    # More slopes have no lesser greatest curvature.
+    # A wider interval of slopes must not have a smaller bound.
     least = np.maximum(table[:-1, 1:], 0.0) * (1 + 1e-9) + 1e-12
     if not ((table[:-1, :-1] <= least) & (table[1:, 1:] <= least)).all():
-        raise fail("loss", "have a curvature_bound no less for a wider range of slopes", loss)
+        rule = "have a curvature_bound that does not decrease for a wider interval of slopes"
+        raise fail("loss", rule, loss)
 
 
 def _check_curvature(loss: Loss, c: float, z: FloatArray, y: FloatArray, slope: FloatArray) -> None:
-    """Check the bound on the curvature against the curvature, and against rises of the slope."""
+    """Check the bound on the curvature against the curvature and against changes of the slope."""
     size, off = np.minimum(np.abs(slope), c), _ROUNDING * c
-    curvature = _told(loss, "curvature", z, y)
-    low, high = np.maximum(size - off, 0.0), np.minimum(size + off, c)
     whole = float(np.max(loss.curvature_bound(0.0, c)))
-    bound = np.asarray(loss.curvature_bound(low.ravel(), high.ravel())).reshape(z.shape)
-    least = (1 + _CLOSE) * bound + 1e-9 * whole
+
+    def greatest(low: FloatArray, high: FloatArray) -> FloatArray:
+        bound = np.asarray(loss.curvature_bound(low.ravel(), high.ravel())).reshape(low.shape)
+        return np.asarray((1 + _CLOSE) * bound + 1e-9 * whole)
+
+    curvature = _evaluated(loss, "curvature", z, y)
+    most = greatest(np.maximum(size - off, 0.0), np.minimum(size + off, c))
     rule = "have a curvature_bound(low, high) that is no less than the curvature at such slopes"
-    if not ((curvature >= 0) & (curvature <= least)).all():
+    if not ((curvature >= 0) & (curvature <= most)).all():
         raise fail("loss", rule, loss)
     before, after = slope[:, :-1], slope[:, 1:]
     low = np.where(before * after < 0, 0.0, np.minimum(np.abs(before), np.abs(after)))
     high = np.minimum(np.maximum(np.abs(before), np.abs(after)), c)
-    low = np.minimum(low, high)
-    bound = np.asarray(loss.curvature_bound(low.ravel(), high.ravel())).reshape(low.shape)
-    most = np.diff(z, axis=1) * ((1 + _CLOSE) * bound + 1e-9 * whole) + 4 * off
-    if not (after - before <= most).all():
+    rise = np.diff(z, axis=1) * greatest(np.minimum(low, high), high) + 4 * off
+    if not (after - before <= rise).all():
         raise fail("loss", rule, loss)
 
 
 def _check_value(loss: Loss, c: float, z: FloatArray, y: FloatArray, slope: FloatArray) -> None:
-    """Check that the value rises as the slope says: by the mean value theorem, in between."""
-    value = _told(loss, "value", z, y)
+    """Check the value against the slope, by the mean value theorem."""
+    value = _evaluated(loss, "value", z, y)
     rise, step = np.diff(value, axis=1), np.diff(z, axis=1)
     slack = 1e-12 * (np.abs(value[:, 1:]) + np.abs(value[:, :-1]) + c) + _CLOSE * c * step
     held = (rise >= slope[:, :-1] * step - slack) & (rise <= slope[:, 1:] * step + slack)

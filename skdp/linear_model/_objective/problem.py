@@ -1,4 +1,4 @@
-"""The perturbed objective of one fit, evaluated in row blocks that stay in cache."""
+"""The perturbed objective of one fit, evaluated in blocks of rows that fit in the cache."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.linalg import norm
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
-from skdp.linear_model.losses import Loss
+from skdp.linear_model.losses import Loss, greatest_curvature
 
-MOST_ROWS = 2**14  # the predictor and its slopes stay in cache, too
-BLOCK_ENTRIES = 2**18  # 2 MB of design: the second product finds it in cache.
+MOST_ROWS = 2**14  # the predictor and its slopes fit in the cache, too
+BLOCK_ENTRIES = 2**18  # 2 MB of design: it is still in the cache for the second product
 LONG_ROW = 32
 
 
@@ -25,18 +25,15 @@ class Objective:
     Parameters
     ----------
     loss : Loss
-        phi, convex in its first argument.
+        phi.
     design : (n, d) float64 array in C order
         The rows x_i.
     target : (n,) float64 array
         The y_i.
-    ridge : (d,) float64 array, > 0
-        What makes J strongly convex.
-    linear_term : (d,) float64 array
-        The noise of objective perturbation.
+    ridge, linear_term : (d,) float64 arrays, ridge > 0
     row_norm : float in (0, inf)
-        Public bound on |x_i|_2. A row may exceed it by rounding, a part in 10^7, no more: the
-        certificate relies on it.
+        Public bound on |x_i|_2. Rounding may increase the norm of a row beyond it by a relative
+        10^-7 at most: the certificate relies on this.
     weight : (n,) float64 array with entries in [0, 1], or None for ones
         The w_i.
     """
@@ -50,7 +47,7 @@ class Objective:
     weight: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        # No sentence here holds a number of rows: under add/remove it is private.
+        # Messages do not contain the number of rows: it is private under "add_remove".
         if self.design.ndim != 2 or not self.design.flags.c_contiguous:
             raise fail("design", "be a matrix in C order", remedy="Use np.ascontiguousarray.")
         n, d = self.design.shape
@@ -75,7 +72,7 @@ class Objective:
         return total
 
     def noise(self, theta: FloatArray) -> float:
-        """Return a gradient norm to which rounding errors may add up: no proof."""
+        """Return an estimate, without proof, of the rounding errors in the gradient's norm."""
         n, c = len(self.target), self.loss.slope_bound
         slopes = c + self.smoothness * self.row_norm * euclidean(theta)
         rest = euclidean(self.ridge * theta) + euclidean(self.linear_term)
@@ -94,8 +91,8 @@ class Objective:
     def subsample(self, stride: int) -> Objective:
         """Return J on one row out of each ``stride``, divided by ``stride``.
 
-        One row of each run is picked by a fixed generator: sorted and periodic data do no harm,
-        and as every result is certified on all rows, neither does a known choice.
+        A fixed generator picks one row of each run, so that sorted and periodic data are sampled
+        well. The choice needs no secrecy, because every result is certified on all rows.
         """
         m = len(self.target) // stride
         rows = np.arange(m) * stride + np.random.default_rng(0).integers(0, stride, m)
@@ -112,7 +109,7 @@ class Objective:
     @cached_property
     def smoothness(self) -> float:
         """Bound on the curvature of the loss."""
-        return float(self.loss.curvature_bound(0.0, self.loss.slope_bound))
+        return greatest_curvature(self.loss)
 
     def blocks(self, most: int = MOST_ROWS) -> Iterator[slice]:
         """Yield slices of :func:`block_rows` rows, the last one shorter."""
@@ -126,13 +123,13 @@ class Objective:
 
 
 def block_rows(dim: int, most: int) -> int:
-    """Return how many rows make a block."""
+    """Return the number of rows of a block."""
     return min(most, max(64, BLOCK_ENTRIES // dim))
 
 
 def predictor(x: FloatArray, theta: FloatArray) -> FloatArray:
     """Return x theta, (rows,)."""
-    # One BLAS dot product per row is twice as fast as its matrix product, but for short rows.
+    # One dot product per row is twice as fast as a matrix product, except for short rows.
     return np.asarray(np.vecdot(x, theta) if len(theta) >= LONG_ROW else x @ theta)
 
 

@@ -1,17 +1,17 @@
-"""Minimise a perturbed objective and prove a bound on its gradient where the search stopped.
+"""Minimise a perturbed objective and prove a bound on its gradient.
 
-The search climbs a ladder of row samples, each STRIDE times the one before. On each rung L-BFGS
-runs with the factored Hessian of the rung below in place of a multiple of the identity. Where
-another Hessian costs less than the steps it would save, it is taken: small and hard problems are
-solved by Newton's method. Plain arithmetic serves until the gradient should be small enough; then
-:func:`certified_gradient` decides.
+The search minimises over nested samples of rows; each sample is STRIDE times as large as the one
+before. On each sample L-BFGS starts from the factored Hessian of the previous sample. A new Hessian
+is computed if that costs less than the steps it saves, so small and hard problems are solved by
+Newton's method. The search uses plain arithmetic until the gradient should be small enough; then
+:func:`certified_gradient` bounds it.
 
-Why it arrives from anywhere: a step theta + alpha p along a descent direction is taken if
--0.9 <= phi'(alpha) / |phi'(0)| <= 0.9, phi' being the directional derivative (function values
-have too few digits near the minimum). After PATIENCE steps the upper bound is 0. Then J falls by
-at least |change of the gradient|^2 / (2 L), since gradients of convex L-smooth functions are
-co-coercive, and the change is at least 0.1 |phi'(0)| / |p|: Zoutendijk's condition, by which the
-gradient goes to zero.
+Convergence from every start: a step theta + alpha p along a descent direction is taken if
+-0.9 <= phi'(alpha) / |phi'(0)| <= 0.9, where phi' is the directional derivative (function values
+have too few digits near the minimum). After PATIENCE steps the upper bound is 0. Then J decreases
+by at least |change of the gradient|^2 / (2 L), since gradients of convex L-smooth functions are
+co-coercive, and the change is at least 0.1 |phi'(0)| / |p|. This is Zoutendijk's condition, by
+which the gradient converges to zero.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive
-from skdp.linear_model._objective.certificate import UNIT, attainable_tolerance, certified_gradient
+from skdp.linear_model._objective.certificate import UNIT, certified_gradient
 from skdp.linear_model._objective.problem import Objective, euclidean
-
-__all__ = ["NotCertified", "Objective", "Solution", "attainable_tolerance", "minimise"]
 
 STRIDE = 16
 MEMORY = 10
-PATIENCE = 50  # steps until the step rule turns strict
-NOISE_PATIENCE = 30  # steps without progress where the gradient may be rounding noise
+PATIENCE = 50  # steps before the step rule becomes strict
+NOISE_PATIENCE = 30  # steps without progress if the gradient may consist of rounding errors
 MAX_STEPS, MAX_TRIALS, MAX_POLISH = 1000, 100, 30
 
 
@@ -42,27 +40,26 @@ class NotCertified(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Solution:
-    """A point (d,), a proven bound on |grad J|_2 there, and the number of steps on all rows."""
+class CertifiedPoint:
+    """A point (d,) and a proven bound on |grad J|_2 there."""
 
     theta: FloatArray
     gradient_norm: float
-    n_iter: int
 
 
-def minimise(objective: Objective, tolerance: float) -> Solution:
+def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
     """Return a point where |grad J|_2 is proven to be at most ``tolerance``.
 
     Parameters
     ----------
     objective : Objective
     tolerance : float in (0, inf)
-        Fixed before the data are seen; see :func:`attainable_tolerance`.
+        Chosen before the data are seen; see `certificate.attainable_tolerance`.
 
     Raises
     ------
     NotCertified
-        If there is no such point within reach. Nothing may be released then.
+        If no such point is found. Nothing may be released then.
 
     Examples
     --------
@@ -75,52 +72,52 @@ def minimise(objective: Objective, tolerance: float) -> Solution:
     array([1.098612])
     """
     tolerance = check_positive("tolerance", tolerance)
-    # Trial points may be absurd and are refused by their gradient.
+    # Trial points may overflow; they are rejected by their gradient.
     with np.errstate(all="ignore"):
         theta, metric = _start(objective)
-        theta, steps = _descend(objective, theta, metric, tolerance / 2)
-        return _polish(objective, theta, metric, tolerance, steps)
+        theta = _descend(objective, theta, metric, tolerance / 2)
+        return _polish(objective, theta, metric, tolerance)
 
 
 def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
-    """Return the minimiser over a sample of rows, to the sample's own precision, and a metric."""
+    """Return the minimiser over a sample, to the precision of the sample, and a metric."""
     n, d = objective.design.shape
     if n // STRIDE < max(20 * d, 256):
         return np.zeros(d), _Metric(objective, np.zeros(d))
     sample = objective.subsample(STRIDE)
     theta, metric = _start(sample)
     noise = 0.03 * objective.loss.slope_bound * objective.row_norm * math.sqrt(n / STRIDE)
-    theta, _ = _descend(sample, theta, metric, noise)
+    theta = _descend(sample, theta, metric, noise)
     metric.refresh(sample, theta)
     metric.unit = 1.0 / STRIDE
     return theta, metric
 
 
 class _Metric:
-    """The inverse Hessian as L-BFGS knows it: a Cholesky factor and the steps taken since."""
+    """The inverse Hessian of L-BFGS: a Cholesky factor and the steps since it was computed."""
 
     def __init__(self, objective: Objective, theta: FloatArray) -> None:
         self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
         self.refresh(objective, theta)
 
     def refresh(self, objective: Objective, theta: FloatArray) -> None:
-        """Take the Hessian at theta and forget the steps."""
+        """Compute the Hessian at theta and delete the steps."""
         self.pairs.clear()
         self.unit = 1.0
         hessian = objective.hessian(theta)
-        # With a unit diagonal, ridges of 1e-6 and of 1e12 live together.
+        # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
         self.scale = 1 / np.sqrt(hessian.diagonal())
         hessian *= np.outer(self.scale, self.scale)
         self.factor = _factor(hessian)
 
     def learn(self, step: FloatArray, change: FloatArray) -> None:
-        """Remember what a step did to the gradient."""
+        """Store a step and the change of the gradient."""
         curvature = float(step @ change)
         if curvature > 0:
             self.pairs.append((step, change, curvature))
 
     def solve(self, gradient: FloatArray) -> FloatArray:
-        """Return about H^-1 gradient, by the two loops of L-BFGS."""
+        """Return an approximation of H^-1 gradient, by the two loops of L-BFGS."""
         q, parts = gradient, []
         for step, change, curvature in reversed(self.pairs):
             part = step @ q / curvature
@@ -133,7 +130,7 @@ class _Metric:
 
 
 def _factor(matrix: FloatArray) -> tuple[FloatArray, bool]:
-    """Return the Cholesky factor of a matrix with unit diagonal, made definite if it is not."""
+    """Return the Cholesky factor of a matrix with unit diagonal, made definite if necessary."""
     for excess in (0.0, 1e-14, 1e-11, 1e-8):
         matrix[np.diag_indices_from(matrix)] = 1 + excess * len(matrix)
         try:
@@ -143,35 +140,33 @@ def _factor(matrix: FloatArray) -> tuple[FloatArray, bool]:
     return np.eye(len(matrix)), True
 
 
-def _descend(
-    objective: Objective, theta: FloatArray, metric: _Metric, target: float
-) -> tuple[FloatArray, int]:
-    """Step until the gradient, in plain arithmetic, is or is about to be at most ``target``."""
+def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: float) -> FloatArray:
+    """Step until the gradient, in plain arithmetic, is expected to be at most ``target``."""
     gradient, fresh = objective.gradient(theta), False
     size, before, best, best_step = euclidean(gradient), 0.0, math.inf, 0
     for steps in range(MAX_STEPS):
         patience = NOISE_PATIENCE if size < objective.noise(theta) else MAX_STEPS
         if not size > target or steps - best_step > patience:
-            return theta, steps
+            return theta
         direction = -metric.solve(gradient)
-        # Convergence is faster than linear: a step this good leaves the check to the caller.
+        # Convergence is superlinear: after such a step the caller checks the gradient.
         if size * size < before * target:
-            return theta + direction, steps + 1
+            return theta + direction
         found = _search(objective, theta, gradient, direction, 0.9 if steps < PATIENCE else 0.0)
         if found is None and fresh:
-            return theta, steps
+            return theta
         if found is not None:
             metric.learn(found[0] - theta, found[1] - gradient)
             theta, gradient = found
         size, before = euclidean(gradient), size
         if size < 0.5 * best:
             best, best_step = size, steps
-        # Steps left at this pace, against a Hessian (which costs about d / 16 steps) and three.
+        # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
         left, pace = np.log(np.divide([size, before], [target, size]))
         fresh = not left < pace * (3 + len(theta) / 16)
         if fresh:
             metric.refresh(objective, theta)
-    return theta, MAX_STEPS
+    return theta
 
 
 def _search(
@@ -181,7 +176,7 @@ def _search(
     direction: FloatArray,
     upper: float,
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return a point on the ray, and its gradient, where the slope is within its bounds."""
+    """Return a point on the ray at which the slope is within its bounds, and its gradient."""
     start = -float(gradient @ direction)
     if not start > 0:
         return None
@@ -193,17 +188,17 @@ def _search(
         slope = float(there @ direction) / start
         if -0.9 <= slope <= upper:
             return point, there
-        # Each further miss on one side is answered by a bolder move to the other.
+        # Consecutive misses on one side are followed by larger moves to the other.
         if slope < 0:
             low, low_slope, run = alpha, slope, max(run, 0) + 1
-        else:  # beyond every bound if not a number
+        else:  # NaN counts as infinite
             high, high_slope, run = alpha, slope if slope < math.inf else math.inf, min(run, 0) - 1
         if high == math.inf:
             alpha *= 4.0**run
             continue
-        # Every other point halves: between two bends the slope may jump.
+        # Every other trial bisects, because the slope may jump.
         share = 0.5 if trial % 2 else low_slope / (low_slope - high_slope)
-        share = min(0.9, max(0.1, share))  # in this order: what is not a number becomes 0.1
+        share = min(0.9, max(0.1, share))  # in this order: NaN becomes 0.1
         bold = 0.5 ** abs(run)
         share = max(share, 1 - bold) if run > 1 else min(share, bold) if run < -1 else share
         alpha = low + (high - low) * share
@@ -211,16 +206,18 @@ def _search(
 
 
 def _polish(
-    objective: Objective, theta: FloatArray, metric: _Metric, tolerance: float, steps: int
-) -> Solution:
-    """Certify theta, after Newton steps on the certified gradient if need be."""
+    objective: Objective, theta: FloatArray, metric: _Metric, tolerance: float
+) -> CertifiedPoint:
+    """Certify theta, after Newton steps on the certified gradient if necessary."""
     best, at, value, alpha, local = math.inf, theta, theta, 1.0, False
-    for trial in range(MAX_POLISH):
+    for _ in range(MAX_POLISH):
         found = certified_gradient(objective, theta, local=local)
         if found.norm <= tolerance:
-            return Solution(theta, found.norm, steps + trial)
+            return CertifiedPoint(theta, found.norm)
         size = euclidean(found.value)
-        if found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2:  # the bound's fault
+        if (
+            found.error > tolerance + 2 * UNIT * size or size <= tolerance / 2
+        ):  # the bound is too wide
             if local:
                 break
             local = True
@@ -234,5 +231,5 @@ def _polish(
         alpha *= 0.25
     raise NotCertified(
         f"No point was found with a gradient certified to be at most {tolerance:g}. "
-        "The noise was drawn, and nothing was released. Declare a larger tolerance or ridge."
+        "The noise was drawn, and nothing was released. Give a larger tolerance or regularization."
     )

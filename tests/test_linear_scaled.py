@@ -110,7 +110,8 @@ def test_the_frame_is_made_of_the_release_alone():
     X, y = table(4000, 1)
     plan = plan_of(MIXED, n=4000)
     sums = plan.sums(MIXED, X, y)
-    scalers = [plan.scaler(sums, np.random.default_rng(k)) for k in (0, 0, 1)]
+    rngs = [np.random.default_rng(k) for k in (0, 0, 1)]
+    scalers = [plan.scaler(plan.first.release(sums, rng)) for rng in rngs]
     np.testing.assert_array_equal(scalers[0].centre, scalers[1].centre)
     assert np.all(
         scalers[0].centre[plan.layout.variables] != scalers[2].centre[plan.layout.variables]

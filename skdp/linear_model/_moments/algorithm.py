@@ -1,4 +1,4 @@
-"""The functional mechanism: coefficients are computed from noisy moments."""
+"""The functional mechanism: coefficients from noisy moments."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ class FunctionalMechanism:
     def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
         """Release the moments, and return the coefficients that they give."""
         exact, rows = sums
-        # Solved here: an error in a function of the user's says that the budget was spent.
+        # The solver may call a function of the user. Its errors get the note on the budget.
         return self.solve(rows.design, plan.release(exact, rows.one, rng))
 
     def solve(self, design: Design, moments: Moments) -> Solution:
-        """Return the coefficients that moments give; columns without moments get 0."""
+        """Return the coefficients that moments give; 0 for columns without moments."""
         domain = design.domain
         shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
         noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
         found = solve(self.postprocess, noisy)
-        # What was not released is guessed, and a guess has no noise.
+        # Moments that were not released are guesses without noise.
         deviation = np.where(np.isfinite(moments.deviation), moments.deviation, 0.0)
         deviation /= moments.n_records
         spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
@@ -83,14 +83,14 @@ class FunctionalMechanism:
 
 
 def _deviations(domain: Domain, spread: FloatArray) -> FloatArray:
-    """Return standard deviations in the user's units, of a covariance of encoded coefficients."""
+    """Return standard deviations in the user's units from a covariance of encoded coefficients."""
     size = domain.n_encoded + 1
     zero, constant = domain.decode_coef(np.zeros(size - 1), 0.0, regression=True)
     units = np.eye(size)[:, : len(spread)].T
     slopes, intercepts = domain.decode_coef(units[:, 1:], units[:, 0], regression=True)
-    # Decoding is affine: what it does to differences is linear.
+    # Decoding is affine: it maps differences linearly.
     rows = np.column_stack([intercepts - constant, slopes - zero])
-    # Squares of what bounds of 1e-300 make of a unit overflow.
+    # With bounds such as 1e-300 the squares of the entries would overflow.
     greatest = np.abs(rows).max(axis=0)
     rows = rows / np.where(greatest > 0, greatest, 1.0)
     return np.asarray(greatest * np.sqrt(np.einsum("ij,ik,kj->j", rows, spread, rows)))

@@ -1,4 +1,4 @@
-"""What the noise of the moments does to coefficients, to first order."""
+"""The covariance of coefficients that is due to the noise of the moments, to first order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def coefficient_covariance(
 ) -> FloatArray:
     """Return the covariance of (intercept, coefficients) under the noise: the delta method.
 
-    With G theta = g the normal equations, noise dG and dg moves theta by K e, e = dg - dG theta,
-    and K what stood for the inverse of G, taken as it was used. So the answer tells how far
-    coefficients move under the noise, not how far they are from those without privacy.
+    The normal equations are G theta = g. Noise dG and dg moves theta by K e, with
+    e = dg - dG theta and the matrix K that replaced the inverse of G. The result describes the
+    effect of the noise, not the distance from coefficients without privacy: K is held fixed.
 
     Parameters
     ----------
@@ -24,15 +24,15 @@ def coefficient_covariance(
     deviation : ndarray of shape (q + 2, q + 2)
         Standard deviation of the noise in each mean.
     own_square : ndarray of bool, shape (q + 2,)
-        Which columns are their own squares: of these the two entries have one noise.
+        Which columns are their own squares: their sum and their sum of squares have one noise.
     found : Solution
     """
     variance, theta = deviation**2, found.theta
     within = variance[:-1, :-1]
-    # An entry off the diagonal stands in two equations, with the other's coefficient in each.
+    # An entry off the diagonal is in two equations, with the coefficient of the other column.
     e = within * np.outer(theta, theta)
     np.fill_diagonal(e, variance[:-1, -1] + within @ theta**2)
-    # That took the noise of an indicator's mean and of its square for two: add their covariance.
+    # The noise of an indicator's mean and of its square is the same: add their covariance.
     shared = np.flatnonzero(own_square[:-1])
     e[shared, shared] += 2 * theta[0] * theta[shared] * within[0, shared]
     e[0, shared] += theta[shared] ** 2 * within[0, shared]
@@ -42,7 +42,7 @@ def coefficient_covariance(
 
 
 def _inverse(noisy: NoisyMoments, inverse: FloatArray) -> FloatArray:
-    """Return what stands for the inverse of G, (q + 1, q + 1)."""
+    """Return the matrix that replaces the inverse of G, (q + 1, q + 1)."""
     q = len(inverse)
     K = np.zeros((q + 1, q + 1))
     K[1:, 1:] = inverse

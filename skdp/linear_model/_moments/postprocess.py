@@ -1,9 +1,9 @@
-"""From noisy moments to coefficients: computed from the release alone, so it costs no privacy.
+"""Coefficients from noisy moments. This uses only released numbers and costs no privacy.
 
-M is the released matrix of means of (1, x, y)(1, x, y)'. Its entries carry noise of standard
-deviation close to sigma / (r_i r_j) for a public r, so that in the metric of r the noise is
-alike in every direction. Two things are known of the true M: it is positive semidefinite, and
-directions in which it is smaller than the noise say nothing about the coefficients.
+M is the released matrix of means of (1, x, y)(1, x, y)'. Its entries have noise of standard
+deviation about sigma / (r_i r_j) for a public r. In the metric of r the noise has the same size in
+every direction. The true M is positive semidefinite. Directions in which it is smaller than the
+noise contain no information on the coefficients.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from scipy.linalg import eigh
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 
-# In units of the noise's spectral norm: eigenvalues below it are shrunk. Chosen on simulated
-# regressions (docs/automatic_choices.md), and flat around there. Where rows are bounded in length
-# eigenvalues are small from the outset, and more of what the noise shows is noise.
+# Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
+# regressions (docs/automatic_choices.md); results hardly change nearby. Rows of bounded length have
+# small eigenvalues, of which noise is a larger part.
 SHRINK, SHRINK_IN_BALL = 0.5, 1.0
-# The part of the target's variance that the features are taken to explain, where their products
-# were not released.
+# The assumed part of the target's variance that the features explain, if their products were not
+# released.
 EXPLAINED = 0.6
-# A ridge of this many spectral norms is what postprocess="ridge" adds.
+# The ridge of postprocess="ridge", in spectral norms of the noise.
 RIDGE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoments:
-    """Means of (1, x, y)(1, x, y)' with noise, and how large the noise is.
+    """Noisy means of (1, x, y)(1, x, y)', and the size of the noise.
 
     Attributes
     ----------
@@ -41,11 +41,11 @@ class NoisyMoments:
         The noise of entry (i, j) has standard deviation about sigma / (r_i r_j).
     r : ndarray of shape (q + 2,)
     intercept : bool
-        Whether the model has one.
+        Whether the model has an intercept.
     shrink : float
-        The part of the noise's size below which eigenvalues are shrunk.
+        Eigenvalues below this times ``spectral`` are shrunk.
     guessed : bool
-        Whether the features' own products were not released: those of the unit matrix stand there.
+        Whether the products of features were not released. The unit matrix takes their place.
     """
 
     matrix: FloatArray
@@ -57,7 +57,7 @@ class NoisyMoments:
 
     @property
     def spectral(self) -> float:
-        """About half the spectral norm of the noise, in the metric of r."""
+        """About half of the spectral norm of the noise, in the metric of r."""
         return self.sigma * float(np.sqrt(len(self.r)))
 
     def semidefinite(self) -> NoisyMoments:
@@ -67,15 +67,15 @@ class NoisyMoments:
         return replace(self, matrix=matrix)
 
     def steadied(self) -> NoisyMoments:
-        """Return them with means drawn towards 0, the middle of the bounds, as noise asks for.
+        """Return the moments with means shrunk towards 0, the middle of the bounds.
 
-        By James and Stein's factor, for the features together and for the target: where a mean
-        is mostly noise, taking it out would only add that noise to everything else.
+        The factors are James and Stein's, one for all features and one for the target. Centring by
+        a mean that is mostly noise would add this noise to all other moments.
         """
         matrix = self.matrix.copy()
         noise = (self.sigma / (self.r[0] * self.r)) ** 2
         parts = (slice(1, -1), slice(-1, None))
-        # Without products both stages estimate the target's mean, with less noise than a feature's.
+        # Without products both stages estimate the target's mean, so that its noise is small.
         for part in parts[:1] if self.guessed else parts:
             size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
             kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
@@ -84,7 +84,7 @@ class NoisyMoments:
         return replace(self, matrix=matrix)
 
     def normal_equations(self) -> tuple[FloatArray, FloatArray]:
-        """Return A and b of A theta = b, the means taken out where there is an intercept."""
+        """Return A and b of A theta = b, centred if there is an intercept."""
         m = self.matrix
         if not self.intercept or m[0, 0] <= 0:
             return m[1:-1, 1:-1], m[1:-1, -1]
@@ -93,7 +93,7 @@ class NoisyMoments:
         return centred[:-1, :-1], centred[:-1, -1]
 
     def complete(self, theta: FloatArray) -> FloatArray:
-        """Return (intercept, theta): the plane goes through the means."""
+        """Return (intercept, theta) such that the plane goes through the means."""
         m = self.matrix
         if not self.intercept or m[0, 0] <= 0:
             return np.concatenate([[0.0], theta])
@@ -103,9 +103,16 @@ class NoisyMoments:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How coefficients are made: project and steady the means or not, and what is for 1 / w.
+    """A way to compute coefficients.
 
-    ``inverse(w, moments)`` is given the eigenvalues of A in the metric of r.
+    Parameters
+    ----------
+    project : bool
+        Whether the moments are projected on the positive semidefinite matrices.
+    steady : bool
+        Whether the means are shrunk.
+    inverse : callable
+        ``inverse(w, moments)`` replaces 1 / w for the eigenvalues w of A in the metric of r.
     """
 
     project: bool
@@ -115,14 +122,14 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients, and the matrix that made them of b.
+    """Coefficients, and the matrix that maps b to them.
 
     Attributes
     ----------
     theta : ndarray of shape (q + 1,)
         The intercept, then the coefficients.
     inverse : ndarray of shape (q, q)
-        What stood for the inverse of A.
+        The matrix that replaces the inverse of A.
     """
 
     theta: FloatArray
@@ -130,12 +137,12 @@ class Solution:
 
 
 def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
-    """Solve by a name of ``RECIPES``, or by a function from ``NoisyMoments`` to coefficients."""
+    """Return the solution by a name of ``RECIPES``, or by a function of ``NoisyMoments``."""
     if moments.guessed and isinstance(postprocess, str) and postprocess == "auto":
         return _marginal(moments)
     recipe = RECIPES[postprocess if isinstance(postprocess, str) else "auto"]
     moments_used = moments.semidefinite() if recipe.project else moments
-    if recipe.steady and len(moments.r) > 2:  # a mean alone is what was asked for
+    if recipe.steady and len(moments.r) > 2:  # without features the mean is the result
         moments_used = moments_used.steadied()
     A, b = moments_used.normal_equations()
     r = moments.r[1:-1]
@@ -148,10 +155,11 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
 
 
 def _marginal(moments: NoisyMoments) -> Solution:
-    """Solve without the features' products: every feature by itself, and all shrunk together.
+    """Return the solution without products of features: one factor times b.
 
-    James and Stein's factor for the noise. And then, as b'A^-1 b is at most the variance that is
-    explained, A is at least bb' over that: features that say the same must not say it twice.
+    The factor is James and Stein's for the noise, times a second one. b'A^-1 b is at most the
+    explained variance, so that A is at least bb' over this variance. Without the second factor,
+    correlated features would be counted more than once.
     """
     used = moments.steadied()
     b = used.normal_equations()[1]
@@ -170,10 +178,10 @@ def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:
 
 
 def _drowned(w: FloatArray, moments: NoisyMoments) -> FloatArray:
-    """Return 1 / w far above the noise, and less the more the noise drowns w."""
+    """Return 1 / w for w far above the noise, and smaller values for w near the noise."""
     level = moments.shrink * moments.spectral
     shifted = w.clip(min=0) + level / 2
-    # Below the level this falls again: b is small where w is.
+    # Below the level this decreases: b is small where w is small.
     return np.asarray(shifted / (shifted**2 + level**2))
 
 

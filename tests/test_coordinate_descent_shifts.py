@@ -158,7 +158,9 @@ def recorded(monkeypatch, kind, X, y, **parameters):
         return {name: np.array(value) for name, value in vars(result).items() if name != "blocks"}
 
     def asked(plan, args, kwargs):
-        return repr((plan.noise, plan.ratio, plan.n, plan.n_passes, plan.choice, args, kwargs))
+        return repr(
+            (plan.noise, plan.ratio, plan.task.size, plan.task.passes, plan.choice, args, kwargs)
+        )
 
     with monkeypatch.context() as patch:
         patch.setattr(shared, "plan_descent", keeping(shared.plan_descent, asked))

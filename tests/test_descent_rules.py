@@ -95,7 +95,15 @@ def plan_of(monkeypatch, kind, X, y, **parameters):
         domain = Domain(COLUMNS, target=target)
         kind(domain=domain, random_state=0, **parameters).fit(X, y)
     plan = plans[0]
-    facts = (plan.noise, plan.stage, plan.ratio, plan.n_passes, plan.n, plan.choice, plan.order)
+    facts = (
+        plan.noise,
+        plan.stage,
+        plan.ratio,
+        plan.task.passes,
+        plan.task.size,
+        plan.choice,
+        plan.task.order,
+    )
     return repr(facts) + repr((plan.rows.precision.tolist(), plan.rows.bound, plan.rows.radius))
 
 
@@ -146,7 +154,7 @@ def test_plans_and_penalties_are_finite_and_positive(n, epsilon, delta, d, neigh
     law = "gaussian" if delta > 0 else "laplace"
     facts = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "mechanism": law}
     plan = planned(domain, n=n, **facts)
-    assert 1 <= plan.n_passes <= 50
+    assert 1 <= plan.task.passes <= 50
     assert 0 < plan.noise.var() < math.inf
     assert plan.ratio > 0
     assert (plan.rows.precision > 0).all()
@@ -167,11 +175,11 @@ def test_greedy_steps_are_few_where_little_is_known_and_never_many(delta):
 def check_choices(plan, scaling):
     """All that comes after the stage is finite, and positive where it divides."""
     for kind in (LOGISTIC, SQUARED):
-        curvature = curvatures(plan.blocks, scaling, kind)
+        curvature = curvatures(plan.task.blocks, scaling, kind)
         assert ((curvature > 0) & (curvature < math.inf)).all()
         bound = residual_bound(plan, scaling)
         assert 0 < bound <= 2
-        unit = np.full(plan.blocks.dim, bound)
+        unit = np.full(plan.task.blocks.dim, bound)
         for name in ("auto", "l1", "l2", "elasticnet", "none"):
             found = penalties(plan, scaling, kind, unit, name, None, 0.5)
             for values in found:
@@ -189,8 +197,8 @@ def test_choices_are_safe_whatever_the_look_says(seen, known):
 
 def test_nothing_known_of_the_number_of_records_is_the_usual_information():
     plan = planned(n=None, neighbors="add_remove")
-    assert plan.information == pytest.approx(rules.USUAL_INFORMATION)
-    assert plan.n_passes == rules.PASSES
+    assert plan.task.information == pytest.approx(rules.USUAL_INFORMATION)
+    assert plan.task.passes == rules.PASSES
 
 
 # As they say
@@ -241,7 +249,7 @@ def test_rows_are_paid_for_by_their_length():
 def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, facts, by_length):
     plan = planned(mechanism=mechanism, **facts)
     assert (plan.rows.bound is not None) == by_length
-    steps = plan.n_passes * (1 if plan.order == "greedy" else len(plan.blocks))
+    steps = plan.task.passes * (1 if plan.task.order == "greedy" else len(plan.task.blocks))
     if not by_length:
         assert (plan.rows.precision == 1).all()
         assert dict(plan.noise.shifts).get(2.0, 0) >= steps
@@ -290,7 +298,7 @@ def looked(n=2000, d=4, **facts):
 def test_an_alpha_is_that_of_scikit_learn():
     """On the encoded columns and the mean loss, none on the intercept."""
     plan, scaling = looked()
-    unit = np.ones(plan.blocks.dim)
+    unit = np.ones(plan.task.blocks.dim)
     l1, ridge = penalties(plan, scaling, SQUARED, unit, "elasticnet", 0.3, 0.25)
     theta = np.array([5.0, 1.0, -2.0, 0.5, 0.0])
     w = theta[1:] / scaling.scale
@@ -305,9 +313,9 @@ def test_an_alpha_is_that_of_scikit_learn():
 def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
     """Among factors on them, the error of a coefficient is least at 1."""
     plan, scaling = looked()
-    unit = np.full(plan.blocks.dim, residual_bound(plan, scaling))
+    unit = np.full(plan.task.blocks.dim, residual_bound(plan, scaling))
     _, ridge = penalties(plan, scaling, SQUARED, unit, "auto", None, 0.5)
-    curvature = curvatures(plan.blocks, scaling, SQUARED) / (
+    curvature = curvatures(plan.task.blocks, scaling, SQUARED) / (
         scaling.square * scaling.rows.radius**2
     )
     variance = scaling.target_deviation**2
@@ -329,7 +337,7 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
     with one below 1e-9.
     """
     plan, scaling = looked()
-    unit = np.ones(plan.blocks.dim)
+    unit = np.ones(plan.task.blocks.dim)
     l1, ridge = penalties(plan, scaling, LOGISTIC, unit, "l1", None, 0.5)
     assert l1[0] == 0
     assert not ridge.any()

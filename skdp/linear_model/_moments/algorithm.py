@@ -24,13 +24,7 @@ from skdp.linear_model._shared.task import Task
 
 @dataclass(frozen=True, eq=False)
 class FunctionalMechanism:
-    """The functional mechanism with the parameters of an estimator.
-
-    Parameters
-    ----------
-    mechanism, postprocess
-        As in :class:`DPLinearRegression`.
-    """
+    """The functional mechanism with the parameters of :class:`DPLinearRegression`."""
 
     mechanism: Any
     postprocess: Any
@@ -45,7 +39,7 @@ class FunctionalMechanism:
             raise fail("postprocess", rule, self.postprocess)
 
     def plan(self, task: Task) -> Any:
-        """Choose the moments and calibrate their noise, from public information only."""
+        """Choose the moments, and calibrate their noise, from public information only."""
         return plan_moments(task, self.mechanism)
 
     def sums(self, plan: Any, rows: Rows) -> Any:

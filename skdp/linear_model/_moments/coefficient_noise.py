@@ -20,12 +20,10 @@ def coefficient_covariance(
 
     Parameters
     ----------
-    noisy : NoisyMoments
     deviation : ndarray of shape (q + 2, q + 2)
         Standard deviation of the noise in each mean.
     own_square : ndarray of bool, shape (q + 2,)
         Which columns are their own squares: their sum and their sum of squares have one noise.
-    found : Solution
     """
     variance, theta = deviation**2, found.theta
     within = variance[:-1, :-1]

@@ -33,7 +33,6 @@ class MomentPlan:
     ----------
     layout : MomentLayout
         The moments; without features if only the target's mean is released.
-    noise : Noise
     n : int or None
         The number of records; None if it is private.
     """
@@ -88,11 +87,7 @@ class TwoReleases(MomentPlan):
     A subclass has a method ``scaler``, which returns the map of the rows that the estimates of the
     scaling stage give.
 
-    Attributes
-    ----------
-    noise : Noise
-        The noise of the second stage.
-    first : ScalingStage
+    The noise is that of the second stage.
     """
 
     first: ScalingStage
@@ -105,7 +100,7 @@ class TwoReleases(MomentPlan):
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
-        self.first.check_published()
+        publication(self.first.noise)
         super().check_published()
 
     def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:

@@ -58,8 +58,6 @@ class TwoStages(TwoReleases):
     layout : MomentLayout
         The moments of the second stage, of rows (1, z) of length at most 1. The weight of a row
         is private. Hence the sum of the weights is an entry, as the count under "add_remove".
-    noise : MatrixNoise
-        The noise of the second stage, in the units of ``factor``.
     factor : ndarray of shape (q + 2,)
         Factor on z with which rows that are not shrunk have length at most 1.
     """

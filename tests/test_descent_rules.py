@@ -132,7 +132,7 @@ def test_a_plan_sees_public_things_only(monkeypatch, kind, parameters):
 
 
 def test_the_number_of_records_changes_a_plan_where_it_is_public(monkeypatch):
-    """The twin of the test above: it would see a plan that looks at n."""
+    """The twin of the test above: it would see a plan that depends on n."""
     kind = DPCoordinateDescentRegressor
     one, other = (
         plan_of(monkeypatch, kind, *data(kind, 0, n), epsilon=1.0, delta=1e-6) for n in (100, 150)
@@ -188,7 +188,7 @@ def check_choices(plan, scaling):
 
 @settings(max_examples=25, deadline=None)
 @given(seen=st.lists(st.floats(-1e9, 1e9), min_size=12, max_size=12), known=st.booleans())
-def test_choices_are_safe_whatever_the_look_says(seen, known):
+def test_choices_are_safe_whatever_the_stage_says(seen, known):
     n, neighbors = (1000.0, "replace_one") if known else (None, "add_remove")
     plan = planned(n=n, neighbors=neighbors)
     assert plan.stage is not None
@@ -213,7 +213,7 @@ def total(plan):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("share", [None, 0.05, 0.6])
-def test_the_look_has_its_share_of_the_budget(delta, neighbors, share):
+def test_the_stage_has_its_share_of_the_budget(delta, neighbors, share):
     plan = planned(n=1e5, delta=delta, neighbors=neighbors, share=share)
     power, usual = (2, rules.STAGE_SHARE) if delta > 0 else (1, rules.PURE_STAGE_SHARE)
     spent = sum(c * (s / plan.ratio) ** power for s, c in plan.stage.shifts)
@@ -256,8 +256,8 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
 
 
 @pytest.mark.parametrize("d", [2, 8])
-def test_auto_looks_at_no_slot_by_itself_only_where_that_is_worse(d):
-    """A number's noise, in units of its deviation, is greater in the box that is not looked at."""
+def test_auto_pays_for_no_block_by_itself_only_where_that_is_worse(d):
+    """A number's noise, in units of its deviation, is greater in the box that is not chosen."""
     known = task(Domain.unit_box(d), n=1e4, n_passes=12)
     rows, box = row_lengths(known, True), blocks_apart(known)
     size = 2 * math.sqrt(rows.bound)
@@ -288,7 +288,7 @@ def test_without_a_delta_rows_are_paid_for_by_the_sum_of_their_sizes():
 # Penalties
 
 
-def looked(n=2000, d=4, **facts):
+def estimated(n=2000, d=4, **facts):
     """A plan with the scaling of columns of deviation .2, of which nothing is hidden."""
     plan = planned(Domain.unit_box(d, target=(-1, 1)), n=float(n), share=0.2, **facts)
     k = d + 1
@@ -297,7 +297,7 @@ def looked(n=2000, d=4, **facts):
 
 def test_an_alpha_is_that_of_scikit_learn():
     """On the encoded columns and the mean loss, none on the intercept."""
-    plan, scaling = looked()
+    plan, scaling = estimated()
     unit = np.ones(plan.task.blocks.dim)
     l1, ridge = penalties(plan, scaling, SQUARED, unit, "elasticnet", 0.3, 0.25)
     theta = np.array([5.0, 1.0, -2.0, 0.5, 0.0])
@@ -312,7 +312,7 @@ def test_an_alpha_is_that_of_scikit_learn():
 
 def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
     """Among factors on them, the error of a coefficient is least at 1."""
-    plan, scaling = looked()
+    plan, scaling = estimated()
     unit = np.full(plan.task.blocks.dim, residual_bound(plan, scaling))
     _, ridge = penalties(plan, scaling, SQUARED, unit, "auto", None, 0.5)
     curvature = curvatures(plan.task.blocks, scaling, SQUARED) / (
@@ -336,7 +336,7 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
     are left with one below 1e-9. At half the threshold (chance .38) more than 100 are, but
     with one below 1e-9.
     """
-    plan, scaling = looked()
+    plan, scaling = estimated()
     unit = np.ones(plan.task.blocks.dim)
     l1, ridge = penalties(plan, scaling, LOGISTIC, unit, "l1", None, 0.5)
     assert l1[0] == 0
@@ -352,7 +352,7 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
 def test_residuals_are_clipped_less_the_more_is_known():
     bounds = []
     for n in np.geomspace(100, 1e9, 8):
-        plan, scaling = looked(n=int(n), mechanism="gaussian")
+        plan, scaling = estimated(n=int(n), mechanism="gaussian")
         bounds.append(residual_bound(plan, scaling) / scaling.target_deviation)
     assert (np.diff(bounds) >= 0).all()
     assert bounds[0] < 0.6

@@ -19,7 +19,6 @@ EXCLUDED = {
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
     "privacy/guarantee/card.py": "display",
     "privacy/composition/plan.py": "what it leaves out is counted where it is left out",
-    "linear_model/_moments/coefficient_noise.py": "what the rules expect: accuracy, not privacy",
     "linear_model/_descent/rules.py": "rules: accuracy, not privacy",
     "linear_model/_objective/families.py": "what the rules compare: accuracy, not privacy",
     "linear_model/_moments/rules.py": "rules: accuracy, not privacy",

@@ -97,16 +97,12 @@ class Descent:
             self._greedy_step(theta, predictors, release, rng)
             return
         release.renew()  # once per pass, in which each block occurs once
-        for block in self._order(rng):
+        count = len(self.blocks)
+        blocks = rng.permutation(count).tolist() if self.order == "random" else range(count)
+        for block in blocks:
             place = self.blocks.places[block]
             gradient = release(place, predictors.gradient(block))
             predictors.move(block, self._move(theta, place, gradient))
-
-    def _order(self, rng: Generator) -> Iterator[int]:
-        count = len(self.blocks)
-        if self.order == "random":
-            return iter(rng.permutation(count).tolist())
-        return iter(range(count))
 
     def _greedy_step(
         self, theta: FloatArray, predictors: Predictors, release: _Release, rng: Generator

@@ -62,13 +62,10 @@ class DescentPlan:
 
     Attributes
     ----------
-    task : DescentTask
     noise : RepeatedNoise
         The noise of every sum of a step. In a block it is divided by the block's precision.
-    stage : ScalingStage or None
     ratio : float
         The noise of the scaling stage over that of a step.
-    rows : RowBound
     choice : float or None
         Scale of the noise by which greedy coordinates are chosen.
     """
@@ -145,7 +142,6 @@ class DescentTask(Task):
         The share of the budget for the scaling stage. With None the rules choose it.
     n_passes : int or None
         With None the rules choose it.
-    order : {"cyclic", "random", "greedy"}
     clips : bool
         Whether each contribution is clipped by itself. Then rows are not bounded.
     """
@@ -212,8 +208,8 @@ def _within(ends: tuple[int, int], value: float) -> int:
 def _greedy_steps(task: DescentTask) -> int:
     """Return the number of steps at which noise hides `STEEP` deviations per record."""
     highest = math.sqrt(2 * math.log(task.blocks.dim + 1))
-    told = STEEP * task.size * task.strength / (task.n_models * task.moved * highest)
-    return _within(STEPS_RANGE, told**2 / 16 if task.delta > 0 else told)
+    steps = STEEP * task.size * task.strength / (task.n_models * task.moved * highest)
+    return _within(STEPS_RANGE, steps**2 / 16 if task.delta > 0 else steps)
 
 
 def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
@@ -227,7 +223,8 @@ def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
     radius = _radius(RADIUS, task.information)
     deviations = radius if estimated else usual_square(blocks) ** -0.5
     precision = np.array(blocks.sizes, dtype=float) ** LEVEL_PRECISION
-    precision[: blocks.intercept] = INTERCEPT_PRECISION * _more_precise(task)
+    precise = min(max(1.0, SCARCE / task.information), MOST_PRECISE)
+    precision[: blocks.intercept] = INTERCEPT_PRECISION * precise
     precision[blocks.number_places] = deviations
     # With more information weights gain less. In the domain numbers are at most 1.
     share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(task.information, 1.0) / 10))
@@ -239,11 +236,6 @@ def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
 def blocks_apart(task: DescentTask) -> RowBound:
     """Return unbounded rows: each block spends its own budget, with the same noise."""
     return RowBound(np.ones(len(task.blocks)), None, _radius(BOX_RADIUS, task.information))
-
-
-def _more_precise(task: DescentTask) -> float:
-    """Return the factor on the precision of the intercept; 1 at the usual information."""
-    return min(max(1.0, SCARCE / task.information), MOST_PRECISE)
 
 
 def _radius(usual: float, information: float) -> float:

@@ -12,7 +12,7 @@ nor on other records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -213,7 +213,6 @@ class Predictors:
         self.records, self.target, self.slope, self.clips = records, target, slope, clips
         self.values = np.zeros(records.n)
         self._pending: list[tuple[int, FloatArray]] = []
-        self._blocks = [(rows, _parts(rows)) for rows in _slices(0, records.n, BLOCK)]
 
     def move(self, block: int, change: FloatArray) -> None:
         """Add ``change`` to the coordinates of a block, from the next gradient on."""
@@ -241,9 +240,11 @@ class Predictors:
         """Return the sums over all records of sums that are exact over each slice."""
         parts: list[Any] = []
         with np.errstate(all="ignore"):
-            for block, slices in self._blocks:
-                slopes = self._slopes(block)
-                parts += [sums(rows, slopes[own]) for rows, own in slices]
+            for start in range(0, self.records.n, BLOCK):
+                slopes = self._slopes(slice(start, min(start + BLOCK, self.records.n)))
+                for at in range(0, len(slopes), MOST_ROWS):
+                    own = slopes[at : at + MOST_ROWS]
+                    parts.append(sums(slice(start + at, start + at + len(own)), own))
         self._pending.clear()
         return _folded(parts)
 
@@ -258,17 +259,6 @@ class Predictors:
             slopes += ROUNDER
             slopes -= ROUNDER
         return slopes
-
-
-def _slices(start: int, stop: int, most: int) -> Iterator[slice]:
-    """Yield slices of at most ``most`` rows."""
-    return (slice(at, min(stop, at + most)) for at in range(start, stop, most))
-
-
-def _parts(block: slice) -> list[tuple[slice, slice]]:
-    """Return slices over which sums are exact, and the same slices relative to the block."""
-    parts = _slices(block.start, block.stop, MOST_ROWS)
-    return [(rows, slice(rows.start - block.start, rows.stop - block.start)) for rows in parts]
 
 
 def _check_scaling(scaling: Scaling) -> None:

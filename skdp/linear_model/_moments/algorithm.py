@@ -11,9 +11,14 @@ from numpy.random import Generator
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp.domain import Domain
-from skdp.linear_model._moments.coefficient_noise import coefficient_covariance
 from skdp.linear_model._moments.moments import Moments
-from skdp.linear_model._moments.postprocess import RECIPES, SHRINK, SHRINK_IN_BALL, solve
+from skdp.linear_model._moments.postprocess import (
+    RECIPES,
+    SHRINK,
+    SHRINK_IN_BALL,
+    coefficient_covariance,
+    solve,
+)
 from skdp.linear_model._moments.rules import check_mechanism, plan_moments
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.design import Design

@@ -68,12 +68,12 @@ class CrossMoments(TwoReleases):
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
         return (
-            f"estimated means and scales {self.first.told}, then {self.noise.dim} products with"
+            f"estimated means and scales {self.first.description}, then {self.noise.dim} products with"
             f" the target around them with {type(self.noise).__name__}"
         )
 
     def first_deviation(self, n: float) -> float:
-        """Return the standard deviation of the noise in the target's mean in the first stage."""
+        """Return the standard deviation of the noise in the target's mean, in the scaling stage."""
         return float(self.first.deviations(n)[self.layout.n_encoded + self.layout.adds])
 
     def noise_length(self, n: float) -> float:
@@ -149,12 +149,10 @@ def _pure_stages(
 ) -> tuple[ScalingStage, KNormNoise]:
     """Return noises of both stages whose epsilons add up."""
     spent = FIRST * task.epsilon
+    parts = ((_first_ball(domain, layout), spent), (rows_ball(domain), task.epsilon - spent))
     first, second = (
         calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
-        for ball, part in (
-            (_first_ball(domain, layout), spent),
-            (rows_ball(domain), task.epsilon - spent),
-        )
+        for ball, part in parts
     )
     assert isinstance(first, KNormNoise)
     assert isinstance(second, KNormNoise)

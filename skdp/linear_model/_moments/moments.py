@@ -242,33 +242,23 @@ class Moments:
 
     def noisy(self, intercept: bool, shrink: float = SHRINK) -> NoisyMoments:
         """Return the noisy means, and the size of their noise, for post-processing."""
-        n, d = self.n_records, self.deviation / self.n_records
-        matrix = self.gram / n
+        d, matrix = self.deviation / self.n_records, self.gram / self.n_records
         matrix[0, 0] = 1.0
-        x = slice(1, -1)
-        if not self.has_products:
-            return _guessed(matrix, d, intercept, shrink)
+        x, known = slice(1, -1), self.has_products
         # Deviations are about sigma / (r_i r_j). The r of the features are 1 on average.
-        sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
+        if known:
+            sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
+        else:
+            matrix[x, x] = np.eye(len(matrix) - 2)
+            sigma = _root_mean_square(d[x, -1], 1e-300)
         r = np.ones(len(d))
         r[0] = sigma / max(_root_mean_square(d[0, x], sigma), 1e-300)
-        r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
-        r[1:-1] = _row_sizes(d[x, x], sigma)
-        if np.isnan(matrix[-1, -1]):
-            matrix[-1, -1] = 1.0  # not released: its upper bound
-        return NoisyMoments(matrix, sigma, r, intercept, shrink)
-
-
-def _guessed(
-    matrix: FloatArray, deviation: FloatArray, intercept: bool, shrink: float
-) -> NoisyMoments:
-    """Return moments with guesses of the products of features, which were not released."""
-    x = slice(1, -1)
-    matrix[x, x] = np.eye(len(matrix) - 2)
-    sigma = _root_mean_square(deviation[x, -1], 1e-300)
-    r = np.ones(len(matrix))
-    r[0] = sigma / max(_root_mean_square(deviation[0, x], sigma), 1e-300)
-    return NoisyMoments(matrix, sigma, r, intercept, shrink, guessed=True)
+        if known:
+            r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
+            r[1:-1] = _row_sizes(d[x, x], sigma)
+            if np.isnan(matrix[-1, -1]):
+                matrix[-1, -1] = 1.0  # not released: its upper bound
+        return NoisyMoments(matrix, sigma, r, intercept, shrink, guessed=not known)
 
 
 def _deviations(plan: MomentPlan) -> FloatArray:

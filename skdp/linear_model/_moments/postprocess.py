@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from skdp._arrays import FloatArray
@@ -105,14 +106,8 @@ class NoisyMoments:
 class Recipe:
     """A way to compute coefficients.
 
-    Parameters
-    ----------
-    project : bool
-        Whether the moments are projected on the positive semidefinite matrices.
-    steady : bool
-        Whether the means are shrunk.
-    inverse : callable
-        ``inverse(w, moments)`` replaces 1 / w for the eigenvalues w of A in the metric of r.
+    ``project`` makes the moments positive semidefinite, ``steady`` shrinks the means, and
+    ``inverse(w, moments)`` replaces 1 / w for the eigenvalues w of A in the metric of r.
     """
 
     project: bool
@@ -121,7 +116,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Coefficients:
     """Coefficients, and the matrix that maps b to them.
 
     Attributes
@@ -135,8 +130,19 @@ class Solution:
     theta: FloatArray
     inverse: FloatArray
 
+    def whole_inverse(self, noisy: NoisyMoments) -> FloatArray:
+        """Return the matrix that replaces the inverse of the uncentred moments, (q + 1, q + 1)."""
+        q = len(self.inverse)
+        K = np.zeros((q + 1, q + 1))
+        K[1:, 1:] = self.inverse
+        if noisy.intercept:
+            mean = noisy.matrix[0, 1:-1] / noisy.matrix[0, 0]
+            K[0, 1:] = K[1:, 0] = -self.inverse @ mean
+            K[0, 0] = 1 + mean @ self.inverse @ mean
+        return K
 
-def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
+
+def solve(postprocess: Any, moments: NoisyMoments) -> Coefficients:
     """Return the solution by a name of ``RECIPES``, or by a function of ``NoisyMoments``."""
     if moments.guessed and isinstance(postprocess, str) and postprocess == "auto":
         return _marginal(moments)
@@ -150,11 +156,11 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
     scaled = r[:, None] * vectors
     inverse = scaled * recipe.inverse(values, moments) @ scaled.T
     if isinstance(postprocess, str):
-        return Solution(moments_used.complete(inverse @ b), inverse)
-    return Solution(_own(postprocess, moments), inverse)
+        return Coefficients(moments_used.complete(inverse @ b), inverse)
+    return Coefficients(_own(postprocess, moments), inverse)
 
 
-def _marginal(moments: NoisyMoments) -> Solution:
+def _marginal(moments: NoisyMoments) -> Coefficients:
     """Return the solution without products of features: one factor times b.
 
     The factor is James and Stein's for the noise, times a second one. b'A^-1 b is at most the
@@ -166,7 +172,7 @@ def _marginal(moments: NoisyMoments) -> Solution:
     size = float(b @ b)
     signal = max(0.0, size - len(b) * (moments.sigma / moments.r[-1]) ** 2)
     kept = signal / size / (1 + signal / EXPLAINED) if size > 0 else 0.0
-    return Solution(used.complete(kept * b), kept * np.eye(len(b)))
+    return Coefficients(used.complete(kept * b), kept * np.eye(len(b)))
 
 
 def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:
@@ -201,3 +207,36 @@ RECIPES = {
     "ridge": Recipe(False, False, _with_ridge),
     "pinv": Recipe(False, False, _pseudo_inverse),
 }
+
+
+def coefficient_covariance(
+    noisy: NoisyMoments,
+    deviation: FloatArray,
+    own_square: NDArray[np.bool_],
+    found: Coefficients,
+) -> FloatArray:
+    """Return the covariance of (intercept, coefficients) under the noise: the delta method.
+
+    The normal equations are G theta = g. Noise dG and dg moves theta by K e, with
+    e = dg - dG theta and the matrix K that replaced the inverse of G. The result describes the
+    effect of the noise, not the distance from coefficients without privacy: K is held fixed.
+
+    Parameters
+    ----------
+    deviation : ndarray of shape (q + 2, q + 2)
+        Standard deviation of the noise in each mean.
+    own_square : ndarray of bool, shape (q + 2,)
+        Which columns are their own squares: their sum and their sum of squares have one noise.
+    """
+    variance, theta = deviation**2, found.theta
+    within = variance[:-1, :-1]
+    # An entry off the diagonal is in two equations, with the coefficient of the other column.
+    e = within * np.outer(theta, theta)
+    np.fill_diagonal(e, variance[:-1, -1] + within @ theta**2)
+    # The noise of an indicator's mean and of its square is the same: add their covariance.
+    shared = np.flatnonzero(own_square[:-1])
+    e[shared, shared] += 2 * theta[0] * theta[shared] * within[0, shared]
+    e[0, shared] += theta[shared] ** 2 * within[0, shared]
+    e[shared, 0] = e[0, shared]
+    K = found.whole_inverse(noisy)
+    return np.asarray(K @ e @ K.T)

@@ -101,7 +101,7 @@ def plan_moments(task: Task, mechanism: Any) -> MomentPlan:
 
 
 def _worth_two_stages(one: MomentPlan, n: int) -> bool:
-    """Return whether one stage has so much noise that a second reading of the data pays."""
+    """Return whether one stage has so much noise that a second reading of the data is worth it."""
     work = n * one.layout.n_rows**2
     return feature_noise(one) > n * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
 

@@ -86,7 +86,7 @@ class TwoStages(TwoReleases):
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
         return (
-            f"estimated centres and scales {self.first.told}, then"
+            f"estimated centres and scales {self.first.description}, then"
             f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
         )
 

@@ -133,7 +133,7 @@ class ClippingStage(ScalingStage):
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
-        return f"estimated clipping bounds {self.told}"
+        return f"estimated clipping bounds {self.description}"
 
     def exact(self, matrix: FloatArray, target: FloatArray) -> NDArray[Any]:
         """Return the sums of a design matrix and a target, in units of 2^-40, (dim,)."""

@@ -21,8 +21,7 @@ class Estimates:
     ----------
     n : float
         The number of records. If it is private, it is noisy and at least 1.
-    mean : ndarray of shape (columns,)
-    square : ndarray of shape (squares,)
+    mean, square : ndarrays of shape (columns,) and (squares,)
     levels : ndarray of shape (levels,)
         Noisy shares of the levels.
     """
@@ -42,7 +41,6 @@ class ColumnSums:
 
     Parameters
     ----------
-    columns : tuple of int
     n : int or None
         The number of records; None if it is private.
     squares : tuple of tuples of int

@@ -41,7 +41,7 @@ class ScalingStage:
     noise: KNormNoise | GaussianNoise
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The number of sums and the noise, in words."""
         return f"({self.noise.dim} sums, {type(self.noise).__name__})"
 

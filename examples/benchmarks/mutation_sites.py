@@ -34,7 +34,7 @@ EXCLUDED = {
 # that is spent, OUTPUT_SHARE and those of the ledger, are not: other parts rely on the rest.
 NAMES = {
     "display": r"__repr__|__str__|_repr_html_|summary",
-    "rules of accuracy": r"more|_within|_greedy_steps|_more_precise|_reach|row_lengths|AVERAGED"
+    "rules of accuracy": r"more|_within|_greedy_steps|_reach|row_lengths|AVERAGED"
     r"|averaged|known|strength|information|passes|USUAL_\w+|PURE_\w+|PASSES\w*|STEPS_RANGE|STEEP"
     r"|(?!OUTPUT_|_)\w*SHARE\w*|SCARCE|MOST_PRECISE|\w*REACH\w*|\w*_PRECISION|LEAST_\w+|MOST_\w+|SMALL|POWER|MANY"
     r"|GREATEST|LEAST|PUT_BACK|FEW|CENTRE|CAUTION|FIRST_NOISE|NOISE_IN_SCALE|\w*GRID|CANDIDATES"

@@ -68,8 +68,8 @@ class CrossMoments(TwoReleases):
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
         return (
-            f"estimated means and scales {self.first.description}, then {self.noise.dim} products with"
-            f" the target around them with {type(self.noise).__name__}"
+            f"estimated means and scales {self.first.description}, then {self.noise.dim} products"
+            f" with the target around them with {type(self.noise).__name__}"
         )
 
     def first_deviation(self, n: float) -> float:

@@ -45,7 +45,7 @@ def some_rows(domain, rng, n=30):
 @EVERY
 @INTERCEPT
 @FREE
-def test_slots_cover_all_coordinates_once(domain, intercept, all_levels):
+def test_blocks_cover_all_coordinates_once(domain, intercept, all_levels):
     """In order: the intercept, numbers, columns of levels; every encoded column is in one."""
     blocks = Blocks(domain, intercept, all_levels)
     at = np.concatenate([np.arange(place.start, place.stop) for place in blocks.places])
@@ -60,7 +60,7 @@ def test_slots_cover_all_coordinates_once(domain, intercept, all_levels):
     assert [j for j in range(blocks.dim) if not blocks.free[j]] == ([] if all_levels else first)
 
 
-def test_slots_of_a_domain_by_hand():
+def test_blocks_of_a_domain_by_hand():
     """A column of one level has no coefficient and no block; numbers come before levels."""
     blocks = Blocks(MIXED, True)
     assert blocks.numbers == (0, 3)

@@ -1,4 +1,4 @@
-"""The first look of logistic regression: what a record changes, the window, what it costs."""
+"""The scaling stage of logistic regression: the change by a record, the bounds, the cost."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_sums_are_exact_whatever_the_order_of_rows(neighbors):
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
-def test_every_window_keeps_rows_within_their_bounds(design, neighbors):
+def test_all_clipping_bounds_keep_rows_within_their_bounds(design, neighbors):
     """Whatever the noise, so that the objective's constants hold; and each row by itself."""
     rng = np.random.default_rng(2)
     stage = stage_of(design, neighbors, 3, epsilon=0.01)
@@ -120,8 +120,8 @@ def test_every_window_keeps_rows_within_their_bounds(design, neighbors):
         np.testing.assert_array_equal(placed[7:8], alone)
 
 
-def test_a_model_of_the_window_is_one_of_the_clipped_columns():
-    """The map of coefficients undoes that of columns, for rows outside of the window too."""
+def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
+    """The map of coefficients undoes that of columns, for rows outside of the bounds too."""
     design, rng = DESIGNS["levels with intercept"], np.random.default_rng(3)
     columns = ClippingBounds.whole(design).columns
     bounds = ClippingBounds(columns, np.array([-0.3, 0.2]), np.array([0.1, 0.9]))
@@ -155,7 +155,7 @@ def watched(neighbors, classes, **settings):
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_look_and_the_objective_together_cost_epsilon_and_no_more(neighbors, classes):
+def test_the_stage_and_the_objective_together_cost_epsilon_and_no_more(neighbors, classes):
     """What each part promises, in fractions; the ledger is charged once, for all of it."""
     for epsilon in (1 / 3, 1.0, 7.0):
         ledger = Ledger(100.0)
@@ -168,7 +168,7 @@ def test_the_look_and_the_objective_together_cost_epsilon_and_no_more(neighbors,
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, classes):
-    """Hardly less than by the sum: a fifth of epsilon is the look's; and much less without it."""
+    """Hardly less than by the sum: the stage spends a fifth of epsilon. Much less without it."""
     epsilon, delta, ledger = 1 / 3, 1e-6, Ledger(1.0, delta=1e-5)
     asked = {
         "epsilon": epsilon,
@@ -187,11 +187,11 @@ def test_with_a_delta_the_losses_of_both_parts_compose_to_epsilon(neighbors, cla
     assert compose(alone, delta=delta).epsilon < 0.85 * epsilon
 
 
-def test_a_look_finds_what_wide_bounds_hide():
+def test_a_scaling_stage_finds_what_wide_bounds_hide():
     """Windows of half the bounds at most, around the records; more accuracy, .02 on average.
 
     Noise of the means and mean squares is .01 of half the range, so that a variance is off by
-    less than .08 but for a chance of e^-20 (Gamma and uniform tails): half windows are at most
+    less than .08 but for a chance of e^-20 (Gamma and uniform tails): half widths are at most
     2.5 sqrt(.0016 + .08) = .72 of it, and .18 in the usual case, which is all that is asked of
     these seeds.
     """
@@ -200,19 +200,19 @@ def test_a_look_finds_what_wide_bounds_hide():
     gains = []
     for seed in range(5):
         settings = {"domain": WIDE, "random_state": seed, "epsilon": 0.5}
-        looked = DPLogisticRegression(**settings).fit(X, y)
-        lower, upper = looked.bounds_.T
+        scaled = DPLogisticRegression(**settings).fit(X, y)
+        lower, upper = scaled.bounds_.T
         assert (upper - lower < [500, 50]).all()
         assert (lower < [300, 5]).all()
         assert (upper > [300, 5]).all()
         plain = DPLogisticRegression(**settings, scaling_share=0).fit(X, y)
         np.testing.assert_allclose(plain.bounds_, [[0, 1000], [-50, 50]])
-        gains.append(looked.score(test, labels) - plain.score(test, labels))
+        gains.append(scaled.score(test, labels) - plain.score(test, labels))
     assert min(gains) > 0.01
     assert np.mean(gains) > 0.02
 
 
-def test_predictions_clip_to_the_window():
+def test_predictions_clip_to_the_bounds():
     """Beyond it nothing changes any more, and decision values are those of clipped rows."""
     X, y = crowd(5000)
     model = DPLogisticRegression(domain=WIDE, random_state=0).fit(X, y)
@@ -225,23 +225,23 @@ def test_predictions_clip_to_the_window():
     assert model.decision_function(inside)[0] == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-def test_whether_there_is_a_look_depends_on_public_things_alone():
+def test_whether_there_is_a_scaling_stage_depends_on_public_things_alone():
     """Not where its means would be noise, nor where a mechanism was named, nor in a ball."""
 
-    def looks(n, domain=WIDE, **settings):
+    def has_stage(n, domain=WIDE, **settings):
         X, y = crowd(n)
         model = DPLogisticRegression(domain=domain, random_state=0, **settings)
         return "estimated " in model.fit(X, y).guarantee_.mechanism
 
-    assert looks(2000)
-    assert not looks(20)
-    assert looks(20, scaling_share=0.5)
-    assert not looks(2000, scaling_share=0)
-    assert not looks(2000, mechanism="l2")
-    assert looks(2000, mechanism="l2", scaling_share=0.1)
+    assert has_stage(2000)
+    assert not has_stage(20)
+    assert has_stage(20, scaling_share=0.5)
+    assert not has_stage(2000, scaling_share=0)
+    assert not has_stage(2000, mechanism="l2")
+    assert has_stage(2000, mechanism="l2", scaling_share=0.1)
     # The number of records is private: the answer must be that of the public guess.
-    assert looks(20, neighbors="add_remove") == looks(2000, neighbors="add_remove")
-    assert not looks(2000, neighbors="add_remove", n_public=20)
+    assert has_stage(20, neighbors="add_remove") == has_stage(2000, neighbors="add_remove")
+    assert not has_stage(2000, neighbors="add_remove", n_public=20)
     ball = DPLogisticRegression(domain=Domain.l2_ball(2, 3.0, target=[0, 1]), random_state=0)
     rows = np.zeros((2000, 2))
     ball.fit(rows, [0, 1] * 1000)
@@ -255,17 +255,17 @@ def test_whether_there_is_a_look_depends_on_public_things_alone():
     np.testing.assert_array_equal(ball.bounds_, [[-3, 3], [-3, 3]])
 
 
-@pytest.mark.parametrize("look", [-0.1, 1.0, 1.5, "some", np.nan, None, 1e-9])
-def test_shares_that_are_none_are_refused(look):
+@pytest.mark.parametrize("share", [-0.1, 1.0, 1.5, "some", np.nan, None, 1e-9])
+def test_shares_that_are_none_are_refused(share):
     X, y = crowd(50)
     ledger = Ledger(1.0)
     with pytest.raises(ValueError, match="scaling_share must"):
-        DPLogisticRegression(domain=WIDE, scaling_share=look, ledger=ledger).fit(X, y)
+        DPLogisticRegression(domain=WIDE, scaling_share=share, ledger=ledger).fit(X, y)
     assert not ledger.entries
 
 
 class Recorder:
-    """Noise of a look that draws nothing."""
+    """Noise of a scaling stage that draws nothing."""
 
     def __init__(self, noise):
         self.noise = noise
@@ -287,7 +287,7 @@ class Recorder:
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("with_target", [False, True])
-def test_without_noise_windows_are_means_and_deviations(neighbors, with_target, monkeypatch):
+def test_without_noise_bounds_are_means_and_deviations(neighbors, with_target, monkeypatch):
     """Up to the pull towards the middle, which the noise's declared size alone decides."""
     rule = replace(_rules.CLIPPING, prior=1e9)
     monkeypatch.setattr(_clipping, "CLIPPING", rule)
@@ -346,7 +346,7 @@ def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neig
     assert planned(int(whole / 0.5 / 0.2) - 1) is None
 
 
-def test_windows_reach_farther_the_less_noise_there_is():
+def test_bounds_are_wider_the_less_noise_there_is():
     """As the fifth root of records per dimension and unit of the rest's 1 / epsilon."""
     design = DESIGNS["numbers with intercept"]
     for n, expected in [(100, 1.0), (500, 1.0), (100_000, 200**0.2)]:

@@ -1,4 +1,4 @@
-"""The first look of the robust regression: the target is one of the numbers that are looked at."""
+"""The scaling stage of the robust regression: the target is one of the scaled numbers."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def test_targets_are_placed_one_by_one_and_models_come_back():
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_a_look_finds_the_target_and_charges_once(neighbors):
+def test_a_scaling_stage_finds_the_target_and_charges_once(neighbors):
     """Of targets with a deviation of 17 in bounds of 2000; the model comes back in their units.
 
-    The look's noise of .01 of half the bounds leaves a window of about half of them; without
-    it noise is that of the whole bounds, and R^2 lower, for each of these seeds.
+    The stage's noise of .01 of half the bounds leaves clipping bounds of about half of them;
+    without it noise is that of the whole bounds, and R^2 lower, for each of these seeds.
     """
     X, y = crowd(20_000)
     test, answers = crowd(4000, seed=1)
@@ -88,7 +88,7 @@ def test_a_look_finds_the_target_and_charges_once(neighbors):
 
 
 def test_a_threshold_or_a_loss_keeps_the_domains_units():
-    """What was fixed in the target's units is not scaled by what the look finds."""
+    """What was fixed in the target's units is not scaled by what the stage estimates."""
     X, y = crowd(5000)
     settings = {"domain": WIDE, "scaling_share": 0.2, "random_state": 0}
     fixed = DPHuberRegressor(**settings, threshold=40.0).fit(X, y)

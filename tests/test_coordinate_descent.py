@@ -71,7 +71,7 @@ TABLES = {
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("name", TABLES)
 def test_poor_data_are_fitted(name, neighbors):
-    """However poor: with an intercept and without, with a look and without, pure and with delta."""
+    """However poor: with and without an intercept, a scaling stage and a delta."""
     domain, rows = TABLES[name]
     X = np.array(rows, dtype=object)
     settings = [
@@ -159,7 +159,7 @@ def test_without_an_intercept_zero_predicts_zero(case):
 
 
 def test_a_model_may_begin_where_another_ended(case):
-    """Units and levels there and back: with tiny steps it stays, with a look and without."""
+    """Units and levels there and back: with tiny steps it stays, also after a scaling stage."""
     estimator, domain, X, y = case
     first = estimator(domain=domain, epsilon=20.0, **NORMAL, random_state=1).fit(X, y)
     for settings in (
@@ -188,8 +188,8 @@ def test_starts_are_given_for_each_of_several_models(people, domain):
     np.testing.assert_allclose(model.intercept_, start[1], atol=1e-9)
 
 
-def test_a_start_beyond_the_box_of_a_frame_is_moved_into_it(case):
-    """Numbers of 2^20 in the domain's units may be more in the frame's: no step overflows."""
+def test_a_start_beyond_the_box_of_a_scaling_is_moved_into_it(case):
+    """Numbers of 2^20 in the domain's units may be more in the scaling's: no step overflows."""
     estimator, domain, X, y = case
     regression = estimator is DPCoordinateDescentRegressor
     start = domain.decode_coef(np.full(5, 0.99 * 2.0**20), 0.0, regression=regression)

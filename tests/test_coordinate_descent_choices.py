@@ -131,12 +131,12 @@ def test_bad_starts_are_refused_before_anything_is_spent(estimator, name):
 
 
 @BOTH
-@pytest.mark.parametrize("look", ["auto", 0, 0.3])
-def test_bad_cells_are_found_before_anything_is_spent(estimator, look):
-    """Also by a fit that looks at nothing before the descent."""
+@pytest.mark.parametrize("share", ["auto", 0, 0.3])
+def test_bad_cells_are_found_before_anything_is_spent(estimator, share):
+    """Also by a fit without a scaling stage."""
     cells = X.copy()
     cells[-1, 1] = NAN
-    refuses(estimator, {"scaling_share": look}, "column 1 must hold finite numbers", cells)
+    refuses(estimator, {"scaling_share": share}, "column 1 must hold finite numbers", cells)
 
 
 @BOTH
@@ -232,7 +232,7 @@ def test_every_name_is_a_law(name):
     "parameters", [{}, {"order": "greedy"}, {"clip": 0.5}, {"scaling_share": 0}], ids=str
 )
 def test_the_guarantee_carries_losses_that_use_delta_up(parameters, neighbors):
-    """Of all steps, choices and the look: together delta, and hardly less. Never more."""
+    """Of all steps, choices and the scaling stage: together delta, and hardly less. Never more."""
     model = fitted(
         mechanism="gaussian", neighbors=neighbors, **({"scaling_share": 0.2} | parameters)
     )
@@ -268,8 +268,8 @@ def test_a_law_keeps_its_shape_and_is_scaled(law):
 
 
 @pytest.mark.rest_is_slow(1)
-@pytest.mark.parametrize(("look", "neighbors"), [(0, "replace_one"), (0.2, "add_remove")])
-def test_the_law_of_the_model_is_the_law_of_the_draws(look, neighbors):
+@pytest.mark.parametrize(("share", "neighbors"), [(0, "replace_one"), (0.2, "add_remove")])
+def test_the_law_of_the_model_is_the_law_of_the_draws(share, neighbors):
     """Every draw of a fit came from noise_.law, and there were as many as were paid for.
 
     The 8000 draws or more of four fits are held against a false alarm of 1e-7 by Kolmogorov and
@@ -288,19 +288,19 @@ def test_the_law_of_the_model_is_the_law_of_the_draws(look, neighbors):
     model = DPCoordinateDescentClassifier(
         classes=[0, 1],
         n_passes=500,
-        scaling_share=look,
+        scaling_share=share,
         neighbors=neighbors,
         mechanism=Spy(),
         delta=1e-6,
     )
     for _ in range(4):
         model.set_params(random_state=rng).fit(X, Y)
-    # A law of somebody else's is looked at before the fit, by many draws at once.
+    # A law of somebody else's is checked before the fit, by many draws at once.
     laws, draws = zip(*((own, x) for own, x in drawn if x.size < 50_000), strict=True)
     assert set(laws) == {model.noise_.law}
-    looked = {0: 0, 0.2: 2 * 3 + (neighbors == "add_remove")}[look]
-    assert sum(part.size for part in draws) == 4 * (2000 + looked)
-    assert sum(count for _, count in model.noise_.shifts) >= 2000 + looked
+    staged = {0: 0, 0.2: 2 * 3 + (neighbors == "add_remove")}[share]
+    assert sum(part.size for part in draws) == 4 * (2000 + staged)
+    assert sum(count for _, count in model.noise_.shifts) >= 2000 + staged
     values = np.concatenate([part.ravel() for part in draws])
     law = model.noise_.law
 

@@ -60,15 +60,15 @@ def box_data():
 
 
 def people_data():
-    """A frame with units and levels, its columns in another order than the domain's."""
+    """A table with units and levels, its columns in another order than the domain's."""
     rng = np.random.default_rng(1)
-    frame = {
+    columns = {
         "hours": rng.uniform(0, 80, N),
         "sex": rng.choice(["f", "m"], N),
         "age": rng.uniform(17, 90, N),
         "job": rng.choice(COLUMNS["job"], N, p=[0.5, 0.3, 0.2]),
     }
-    X = pd.DataFrame(frame)
+    X = pd.DataFrame(columns)
     mean = 5 + 0.3 * X["hours"] + 4.0 * (X["job"] == "smith") - 2.0 * (X["sex"] == "m")
     return X, mean.to_numpy(), rng
 
@@ -226,10 +226,10 @@ def test_with_hardly_any_gaussian_noise_all_records_count_alike(clip, neighbors)
 
 @pytest.mark.parametrize("kind", ["regressor", "classifier"])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_a_first_look_changes_the_coordinates_and_not_the_model(kind, neighbors):
-    """Numbers in the frame, and all levels: without a penalty the minimiser is the same.
+def test_a_scaling_stage_changes_the_coordinates_and_not_the_model(kind, neighbors):
+    """Scaled numbers, and all levels: without a penalty the minimiser is the same.
 
-    Where all records are within the frame. Of these, uniform, none is 3 deviations out.
+    If all records are within the scaling. Of these, uniform, none is 3 deviations out.
     """
     settings = NOISELESS | {
         "scaling_share": 0.1,

@@ -73,7 +73,7 @@ def scaling_at(centre, scale, rows):
     near=st.booleans(),
     kind=st.sampled_from(["logistic", "residual", "clipped", "clipped logistic"]),
 )
-def test_one_record_moves_a_slot_by_no_more_than_its_shift(
+def test_one_record_moves_a_block_by_no_more_than_its_shift(
     records, new, centre, scale, moves, near, kind
 ):
     """Replaced: 2 in one coordinate, or two levels by 1 each; added: one by 1. To the last bit."""
@@ -122,7 +122,7 @@ def test_rows_are_no_longer_than_their_bound(records, centre, scale, precision, 
 
 @settings(max_examples=60, deadline=None)
 @given(records=st.lists(RECORD, min_size=1, max_size=4), new=RECORD, seen=st.booleans())
-def test_one_record_moves_the_first_look_by_no_more_than_its_shifts(records, new, seen):
+def test_one_record_moves_the_scaling_stage_by_no_more_than_its_shifts(records, new, seen):
     """Sorted, the sizes of all changes are below those that the stage is calibrated for."""
     blocks = Blocks(DOMAIN, True)
     for neighbors, changed, n in (
@@ -158,7 +158,9 @@ def recorded(monkeypatch, kind, X, y, **parameters):
         return {name: np.array(value) for name, value in vars(result).items() if name != "blocks"}
 
     def asked(plan, args, kwargs):
-        return repr((plan.noise, plan.ratio, plan.n, plan.n_passes, plan.choice, args, kwargs))
+        return repr(
+            (plan.noise, plan.ratio, plan.task.size, plan.task.passes, plan.choice, args, kwargs)
+        )
 
     with monkeypatch.context() as patch:
         patch.setattr(shared, "plan_descent", keeping(shared.plan_descent, asked))

@@ -182,7 +182,7 @@ def test_the_start_is_where_it_begins():
     np.testing.assert_array_equal(data.theta, start)
 
 
-def test_every_slot_is_released_as_often_as_it_was_paid_for():
+def test_every_block_is_released_as_often_as_it_was_paid_for():
     """One draw for each coordinate and pass, also for a level that does not move."""
     for order in ("cyclic", "random"):
         noise = Noise()
@@ -197,7 +197,7 @@ def test_every_slot_is_released_as_often_as_it_was_paid_for():
             assert len(np.unique(passes, axis=0)) > 1
 
 
-def test_the_noise_of_a_slot_may_be_quieter():
+def test_the_noise_of_a_block_may_be_quieter():
     """Its draws are multiplied by the factor of the block, and by no other's."""
     quiet = np.array([0.5, 1.0, 0.0])
     descent = descent_of(noise_factor=quiet, n_passes=1)

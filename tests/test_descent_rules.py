@@ -95,7 +95,15 @@ def plan_of(monkeypatch, kind, X, y, **parameters):
         domain = Domain(COLUMNS, target=target)
         kind(domain=domain, random_state=0, **parameters).fit(X, y)
     plan = plans[0]
-    facts = (plan.noise, plan.stage, plan.ratio, plan.n_passes, plan.n, plan.choice, plan.order)
+    facts = (
+        plan.noise,
+        plan.stage,
+        plan.ratio,
+        plan.task.passes,
+        plan.task.size,
+        plan.choice,
+        plan.task.order,
+    )
     return repr(facts) + repr((plan.rows.precision.tolist(), plan.rows.bound, plan.rows.radius))
 
 
@@ -124,7 +132,7 @@ def test_a_plan_sees_public_things_only(monkeypatch, kind, parameters):
 
 
 def test_the_number_of_records_changes_a_plan_where_it_is_public(monkeypatch):
-    """The twin of the test above: it would see a plan that looks at n."""
+    """The twin of the test above: it would see a plan that depends on n."""
     kind = DPCoordinateDescentRegressor
     one, other = (
         plan_of(monkeypatch, kind, *data(kind, 0, n), epsilon=1.0, delta=1e-6) for n in (100, 150)
@@ -146,7 +154,7 @@ def test_plans_and_penalties_are_finite_and_positive(n, epsilon, delta, d, neigh
     law = "gaussian" if delta > 0 else "laplace"
     facts = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "mechanism": law}
     plan = planned(domain, n=n, **facts)
-    assert 1 <= plan.n_passes <= 50
+    assert 1 <= plan.task.passes <= 50
     assert 0 < plan.noise.var() < math.inf
     assert plan.ratio > 0
     assert (plan.rows.precision > 0).all()
@@ -167,11 +175,11 @@ def test_greedy_steps_are_few_where_little_is_known_and_never_many(delta):
 def check_choices(plan, scaling):
     """All that comes after the stage is finite, and positive where it divides."""
     for kind in (LOGISTIC, SQUARED):
-        curvature = curvatures(plan.blocks, scaling, kind)
+        curvature = curvatures(plan.task.blocks, scaling, kind)
         assert ((curvature > 0) & (curvature < math.inf)).all()
         bound = residual_bound(plan, scaling)
         assert 0 < bound <= 2
-        unit = np.full(plan.blocks.dim, bound)
+        unit = np.full(plan.task.blocks.dim, bound)
         for name in ("auto", "l1", "l2", "elasticnet", "none"):
             found = penalties(plan, scaling, kind, unit, name, None, 0.5)
             for values in found:
@@ -180,7 +188,7 @@ def check_choices(plan, scaling):
 
 @settings(max_examples=25, deadline=None)
 @given(seen=st.lists(st.floats(-1e9, 1e9), min_size=12, max_size=12), known=st.booleans())
-def test_choices_are_safe_whatever_the_look_says(seen, known):
+def test_choices_are_safe_whatever_the_stage_says(seen, known):
     n, neighbors = (1000.0, "replace_one") if known else (None, "add_remove")
     plan = planned(n=n, neighbors=neighbors)
     assert plan.stage is not None
@@ -189,8 +197,8 @@ def test_choices_are_safe_whatever_the_look_says(seen, known):
 
 def test_nothing_known_of_the_number_of_records_is_the_usual_information():
     plan = planned(n=None, neighbors="add_remove")
-    assert plan.information == pytest.approx(rules.USUAL_INFORMATION)
-    assert plan.n_passes == rules.PASSES
+    assert plan.task.information == pytest.approx(rules.USUAL_INFORMATION)
+    assert plan.task.passes == rules.PASSES
 
 
 # As they say
@@ -205,7 +213,7 @@ def total(plan):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("share", [None, 0.05, 0.6])
-def test_the_look_has_its_share_of_the_budget(delta, neighbors, share):
+def test_the_stage_has_its_share_of_the_budget(delta, neighbors, share):
     plan = planned(n=1e5, delta=delta, neighbors=neighbors, share=share)
     power, usual = (2, rules.STAGE_SHARE) if delta > 0 else (1, rules.PURE_STAGE_SHARE)
     spent = sum(c * (s / plan.ratio) ** power for s, c in plan.stage.shifts)
@@ -241,15 +249,15 @@ def test_rows_are_paid_for_by_their_length():
 def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, facts, by_length):
     plan = planned(mechanism=mechanism, **facts)
     assert (plan.rows.bound is not None) == by_length
-    steps = plan.n_passes * (1 if plan.order == "greedy" else len(plan.blocks))
+    steps = plan.task.passes * (1 if plan.task.order == "greedy" else len(plan.task.blocks))
     if not by_length:
         assert (plan.rows.precision == 1).all()
         assert dict(plan.noise.shifts).get(2.0, 0) >= steps
 
 
 @pytest.mark.parametrize("d", [2, 8])
-def test_auto_looks_at_no_slot_by_itself_only_where_that_is_worse(d):
-    """A number's noise, in units of its deviation, is greater in the box that is not looked at."""
+def test_auto_pays_for_no_block_by_itself_only_where_that_is_worse(d):
+    """A number's noise, in units of its deviation, is greater in the box that is not chosen."""
     known = task(Domain.unit_box(d), n=1e4, n_passes=12)
     rows, box = row_lengths(known, True), blocks_apart(known)
     size = 2 * math.sqrt(rows.bound)
@@ -280,7 +288,7 @@ def test_without_a_delta_rows_are_paid_for_by_the_sum_of_their_sizes():
 # Penalties
 
 
-def looked(n=2000, d=4, **facts):
+def estimated(n=2000, d=4, **facts):
     """A plan with the scaling of columns of deviation .2, of which nothing is hidden."""
     plan = planned(Domain.unit_box(d, target=(-1, 1)), n=float(n), share=0.2, **facts)
     k = d + 1
@@ -289,8 +297,8 @@ def looked(n=2000, d=4, **facts):
 
 def test_an_alpha_is_that_of_scikit_learn():
     """On the encoded columns and the mean loss, none on the intercept."""
-    plan, scaling = looked()
-    unit = np.ones(plan.blocks.dim)
+    plan, scaling = estimated()
+    unit = np.ones(plan.task.blocks.dim)
     l1, ridge = penalties(plan, scaling, SQUARED, unit, "elasticnet", 0.3, 0.25)
     theta = np.array([5.0, 1.0, -2.0, 0.5, 0.0])
     w = theta[1:] / scaling.scale
@@ -304,10 +312,10 @@ def test_an_alpha_is_that_of_scikit_learn():
 
 def test_automatic_ridges_are_the_best_for_coefficients_as_they_are_taken_for():
     """Among factors on them, the error of a coefficient is least at 1."""
-    plan, scaling = looked()
-    unit = np.full(plan.blocks.dim, residual_bound(plan, scaling))
+    plan, scaling = estimated()
+    unit = np.full(plan.task.blocks.dim, residual_bound(plan, scaling))
     _, ridge = penalties(plan, scaling, SQUARED, unit, "auto", None, 0.5)
-    curvature = curvatures(plan.blocks, scaling, SQUARED) / (
+    curvature = curvatures(plan.task.blocks, scaling, SQUARED) / (
         scaling.square * scaling.rows.radius**2
     )
     variance = scaling.target_deviation**2
@@ -328,8 +336,8 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
     are left with one below 1e-9. At half the threshold (chance .38) more than 100 are, but
     with one below 1e-9.
     """
-    plan, scaling = looked()
-    unit = np.ones(plan.blocks.dim)
+    plan, scaling = estimated()
+    unit = np.ones(plan.task.blocks.dim)
     l1, ridge = penalties(plan, scaling, LOGISTIC, unit, "l1", None, 0.5)
     assert l1[0] == 0
     assert not ridge.any()
@@ -344,7 +352,7 @@ def test_automatic_thresholds_leave_nothing_where_there_is_nothing():
 def test_residuals_are_clipped_less_the_more_is_known():
     bounds = []
     for n in np.geomspace(100, 1e9, 8):
-        plan, scaling = looked(n=int(n), mechanism="gaussian")
+        plan, scaling = estimated(n=int(n), mechanism="gaussian")
         bounds.append(residual_bound(plan, scaling) / scaling.target_deviation)
     assert (np.diff(bounds) >= 0).all()
     assert bounds[0] < 0.6

@@ -118,7 +118,7 @@ def check_safe(scaling: Scaling, blocks: Blocks) -> None:
     counted=st.booleans(),
     bounded=st.booleans(),
 )
-def test_frames_are_safe_whatever_the_noise(
+def test_scalings_are_safe_whatever_the_noise(
     seen, deviation, intercept, with_target, counted, bounded
 ):
     blocks = Blocks(DOMAIN, intercept, all_levels=intercept)
@@ -137,7 +137,7 @@ def test_a_negative_count_is_taken_for_the_noise():
     assert scaling.n == 40.0
 
 
-def test_without_noise_the_frame_is_the_columns_own():
+def test_without_noise_the_scaling_is_the_columns_own():
     """Means, deviations and level shares, to the rounding of the grid."""
     rng = np.random.default_rng(0)
     n = 4000
@@ -190,8 +190,8 @@ def test_steps_are_rarely_too_long_where_noise_hides_the_spread(monkeypatch):
     assert share_too_long() > 0.2
 
 
-def test_the_frame_of_the_domain_bounds_every_square():
-    """Nothing was looked at: squares are bounds, and rows of a ball fit."""
+def test_the_scaling_of_the_domain_bounds_every_square():
+    """Nothing was estimated: squares are bounds, and rows of a ball fit."""
     plain = plain_scaling(BLOCKS, 10.0, box())
     assert (plain.square == 1).all()
     assert (plain.scale == 1).all()

@@ -74,7 +74,7 @@ def test_every_row_lies_in_the_hull(design, seed):
     """The gauge of the hull is at most 1 on rows, and its radius is said to be 1."""
     rng = np.random.default_rng(seed)
     z = design.matrix(tables(design, rng), 40)
-    hull = design.hull()
+    hull = design.hull
     assert isinstance(hull, NormBall)
     assert hull.exact
     assert hull.dim == design.dim == z.shape[1]

@@ -1,4 +1,4 @@
-"""Moments in two looks: the frame, and what comes of it for a regression."""
+"""Moments in two stages: the scaling, and the regression on scaled moments."""
 
 import math
 
@@ -44,7 +44,7 @@ def task_of(domain, epsilon, neighbors, n, delta=0.0):
     return Task(Design(domain, True), public, epsilon, delta, neighbors, n_public=n)
 
 
-def some_frame(plan, rng):
+def some_scaler(plan, rng):
     width = plan.layout.n_rows
     centre, scale = np.zeros(width), np.ones(width)
     variables = plan.layout.variables
@@ -59,17 +59,17 @@ def test_rows_have_length_at_most_one_and_near_ones_are_kept(seed):
     """However far a record is from the centre; those within the bound are not touched."""
     rng = np.random.default_rng(seed)
     plan = plan_of(MIXED)
-    frame = some_frame(plan, rng)
+    scaler = some_scaler(plan, rng)
     rows = np.column_stack([np.ones(50), rng.choice([-1.0, 0.0, 1.0], (50, 5))])
-    z = frame.factor * (rows - frame.centre) / frame.scale
+    z = scaler.factor * (rows - scaler.centre) / scaler.scale
     placed = rows.copy()
-    frame.place(placed)
+    scaler.place(placed)
     length = np.linalg.norm(z, axis=1)
     assert np.linalg.norm(placed, axis=1).max() <= 1 + 1e-14
     np.testing.assert_allclose(placed, z / np.maximum(length, 1)[:, None], atol=1e-13)
     alone = np.vstack([rows[k : k + 1].copy() for k in range(50)])
     for k in range(50):
-        frame.place(alone[k : k + 1])
+        scaler.place(alone[k : k + 1])
     np.testing.assert_array_equal(alone, placed)  # each row by itself
 
 
@@ -85,19 +85,19 @@ def test_sums_are_exact():
         assert squares[j] == sum(v * v for v in grid[:, j])
 
 
-def test_what_a_record_changes_in_the_frame_has_a_bounded_trace_norm():
-    """The second look's noise is calibrated for 2: two rows of length 1 at the most."""
+def test_what_a_record_changes_in_scaled_moments_has_a_bounded_trace_norm():
+    """The noise of the second stage is calibrated for 2: two rows of length at most 1."""
     rng = np.random.default_rng(3)
     plan = plan_of(MIXED)
     worst = 0.0
     for _ in range(200):
-        frame = some_frame(plan, rng)
+        scaler = some_scaler(plan, rng)
         a, b = (
             [rng.choice([-1.0, 1.0]), rng.choice(list("uvw")), rng.choice([-1.0, 1.0])]
             for _ in "ab"
         )
         grams = [
-            exact_gram(MIXED, np.array([x], dtype=object), np.array([y]), frame.place)
+            exact_gram(MIXED, np.array([x], dtype=object), np.array([y]), scaler.place)
             for x, y in ((a, -1.0), (b, 1.0))
         ]
         change = (grams[0] - grams[1]).astype(float) / UNIT
@@ -105,12 +105,13 @@ def test_what_a_record_changes_in_the_frame_has_a_bounded_trace_norm():
     assert 1.5 < worst <= 2 * (1 + 1e-5)
 
 
-def test_the_frame_is_made_of_the_release_alone():
-    """Equal noisy sums give equal frames; the frame's own noise moves it."""
+def test_the_scaling_depends_on_the_release_alone():
+    """Equal noisy sums give equal scalings; other noise gives another scaling."""
     X, y = table(4000, 1)
     plan = plan_of(MIXED, n=4000)
     sums = plan.sums(MIXED, X, y)
-    scalers = [plan.scaler(sums, np.random.default_rng(k)) for k in (0, 0, 1)]
+    rngs = [np.random.default_rng(k) for k in (0, 0, 1)]
+    scalers = [plan.scaler(plan.first.release(sums, rng)) for rng in rngs]
     np.testing.assert_array_equal(scalers[0].centre, scalers[1].centre)
     assert np.all(
         scalers[0].centre[plan.layout.variables] != scalers[2].centre[plan.layout.variables]
@@ -120,7 +121,7 @@ def test_the_frame_is_made_of_the_release_alone():
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_without_noise_it_is_weighted_least_squares(neighbors):
-    """At an epsilon of 10^9 coefficients are those of least squares with the frame's weights."""
+    """At an epsilon of 10^9 coefficients are those of least squares with the rows' weights."""
     X, y = table(3000, 2)
     domain = MIXED
     model = DPLinearRegression(epsilon=1e9, domain=domain, neighbors=neighbors, random_state=0)
@@ -142,7 +143,7 @@ def test_without_noise_it_is_weighted_least_squares(neighbors):
     )
 
 
-def test_two_looks_are_taken_where_they_help():
+def test_two_stages_are_used_where_they_help():
     """By n, epsilon and the domain: not with few records, a noise by name, or no intercept."""
     common = {"domain": MIXED, "random_state": 0}
     X, y = table(4000, 3)
@@ -153,15 +154,15 @@ def test_two_looks_are_taken_where_they_help():
         "few": DPLinearRegression(epsilon=1.0, **common).fit(X[:60], y[:60]),
         "private n": DPLinearRegression(epsilon=1.0, neighbors="add_remove", **common).fit(X, y),
     }
-    framed = {name: bool(np.any(m.moments_.centre != 0)) for name, m in fits.items()}
-    assert framed == dict.fromkeys(fits, False) | {"many": True}
+    scaled = {name: bool(np.any(m.moments_.centre != 0)) for name, m in fits.items()}
+    assert scaled == dict.fromkeys(fits, False) | {"many": True}
     other = rules.plan_moments(task_of(MIXED, 1.0, "replace_one", 4000), "auto")
     assert isinstance(other, TwoStages)
 
 
 @pytest.mark.slow
 def test_records_close_together_are_regressed_better():
-    """Median error of the coefficients over 40 fits: at least three times less than in one look.
+    """Median error of the coefficients over 40 fits: at least three times less than in one stage.
 
     It is some six times less; a median of 40 has a standard error of a fifth.
     """
@@ -188,7 +189,7 @@ def test_what_the_noise_does_is_told():
     ]
     spread = np.std([m.coef_ for m in fits], axis=0)
     told = np.median([m.coef_std_ for m in fits], axis=0)
-    # The frame moves too: the told deviation is that of the second look in its own frame.
+    # The scaling varies too. The stated deviation is that of the second stage in its own scaling.
     np.testing.assert_allclose(told / spread, 1.0, atol=0.3)
 
 
@@ -202,7 +203,7 @@ def test_bad_rows_are_found_before_anything_is_spent():
     assert "No budget was spent" in caught.value.__notes__[-1]
 
 
-def test_other_regressions_come_from_the_same_frame():
+def test_other_regressions_come_from_the_same_scaling():
     X, y = table(50_000, 7)
     model = DPLinearRegression(epsilon=20.0, domain=MIXED, random_state=0).fit(X, y)
     other = model.from_moments(["c"], target="a")
@@ -215,7 +216,7 @@ def test_other_regressions_come_from_the_same_frame():
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-9), (1.0, 1e-6), (4.0, 1e-2)])
-def test_gaussian_noise_in_the_frame_has_the_delta_it_promises(neighbors, epsilon, delta):
+def test_gaussian_noise_on_scaled_moments_has_its_claimed_delta(neighbors, epsilon, delta):
     """By the exact profile for rows as far apart as can be; 5 % less noise would exceed it."""
     domain = Domain.unit_box(40, target=(-1, 1))
     plan = TwoStages.plan(task_of(domain, epsilon, neighbors, 1000, delta))
@@ -233,7 +234,7 @@ def test_gaussian_noise_in_the_frame_has_the_delta_it_promises(neighbors, epsilo
 
 
 def farthest_apart(records, variables):
-    """The greatest length of a change in the first look's sums, by a grid of single numbers."""
+    """The greatest length of a change in the first stage's sums, by a grid of single numbers."""
     x = np.linspace(-1, 1, 401)
     if records == 1:
         return math.sqrt(variables * np.max(x**2 + (2 * x**2 - 1) ** 2) + 1)
@@ -244,7 +245,7 @@ def farthest_apart(records, variables):
 def test_gaussian_matrices_have_the_stated_variance():
     """20,000 draws: a variance has a standard error of 1 %, and 7 of them are 2.6e-12 likely.
 
-    Entries of some 20 times 7e-2 are looked at; the diagonal's twice as large variance shows.
+    Entries of some 20 times 7e-2 are compared; the diagonal's twice as large variance shows.
     """
     plan = TwoStages.plan(task_of(MIXED, 1.0, "replace_one", 4000, 0.1))
     noise = MatrixGaussianNoise(plan.layout, 2.0, plan.noise.guarantee)
@@ -271,10 +272,10 @@ def test_delta_is_spent_only_on_gaussian_noise():
     assert "MatrixGaussianNoise" in model.guarantee_.mechanism
 
 
-def test_gaussian_looks_are_taken_for_the_sake_of_either_look():
-    """Where the first look is the bottleneck, a little more noise in the second is no loss.
+def test_gaussian_stages_are_chosen_for_the_sake_of_either_stage():
+    """If the scaling stage is the bottleneck, a little more noise in the second stage is no loss.
 
-    With many records the scales are as fine as they need be, and the second look decides.
+    With many records the scales are as fine as they need be, and the second stage decides.
     """
     domain = Domain.unit_box(5, target=(-1, 1))
     for n, taken in ((1000, GaussianNoise), (10**5, KNormNoise)):
@@ -291,8 +292,8 @@ def test_gaussian_looks_are_taken_for_the_sake_of_either_look():
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_the_first_look_takes_no_more_than_a_fifth_from_the_second(neighbors):
-    """Of Gaussian noise as of the pure one: against the whole epsilon and delta in one look."""
+def test_the_scaling_stage_takes_no_more_than_a_fifth_from_the_second(neighbors):
+    """Of Gaussian noise as of the pure one: against the whole epsilon and delta in one stage."""
     plan = plan_of(MIXED, neighbors=neighbors)
     records = 2 if neighbors == "replace_one" else 1
     for n in (100, 10**5, 10**8):
@@ -304,8 +305,8 @@ def test_the_first_look_takes_no_more_than_a_fifth_from_the_second(neighbors):
         assert bounds[0] < taken < bounds[1]
 
 
-def test_a_delta_lets_fewer_records_be_looked_at_twice():
-    """A frame is found of 1000 records with a delta, and none without."""
+def test_a_delta_allows_two_stages_with_fewer_records():
+    """Two stages are used for 1000 records with a delta, and one without."""
     domain = Domain.unit_box(5, target=(-1, 1))
     X = np.clip(np.random.default_rng(9).normal(0.3, 0.2, (1000, 5)), -1, 1)
     common = {"epsilon": 0.5, "neighbors": "add_remove", "n_public": 1000, "domain": domain}

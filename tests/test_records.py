@@ -117,7 +117,7 @@ def test_every_share_is_at_most_1_and_shares_add_up(rows, scaling, seed, size, k
 
 @settings(max_examples=120, deadline=None)
 @given(**cases)
-def test_one_record_moves_a_slot_as_declared(rows, scaling, seed, size, kind):
+def test_one_record_moves_a_block_as_declared(rows, scaling, seed, size, kind):
     """Replaced: 2 in one coordinate, or 1 in each of two; added: 1 in one coordinate."""
     blocks, scaling, X, y, facts = one_case(rows, scaling, seed, size, kind)
     before, after, without = (
@@ -182,7 +182,7 @@ def test_sums_do_not_depend_on_the_order_or_on_padding(slope):
         assert whole.tolist() == (parts[0] + parts[1]).tolist()
 
 
-def test_a_slope_that_looks_at_its_neighbours_is_caught():
+def test_a_slope_that_depends_on_its_neighbours_is_caught():
     """The twin: one record's slope depends in the last bits on who stands before it."""
     blocks = Blocks(Domain.unit_box(1), intercept=True)
     rng = np.random.default_rng(6)

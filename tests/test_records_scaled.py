@@ -69,13 +69,13 @@ def test_a_length_without_a_bound_is_refused(bound):
         Records(blocks, scaled(blocks, bound=bound), np.eye(2), 2)
 
 
-def test_records_within_the_frame_count_in_full():
+def test_records_within_the_scaling_count_in_full():
     blocks = Blocks(Domain.unit_box(2), intercept=True)
     assert np.all(Records(blocks, scaled(blocks), np.eye(2), 2).weight == 1)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, 1e-7, 1e-300, np.nan])
-def test_a_frame_that_leaves_the_grid_is_refused(scale):
+def test_a_scaling_that_leaves_the_grid_is_refused(scale):
     blocks = Blocks(Domain.unit_box(2), intercept=True)
     with pytest.raises(ValueError, match=r"scaling must have centres and scales that keep numbers"):
         Records(blocks, scaled(blocks, 0.0, scale), np.eye(2), 2)
@@ -138,7 +138,7 @@ def test_predictors_follow_moves_at_the_next_gradient(clips):
 
 
 @pytest.mark.parametrize("clips", [None, np.geomspace(1e-3, 10, 6)], ids=["weighted", "clipped"])
-def test_all_gradients_at_once_are_those_of_the_slots(clips):
+def test_all_gradients_at_once_are_those_of_the_blocks(clips):
     blocks = Blocks(MIXED, intercept=True)
     X, y = table(MOST_ROWS + 100)
     predictors = Predictors(Records(blocks, scaled(blocks, 0, 0.3), X, len(y)), y, residual, clips)
@@ -160,7 +160,7 @@ def test_many_numbers_at_once_are_read_in_strips(monkeypatch):
 
 @pytest.mark.parametrize("domain", [Domain.unit_box(1), Domain({"c": ["x", "y"]})])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_one_kind_of_slot_is_enough(domain, intercept):
+def test_one_kind_of_block_is_enough(domain, intercept):
     blocks = Blocks(domain, intercept=intercept)
     X = (
         np.array([["x"], ["y"]], dtype=object)

@@ -46,7 +46,7 @@ class Target:
         return (X, y), (other, y)
 
 
-# Public facts under which automatic choices look twice, however many records there are.
+# Public facts under which automatic choices release in two stages, however many records there are.
 MANY = {"neighbors": "add_remove", "n_public": 10_000_000}
 KINDS = ["count", "square", "target", "linear", "product"]
 LESSONS = 10

@@ -7,8 +7,8 @@ is the noise alone, as the loss of R^2 against the best linear predictor, at mos
 in a product of features is taken to matter, ``--recipes`` the ways of post-processing. "mean"
 predicts the mean of the target alone, released with the whole budget.
 
-``--small`` compares what is done with few records: DPLinearRegression as it is, without its cross
-looks (in whose place it released the target's mean alone), and AdaSSP, on records drawn from
+``--small`` compares methods for few records: DPLinearRegression as it is, without its cross moments
+(in whose place it released the target's mean alone), and AdaSSP, on records drawn from
 populations of numbers, half of them skewed, and levels; R^2 on 4000 further records.
 """
 
@@ -91,7 +91,12 @@ def plans(p: int, n: int, signals: tuple[float, ...]) -> Iterator[MomentPlan]:
 
 
 def losses(
-    p: int, n: int, repeats: int, seed: int, plan: MomentPlan, solve: Callable[..., post.Solution]
+    p: int,
+    n: int,
+    repeats: int,
+    seed: int,
+    plan: MomentPlan,
+    solve: Callable[..., post.Coefficients],
 ) -> float:
     """Return the mean loss over problems."""
     names = ("1", *map(str, range(p)), "y")
@@ -234,7 +239,7 @@ def small(repeats: int, seed: int) -> None:
                     row = small_row(domain, n, epsilon, delta, repeats, seed)
                     cells = "  ".join(f"{k}: {v:.3f}" for k, v in (row or {}).items())
                     what = f"{numbers:2d} + {columns}  n eps = {size:4d}  eps = {epsilon}"
-                    print(f"{what}  delta = {delta:.0e}  {cells or 'no cross looks'}", flush=True)
+                    print(f"{what}  delta = {delta:.0e}  {cells or 'no cross moments'}", flush=True)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,7 +31,8 @@ class DescentEstimator(PrivateLinearModel):
     callback: Any = None
 
     def _algorithm(self):
-        return CoordinateDescent.of(self._kind, self)
+        # A copy: a change of parameters during the fit has no effect.
+        return CoordinateDescent(self._kind, copy(self))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,19 +76,19 @@ class DPCoordinateDescentClassifier(PrivateClassifier, DescentEstimator):
         Number of passes over all coordinates. With order="greedy" it is the number of steps.
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
         Length of a step, in units of the inverse curvature of its coordinate. The curvature is
-        bounded by the domain, or estimated privately. "auto" is 1. With 2 or more the steps may
-        diverge, to finite coefficients.
+        bounded by the domain, or estimated privately. "auto" is 1. Values of 2 or more may
+        diverge; coefficients stay bounded.
     clip : "auto", None or float > 0, default="auto"
         A number C clips the contribution of each record to the gradient of coordinate j at
         ``C sqrt(M_j / sum M)``, where M_j is the curvature of the coordinate, as in the source.
         The logistic loss needs no clipping. With Gaussian noise "auto" gives smaller weights to
-        the few records that are longer than most. None gives all records the same weight.
+        the few records of large norm. None gives all records the same weight.
     order : {"cyclic", "random", "greedy"}, default="cyclic"
-        The order of the coordinates. "greedy" chooses the coordinate with the largest gradient,
-        privately; it is for many coordinates of which few matter.
+        The order of the coordinates. "greedy" privately chooses the coordinate with the largest
+        gradient. Use it for many coordinates of which few are relevant.
     average : bool, default=True
-        Whether to return the average of the models of the second half of the passes, or else the
-        last model.
+        Whether to return the average of the models of the second half of the passes. Otherwise
+        the last model is returned.
     start : None or pair of arrays, default=None
         Initial coefficients and intercept, such as ``(model.coef_, model.intercept_)`` of a public
         model. They must not have been learned from these records without a guarantee.
@@ -138,8 +140,8 @@ class DPCoordinateDescentClassifier(PrivateClassifier, DescentEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        # scikit-learn's own test wants .83 on 300 records of three classes at epsilon = 1: half of
-        # all seeds are above .88, and some below.
+        # scikit-learn's test requires an accuracy of .83 on 300 records of three classes. At
+        # epsilon = 1 the median is .88, and some seeds are below .83.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -161,12 +163,11 @@ class DPCoordinateDescentRegressor(PrivateRegressor, DescentEstimator):
     penalty, alpha, l1_ratio, n_passes, step_size, order, average, start, scaling_share, verbose, \
 callback
         As in :class:`DPCoordinateDescentClassifier`. With a number for ``alpha`` the objective is
-        that of scikit-learn's ElasticNet, with the encoded columns and the target scaled to
-        [-1, 1].
+        that of scikit-learn's ElasticNet, for encoded columns and the target scaled to [-1, 1].
     clip : "auto", None or float > 0, default="auto", units of the target
-        "auto" clips residuals, which gives Huber's loss; the more noise there is, the fewer
-        standard deviations of the target are kept. None clips them at the whole range of the
-        target. A number C clips the contribution of each record to the gradient of coordinate j at
+        "auto" clips residuals, which gives Huber's loss. With more noise they are clipped at fewer
+        standard deviations of the target. None clips them at the whole range of the target. A
+        number C clips the contribution of each record to the gradient of coordinate j at
         ``C sqrt(M_j / sum M)``, where M_j is the curvature of the coordinate, as in the source.
 
     Attributes

@@ -21,10 +21,10 @@ class DPLinearRegression(PrivateRegressor):
     """Regressor for several analyses of one release: least squares from private moments.
 
     The method is the functional mechanism. ``fit`` releases noisy sums of products of all columns
-    once. This regression, regressions of any column on any others (:meth:`from_moments`), means
-    and covariances (``moments_``) are computed from them and need no further budget. If you only
-    need predictions, :class:`DPHuberRegressor` is more accurate for the same epsilon: its noise
-    has as many dimensions as there are coefficients, and not their square. Statement and proof:
+    once. This regression, regressions of any column on others (:meth:`from_moments`), means and
+    covariances (``moments_``) are computed from them and need no further budget. If you only need
+    predictions, :class:`DPHuberRegressor` is more accurate for the same epsilon: the dimension of
+    its noise is the number of coefficients, and not its square. Statement and proof:
     ``docs/proofs/moment_release.md``, ``docs/proofs/matrix_laplace.md`` and
     ``docs/proofs/moment_balls.md``.
 
@@ -38,18 +38,19 @@ class DPLinearRegression(PrivateRegressor):
             "elliptic", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
             "offset_gaussian"}, norm ball or object with ``calibrate``, default="auto"
         The noise. "matrix" is the difference of two Wishart matrices. "hull" is the K-norm
-        mechanism on the smallest known ball around the differences of the moments. "gaussian" and
+        mechanism on the smallest known ball that holds the changes of the moments. "gaussian" and
         "elliptic" need ``delta`` > 0. The last five names are independent noise of that law on
-        every moment. They are composed over the moments, which takes seconds; all but "logistic"
-        need ``delta`` > 0, and they seldom have less noise than the others.
+        every moment. Their calibration composes all moments and takes seconds. All but "logistic"
+        need ``delta`` > 0. They seldom have less noise than the others.
 
-        "auto" chooses the least expected error by public information only
-        (docs/automatic_choices.md). With many records it releases in two stages: a share of
-        epsilon estimates means and scales of the columns, and the moments are then taken in these
-        units, with smaller weights for records far from the centre. With fewer records, and with
-        an intercept, it releases means and the products with the target only (the cross moments
-        of ``docs/proofs/moment_release.md``); :meth:`from_moments` then refuses other targets.
-        With very few records it releases the mean of the target only, for any ``fit_intercept``.
+        "auto" chooses the least expected error from public information only
+        (docs/automatic_choices.md). With many records it has two stages: a share of epsilon
+        estimates means and scales of the columns, and the moments are released in these units,
+        with smaller weights for records far from the centre. With fewer records, and with an
+        intercept, it releases means and the products with the target only (the cross moments of
+        ``docs/proofs/moment_release.md``). Then :meth:`from_moments` raises an error for other
+        targets. With very few records it releases only the mean of the target, for any
+        ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
     ledger : Ledger or None, default=None
@@ -97,25 +98,26 @@ class DPLinearRegression(PrivateRegressor):
         self.moments_ = replace(solution.attributes["moments_"], noise=self.noise_)
 
     def from_moments(self, columns=None, target=None):
-        """Return the regression of one column on others from the same release: it costs nothing.
+        """Return the regression of one column on others from the same release, at no cost.
 
         Parameters
         ----------
         columns : list of str, or None for all features but ``target``
-            Declared columns, or all of a block of indicators; nameless ones are x0, x1, ...
+            Declared columns; indicators of one column only all together. Columns without names
+            are x0, x1, ...
         target : str, or None for the target of the fit
             A column of numbers.
 
         Returns
         -------
         DPLinearRegression
-            Fitted; its ``predict`` takes these columns in the user's units.
+            A fitted regressor of these columns in the user's units.
         """
         check_is_fitted(self, "moments_")
         whole = self._design.domain
         domain, places, place = subset(whole, columns, target)
         if len(self.moments_.names) != whole.n_encoded + 2:
-            remedy = "The noise would have drowned them: give more epsilon, or a mechanism by name."
+            remedy = "Their noise would be too large: give more epsilon, or a mechanism by name."
             rule = "find moments of the features: none were released"
             raise fail("from_moments", rule, remedy=remedy)
         if place is not None and not self.moments_.has_products:

@@ -1,7 +1,7 @@
-"""Checks of X, y and parameters: messages contain public facts only.
+"""Checks of X, y and parameters. Messages contain only public facts.
 
-scikit-learn's own validators quote the array in their messages, so that these checks are made
-here and name nothing but shapes of columns, declared labels and rules.
+scikit-learn's validators quote the array in their messages. The messages of these checks contain
+only the number of columns, declared labels and rules.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from skdp.domain.columns import Levels
 from skdp.domain.tables import as_table, is_sparse, plain, positions_of
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
 
-# Records beyond this are not counted on when the solver's tolerance is set.
+# The solver's tolerance is set for at most this many records.
 MOST_RECORDS = 2**31
 _DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
 
 
 def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
-    """Check the shape and the column names of ``X``; return it as a DataFrame or an array."""
+    """Check the shape and the column names of ``X``, and return a DataFrame or an array."""
     if is_sparse(X):
         raise TypeError("X must be dense: sparse input is not supported. Use X.toarray().")
     X = plain(X)
@@ -46,13 +46,15 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
     if shape[0] > MOST_RECORDS:
         raise fail("X", f"have at most {MOST_RECORDS} records")
     if reset and getattr(domain, "names", None) is not None and hasattr(X, "columns"):
-        as_table(X, domain.names, domain.n_columns)  # names what is missing or undeclared
+        as_table(
+            X, domain.names, domain.n_columns
+        )  # its error names missing and undeclared columns
     validate_data(estimator, _header(X, domain), skip_check_array=True, reset=reset)
     return X
 
 
 def _header(X: Any, domain: Any) -> Any:
-    """Return the columns in the domain's order, in which coefficients are, if it has names."""
+    """Return an empty table with the columns in the domain's order, if it has names, or X."""
     names = getattr(domain, "names", None)
     if names is None or not hasattr(X, "iloc") or sorted(map(str, X.columns)) != sorted(names):
         return X
@@ -81,11 +83,11 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
 
 
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sorted public labels and, for every entry of ``y``, which of them it is."""
+    """Return the sorted public labels, and the position of every entry of ``y`` among them."""
     labels = _inferred(y) if declared is None else _sorted_labels(declared)
     if len(labels) < 2:
-        remedy = "Declare all labels: classes=[...], or target=[...] in the Domain."
-        raise fail("classes", "hold at least two labels; one class cannot be fitted", None, remedy)
+        rule = "hold at least two labels; one class cannot be fitted"
+        raise fail("classes", rule, None, _DECLARE)
     return labels, _places(y, labels)
 
 
@@ -93,7 +95,7 @@ def _sorted_labels(declared: Any) -> NDArray[Any]:
     labels = None
     with suppress(TypeError, ValueError):
         array = np.asarray(declared)
-        # Of labels of two types numpy makes strings.
+        # numpy converts labels of two types to strings.
         if array.ndim == 1 and array.tolist() == list(declared):
             labels = np.unique(array)
     if labels is None or len(labels) != len(declared):
@@ -108,7 +110,7 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
         raise fail("y", "hold labels that are numbers or strings", remedy=_DECLARE)
     labels = None
     with suppress(TypeError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it would tell how many records there are to a label
+        warnings.simplefilter("ignore")  # a warning may contain the number of records per label
         check_classification_targets(y)
         labels = np.asarray(np.unique(y))
     if labels is None:
@@ -119,9 +121,9 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def _places(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Return positions in ``labels``; an undeclared label raises, without being named."""
+    """Return positions in ``labels``. The error for an undeclared label does not name it."""
     found = None
-    with suppress(Exception):  # a cell's own code may raise anything
+    with suppress(Exception):  # the code of a cell's class may raise any error
         found = _positions(y, labels)
     if found is None or found.min(initial=0) < 0:
         remedy = f"Declared are {labels.tolist()}. Map or drop other labels by a public rule."
@@ -130,33 +132,36 @@ def _places(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Return positions in ``labels``, -1 for what is not there, or raise whatever."""
+    """Return positions in ``labels``, or -1 for entries that are not there; may raise any error."""
     kinds = {array.dtype.kind for array in (y, labels)}
     if kinds & NOT_REAL and len(kinds) > 1:
         raise TypeError("dates are labels among dates only")
     if y.dtype.kind == "O":
         values = y.tolist()
         refuse_not_real(kinds_of(values))
-        # Before any other reading: a cell with code of its own need not say the same twice.
+        # Read only once: a cell of another class may give a different value at a second reading.
         return positions_of(values, Levels((None, *labels.tolist()), None)) - 1
     found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
     return np.asarray(np.where(labels[found] == y, found, -1))
 
 
 def check_ledger(name: str, ledger: Any) -> None:
-    """Raise unless a ledger is None or of the class itself, as a subclass may not count."""
+    """Raise an error unless a ledger is None or a Ledger: a subclass may not count."""
     if ledger is not None and type(ledger) is not Ledger:
         raise fail(name, "be a Ledger or None", type(ledger))
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a parameter is the text "auto"."""
+    """Return whether a parameter is the string "auto"."""
     return isinstance(value, str) and value == "auto"
 
 
 @contextmanager
 def spent_note() -> Iterator[list[Guarantee]]:
-    """Say on any error whether the budget was spent; append the guarantee once it is."""
+    """Add a note to errors that says whether the budget was spent.
+
+    The caller appends the guarantee to the yielded list when it is spent.
+    """
     spent: list[Guarantee] = []
     try:
         yield spent
@@ -173,7 +178,7 @@ def spent_note() -> Iterator[list[Guarantee]]:
 
 @contextmanager
 def without_spent_notes() -> Iterator[None]:
-    """Drop what a single fit says of its own budget: it is the search's that counts."""
+    """Remove notes of single fits on the budget: the search adds its own note."""
     try:
         yield
     except BaseException as error:

@@ -1,1 +1,1 @@
-"""Coordinate descent: plans, rules, records and the algorithm."""
+"""Private coordinate descent."""

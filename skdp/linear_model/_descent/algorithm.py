@@ -1,4 +1,4 @@
-"""Noisy coordinate descent: a model from many noisy gradients."""
+"""Noisy coordinate descent: models from many noisy gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.descend import FARTHEST, Descent, Watch
 from skdp.linear_model._descent.plan import DescentPlan, DescentTask, plan_descent
 from skdp.linear_model._descent.records import Predictors, Records
-from skdp.linear_model._descent.rules import Kind, curvatures, penalties, residual_bound, scaling_of
+from skdp.linear_model._descent.rules import (
+    WHOLE_RANGE,
+    Kind,
+    curvatures,
+    penalties,
+    residual_bound,
+    scaling_of,
+)
 from skdp.linear_model._descent.scaling import Scaling, ScalingStage
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
 from skdp.linear_model._shared.base import Solution
@@ -33,10 +40,8 @@ Model = tuple[FloatArray, FloatArray]
 PENALTIES = ("auto", "l1", "l2", "elasticnet", "none")
 ORDERS = ("cyclic", "random", "greedy")
 _AUTO = 'Or give "auto".'
-# Products of greater or lesser parameters may leave the range of floats.
+# Range of parameters whose products stay within the range of floats.
 _MOST, _LEAST = 1e30, 1e-30
-# Predictions and targets in [-1, 1] are no farther apart.
-_WHOLE_RANGE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,80 +51,62 @@ class CoordinateDescent:
     Parameters
     ----------
     kind : Kind
-        The loss, with what the automatic choices assume about the model.
-    mechanism, penalty, alpha, l1_ratio, n_passes, step_size, clip, order, average, start, \
-scaling_share, verbose, callback
-        As in :class:`DPCoordinateDescentClassifier`.
+        The loss, and assumptions of the automatic choices about the model.
+    asked : DPCoordinateDescentClassifier or DPCoordinateDescentRegressor
+        A copy of the estimator, for its parameters.
     """
 
     kind: Kind
-    mechanism: Any
-    penalty: Any
-    alpha: Any
-    l1_ratio: Any
-    n_passes: Any
-    step_size: Any
-    clip: Any
-    order: Any
-    average: Any
-    start: Any
-    scaling_share: Any
-    verbose: Any
-    callback: Any
-
-    @classmethod
-    def of(cls, kind: Kind, estimator: Any) -> CoordinateDescent:
-        """Return the algorithm with the parameters of an estimator."""
-        names = [name for name in cls.__dataclass_fields__ if name != "kind"]
-        return cls(kind, **{name: getattr(estimator, name) for name in names})
+    asked: Any
 
     def check(self, delta: float) -> None:
         """Raise an error unless the parameters are valid."""
-        if self.penalty is not None:
-            check_choice("penalty", self.penalty, PENALTIES, "None stands for no penalty.")
-        _check_unless_auto(self.alpha, check_interval, "alpha", 0.0, _MOST, "both", _AUTO)
-        check_interval("l1_ratio", self.l1_ratio, 0.0, 1.0)
-        _check_unless_auto(self.n_passes, check_count, "n_passes", 1, _AUTO)
-        limits = (_LEAST, _MOST, "both")
-        _check_unless_auto(self.step_size, check_interval, "step_size", *limits, _AUTO)
-        if self.clip is not None:
+        asked, limits = self.asked, (_LEAST, _MOST, "both")
+        if asked.penalty is not None:
+            check_choice("penalty", asked.penalty, PENALTIES, "None stands for no penalty.")
+        _check_unless_auto(asked.alpha, check_interval, "alpha", 0.0, _MOST, "both", _AUTO)
+        check_interval("l1_ratio", asked.l1_ratio, 0.0, 1.0)
+        _check_unless_auto(asked.n_passes, check_count, "n_passes", 1, _AUTO)
+        _check_unless_auto(asked.step_size, check_interval, "step_size", *limits, _AUTO)
+        if asked.clip is not None:
             remedy = "None clips least. " + _AUTO
-            _check_unless_auto(self.clip, check_interval, "clip", *limits, remedy)
-        check_choice("order", self.order, ORDERS)
-        check_scaling_share(self.scaling_share)
-        if not isinstance(self.average, bool | np.bool_):
-            raise fail("average", "be True or False", self.average)
-        if not isinstance(self.verbose, bool):
-            check_count("verbose", self.verbose, 0)
-        if self.callback is not None and not callable(self.callback):
-            raise fail("callback", "be None or a function of a Progress", type(self.callback))
+            _check_unless_auto(asked.clip, check_interval, "clip", *limits, remedy)
+        check_choice("order", asked.order, ORDERS)
+        check_scaling_share(asked.scaling_share)
+        if not isinstance(asked.average, bool | np.bool_):
+            raise fail("average", "be True or False", asked.average)
+        if not isinstance(asked.verbose, bool):
+            check_count("verbose", asked.verbose, 0)
+        if asked.callback is not None and not callable(asked.callback):
+            raise fail("callback", "be None or a function of a Progress", type(asked.callback))
 
     def plan(self, task: Task) -> DescentPlan:
-        """Choose what is released, and calibrate its noise, from public information only."""
-        # A penalty of the user's is on the encoded columns, which leave out first levels.
-        free = is_auto(self.penalty) and task.design.intercept
-        blocks = Blocks(task.design.domain, task.design.intercept, all_levels=free)
+        """Choose the releases and calibrate their noise, from public information only."""
+        asked = self.asked
+        # Other penalties are defined on the encoded columns, which leave out first levels.
+        all_levels = is_auto(asked.penalty) and task.design.intercept
+        blocks = Blocks(task.design.domain, task.design.intercept, all_levels)
         stage = None
-        if self.scaling_share != 0:
+        if asked.scaling_share != 0:
             stage = ScalingStage(blocks, self.kind.is_regression, task.neighbors, task.n)
-        if self.start is not None:
-            self._starts(blocks, task.n_models)  # refused before anything is spent
+        if asked.start is not None:
+            self._starts(blocks, task.n_models)  # raises an error before anything is spent
         descent = DescentTask(
             **vars(task),
             blocks=blocks,
-            mechanism=self.mechanism,
-            share=None if is_auto(self.scaling_share) else float(self.scaling_share),
-            n_passes=None if is_auto(self.n_passes) else int(self.n_passes),
-            order=self.order,
-            clips=not is_auto(self.clip),
+            mechanism=asked.mechanism,
+            share=None if is_auto(asked.scaling_share) else float(asked.scaling_share),
+            n_passes=None if is_auto(asked.n_passes) else int(asked.n_passes),
+            order=asked.order,
+            clips=not is_auto(asked.clip),
         )
         return plan_descent(descent, stage)
 
     def sums(self, plan: DescentPlan, rows: Rows) -> Any:
-        """Return the sums of a scaling stage, or None, with the rows or the scaled records."""
+        """Return the exact sums of a scaling stage or None, the rows, and the records or None."""
         rows = rows.once()
         if plan.stage is None:
-            return None, rows, Records(plan.blocks, scaling_of(plan, None), rows.X, rows.n)
+            return None, rows, Records(plan.task.blocks, scaling_of(plan, None), rows.X, rows.n)
         _, table, target = rows.one
         return plan.stage.exact(table, target), rows.again(), None
 
@@ -129,7 +116,7 @@ scaling_share, verbose, callback
         seen = None if exact is None else plan.release_stage(exact, rng)
         scaling = scaling_of(plan, seen)
         if records is None:
-            records = Records(plan.blocks, scaling, rows.X, rows.n)
+            records = Records(plan.task.blocks, scaling, rows.X, rows.n)
         descent, slope = self._descent(plan, scaling)
         models: list[Model] = []
         history: list[Progress] = []
@@ -138,35 +125,35 @@ scaling_share, verbose, callback
             predictors = Predictors(records, target, slope, descent.clips)
             start = self._start(plan, scaling, k)
             theta = descent.run(predictors, start, plan.noise, rng, watch)
-            models.append(_encoded_model(plan.blocks, scaling, theta))
+            models.append(_encoded_model(plan.task.blocks, scaling, theta))
         passes = [progress.n_pass for progress in history]
         attributes = {
             "history_": history,
             "n_iter_": max(passes),
-            # The number of passes is fixed beforehand, unless a callback stopped one.
-            "converged_": sum(n == plan.n_passes for n in passes) == plan.n_models,
+            # Only a callback can end a descent before all planned passes.
+            "converged_": sum(n == plan.task.passes for n in passes) == plan.task.n_models,
         }
         coef, intercept = (np.concatenate(part) for part in zip(*models, strict=True))
         return Solution(coef, intercept, attributes)
 
     # The descent, from public and released information
 
-    @np.errstate(all="ignore")  # a penalty or step beyond floats is the greatest there is
+    @np.errstate(all="ignore")  # penalties and steps may overflow
     def _descent(self, plan: DescentPlan, scaling: Scaling) -> tuple[Descent, Any]:
-        """Return the descent, and the slope of the loss in its unit."""
-        blocks, kind = plan.blocks, self.kind
+        """Return the descent, and the derivative of the loss in units of its bound."""
+        blocks, kind, asked = plan.task.blocks, self.kind, self.asked
         curvature = curvatures(blocks, scaling, kind)
-        as_in_source = isinstance(self.clip, Real)
+        as_in_source = isinstance(asked.clip, Real)
         bound, slope = self._slope(plan, scaling)
         if as_in_source:
             # Muthukrishnan & Kalyani 2023, appendix D: C_j = C sqrt(M_j / sum M).
             unit = bound * np.sqrt(curvature / curvature[blocks.free].sum())
         else:
             unit = np.full(blocks.dim, bound)
-        alpha = None if is_auto(self.alpha) else float(self.alpha)
-        penalty = self.penalty or "none"
-        l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, float(self.l1_ratio))
-        size = 1.0 if is_auto(self.step_size) else float(self.step_size)
+        alpha = None if is_auto(asked.alpha) else float(asked.alpha)
+        penalty, l1_ratio = asked.penalty or "none", float(asked.l1_ratio)
+        l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, l1_ratio)
+        size = 1.0 if is_auto(asked.step_size) else float(asked.step_size)
         descent = Descent(
             blocks=blocks,
             unit=unit,
@@ -175,52 +162,56 @@ scaling_share, verbose, callback
             step=np.where(blocks.free, size / curvature, 0.0),
             l1=l1,
             ridge=ridge,
-            n_passes=plan.n_passes,
-            order=plan.order,
-            average=bool(self.average),
+            n_passes=plan.task.passes,
+            order=plan.task.order,
+            average=bool(asked.average),
             published=plan.published(),
             choice=plan.choice,
         )
         return descent, slope
 
     def _slope(self, plan: DescentPlan, scaling: Scaling) -> tuple[float, Any]:
-        """Return the unit of slopes, a bound unless ``clip`` is a number, and the slope."""
+        """Return the unit of the derivative of the loss, and the derivative.
+
+        The unit is a bound on the derivative unless ``clip`` is a number.
+        """
+        clip = self.asked.clip
         if not self.kind.is_regression:
-            return (float(self.clip) if isinstance(self.clip, Real) else 1.0), logistic_slope
-        if isinstance(self.clip, Real):
-            # Clips are in the target's units, gradients in those of targets in [-1, 1].
-            ends = plan.blocks.domain.decode_target([-1.0, 1.0])
-            return float(self.clip) * 2 / float(ends[1] - ends[0]), residual
-        bound = residual_bound(plan, scaling) if is_auto(self.clip) else _WHOLE_RANGE
+            return (float(clip) if isinstance(clip, Real) else 1.0), logistic_slope
+        if isinstance(clip, Real):
+            # ``clip`` is in the target's units. Gradients are those of targets in [-1, 1].
+            ends = plan.task.blocks.domain.decode_target([-1.0, 1.0])
+            return float(clip) * 2 / float(ends[1] - ends[0]), residual
+        bound = residual_bound(plan, scaling) if is_auto(clip) else WHOLE_RANGE
         return bound, ResidualSlope(bound)
 
     def _watch(
         self, plan: DescentPlan, scaling: Scaling, model: int, history: list[Progress]
     ) -> Watch:
         """Return the function that is called after every pass of a model."""
-        domain = plan.blocks.domain
+        task, n_passes, callback = plan.task, plan.task.passes, self.asked.callback
 
         def watch(done: int, theta: FloatArray) -> bool:
-            encoded = _encoded_model(plan.blocks, scaling, theta)
-            (coef,), (intercept,) = self._decoded(domain, *encoded)
-            progress = Progress(model, plan.n_models, done, plan.n_passes, coef, float(intercept))
+            encoded = _encoded_model(task.blocks, scaling, theta)
+            (coef,), (intercept,) = self._decoded(task.blocks.domain, *encoded)
+            progress = Progress(model, task.n_models, done, n_passes, coef, float(intercept))
             history.append(progress)
-            if self.verbose:
+            if self.asked.verbose:
                 progress.show()
-            return self.callback is not None and _called(self.callback, progress)
+            return callback is not None and _called(callback, progress)
 
         return watch
 
     # The start
 
     def _start(self, plan: DescentPlan, scaling: Scaling, model: int) -> FloatArray:
-        """Return the coordinates to begin with, (dim,)."""
-        blocks = plan.blocks
-        if self.start is None:
+        """Return the initial coordinates, (dim,)."""
+        blocks = plan.task.blocks
+        if self.asked.start is None:
             theta = np.zeros(blocks.dim)
             theta[: blocks.intercept] = scaling.target_centre
             return theta
-        coef, intercept = self._starts(blocks, plan.n_models)[model]
+        coef, intercept = self._starts(blocks, plan.task.n_models)[model]
         coef[:, list(blocks.numbers)] *= row_unit(blocks.domain)
         (coef,), (intercept,) = scaling.scaler(blocks).apply(coef, intercept)
         return blocks.of_model(coef, float(intercept))
@@ -231,19 +222,17 @@ scaling_share, verbose, callback
             "be None or a pair of coefficients and intercept of coef_'s shape, at most 2^20 in"
             " the units of numbers and targets scaled to [-1, 1]"
         )
-        remedy = "The first has one row per model; a public model's (coef_, intercept_) will do."
+        remedy = "Give one row per model, such as (coef_, intercept_) of a public model."
         try:
-            coef, intercept = (np.asarray(part, dtype=float) for part in self.start)
+            coef, intercept = (np.asarray(part, dtype=float) for part in self.asked.start)
             coef = coef.reshape(n_models, blocks.domain.n_encoded)
             intercept = intercept.reshape(n_models)
         except (TypeError, ValueError):
             raise fail("start", rule, None, remedy) from None
         with np.errstate(all="ignore"):
-            models = [
-                self._encoded(blocks.domain, coef[k : k + 1], intercept[k : k + 1])
-                for k in range(n_models)
-            ]
-        # NaN is not within the box either.
+            pairs = zip(coef[:, None], intercept[:, None], strict=True)
+            models = [self._encoded(blocks.domain, *pair) for pair in pairs]
+        # The comparison also rejects NaN.
         if not all(np.abs(np.append(*model)).max() <= FARTHEST for model in models):
             raise fail("start", rule, None, remedy)
         return models
@@ -252,7 +241,7 @@ scaling_share, verbose, callback
         return domain.decode_coef(coef, intercept, regression=self.kind.is_regression)
 
     def _encoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray) -> Model:
-        """Return models in the user's units as models of encoded columns: decoding is affine."""
+        """Return models in the user's units as models of encoded columns: invert the affine map."""
         zeros, none, one = np.zeros_like(coef), np.zeros(1), np.ones(1)
         zero, constant = self._decoded(domain, zeros, none)
         slopes, _ = self._decoded(domain, zeros + 1, none)
@@ -271,7 +260,7 @@ def _encoded_model(blocks: Blocks, scaling: Scaling, theta: FloatArray) -> Model
 
 
 def _called(callback: Callable[[Progress], Any], progress: Progress) -> bool:
-    """Return whether a callback wants to stop. Its errors say what it has seen."""
+    """Return whether a callback ends the descent. A note on its errors says what it has seen."""
     try:
         return bool(callback(progress))
     except BaseException as error:

@@ -1,8 +1,8 @@
 """The blocks of coordinates that a coordinate descent moves together.
 
 A block is the intercept, one number, or all levels of one column. A record has one level of a
-column, so that it contributes to one coordinate of the gradient of the block. Levels are moved
-together, at the privacy cost of one number.
+column, so that it contributes to one coordinate of the gradient of the block. All levels together
+have the privacy cost of one number.
 """
 
 from __future__ import annotations
@@ -19,22 +19,20 @@ from skdp.linear_model._shared.design import RowLayout
 
 @dataclass(frozen=True)
 class Blocks(RowLayout):
-    """The coordinates of a model, in blocks: the intercept, the numbers, the columns of levels.
+    """The coordinates of a model in blocks: the intercept, the numbers, the columns of levels.
 
     Parameters
     ----------
-    domain : Domain
-    intercept : bool
     all_levels : bool
-        Whether the first level of a column has a coefficient too. The model is the same; a
-        penalty then treats all levels alike.
+        Whether the first level of a column has a coefficient too. The set of models is the same,
+        and a penalty then treats all levels alike.
     """
 
     all_levels: bool = False
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """How many coordinates each block has: all levels of a column, whether free or not."""
+        """Number of coordinates of each block, including first levels that are not free."""
         ones = (1,) * (int(self.intercept) + len(self.numbers))
         return ones + tuple(b.stop - b.start + 1 for b in self.level_columns)
 
@@ -64,7 +62,7 @@ class Blocks(RowLayout):
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
-        """Which coordinates may move: first levels only if all levels do."""
+        """Which coordinates may move. First levels do if ``all_levels``."""
         free = np.ones(self.dim, dtype=np.bool_)
         if not self.all_levels:
             free[[place.start for place in self.places[self.first_levels :]]] = False

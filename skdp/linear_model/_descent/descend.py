@@ -1,7 +1,7 @@
 """Noisy proximal coordinate descent.
 
-Each step releases the gradient of one block with noise and moves its coordinates; everything else
-is made of what was released. Statement and proof: ``docs/proofs/coordinate_descent.md``.
+Each step releases the gradient of one block with noise and moves its coordinates. All other
+computations use only released numbers. Statement and proof: ``docs/proofs/coordinate_descent.md``.
 """
 
 from __future__ import annotations
@@ -22,37 +22,36 @@ from skdp.linear_model._descent.records import Predictors
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.noise import Publication
 
-# Called with the number of passes made and the coordinates; whether to stop.
+# Called with the number of completed passes and the coordinates. Returns whether to stop.
 Watch = Callable[[int, FloatArray], bool]
 
-# Coordinates stay in this box: coefficients are finite whatever the steps.
+# Coordinates are clipped to this, so that coefficients are finite for any step size.
 FARTHEST = 2.0**20
-# About so many numbers are drawn at once.
+# About how many numbers are drawn at once.
 _DRAWN = 2**10
-# How much finer than the sums the noise of a choice is.
+# Additional bits of the noise of a choice, relative to the sums.
 _MORE_BITS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """How one model is fitted; public, or released by now.
+    """The parameters of the descent of one model; public or already released.
 
     Attributes
     ----------
-    blocks : Blocks
     unit : ndarray of shape (dim,)
-        What a gradient of 1 stands for in each coordinate.
+        Unit of the gradient of each coordinate.
     clips : ndarray of shape (dim,) or None
-        Bounds on what a record adds to each coordinate; None where the slope is bounded.
+        Bounds on the contribution of a record to each coordinate. None if the derivative of the
+        loss is bounded.
     noise_factor : ndarray of shape (blocks,)
         Factors on the noise of each block.
     step : ndarray of shape (dim,)
-        Steps per unit of the summed gradient; 0 where a coordinate is not to move.
+        Step per unit of the summed gradient; 0 for coordinates that do not move.
     l1, ridge : ndarray of shape (dim,)
         The penalty sum_j l1_j |t_j| + ridge_j t_j^2 / 2 on the summed loss.
-    n_passes : int
     order : {"cyclic", "random", "greedy"}
-        A greedy pass is one step: it takes all gradients.
+        A greedy pass is one step, which uses all gradients.
     average : bool
         Whether to average over the second half of the passes.
     published : Publication
@@ -75,12 +74,7 @@ class Descent:
     choice: float | None = None
 
     def run(
-        self,
-        predictors: Predictors,
-        start: FloatArray,
-        noise: Any,
-        rng: Generator,
-        watch: Watch,
+        self, predictors: Predictors, start: FloatArray, noise: Any, rng: Generator, watch: Watch
     ) -> FloatArray:
         """Return the coordinates after all passes, (dim,)."""
         theta = start.clip(-FARTHEST, FARTHEST)
@@ -102,22 +96,18 @@ class Descent:
         if self.order == "greedy":
             self._greedy_step(theta, predictors, release, rng)
             return
-        release.renew()  # once for a pass: no block comes twice
-        for block in self._order(rng):
+        release.renew()  # once per pass, in which each block occurs once
+        count = len(self.blocks)
+        blocks = rng.permutation(count).tolist() if self.order == "random" else range(count)
+        for block in blocks:
             place = self.blocks.places[block]
             gradient = release(place, predictors.gradient(block))
             predictors.move(block, self._move(theta, place, gradient))
 
-    def _order(self, rng: Generator) -> Iterator[int]:
-        count = len(self.blocks)
-        if self.order == "random":
-            return iter(rng.permutation(count).tolist())
-        return iter(range(count))
-
     def _greedy_step(
         self, theta: FloatArray, predictors: Predictors, release: _Release, rng: Generator
     ) -> None:
-        """Move the coordinate whose gradient seems steepest."""
+        """Move the coordinate with the largest noisy gradient."""
         exact = predictors.gradients()
         j = self._steepest(theta, exact, rng)
         place = slice(j, j + 1)
@@ -137,7 +127,7 @@ class Descent:
         gumbel = self.choice * gumbels(len(theta), rng)
         best, at = -math.inf, 0
         for j in np.flatnonzero(self.blocks.free).tolist():
-            # Integers: rounding would say something of the sums. The noise's own digits go on.
+            # Integers: rounding errors would depend on the sums. The noise has additional bits.
             score = max(abs(int(exact[j]) + _fixed(known[j])) - _fixed(slack[j]), 0)
             noisy = (score << _MORE_BITS) + math.floor(
                 math.ldexp(gumbel[j], GRAM_BITS + _MORE_BITS)
@@ -146,9 +136,9 @@ class Descent:
                 best, at = noisy, j
         return at
 
-    @np.errstate(all="ignore")  # what overflows ends at the box
+    @np.errstate(all="ignore")  # infinite coordinates are clipped to the box
     def _move(self, theta: FloatArray, place: slice, gradient: FloatArray) -> FloatArray:
-        """Move some coordinates, and return by how much."""
+        """Move some coordinates, and return the change."""
         step, old = self.step[place], theta[place].copy()
         target = old - step * self.unit[place] * gradient
         shrunk = np.sign(target) * np.maximum(np.abs(target) - step * self.l1[place], 0)
@@ -157,35 +147,31 @@ class Descent:
 
 
 class _Release:
-    """Releases the gradients of one model, with the noise of some passes drawn at once."""
+    """Releases of the gradients of one model; the noise of some passes is drawn at once."""
 
     def __init__(self, descent: Descent, noise: Any, rng: Generator) -> None:
-        blocks = descent.blocks
-        self._noise, self._rng, self._open = noise, rng, descent.n_passes
-        self._factors = np.repeat(descent.noise_factor, blocks.sizes)
+        self._noise, self._rng, self._n_passes = noise, rng, descent.n_passes
+        self._factors = np.repeat(descent.noise_factor, descent.blocks.sizes)
         self._lattice, self._stretch = descent.published
         self._add = self._lattice.adder(-GRAM_BITS)
-        self._passes: Iterator[list[int]] = iter(())
+        self._passes = self._drawn()
 
     def renew(self) -> None:
-        """Take fresh noise for every coordinate."""
-        grains = next(self._passes, None)
-        if grains is None:
-            self._passes = self._drawn()
-            grains = next(self._passes)
-        self._grains = grains
+        """Use new noise for every coordinate."""
+        self._grains = next(self._passes)
 
     def _drawn(self) -> Iterator[list[int]]:
-        """Draw the noise of the next passes."""
-        dim = len(self._factors)
-        count = min(self._open, max(1, _DRAWN // dim))
-        self._open -= count
-        draws = self._stretch * self._factors * self._noise.rvs(self._rng, (count, dim))
-        grains = self._lattice.repeated(count).grains(-GRAM_BITS, draws.ravel(), self._rng)
-        return (grains[at : at + dim] for at in range(0, len(grains), dim))
+        """Yield the noise of each pass; that of some passes is drawn at once."""
+        dim, left = len(self._factors), self._n_passes
+        while left > 0:
+            count = min(left, max(1, _DRAWN // dim))
+            left -= count
+            draws = self._stretch * self._factors * self._noise.rvs(self._rng, (count, dim))
+            grains = self._lattice.repeated(count).grains(-GRAM_BITS, draws.ravel(), self._rng)
+            yield from (grains[at : at + dim] for at in range(0, len(grains), dim))
 
     def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
-        """Return exact sums in units of 2^-40 with their noise."""
+        """Return exact sums, in units of 2^-40, plus their noise."""
         return self._add(place, exact.tolist(), self._grains[place])
 
 
@@ -195,7 +181,7 @@ def _fixed(value: float) -> int:
 
 
 def _averaged(tail: list[FloatArray]) -> FloatArray:
-    """Return the mean; 0 where most are 0, as with an l1 penalty."""
+    """Return the mean, or 0 if most values are 0, as with an l1 penalty."""
     stacked = np.array(tail)
     mostly = np.mean(stacked == 0, axis=0) > 0.5
     return np.where(mostly, 0.0, stacked.mean(axis=0))

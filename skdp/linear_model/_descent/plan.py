@@ -1,7 +1,7 @@
-"""What a coordinate descent releases, and with how much noise: of public things only.
+"""Plans of coordinate descents: which sums are released with how much noise.
 
-None of the choices is part of the privacy proof, which holds for every plan
-(``docs/proofs/coordinate_descent.md``). Where the constants come from:
+Plans depend on public information only. The privacy proof holds for every plan
+(``docs/proofs/coordinate_descent.md``). The origin of the constants:
 ``docs/automatic_choices.md``.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,27 +29,28 @@ from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releas
 from skdp.mechanisms.noise import Publication
 from skdp.noise.gaussian import Gaussian
 
-# With so much information, records per block times epsilon, powers of it are 1.
+# Information is the number of records per block, times epsilon. Rules use it relative to this.
 USUAL_INFORMATION = 66.0
-# Passes there, with the power of the information that they grow with, and their range. With
-# delta > 0 the noise of the average hardly depends on them, with delta = 0 it grows as the root.
+# Passes at the usual information, the power of the information that they grow with, and the range.
+# With delta > 0 the noise of the average hardly depends on the number of passes. With delta = 0 it
+# grows as the square root.
 PASSES, PASSES_POWER, PASSES_RANGE = 15, 0.25, (6, 50)
 PURE_PASSES, PURE_POWER, PURE_RANGE = 1.5, 0.7, (1, 20)
-# Range of greedy steps. They end where noise hides so many deviations per record of a gradient.
+# Range of greedy steps. They end when the noise hides a gradient of STEEP deviations per record.
 STEPS_RANGE, STEEP = (3, 50), 0.03
-# Share of the budget for the scaling stage, and the most noise in its means.
+# Share of the budget for the scaling stage, and the greatest noise in its means.
 STAGE_SHARE, PURE_STAGE_SHARE, MOST_STAGE_NOISE = 0.2, 0.25, 0.35
-# What a row of full weight may have: of each number's usual square this share, at least, the
-# intercept with this precision, and levels with this power of their number.
+# The bound on rows of full weight: at least this share of each number's usual square. The precision
+# of the intercept, and the power of the number of levels that is their precision.
 SHARE_OF_SQUARE, INTERCEPT_PRECISION, LEVEL_PRECISION = 0.2, 1.5, 0.25
-# If blocks are paid for one by one, the standard deviations of a number that are scaled to 1, how
-# they grow with the information, and their maximum.
+# If each block spends its own budget: the standard deviations of a number that are scaled to 1, the
+# power of the information that they grow with, and their maximum.
 BOX_RADIUS, RADIUS_POWER, MOST_RADIUS = 2.0, 0.25, 64.0
-# Below this information the intercept has a higher precision, up to so many times: hardly more
-# than the intercept can be learnt.
+# Below this information the intercept has a higher precision, up to this factor: little more than
+# the intercept can be learnt.
 SCARCE, MOST_PRECISE = 20.0, 15.0
-# What the rules take for the average's noise over that of the mean of all passes. The second half
-# has up to 1.41: ridges are a little smaller than noise alone would have them.
+# Assumed ratio of the noise of the average to that of the mean of all passes. The ratio for the
+# second half of the passes is up to 1.41, so that ridges are a little too small for the noise.
 AVERAGED = 1.15
 # docs/proofs/lattice_release.md, "Other releases".
 CHOICE_COST = 2.0**-40
@@ -56,37 +58,23 @@ CHOICE_COST = 2.0**-40
 
 @dataclass(frozen=True, eq=False)
 class DescentPlan:
-    """What is released with which noise; public things only.
+    """The releases of a coordinate descent and their noise; public information only.
 
     Attributes
     ----------
-    blocks : Blocks
     noise : RepeatedNoise
-        Of every sum of a step; in a block it is divided by the block's precision.
-    stage : ScalingStage or None
+        The noise of every sum of a step. In a block it is divided by the block's precision.
     ratio : float
-        The noise of the first stage over that of a step.
-    n_passes, n_models : int
-    order : str
-    n : float
-        Number of records, or a public guess of it.
-    rows : RowBound
-    information : float
-        About how many records each block has, times epsilon.
+        The noise of the scaling stage over that of a step.
     choice : float or None
         Scale of the noise by which greedy coordinates are chosen.
     """
 
-    blocks: Blocks
+    task: DescentTask
     noise: RepeatedNoise
     stage: ScalingStage | None
     ratio: float
-    n_passes: int
-    n_models: int
-    order: str
-    n: float
     rows: RowBound
-    information: float
     choice: float | None = None
 
     @property
@@ -101,13 +89,14 @@ class DescentPlan:
 
     @property
     def mechanism(self) -> str:
-        """What a guarantee says of it."""
-        steps = self.n_models * self.n_passes * (1 if self.choice else len(self.blocks))
+        """The sentence of a guarantee."""
+        blocks = 1 if self.choice else len(self.task.blocks)
+        steps = self.task.n_models * self.task.passes * blocks
         scaled = f"estimated means and scales ({self.stage.dim} sums), then " if self.stage else ""
         return f"{scaled}{steps} noisy gradients; {self.noise.guarantee.mechanism}"
 
     def stage_published(self) -> Publication:
-        """Return how the sums of the first stage are published."""
+        """Return how the sums of the scaling stage are published."""
         dim = self.stage.dim if self.stage else 0
         return self.noise.publication_for(np.full(dim, self.ratio), dim)
 
@@ -119,13 +108,14 @@ class DescentPlan:
 
     def published(self) -> Publication:
         """Return how the gradients of a pass are published."""
-        # RowBound of bounded length pay for a pass together, and else each block pays for itself.
-        together = self.blocks.dim if self.rows.bound is not None else int(max(self.blocks.sizes))
-        factors = np.repeat(1 / self.rows.precision, self.blocks.sizes)
+        # If the length of rows is bounded, a pass is one release. Otherwise each block is one.
+        blocks = self.task.blocks
+        together = blocks.dim if self.rows.bound is not None else int(max(blocks.sizes))
+        factors = np.repeat(1 / self.rows.precision, blocks.sizes)
         return self.noise.publication_for(factors, together)
 
     def check_published(self) -> None:
-        """Raise where 53 bits cannot keep the guarantee."""
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
         self.published()
         if self.stage:
             self.stage_published()
@@ -133,33 +123,27 @@ class DescentPlan:
     @property
     def deviations(self) -> FloatArray:
         """Standard deviation of the noise of a gradient in each pass, (dim,)."""
-        noise_factor = 1 / self.rows.precision
-        return np.asarray(np.repeat(noise_factor * math.sqrt(self.noise.var()), self.blocks.sizes))
+        deviations = 1 / self.rows.precision * math.sqrt(self.noise.var())
+        return np.asarray(np.repeat(deviations, self.task.blocks.sizes))
 
     @property
     def averaged(self) -> FloatArray:
         """Standard deviation of the noise of a gradient, averaged over all passes, (dim,)."""
-        return self.deviations * AVERAGED / math.sqrt(self.n_passes)
-
-
-# Before the first stage: public things
+        return self.deviations * AVERAGED / math.sqrt(self.task.passes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DescentTask(Task):
-    """A task with the parameters of an estimator that the plan depends on.
+    """A task with those parameters of an estimator on which the plan depends.
 
     Attributes
     ----------
-    blocks : Blocks
-    mechanism : str or law
     share : float or None
-        The share of the budget for the scaling stage; None leaves it to the rules.
+        The share of the budget for the scaling stage. With None the rules choose it.
     n_passes : int or None
-        None leaves it to the rules.
-    order : {"cyclic", "random", "greedy"}
+        With None the rules choose it.
     clips : bool
-        Whether contributions are clipped one by one; rows are then not bounded.
+        Whether each contribution is clipped by itself. Then rows are not bounded.
     """
 
     blocks: Blocks
@@ -171,13 +155,13 @@ class DescentTask(Task):
 
     @property
     def size(self) -> float:
-        """Number of records, or a guess: as many as make the usual information."""
+        """Number of records, or a guess that gives the usual information."""
         models = len(self.blocks) * self.n_models
         return float(self.known or USUAL_INFORMATION / self.strength * models)
 
-    @property
+    @cached_property
     def strength(self) -> float:
-        """The epsilon that without a delta leaves about as much noise in the average."""
+        """The epsilon that gives about the same noise in the average with delta = 0."""
         return 4 / gaussian_scale(self.epsilon, self.delta) if self.delta > 0 else self.epsilon
 
     @property
@@ -187,7 +171,7 @@ class DescentTask(Task):
 
     @property
     def passes(self) -> int:
-        """How many to make."""
+        """Number of passes, or of greedy steps."""
         if self.n_passes is not None:
             return self.n_passes
         if self.order == "greedy":
@@ -197,22 +181,23 @@ class DescentTask(Task):
         return _within(PURE_RANGE, PURE_PASSES * more(self.information, PURE_POWER))
 
     def noise(self, law: Any, shifts: list[tuple[float, int]]) -> tuple[RepeatedNoise, Any]:
-        """Return calibrated noise, and the scale of that of greedy choices."""
+        """Return calibrated noise, and the scale of the noise of greedy choices."""
         budget = {"epsilon": self.epsilon, "delta": self.delta}
         if self.order != "greedy":
             return calibrate_releases(law, shifts, neighbors=self.neighbors, **budget), None
         count = self.n_models * self.passes
         choices = choice_width(count, **budget), count
         noise = calibrate_with_choices(law, shifts, choices, neighbors=self.neighbors, **budget)
-        # What the sampler of a choice is off by may add so much to its width.
+        # The error of the sampler may add this to the width of a choice.
         width = choices[0] - CHOICE_COST
         if not width > 0:
-            raise fail("epsilon", "be great enough for so many choices")
+            rule = "be great enough for so many choices"
+            raise fail("epsilon", rule, self.epsilon, "Or give fewer n_passes.")
         return noise, 2 * self.moved / width
 
 
 def more(information: float, power: float) -> float:
-    """Return a power of the information, over the usual one's."""
+    """Return a power of the information relative to the usual information."""
     return float((information / USUAL_INFORMATION) ** power)
 
 
@@ -221,26 +206,27 @@ def _within(ends: tuple[int, int], value: float) -> int:
 
 
 def _greedy_steps(task: DescentTask) -> int:
-    """Return after how many steps noise hides a gradient of `STEEP` deviations per record."""
+    """Return the number of steps at which noise hides `STEEP` deviations per record."""
     highest = math.sqrt(2 * math.log(task.blocks.dim + 1))
-    told = STEEP * task.size * task.strength / (task.n_models * task.moved * highest)
-    return _within(STEPS_RANGE, told**2 / 16 if task.delta > 0 else told)
+    steps = STEEP * task.size * task.strength / (task.n_models * task.moved * highest)
+    return _within(STEPS_RANGE, steps**2 / 16 if task.delta > 0 else steps)
 
 
 def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
-    """Return how long rows may be, and how the noise is spread over the blocks.
+    """Return a bound on the length of rows, and the precision of each block.
 
-    In units in which every number has the variance 1, or is taken to have it, all numbers are
-    of the same precision, and a row of full weight is not longer than sum_g a_g^power b_g, with
-    b = 1 for the intercept and for levels.
+    In units in which every number has variance 1, estimated or assumed, all numbers have the same
+    precision. A row of full weight has length at most sum_g a_g^power b_g, with b = 1 for the
+    intercept and for levels.
     """
     blocks = task.blocks
     radius = _radius(RADIUS, task.information)
     deviations = radius if estimated else usual_square(blocks) ** -0.5
     precision = np.array(blocks.sizes, dtype=float) ** LEVEL_PRECISION
-    precision[: blocks.intercept] = INTERCEPT_PRECISION * _more_precise(task)
+    precise = min(max(1.0, SCARCE / task.information), MOST_PRECISE)
+    precision[: blocks.intercept] = INTERCEPT_PRECISION * precise
     precision[blocks.number_places] = deviations
-    # The more is known, the less is gained by weights; all numbers are at most 1 in the domain.
+    # With more information weights gain less. In the domain numbers are at most 1.
     share = SHARE_OF_SQUARE * max(1.0, math.sqrt(more(task.information, 1.0) / 10))
     parts = precision**power
     parts[blocks.number_places] = share if estimated else min(share, deviations**power)
@@ -248,13 +234,8 @@ def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
 
 
 def blocks_apart(task: DescentTask) -> RowBound:
-    """Return the scaling where blocks are paid for one by one, all with the same noise."""
+    """Return unbounded rows: each block spends its own budget, with the same noise."""
     return RowBound(np.ones(len(task.blocks)), None, _radius(BOX_RADIUS, task.information))
-
-
-def _more_precise(task: DescentTask) -> float:
-    """Return the factor on the precision of the intercept, 1 with the usual information."""
-    return min(max(1.0, SCARCE / task.information), MOST_PRECISE)
 
 
 def _radius(usual: float, information: float) -> float:
@@ -262,16 +243,16 @@ def _radius(usual: float, information: float) -> float:
 
 
 def plan_descent(task: DescentTask, stage: ScalingStage | None) -> DescentPlan:
-    """Choose what is released, and calibrate its noise."""
+    """Choose the releases, and calibrate their noise."""
     if stage is not None:
         plan = _least_noise(task, stage)
-        if task.share or plan.ratio * math.sqrt(plan.noise.var()) <= MOST_STAGE_NOISE * plan.n:
+        if task.share or plan.ratio * math.sqrt(plan.noise.var()) <= MOST_STAGE_NOISE * task.size:
             return plan
     return _least_noise(task, None)
 
 
 def _least_noise(task: DescentTask, stage: ScalingStage | None) -> DescentPlan:
-    """Return the better of rows of bounded length and blocks that are paid for one by one."""
+    """Return the better of the plans with rows of bounded length and with separate blocks."""
     passes = task.n_models * task.passes
     power = _row_power(task)
     plans = []
@@ -300,23 +281,14 @@ def _planned(
         ratio = stage_ratio(stage, releases, task.share, task.delta)
         shifts += [(size / ratio, count) for size, count in stage.shifts]
     noise, choice = task.noise(law, shifts)
-    facts = (
-        task.passes,
-        task.n_models,
-        task.order,
-        task.size,
-        rows,
-        task.information,
-        choice,
-    )
-    return DescentPlan(task.blocks, noise, stage, ratio, *facts)
+    return DescentPlan(task, noise, stage, ratio, rows, choice)
 
 
 def stage_ratio(
     stage: ScalingStage, releases: tuple[float, int], share: float | None, delta: float
 ) -> float:
-    """Return the noise of the stage over that of a step, for the stage to have its share."""
-    # Squares of shifts add up for Gaussian noise, and shifts for Laplace noise.
+    """Return the ratio of the noise of the stage to that of a step that gives the stage's share."""
+    # Squared shifts add up for Gaussian noise, shifts for Laplace noise.
     power, usual = (2, STAGE_SHARE) if delta > 0 else (1, PURE_STAGE_SHARE)
     share, (size, count) = share or usual, releases
     spent = share / (1 - share) * count * size**power
@@ -324,20 +296,22 @@ def stage_ratio(
 
 
 def _row_power(task: DescentTask) -> int:
-    """Return in which power rows are bounded, by Theorem 6: 0 where they are not."""
-    if task.clips or task.order == "greedy":  # no rows, or a block again and again
+    """Return the power in which rows are bounded (Theorem 6), or 0 if they are not bounded."""
+    if (
+        task.clips or task.order == "greedy"
+    ):  # rows are not bounded, or a block may be released repeatedly
         return 0
     if task.delta == 0:
         return 1
     law = task.mechanism.law if type(task.mechanism) is Independent else task.mechanism
-    # A subclass of Gaussian may draw anything.
+    # By type: a subclass of Gaussian may draw from another law.
     gaussian = law in ("auto", "gaussian") if isinstance(law, str) else type(law) is Gaussian
     return 2 if gaussian else 0
 
 
 def _predicted_noise(plan: DescentPlan) -> float:
-    """Return what the noise costs predictions, if all numbers have the variance they should."""
-    blocks, number = plan.blocks, plan.blocks.number_places
+    """Return the noise in predictions if all numbers have the assumed variance."""
+    blocks, number = plan.task.blocks, plan.task.blocks.number_places
     cost = np.square(np.array(blocks.sizes, dtype=float))
     cost[number] = plan.rows.radius**2 if plan.stage else 1 / usual_square(blocks)
     return float(plan.noise.var() * np.sum(cost / plan.rows.precision**2))

@@ -24,30 +24,30 @@ from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import DESCENT
 from skdp.linear_model._standardize.scaler import Scaler
 
-# Standard deviations of a number that are scaled to 1. Records farther out have less weight.
+# Standard deviations of a number that are scaled to 1. Records beyond have smaller weights.
 RADIUS = 3.0
-# The variance of a target in units of the domain's, if there is no scaling stage.
+# The assumed variance of an encoded target, without a scaling stage.
 USUAL_TARGET = 0.2
-# By how many deviations of its noise a mean square, and the share of a level, is increased: steps
-# that are too long diverge, and shorter steps lose little.
+# Mean squares and shares of levels are increased by this many deviations of their noise: steps that
+# are too long diverge, and shorter steps lose little.
 CAUTION = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class RowBound:
-    """A bound on the length of scaled rows: public, and known before the scaling stage.
+    """A public bound on the length of scaled rows, fixed before the scaling stage.
 
     Attributes
     ----------
     precision : ndarray of shape (blocks,)
-        a: the noise of a block is divided by it.
+        The factors a. The noise of a block is divided by its factor.
     bound : float or None
         Records are weighted such that sum_g |a_g z_g|^power <= bound, with scaled rows z. With
-        None each block is paid for by itself.
+        None each block spends its own budget.
     radius : float
         Standard deviations of a number that are scaled to 1 after a scaling stage.
     power : {1, 2}
-        2 for Gaussian noise, whose squared shifts add up. 1 for delta = 0: the shifts add up.
+        2 for Gaussian noise, whose squared shifts add up. 1 for delta = 0, whose shifts add up.
     """
 
     precision: FloatArray
@@ -58,21 +58,19 @@ class RowBound:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Public information on the columns when the descent begins.
+    """Public information on the columns at the start of the descent.
 
     Attributes
     ----------
     n : float
-        The number of records, or a public guess or a noisy count of it.
+        The number of records, a public guess of it, or a noisy count.
     centre, scale : ndarray of shape (numbers,)
         A number x becomes (x - centre) / scale.
     square : ndarray of shape (dim,)
-        Mean square of each scaled coordinate: a cautious estimate, or a bound if there was no
+        Mean square of each scaled coordinate: an estimate on the high side, or a bound without a
         scaling stage.
-    target_centre, target_deviation : float
     is_estimated : bool
         Whether there was a scaling stage.
-    rows : RowBound
     """
 
     n: float
@@ -90,14 +88,14 @@ class Scaling:
 
 
 def usual_square(blocks: Blocks) -> float:
-    """Return a number's usual variance in the units of the domain."""
-    # The squares of a ball's numbers together are at most 1 there.
+    """Return the assumed variance of an encoded number."""
+    # The squared numbers of a ball have a sum of at most 1.
     usual = DESCENT.usual
     return min(usual, 0.3 / len(blocks.numbers)) if blocks.domain.is_ball else usual
 
 
 def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
-    """Return the centres and scales of the domain: there is no scaling stage."""
+    """Return the centres and scales of the domain, for a descent without a scaling stage."""
     zeros = np.zeros(len(blocks.numbers))
     # Rows of a ball were divided by a power of two.
     scale = np.full(len(zeros), float(blocks.domain.radius or 1.0) / row_unit(blocks.domain))
@@ -116,7 +114,7 @@ class ScalingStage:
         Whether the target is scaled too.
     neighbors : {"replace_one", "add_remove"}
     n : int or None
-        The number of records; None if it is private, and counted too.
+        The number of records. None if it is private; then a noisy count is released.
     """
 
     blocks: Blocks
@@ -139,9 +137,9 @@ class ScalingStage:
 
     @property
     def shifts(self) -> tuple[tuple[float, int], ...]:
-        """By how much one record moves the sums, and how many sums it moves by that."""
+        """Pairs of a change and the number of sums that one record changes by it."""
         k, levels = len(self.sums.columns), len(self.sums.blocks)
-        if self.neighbors == "replace_one":  # another level: one count falls, one rises
+        if self.neighbors == "replace_one":  # with another level one count falls and one rises
             found = [(2.0, k), (1.0, k + 2 * levels)]
         else:
             found = [(1.0, 1 + 2 * k + levels)]
@@ -152,13 +150,13 @@ class ScalingStage:
         return self.sums.exact(*exact_sums(self.blocks.domain, X, target))
 
     def scaling(self, released: FloatArray, deviation: float, rows: RowBound) -> Scaling:
-        """Return centres and scales from sums with noise of this standard deviation."""
+        """Return the scaling from sums with noise of this standard deviation."""
         blocks, q = self.blocks, len(self.blocks.numbers)
-        # A count that is mostly noise is taken for as many records as the noise hides.
+        # The count is at least one standard deviation of its noise.
         seen = self.sums.estimates(released, least=max(1.0, deviation))
         noise = deviation / seen.n
         shifted = np.ones(len(seen.mean), dtype=np.bool_)
-        shifted[:q] = blocks.intercept  # a model without an intercept cannot be moved
+        shifted[:q] = blocks.intercept  # without an intercept numbers are not centred
         centre, variance, most = _spread(seen.mean.clip(-1, 1), seen.square, noise, shifted)
         squares = np.ones(blocks.dim)
         squares[blocks.number_places] = (most / variance)[:q] / rows.radius**2
@@ -174,7 +172,7 @@ class ScalingStage:
 def _spread(
     mean: FloatArray, square: FloatArray, noise: float, shifted: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return centres, variances, and cautious bounds on the mean squares about the centres."""
+    """Return centres, variances, and high estimates of the mean squares about the centres."""
     square = square.clip(0, 1)
     centre = np.where(shifted, DESCENT.centre(mean, noise), 0.0)
     variance = DESCENT.variance(square - np.where(shifted, mean, 0.0) ** 2, noise)

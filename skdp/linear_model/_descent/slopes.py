@@ -1,8 +1,8 @@
-"""Slopes of losses, record by record, to the same bits wherever a record stands.
+"""Derivatives of losses, bit for bit independent of the other records.
 
-They are made of additions, products and quotients, which IEEE 754 defines to the last bit. A
-library's exponential is not: it may differ in the last bit between the middle and the end of an
-array, and what a record adds would then depend on how many others there are.
+They use additions, products and quotients, which IEEE 754 defines to the last bit. The exponential
+of a library may differ in the last bit between the middle and the end of an array. Then the
+contribution of a record would depend on the number of records.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 
-# Log-odds beyond this differ from certainty by less than half a unit of the grid, 2^-21.
+# At larger log-odds the probability differs from 0 or 1 by less than half a grid step, 2^-21.
 _FAR = 16.0
 _SQUARINGS = 5
 
@@ -30,8 +30,8 @@ def logistic_slope(predictor: FloatArray, target: FloatArray) -> FloatArray:
     ndarray of shape (n,)
         Within 2^-23 of the exact value.
     """
-    # With x = u / 32, e^-x is 1 - x / (x^2/12 + x/2 + 1) up to about x^5/720 (Pade), and
-    # e^-u its 32nd power.
+    # With x = u / 32, e^-x is 1 - x / (x^2/12 + x/2 + 1) up to about x^5/720 (Pade). Its 32nd
+    # power is e^-u.
     u = np.clip(predictor, -_FAR, _FAR)
     odds: FloatArray = u * (1 / (12 * 2**_SQUARINGS))
     odds += 0.5
@@ -49,23 +49,23 @@ def logistic_slope(predictor: FloatArray, target: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ResidualSlope:
-    """Residuals over a bound and clipped there: the slope of Huber's loss, over its bound.
+    """Residuals divided by a bound and clipped to [-1, 1]: the scaled derivative of Huber's loss.
 
     Parameters
     ----------
     bound : float > 0
-        Of the residual, in units of the scaled target.
+        Bound on the residual, in units of the scaled target.
     """
 
     bound: float
 
     def __call__(self, predictor: FloatArray, target: FloatArray) -> FloatArray:
-        """Return slopes in [-1, 1], (n,)."""
+        """Return the derivatives in [-1, 1], (n,)."""
         slopes = residual(predictor, target)
         slopes /= self.bound
         return np.clip(slopes, -1.0, 1.0, out=slopes)
 
 
 def residual(predictor: FloatArray, target: FloatArray) -> FloatArray:
-    """Return the slope of the squared loss, which has no bound, (n,)."""
+    """Return the derivative of the squared loss, which is unbounded, (n,)."""
     return np.asarray(predictor - target)

@@ -1,1 +1,1 @@
-"""The release of moments: plans, releases, and regressions on noisy moments."""
+"""The release of moments, and regressions on noisy moments."""

@@ -1,4 +1,4 @@
-"""The functional mechanism: coefficients are computed from noisy moments."""
+"""The functional mechanism: coefficients from noisy moments."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from numpy.random import Generator
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp.domain import Domain
-from skdp.linear_model._moments.coefficient_noise import coefficient_covariance
 from skdp.linear_model._moments.moments import Moments
-from skdp.linear_model._moments.postprocess import RECIPES, SHRINK, SHRINK_IN_BALL, solve
+from skdp.linear_model._moments.postprocess import (
+    RECIPES,
+    SHRINK,
+    SHRINK_IN_BALL,
+    coefficient_covariance,
+    solve,
+)
 from skdp.linear_model._moments.rules import check_mechanism, plan_moments
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.design import Design
@@ -24,13 +29,7 @@ from skdp.linear_model._shared.task import Task
 
 @dataclass(frozen=True, eq=False)
 class FunctionalMechanism:
-    """The functional mechanism with the parameters of an estimator.
-
-    Parameters
-    ----------
-    mechanism, postprocess
-        As in :class:`DPLinearRegression`.
-    """
+    """The functional mechanism with the parameters of :class:`DPLinearRegression`."""
 
     mechanism: Any
     postprocess: Any
@@ -45,7 +44,7 @@ class FunctionalMechanism:
             raise fail("postprocess", rule, self.postprocess)
 
     def plan(self, task: Task) -> Any:
-        """Choose the moments and calibrate their noise, from public information only."""
+        """Choose the moments, and calibrate their noise, from public information only."""
         return plan_moments(task, self.mechanism)
 
     def sums(self, plan: Any, rows: Rows) -> Any:
@@ -56,16 +55,16 @@ class FunctionalMechanism:
     def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
         """Release the moments, and return the coefficients that they give."""
         exact, rows = sums
-        # Solved here: an error in a function of the user's says that the budget was spent.
+        # The solver may call a function of the user. Its errors get the note on the budget.
         return self.solve(rows.design, plan.release(exact, rows.one, rng))
 
     def solve(self, design: Design, moments: Moments) -> Solution:
-        """Return the coefficients that moments give; columns without moments get 0."""
+        """Return the coefficients that moments give; 0 for columns without moments."""
         domain = design.domain
         shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
         noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
         found = solve(self.postprocess, noisy)
-        # What was not released is guessed, and a guess has no noise.
+        # Moments that were not released are guesses without noise.
         deviation = np.where(np.isfinite(moments.deviation), moments.deviation, 0.0)
         deviation /= moments.n_records
         spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
@@ -83,14 +82,14 @@ class FunctionalMechanism:
 
 
 def _deviations(domain: Domain, spread: FloatArray) -> FloatArray:
-    """Return standard deviations in the user's units, of a covariance of encoded coefficients."""
+    """Return standard deviations in the user's units from a covariance of encoded coefficients."""
     size = domain.n_encoded + 1
     zero, constant = domain.decode_coef(np.zeros(size - 1), 0.0, regression=True)
     units = np.eye(size)[:, : len(spread)].T
     slopes, intercepts = domain.decode_coef(units[:, 1:], units[:, 0], regression=True)
-    # Decoding is affine: what it does to differences is linear.
+    # Decoding is affine: it maps differences linearly.
     rows = np.column_stack([intercepts - constant, slopes - zero])
-    # Squares of what bounds of 1e-300 make of a unit overflow.
+    # With bounds such as 1e-300 the squares of the entries would overflow.
     greatest = np.abs(rows).max(axis=0)
     rows = rows / np.where(greatest > 0, greatest, 1.0)
     return np.asarray(greatest * np.sqrt(np.einsum("ij,ik,kj->j", rows, spread, rows)))

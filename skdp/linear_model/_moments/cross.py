@@ -3,8 +3,8 @@
 With few records the noise in all products of two features hides the data. The scaling stage
 releases the means of all columns, the mean square of the target and one mean square of all
 numbers together. The second stage releases the sums of the target and of its products with the
-features, where each number is clipped to a box around its estimated centre. These are about 2 q
-sums in place of q^2 / 2. The products of features stay unknown, and are guessed after the release
+features. Each number is clipped to a box around its estimated centre. These are about 2 q sums in
+place of q^2 / 2. The products of features are not released. They are guessed after the release
 (``postprocess.py``). Statement and proof: ``docs/proofs/moment_release.md``, "Cross moments".
 """
 
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
@@ -23,24 +22,23 @@ from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._moments.moments import Moments, TwoReleases, names_of
-from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_sums
+from skdp.linear_model._moments.moments import Moments, TwoReleases
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model._standardize.rules import CROSS
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, rest_of
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity, calibrate
-from skdp.mechanisms.noise import release_integers, variances
+from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
 Stages = tuple[ScalingStage, KNormNoise | GaussianNoise]
 
-# Share of epsilon for the scaling stage; of the shift with Gaussian noise, whose squares add up.
+# Share of epsilon for the scaling stage, and of the shift with Gaussian noise (squares add up).
 FIRST, FIRST_SHIFT = 0.35, 0.6
-# Numbers and the target are clipped to so many scales.
+# Numbers and the target are clipped at so many scales from their centres.
 RADIUS = 1.5
-# No scale is greater.
+# Upper bound on the square of a scale.
 MOST_VARIANCE = 0.5
 
 
@@ -48,15 +46,7 @@ MOST_VARIANCE = 0.5
 class CrossMoments(TwoReleases):
     """A plan of both stages; public information only.
 
-    Attributes
-    ----------
-    layout : MomentLayout
-        All the moments of the rows (1, x, y), most of which are not released.
-    first : ScalingStage
-    noise : KNormNoise or GaussianNoise
-        The noise of the second stage.
-    n : int or None
-        The number of records; None if it is private.
+    ``layout`` describes all moments of the rows (1, x, y), most of which are not released.
     """
 
     @classmethod
@@ -71,30 +61,30 @@ class CrossMoments(TwoReleases):
         if task.delta > 0:
             gaussian = _gaussian_stages(layout, sums, stages[1].dim, task)
             stages = min(stages, gaussian, key=lambda pair: float(variances(pair[1]).mean()))
-        return cls(layout, *stages, task.n)
+        first, noise = stages
+        return cls(layout, noise, task.n, first)
 
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
         return (
-            f"estimated means and scales {self.first.told}, then {self.noise.dim} products with"
-            f" the target around them with {type(self.noise).__name__}"
+            f"estimated means and scales {self.first.description}, then {self.noise.dim} products"
+            f" with the target around them with {type(self.noise).__name__}"
         )
 
     def first_deviation(self, n: float) -> float:
-        """Return the standard deviation of the noise in the target's mean in the first stage."""
+        """Return the standard deviation of the noise in the target's mean, in the scaling stage."""
         return float(self.first.deviations(n)[self.layout.n_encoded + self.layout.adds])
 
     def noise_length(self, n: float) -> float:
         """Return the root mean square length of the noise in the means of the second stage."""
         return float(np.sqrt(variances(self.noise).sum())) / n
 
-    def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
-        """Return the exact sums of the scaling stage, in units of 2^-40."""
-        return self.first.sums.exact(*exact_sums(domain, X, target))
-
     def mean_deviations(self, n: float) -> FloatArray:
-        """Return the noise's standard deviation in the means of (1, x, y): a count's for the 1."""
+        """Return the standard deviation of the noise in the means of (1, x, y).
+
+        The first entry is that of the count over n.
+        """
         sizes, adds = self.first.deviations(n), int(self.layout.adds)
         head = sizes[:adds] if adds else [0.0]
         return np.concatenate([head, sizes[adds : adds + self.layout.n_rows - 1]])
@@ -105,7 +95,7 @@ class CrossMoments(TwoReleases):
         factor, deviation = np.ones(width), self.mean_deviations(seen.n)
         own, noise, spread = seen.mean[numbers - 1].clip(-1, 1), deviation[numbers], deviation[-1]
         size = float(own @ own)
-        # James and Stein's factor: if the means are mostly noise, 0 is as good a centre.
+        # James and Stein's factor: means that are mostly noise are shrunk to 0.
         kept = max(0.0, 1 - float(noise @ noise) / size) if size > 0 else 0.0
         centre = np.append(kept * own, seen.mean[-1].clip(-1, 1))
         within = seen.square[-1] - kept * size / max(1, len(numbers))
@@ -116,27 +106,21 @@ class CrossMoments(TwoReleases):
         columns = np.append(numbers - 1, self.layout.n_encoded)
         return RowScaler(Scaler.of(self.layout.n_encoded, columns, centre, scale), factor, True)
 
-    def release(
-        self, exact: NDArray[Any], rows: tuple[Domain, Any, FloatArray], rng: Generator
-    ) -> Moments:
-        """Release both stages."""
-        seen = self.first.release(exact, rng)
-        box = self.scaler(seen)
-        products = exact_gram(*rows, box.place)[:-1, -1]
-        found = release_integers(self.noise, products, -GRAM_BITS, rng)
-        return self.moments(seen, box, found, names_of(rows[0]))
+    def exact_moments(self, gram: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums of the target and of its products, in units of 2^-40."""
+        return gram[:-1, -1]
 
     def moments(
-        self, seen: Estimates, box: RowScaler, found: FloatArray, names: tuple[str, ...]
+        self, seen: Estimates, box: RowScaler, released: FloatArray, names: tuple[str, ...]
     ) -> Moments:
-        """Return the moments of rows in which indicators too have a guessed mean and scale."""
+        """Return the moments of rows whose indicators have a guessed mean and scale."""
         centre, scale, n = box.centre.copy(), box.scale.copy(), seen.n
         for columns in self.layout.block_columns:
             share = 1 / (len(columns) + 1)
             centre[columns], scale[columns] = share, math.sqrt(share * (1 - share))
         moved = np.where(box.scale != scale, centre, 0.0)[:-1]
         unit = box.factor[-1] * box.factor[:-1] * scale[:-1] / box.scale[:-1]
-        cross = (found - moved * found[0]) / unit
+        cross = (released - moved * released[0]) / unit
         noise = self.noise.covariance()
         spread = np.sqrt(np.diag(noise) - 2 * moved * noise[0] + moved**2 * noise[0, 0]) / unit
         width, means, own = self.layout.n_rows, np.append(1.0, seen.mean), self.mean_deviations(n)
@@ -147,10 +131,10 @@ class CrossMoments(TwoReleases):
         middle = centre[-1]
         square = seen.square[0] - 2 * middle * means[-1] + middle**2
         gram[-1, -1] = n * square / scale[-1] ** 2
-        # Under add/remove the count was taken off the squares, and comes back with its noise.
+        # Under add/remove the count was subtracted from the squares. The noisy count is added.
         first = math.hypot(self.first.deviations(n)[width - 1 + self.layout.adds], own[0]) / 2
         deviation[-1, -1] = n * math.hypot(first, 2 * middle * own[-1]) / scale[-1] ** 2
-        # Both stages estimate the target's mean: weighted by their precisions.
+        # Both stages estimate the target's mean. The estimates are weighted by their precisions.
         both = np.array([deviation[0, -1], spread[0]]) ** -2.0
         gram[0, -1] = (both @ [gram[0, -1], cross[0]]) / both.sum()
         deviation[0, -1] = both.sum() ** -0.5
@@ -165,12 +149,10 @@ def _pure_stages(
 ) -> tuple[ScalingStage, KNormNoise]:
     """Return noises of both stages whose epsilons add up."""
     spent = FIRST * task.epsilon
+    parts = ((_first_ball(domain, layout), spent), (rows_ball(domain), task.epsilon - spent))
     first, second = (
         calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
-        for ball, part in (
-            (_first_ball(domain, layout), spent),
-            (rows_ball(domain), task.epsilon - spent),
-        )
+        for ball, part in parts
     )
     assert isinstance(first, KNormNoise)
     assert isinstance(second, KNormNoise)
@@ -178,8 +160,8 @@ def _pure_stages(
 
 
 def _first_ball(domain: Domain, layout: MomentLayout) -> NormBall:
-    """Return a ball of what one record adds to the first stage: twice it holds differences."""
-    # Numbers, the target, 2 y^2 or 2 y^2 - 1, and the same of the numbers' squares together.
+    """Return a ball that holds the contribution of one record; twice it holds differences."""
+    # The numbers, the target with 2 y^2 or 2 y^2 - 1, and the same sum for the numbers' squares.
     parts: list[NormBall] = [rows_ball(domain, intercept=False), LpBall(2, p=math.inf)]
     if layout.number_index:
         parts.append(LpBall(1, p=math.inf, radius=float(len(layout.number_index))))
@@ -189,9 +171,9 @@ def _first_ball(domain: Domain, layout: MomentLayout) -> NormBall:
 def _gaussian_stages(
     layout: MomentLayout, sums: ColumnSums, dim: int, task: Task
 ) -> tuple[ScalingStage, GaussianNoise]:
-    """Return Gaussian noises of both stages, whose squared shifts add up to the whole shift's."""
+    """Return Gaussian noises whose squared shifts add up to that of the whole release."""
     split, what = GaussianSplit(task.epsilon, task.delta, task.neighbors), "Gaussian noise on sums"
-    # The sum of all numbers' squares, which comes last, counts in units of their number.
+    # The last sum, of all numbers' squares, is in units of their number.
     units = np.ones(sums.dim)
     units[-1] = max(1, len(layout.number_index))
     first, second = lengths(layout)
@@ -206,7 +188,7 @@ def lengths(layout: MomentLayout) -> tuple[float, float]:
     if layout.adds:
         first = float(1 + numbers + (numbers > 0) + blocks + 2)
         return math.sqrt(first) * ROUND_UP, math.sqrt(second) * ROUND_UP
-    # (y - y')^2 + 4 (y^2 - y'^2)^2 is at most 5.15; of two numbers or more, the squares taken
-    # together, at most 4 for each; two levels of a block are sqrt(2) apart.
+    # (y - y')^2 + 4 (y^2 - y'^2)^2 is at most 5.15. For two numbers or more, with one sum of all
+    # squares, the bound is 4 for each. Two levels of a block are sqrt(2) apart.
     first = (5.15 if numbers == 1 else 4.0 * numbers) + 2 * blocks + 5.15
     return math.sqrt(first) * ROUND_UP, 2 * math.sqrt(second) * ROUND_UP

@@ -1,4 +1,4 @@
-"""The release of moments, exact and on a lattice, and what is kept of it."""
+"""Plans of moment releases, and the released moments."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from skdp.domain import Domain
 from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
-from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_statistic
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_statistic, exact_sums
+from skdp.linear_model._standardize.column_sums import Estimates
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import ScalingStage
-from skdp.mechanisms.noise import Noise, publication, release_integers, variances
+from skdp.mechanisms.noise import publication, release_integers, variances
 
-Rows = tuple[Domain, Any, FloatArray]
+# The domain, the table and the target.
+Data = tuple[Domain, Any, FloatArray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MomentPlan:
     """A release of moments in one stage; public information only.
 
@@ -31,19 +33,18 @@ class MomentPlan:
     ----------
     layout : MomentLayout
         The moments; without features if only the target's mean is released.
-    noise : Noise
     n : int or None
         The number of records; None if it is private.
     """
 
     layout: MomentLayout
-    noise: Noise
+    noise: Any
     n: int | None
 
     @property
     def delta(self) -> float:
         """The delta that the release spends."""
-        return self.noise.guarantee.delta
+        return float(self.noise.guarantee.delta)
 
     @property
     def mechanism(self) -> str:
@@ -53,51 +54,43 @@ class MomentPlan:
     @property
     def losses(self) -> tuple[Any, ...]:
         """Privacy losses with counts; may be empty."""
-        return self.noise.guarantee.losses
+        return tuple(self.noise.guarantee.losses)
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
         publication(self.noise)
 
     def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
-        """Return the exact Gram matrix, in units of 2^-40."""
+        """Return the exact sums of the first reading of the records, in units of 2^-40."""
         return exact_gram(domain, X, target)
 
-    def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
+    def release(self, exact: NDArray[Any], data: Data, rng: Generator) -> Moments:
         """Release the moments."""
-        names = names_of(rows[0]) if self.layout.n_rows > 2 else ("1", "target")
+        names = names_of(data[0]) if self.layout.n_rows > 2 else ("1", "target")
         return Moments.of(self, self.release_moments(exact, rng), names)
 
     def release_moments(self, gram: NDArray[Any], rng: Generator) -> FloatArray:
         """Return the noisy moments, (dim,), of an exact Gram matrix in units of 2^-40."""
-        if len(gram) != self.layout.n_rows:  # the mean alone: the ones and the target
+        return release_integers(self.noise, self.exact_moments(gram), -GRAM_BITS, rng)
+
+    def exact_moments(self, gram: NDArray[Any]) -> NDArray[Any]:
+        """Return the moments of an exact Gram matrix, in units of 2^-40."""
+        if len(gram) != self.layout.n_rows:  # only the target's mean: the ones and the target
             gram = gram[np.ix_([0, -1], [0, -1])]
-        return release_integers(self.noise, exact_statistic(self.layout, gram), -GRAM_BITS, rng)
+        return exact_statistic(self.layout, gram)
 
 
 @dataclass(frozen=True, eq=False)
-class TwoReleases:
-    """Base of the plans with a scaling stage.
+class TwoReleases(MomentPlan):
+    """Base of the plans that release moments of scaled rows after a scaling stage.
 
-    Attributes
-    ----------
-    layout : MomentLayout
-    first : ScalingStage
-    noise : Noise
-        The noise of the second stage.
-    n : int or None
-        The number of records; None if it is private.
+    A subclass has a method ``scaler``, which returns the map of the rows that the estimates of the
+    scaling stage give.
+
+    The noise is that of the second stage.
     """
 
-    layout: MomentLayout
     first: ScalingStage
-    noise: Any
-    n: int | None
-
-    @property
-    def delta(self) -> float:
-        """The delta that both stages spend."""
-        return float(self.noise.guarantee.delta)
 
     @property
     def losses(self) -> tuple[Any, ...]:
@@ -107,8 +100,29 @@ class TwoReleases:
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
-        self.first.check_published()
-        publication(self.noise)
+        publication(self.first.noise)
+        super().check_published()
+
+    def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
+        """Return the exact sums of the scaling stage, in units of 2^-40."""
+        return self.first.sums.exact(*exact_sums(domain, X, target))
+
+    def scaler(self, seen: Estimates) -> RowScaler:
+        """Return the map of the rows that estimates give."""
+        raise NotImplementedError
+
+    def release(self, exact: NDArray[Any], data: Data, rng: Generator) -> Moments:
+        """Release both stages."""
+        seen = self.first.release(exact, rng)
+        scaler = self.scaler(seen)
+        released = self.release_moments(exact_gram(*data, scaler.place), rng)
+        return self.moments(seen, scaler, released, names_of(data[0]))
+
+    def moments(
+        self, seen: Estimates, scaler: RowScaler, released: FloatArray, names: tuple[str, ...]
+    ) -> Moments:
+        """Return the moments that both releases estimate."""
+        return Moments.of(self, released, names, scaler)
 
 
 def names_of(domain: Domain) -> tuple[str, ...]:
@@ -120,12 +134,12 @@ def names_of(domain: Domain) -> tuple[str, ...]:
 class Moments:
     """Released sums of products of the columns of (1, x, y), with their noise.
 
-    Everything here was released; whatever is computed from it costs no further privacy. The
-    columns are those of z = (column - centre) / scale. With the domain's own centre 0 and scale 1
-    numbers and the target are in [-1, 1], as the domain encodes them, and indicators 0 or 1; the
-    unit of rows in a ball is the least power of two that its radius fits in. If a scaling stage
-    estimated centres and scales, rows far from the centre have a weight below 1, and the first
-    entry is the sum of the weights.
+    All entries were released. Computations from them cost no further privacy. The columns are
+    those of z = (column - centre) / scale. Without a scaling stage the centre is 0 and the scale
+    is 1: numbers and the target are in [-1, 1], as the domain encodes them, and indicators are 0
+    or 1. Rows in a ball are divided by the least power of two that is not below the radius. After
+    a scaling stage rows far from the centre have a weight below 1, and the first entry is the sum
+    of the weights.
 
     Attributes
     ----------
@@ -134,10 +148,11 @@ class Moments:
     gram : ndarray of shape (q + 2, q + 2)
         Noisy sums of products of z. The first entry is the number of records, or a noisy count.
     deviation : ndarray of shape (q + 2, q + 2)
-        Standard deviation of the noise in each entry; infinite, with nan in ``gram``, where
-        nothing was released.
+        Standard deviation of the noise in each entry. Entries that were not released are infinite
+        here and nan in ``gram``.
     own_square : ndarray of bool, shape (q + 2,)
-        Which columns are indicators: their own squares, so that both entries are one, noise too.
+        Which columns are indicators. An indicator is its own square, so that its sum and its sum
+        of squares are one number with one noise.
     centre, scale : ndarray of shape (q + 2,)
         In the units of the encoded columns; 0 and 1 for the column of ones.
     layout : MomentLayout
@@ -151,17 +166,17 @@ class Moments:
     centre: FloatArray
     scale: FloatArray
     layout: MomentLayout
-    noise: Noise
+    noise: Any
 
     @classmethod
     def of(
         cls,
-        plan: Any,
+        plan: MomentPlan,
         released: FloatArray,
         names: tuple[str, ...],
         scaler: RowScaler | None = None,
     ) -> Moments:
-        """Return the moments that a plan's release estimates."""
+        """Return the moments that the release of a plan estimates."""
         layout, width = plan.layout, plan.layout.n_rows
         if scaler is None:
             scaler = RowScaler(Scaler(np.zeros(width - 1), np.ones(width - 1)), np.ones(width))
@@ -171,7 +186,7 @@ class Moments:
         own = np.concatenate([[], *layout.block_columns]).astype(np.intp)
         own_square = np.zeros(width, dtype=np.bool_)
         own_square[own] = True
-        # An indicator is its own square, and its square is no entry.
+        # The square of an indicator is not released: it is the indicator.
         gram[own, own], deviation[own, own] = gram[0, own], deviation[0, own]
         facts = own_square, scaler.centre, scaler.scale, layout, plan.noise
         return cls(names, gram, deviation, *facts)
@@ -195,7 +210,7 @@ class Moments:
 
     @property
     def has_products(self) -> bool:
-        """Whether products of features were released, and not those with the target alone."""
+        """Whether products of features were released, and not only products with the target."""
         return bool(np.isfinite(self.deviation[1:-1, 1:-1]).all())
 
     @property
@@ -203,7 +218,7 @@ class Moments:
         return np.asarray(self.gram[0, 1:] / self.n_records)
 
     def to_encoded(self, theta: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (intercept, coefficients) and their covariance for the encoded columns."""
+        """Return (intercept, coefficients) of the encoded columns, and their covariance."""
         scaler = Scaler(self.centre[1:], self.scale[1:])
         coef, intercept = scaler.undo(theta[None, 1:], theta[:1])
         return np.concatenate([intercept, coef[0]]), scaler.undo_covariance(spread)
@@ -226,48 +241,29 @@ class Moments:
         )
 
     def noisy(self, intercept: bool, shrink: float = SHRINK) -> NoisyMoments:
-        """Return means with the noise's size in the form that post-processing takes."""
-        n, d = self.n_records, self.deviation / self.n_records
-        matrix = self.gram / n
+        """Return the noisy means, and the size of their noise, for post-processing."""
+        d, matrix = self.deviation / self.n_records, self.gram / self.n_records
         matrix[0, 0] = 1.0
-        x = slice(1, -1)
-        if not self.has_products:
-            return _guessed(matrix, d, intercept, shrink)
-        # Deviations are sigma / (r_i r_j), with 1 for the features' own r on average.
-        sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
+        x, known = slice(1, -1), self.has_products
+        # Deviations are about sigma / (r_i r_j). The r of the features are 1 on average.
+        if known:
+            sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
+        else:
+            matrix[x, x] = np.eye(len(matrix) - 2)
+            sigma = _root_mean_square(d[x, -1], 1e-300)
         r = np.ones(len(d))
         r[0] = sigma / max(_root_mean_square(d[0, x], sigma), 1e-300)
-        r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
-        r[1:-1] = _row_sizes(d[x, x], sigma)
-        if np.isnan(matrix[-1, -1]):
-            matrix[-1, -1] = 1.0  # its greatest value: nothing possible is ruled out
-        return NoisyMoments(matrix, sigma, r, intercept, shrink)
+        if known:
+            r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
+            r[1:-1] = _row_sizes(d[x, x], sigma)
+            if np.isnan(matrix[-1, -1]):
+                matrix[-1, -1] = 1.0  # not released: its upper bound
+        return NoisyMoments(matrix, sigma, r, intercept, shrink, guessed=not known)
 
 
-def _guessed(
-    matrix: FloatArray, deviation: FloatArray, intercept: bool, shrink: float
-) -> NoisyMoments:
-    """Return moments in which the products of features, which were not released, are guessed."""
-    x = slice(1, -1)
-    matrix[x, x] = np.eye(len(matrix) - 2)
-    sigma = _root_mean_square(deviation[x, -1], 1e-300)
-    r = np.ones(len(matrix))
-    r[0] = sigma / max(_root_mean_square(deviation[0, x], sigma), 1e-300)
-    return NoisyMoments(matrix, sigma, r, intercept, shrink, guessed=True)
-
-
-def _deviations(plan: Any) -> FloatArray:
+def _deviations(plan: MomentPlan) -> FloatArray:
     """Return the standard deviation of the noise in each entry of the Gram matrix."""
-    layout = plan.layout
-    variance = _gram_variances(layout, plan.noise)
-    out = np.zeros((layout.n_rows, layout.n_rows))
-    i, j = layout.pairs.T
-    out[i, j] = out[j, i] = np.sqrt(variance)
-    return out
-
-
-def _gram_variances(layout: MomentLayout, noise: Noise) -> FloatArray:
-    """Return the variance of the Gram matrix's entry that each released one tells, (dim,)."""
+    layout, noise = plan.layout, plan.noise
     variance = variances(noise)
     if hasattr(noise, "count_covariance"):
         shared = noise.count_covariance()
@@ -275,14 +271,17 @@ def _gram_variances(layout: MomentLayout, noise: Noise) -> FloatArray:
         shared = noise.covariance()[0]
     else:
         shared = np.zeros(layout.dim)
-    # The noisy count is put back on what it was taken off.
+    # Entries that were released minus the count get the noisy count added.
     moved = variance + 2 * layout.shift * shared + layout.shift**2 * variance[0]
-    return np.asarray(moved / layout.scale**2)
+    out = np.zeros((layout.n_rows, layout.n_rows))
+    i, j = layout.pairs.T
+    out[i, j] = out[j, i] = np.sqrt(moved / layout.scale**2)
+    return out
 
 
 def _off_diagonal(matrix: FloatArray) -> FloatArray:
     own = matrix[~np.eye(len(matrix), dtype=bool)]
-    # Within a block nothing is released and nothing is noisy; one column has its square only.
+    # Products within a block are 0, and are not released. A single column has only its square.
     own = own[own > 0]
     return own if own.size else np.diag(matrix)
 

@@ -1,9 +1,9 @@
-"""From noisy moments to coefficients: computed from the release alone, so it costs no privacy.
+"""Coefficients from noisy moments. This uses only released numbers and costs no privacy.
 
-M is the released matrix of means of (1, x, y)(1, x, y)'. Its entries carry noise of standard
-deviation close to sigma / (r_i r_j) for a public r, so that in the metric of r the noise is
-alike in every direction. Two things are known of the true M: it is positive semidefinite, and
-directions in which it is smaller than the noise say nothing about the coefficients.
+M is the released matrix of means of (1, x, y)(1, x, y)'. Its entries have noise of standard
+deviation about sigma / (r_i r_j) for a public r. In the metric of r the noise has the same size in
+every direction. The true M is positive semidefinite. Directions in which it is smaller than the
+noise contain no information on the coefficients.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 
-# In units of the noise's spectral norm: eigenvalues below it are shrunk. Chosen on simulated
-# regressions (docs/automatic_choices.md), and flat around there. Where rows are bounded in length
-# eigenvalues are small from the outset, and more of what the noise shows is noise.
+# Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
+# regressions (docs/automatic_choices.md); results hardly change nearby. Rows of bounded length have
+# small eigenvalues, of which noise is a larger part.
 SHRINK, SHRINK_IN_BALL = 0.5, 1.0
-# The part of the target's variance that the features are taken to explain, where their products
-# were not released.
+# The assumed part of the target's variance that the features explain, if their products were not
+# released.
 EXPLAINED = 0.6
-# A ridge of this many spectral norms is what postprocess="ridge" adds.
+# The ridge of postprocess="ridge", in spectral norms of the noise.
 RIDGE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoments:
-    """Means of (1, x, y)(1, x, y)' with noise, and how large the noise is.
+    """Noisy means of (1, x, y)(1, x, y)', and the size of the noise.
 
     Attributes
     ----------
@@ -41,11 +42,11 @@ class NoisyMoments:
         The noise of entry (i, j) has standard deviation about sigma / (r_i r_j).
     r : ndarray of shape (q + 2,)
     intercept : bool
-        Whether the model has one.
+        Whether the model has an intercept.
     shrink : float
-        The part of the noise's size below which eigenvalues are shrunk.
+        Eigenvalues below this times ``spectral`` are shrunk.
     guessed : bool
-        Whether the features' own products were not released: those of the unit matrix stand there.
+        Whether the products of features were not released. The unit matrix takes their place.
     """
 
     matrix: FloatArray
@@ -57,7 +58,7 @@ class NoisyMoments:
 
     @property
     def spectral(self) -> float:
-        """About half the spectral norm of the noise, in the metric of r."""
+        """About half of the spectral norm of the noise, in the metric of r."""
         return self.sigma * float(np.sqrt(len(self.r)))
 
     def semidefinite(self) -> NoisyMoments:
@@ -67,15 +68,15 @@ class NoisyMoments:
         return replace(self, matrix=matrix)
 
     def steadied(self) -> NoisyMoments:
-        """Return them with means drawn towards 0, the middle of the bounds, as noise asks for.
+        """Return the moments with means shrunk towards 0, the middle of the bounds.
 
-        By James and Stein's factor, for the features together and for the target: where a mean
-        is mostly noise, taking it out would only add that noise to everything else.
+        The factors are James and Stein's, one for all features and one for the target. Centring by
+        a mean that is mostly noise would add this noise to all other moments.
         """
         matrix = self.matrix.copy()
         noise = (self.sigma / (self.r[0] * self.r)) ** 2
         parts = (slice(1, -1), slice(-1, None))
-        # Without products both stages estimate the target's mean, with less noise than a feature's.
+        # Without products both stages estimate the target's mean, so that its noise is small.
         for part in parts[:1] if self.guessed else parts:
             size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
             kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
@@ -84,7 +85,7 @@ class NoisyMoments:
         return replace(self, matrix=matrix)
 
     def normal_equations(self) -> tuple[FloatArray, FloatArray]:
-        """Return A and b of A theta = b, the means taken out where there is an intercept."""
+        """Return A and b of A theta = b, centred if there is an intercept."""
         m = self.matrix
         if not self.intercept or m[0, 0] <= 0:
             return m[1:-1, 1:-1], m[1:-1, -1]
@@ -93,7 +94,7 @@ class NoisyMoments:
         return centred[:-1, :-1], centred[:-1, -1]
 
     def complete(self, theta: FloatArray) -> FloatArray:
-        """Return (intercept, theta): the plane goes through the means."""
+        """Return (intercept, theta) such that the plane goes through the means."""
         m = self.matrix
         if not self.intercept or m[0, 0] <= 0:
             return np.concatenate([[0.0], theta])
@@ -103,9 +104,10 @@ class NoisyMoments:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How coefficients are made: project and steady the means or not, and what is for 1 / w.
+    """A way to compute coefficients.
 
-    ``inverse(w, moments)`` is given the eigenvalues of A in the metric of r.
+    ``project`` makes the moments positive semidefinite, ``steady`` shrinks the means, and
+    ``inverse(w, moments)`` replaces 1 / w for the eigenvalues w of A in the metric of r.
     """
 
     project: bool
@@ -114,28 +116,39 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """Coefficients, and the matrix that made them of b.
+class Coefficients:
+    """Coefficients, and the matrix that maps b to them.
 
     Attributes
     ----------
     theta : ndarray of shape (q + 1,)
         The intercept, then the coefficients.
     inverse : ndarray of shape (q, q)
-        What stood for the inverse of A.
+        The matrix that replaces the inverse of A.
     """
 
     theta: FloatArray
     inverse: FloatArray
 
+    def whole_inverse(self, noisy: NoisyMoments) -> FloatArray:
+        """Return the matrix that replaces the inverse of the uncentred moments, (q + 1, q + 1)."""
+        q = len(self.inverse)
+        K = np.zeros((q + 1, q + 1))
+        K[1:, 1:] = self.inverse
+        if noisy.intercept:
+            mean = noisy.matrix[0, 1:-1] / noisy.matrix[0, 0]
+            K[0, 1:] = K[1:, 0] = -self.inverse @ mean
+            K[0, 0] = 1 + mean @ self.inverse @ mean
+        return K
 
-def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
-    """Solve by a name of ``RECIPES``, or by a function from ``NoisyMoments`` to coefficients."""
+
+def solve(postprocess: Any, moments: NoisyMoments) -> Coefficients:
+    """Return the solution by a name of ``RECIPES``, or by a function of ``NoisyMoments``."""
     if moments.guessed and isinstance(postprocess, str) and postprocess == "auto":
         return _marginal(moments)
     recipe = RECIPES[postprocess if isinstance(postprocess, str) else "auto"]
     moments_used = moments.semidefinite() if recipe.project else moments
-    if recipe.steady and len(moments.r) > 2:  # a mean alone is what was asked for
+    if recipe.steady and len(moments.r) > 2:  # without features the mean is the result
         moments_used = moments_used.steadied()
     A, b = moments_used.normal_equations()
     r = moments.r[1:-1]
@@ -143,22 +156,23 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Solution:
     scaled = r[:, None] * vectors
     inverse = scaled * recipe.inverse(values, moments) @ scaled.T
     if isinstance(postprocess, str):
-        return Solution(moments_used.complete(inverse @ b), inverse)
-    return Solution(_own(postprocess, moments), inverse)
+        return Coefficients(moments_used.complete(inverse @ b), inverse)
+    return Coefficients(_own(postprocess, moments), inverse)
 
 
-def _marginal(moments: NoisyMoments) -> Solution:
-    """Solve without the features' products: every feature by itself, and all shrunk together.
+def _marginal(moments: NoisyMoments) -> Coefficients:
+    """Return the solution without products of features: one factor times b.
 
-    James and Stein's factor for the noise. And then, as b'A^-1 b is at most the variance that is
-    explained, A is at least bb' over that: features that say the same must not say it twice.
+    The factor is James and Stein's for the noise, times a second one. b'A^-1 b is at most the
+    explained variance, so that A is at least bb' over this variance. Without the second factor,
+    correlated features would be counted more than once.
     """
     used = moments.steadied()
     b = used.normal_equations()[1]
     size = float(b @ b)
     signal = max(0.0, size - len(b) * (moments.sigma / moments.r[-1]) ** 2)
     kept = signal / size / (1 + signal / EXPLAINED) if size > 0 else 0.0
-    return Solution(used.complete(kept * b), kept * np.eye(len(b)))
+    return Coefficients(used.complete(kept * b), kept * np.eye(len(b)))
 
 
 def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:
@@ -170,10 +184,10 @@ def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:
 
 
 def _drowned(w: FloatArray, moments: NoisyMoments) -> FloatArray:
-    """Return 1 / w far above the noise, and less the more the noise drowns w."""
+    """Return 1 / w for w far above the noise, and smaller values for w near the noise."""
     level = moments.shrink * moments.spectral
     shifted = w.clip(min=0) + level / 2
-    # Below the level this falls again: b is small where w is.
+    # Below the level this decreases: b is small where w is small.
     return np.asarray(shifted / (shifted**2 + level**2))
 
 
@@ -193,3 +207,36 @@ RECIPES = {
     "ridge": Recipe(False, False, _with_ridge),
     "pinv": Recipe(False, False, _pseudo_inverse),
 }
+
+
+def coefficient_covariance(
+    noisy: NoisyMoments,
+    deviation: FloatArray,
+    own_square: NDArray[np.bool_],
+    found: Coefficients,
+) -> FloatArray:
+    """Return the covariance of (intercept, coefficients) under the noise: the delta method.
+
+    The normal equations are G theta = g. Noise dG and dg moves theta by K e, with
+    e = dg - dG theta and the matrix K that replaced the inverse of G. The result describes the
+    effect of the noise, not the distance from coefficients without privacy: K is held fixed.
+
+    Parameters
+    ----------
+    deviation : ndarray of shape (q + 2, q + 2)
+        Standard deviation of the noise in each mean.
+    own_square : ndarray of bool, shape (q + 2,)
+        Which columns are their own squares: their sum and their sum of squares have one noise.
+    """
+    variance, theta = deviation**2, found.theta
+    within = variance[:-1, :-1]
+    # An entry off the diagonal is in two equations, with the coefficient of the other column.
+    e = within * np.outer(theta, theta)
+    np.fill_diagonal(e, variance[:-1, -1] + within @ theta**2)
+    # The noise of an indicator's mean and of its square is the same: add their covariance.
+    shared = np.flatnonzero(own_square[:-1])
+    e[shared, shared] += 2 * theta[0] * theta[shared] * within[0, shared]
+    e[0, shared] += theta[shared] ** 2 * within[0, shared]
+    e[shared, 0] = e[0, shared]
+    K = found.whole_inverse(noisy)
+    return np.asarray(K @ e @ K.T)

@@ -1,6 +1,6 @@
-"""Automatic choices of the moment release; they see public things only.
+"""Automatic choices of the moment release, from public information only.
 
-How the constants were found: docs/automatic_choices.md.
+The origin of the constants: ``docs/automatic_choices.md``.
 """
 
 from __future__ import annotations
@@ -28,39 +28,40 @@ from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.matrix.laplace import MatrixLaplace
 from skdp.mechanisms.noise import variances
 
-# What an error in x_i x_j does to the normal equations, next to one in x_i y: the square of the
-# length of the coefficients that can be told from noise. It is SIGNAL where n epsilon / q^(3/2) is
-# SIGNAL_AT, the noise's own measure, grows with its root, and stays within these bounds.
+# The effect of an error in x_i x_j on the normal equations, relative to one in x_i y: the squared
+# length of the coefficients that can be distinguished from noise. It is SIGNAL if
+# n epsilon / q^(3/2) is SIGNAL_AT, grows with the square root of that, and is kept in these bounds.
 SIGNAL, SIGNAL_AT = 0.15, 150.0
 LEAST_SIGNAL, MOST_SIGNAL = 0.05, 0.6
-# The same for an error in the mean of x_i, which centring multiplies.
+# The effect of an error in the mean of x_i, which centring multiplies.
 CENTRE = 0.05
-# And for one in a moment that the regression does not use: it is released all the same.
+# The weight of a moment that is released but not used by the regression.
 UNUSED = 1e-3
-# Where the mean of x_i x_j has noise beyond this, a regression predicts worse than the mean of y.
+# With more noise than this in the mean of x_i x_j, a regression predicts worse than the mean of y.
 MOST_NOISE = 0.13
-# Two stages are used if the means of the scaling stage have at most this noise, and if one stage
-# has more noise than this. A second stage takes time: if so many products are summed, it must be
-# worth it.
+# Two stages are used if the means of the scaling stage have at most the first noise, and one stage
+# has more than the second. A second stage takes time: if more than MUCH_WORK products are summed,
+# one stage must have more noise than WORTH_WORK.
 MOST_FIRST_NOISE, LEAST_NOISE = 0.07, 1e-4
 MUCH_WORK, WORTH_WORK = 2e9, 0.002
-# Products with the target only are more useful than its mean if the means of the scaling stage have
-# at most this noise, and those of the products, each at most 1 in size, have noise of at most this
-# length together. With more columns than this nothing was gained.
+# Cross moments are more accurate than the target's mean if the means of the scaling stage have at
+# most the first noise, and the noise of all mean products together has at most the second length.
+# With more columns than this there was no gain.
 MOST_MEAN_NOISE, MOST_CROSS_NOISE, MOST_CROSS_COLUMNS = 0.13, 0.17, 32
-# The bound on rows in the second stage grows by this part with each doubling of n epsilon / q^(3/2)
-# beyond the other: the less noise, the less it is worth to shrink any row.
+# The bound on rows in the second stage grows by WIDER with each doubling of n epsilon / q^(3/2)
+# above WIDER_FROM: with less noise, shrinking rows gains less.
 WIDER, WIDER_FROM = 0.3, 600.0
-# Balls up to here are drawn from to see how large their noise is.
+# Largest balls for which hull noise is considered: drawing from larger ones is slow.
 MOST_VARIABLES, MOST_DIM = 6, 256
-# Noise that is alike in all directions serves a regression better than its variances tell.
+# Factor on the error of other noise. Noise of one size in all directions has the smaller error in a
+# regression, at equal variances.
 HULL_ADVANTAGE = 0.7
 
 NAMES = ("auto", "laplace", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic", *LAWS)
 
 
 def check_mechanism(mechanism: Any) -> None:
-    """Raise unless ``mechanism`` is a name or can be calibrated."""
+    """Raise an error unless ``mechanism`` is a known name or can be calibrated."""
     if isinstance(mechanism, str):
         check_choice("mechanism", mechanism, NAMES)
     elif isinstance(mechanism, type) or not (
@@ -70,14 +71,14 @@ def check_mechanism(mechanism: Any) -> None:
         raise fail("mechanism", f"be one of {sorted(NAMES)}", mechanism, remedy)
 
 
-def plan_moments(task: Task, mechanism: Any) -> MomentPlan | TwoStages | CrossMoments:
-    """Choose what is released, and calibrate its noise."""
+def plan_moments(task: Task, mechanism: Any) -> MomentPlan:
+    """Choose the moments, and calibrate their noise."""
     domain, intercept, n, known = task.design.domain, task.design.intercept, task.n, task.known
     ball = moment_ball(domain, task.neighbors)
-    # Features of rows in a ball are small, so that their coefficients are large.
+    # Features of rows in a ball are small: their coefficients are large.
     signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, task.epsilon)
     weights = importance(ball.layout, signal, intercept)
-    # If the size of the data is known, and lengths are not bounded, there are more choices.
+    # Other plans need a number of records, and a domain that is not a ball.
     free = isinstance(mechanism, str) and mechanism == "auto" and not domain.is_ball
     if free and known is not None and intercept:
         matrix = MomentPlan(ball.layout, _noise(ball, "matrix", weights, task), n)
@@ -100,32 +101,32 @@ def plan_moments(task: Task, mechanism: Any) -> MomentPlan | TwoStages | CrossMo
 
 
 def _worth_two_stages(one: MomentPlan, n: int) -> bool:
-    """Return whether one stage has so much noise that a second pass over the data is worth it."""
+    """Return whether one stage has so much noise that a second reading of the data is worth it."""
     work = n * one.layout.n_rows**2
     return feature_noise(one) > n * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
 
 
 def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall:
-    """Return a ball around what one record changes in the moments of a domain."""
+    """Return a ball that holds the changes of the moments by one record."""
     if not domain.is_ball:
         layout = MomentLayout.of(domain, target_square=True, neighbors=neighbors)
         return MomentBall(layout)
     q = domain.n_encoded
     columns = tuple(range(q))
     layout = MomentLayout(q, columns, target_square=True, neighbors=neighbors, shifted=False)
-    # Rounding to the grid may move a row out of the domain by so much.
+    # Rounding to the grid may move a row out of the domain by up to this.
     moved = math.sqrt(q) * 2.0 ** -(NUMBER_BITS + 1)
     return RadialMomentBall(layout, float(domain.radius or 0.0) / row_unit(domain) + moved)
 
 
 def strength(layout: MomentLayout, n: float, epsilon: float) -> float:
-    """Return n epsilon / q^(3/2), q the columns that can differ from 0 at once: public."""
+    """Return n epsilon / q^(3/2). q is the number of columns that can differ from 0 at once."""
     columns = max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
     return float(n * epsilon / columns**1.5 * (2 if layout.adds else 1))
 
 
 def usual_signal(layout: MomentLayout, n: int | None, epsilon: float) -> float:
-    """Return the public guess of |theta|^2, for coefficients that can be told from noise."""
+    """Return a public guess of |theta|^2, for coefficients that are distinguishable from noise."""
     if n is None:
         return SIGNAL
     usual = SIGNAL * math.sqrt(strength(layout, n, epsilon) / SIGNAL_AT)
@@ -133,12 +134,12 @@ def usual_signal(layout: MomentLayout, n: int | None, epsilon: float) -> float:
 
 
 def importance(layout: MomentLayout, signal: float = SIGNAL, intercept: bool = True) -> FloatArray:
-    """Return how much the squared error of each moment matters for a regression, (dim,)."""
+    """Return the weight of the squared error of each moment in a regression, (dim,)."""
     q = max(1, layout.n_encoded)
     kinds, (i, j) = layout.kinds, layout.pairs.T
     own = (i == j) & (i == layout.n_rows - 1)
     conditions = [own, kinds == "target", kinds == "product", kinds == "square"]
-    # Each product stands in two of the normal equations; squares are released twice as large.
+    # Each product is in two of the normal equations. Squares are released times 2.
     weights = np.select(conditions, [UNUSED, 1.0, 2 * signal / q, signal / (4 * q)], CENTRE)
     if not intercept:
         weights[i == 0] = UNUSED
@@ -146,7 +147,7 @@ def importance(layout: MomentLayout, signal: float = SIGNAL, intercept: bool = T
 
 
 def feature_noise(plan: MomentPlan) -> float:
-    """Return the noise's standard deviation in a sum of x_i x_j, in the root mean square."""
+    """Return the standard deviation of the noise in a sum of x_i x_j, in the root mean square."""
     layout = plan.layout
     second = np.isin(layout.kinds, ("product", "square"))
     features = second & (layout.pairs[:, 1] < layout.n_rows - 1)
@@ -175,7 +176,7 @@ def _least(
     """Return the noise of least expected error."""
     candidates: list[Any] = [MatrixLaplace(weights)]
     if delta > 0:
-        # On one ellipsoid, so that it is known beforehand which of the two has less variance.
+        # Both use the same ellipsoid: which one has less variance is known before calibration.
         less = knorm_is_less(ball.dim, epsilon, delta)
         candidates.append(EllipticKNorm(weights) if less else EllipticGaussian(weights))
     noises = [calibrate(c, sensitivity, epsilon=epsilon, delta=delta) for c in candidates]
@@ -187,7 +188,7 @@ def _least(
 
 
 def _hull_error(ball: Any, weights: FloatArray, epsilon: float) -> float:
-    """Return the error of K-norm noise on the ball itself, infinite where it is slow to draw."""
+    """Return the error of K-norm noise on the ball, or infinity if drawing it is slow."""
     few = len(ball.layout.variables) <= MOST_VARIABLES and ball.dim <= MOST_DIM
     if not (few and ball.exact and hasattr(ball, "mean_squares")):
         return math.inf

@@ -3,34 +3,25 @@
 Bounds that hold for all records are wide, and most records lie close together. A scaling stage
 spends a part of epsilon on the sums and squares of the numbers and of the target. It gives a
 centre and a scale for each column. The second stage releases the moments of the rows
-z = (1, (x - centre) / scale), where a row with z'Lz > bound is shrunk to z'Lz = bound. This maps
-each record by itself, so one record can change the moments by a bounded amount, which is far less
-than the corners of the domain would allow. Statement and proof: ``docs/proofs/moment_release.md``.
+z = (1, (x - centre) / scale). A row with z'Lz > bound is shrunk to z'Lz = bound. Each record is
+mapped by itself, so that one record changes the moments by a bounded amount. The bound is far
+below the change between two corners of the domain. Statement and proof:
+``docs/proofs/moment_release.md``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.random import Generator
-from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._moments.moments import Moments, TwoReleases, names_of
-from skdp.linear_model._shared.gram import (
-    GRAM_BITS,
-    NUMBER_BITS,
-    exact_gram,
-    exact_statistic,
-    exact_sums,
-)
+from skdp.linear_model._moments.moments import TwoReleases
+from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model._standardize.rules import MOMENTS
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import (
@@ -44,18 +35,17 @@ from skdp.linear_model._standardize.stage import (
 )
 from skdp.mechanisms import MatrixLaplaceNoise
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
-from skdp.mechanisms.noise import release_integers
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 
 Stages = tuple[ScalingStage, MatrixNoise]
 
-# With Gaussian noise the limits of the scaling stage's share of the shift, whose squares add up:
-# the greatest takes as much from the second stage as the share of epsilon, sqrt(1 - .6^2) = 1 - .2.
+# Limits of the scaling stage's share of the shift with Gaussian noise. Squared shifts add up: the
+# upper limit leaves the second stage sqrt(1 - .6^2) = 1 - .2, as the share of epsilon does.
 LEAST_SHIFT, MOST_SHIFT = 0.2, 0.6
-# The variance of a column, for comparisons of noise.
+# The assumed variance of a column when two noises are compared.
 USUAL_SQUARE = 0.1
-# Rows are shrunk beyond so many scales of each number, and of the target, in the root mean square.
+# Rows are shrunk at so many scales, in the root mean square, of each number and of the target.
 RADIUS, TARGET_RADIUS = 2.0, 4.5
 
 
@@ -67,21 +57,16 @@ class TwoStages(TwoReleases):
     ----------
     layout : MomentLayout
         The moments of the second stage, of rows (1, z) of length at most 1. The weight of a row
-        is private, as the number of records is under "add_remove": it is an entry.
-    first : ScalingStage
-    noise : MatrixNoise
-        The noise of the second stage, in the units of ``factor``.
+        is private. Hence the sum of the weights is an entry, as the count under "add_remove".
     factor : ndarray of shape (q + 2,)
         Factor on z with which rows that are not shrunk have length at most 1.
-    n : int or None
-        The number of records; None if it is private.
     """
 
     factor: FloatArray
 
     @classmethod
     def plan(cls, task: Task, radius: float = 1.0) -> TwoStages:
-        """Calibrate both stages; a ``radius`` above 1 shrinks fewer rows, for more noise."""
+        """Calibrate both stages; a ``radius`` above 1 shrinks fewer rows and has more noise."""
         domain = task.design.domain
         blocks = tuple(tuple(range(b.start, b.stop)) for b in domain.blocks)
         numbers = tuple(int(j) for j in domain.number_index)
@@ -94,13 +79,14 @@ class TwoStages(TwoReleases):
         if task.delta > 0:
             gaussian = _gaussian_stages(layout, sums, task)
             stages = min(stages, gaussian, key=lambda pair: _usual_noise(pair, task))
-        return cls(layout, *stages, task.n, _factor(layout, radius))
+        first, noise = stages
+        return cls(layout, noise, task.n, first, _factor(layout, radius))
 
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
         return (
-            f"estimated centres and scales {self.first.told}, then"
+            f"estimated centres and scales {self.first.description}, then"
             f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
         )
 
@@ -108,33 +94,13 @@ class TwoStages(TwoReleases):
         """Return the standard deviation of the noise in a mean of the scaling stage."""
         return float(self.first.deviations(n)[0])
 
-    def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
-        """Return the exact sums of the scaling stage, in units of 2^-40."""
-        return self.first.sums.exact(*exact_sums(domain, X, target))
-
-    def scaler(self, exact: NDArray[Any], rng: Generator) -> RowScaler:
-        """Release the scaling stage, and return centres and scales."""
-        seen = self.first.release(exact, rng)
+    def scaler(self, seen: Estimates) -> RowScaler:
+        """Return the centres and scales of the numbers and of the target."""
         centre = seen.mean.clip(-1, 1)
         variance = MOMENTS.variance(seen.square - centre**2, self.first_deviation(seen.n))
         columns = self.layout.variables - 1
         scaler = Scaler.of(self.layout.n_encoded, columns, centre, np.sqrt(variance))
         return RowScaler(scaler, self.factor)
-
-    def release(
-        self, exact: NDArray[Any], rows: tuple[Domain, Any, FloatArray], rng: Generator
-    ) -> Moments:
-        """Release both stages."""
-        scaler = self.scaler(exact, rng)
-        released = self.release_moments(scaler, rows, rng)
-        return Moments.of(self, released, names_of(rows[0]), scaler)
-
-    def release_moments(
-        self, scaler: RowScaler, rows: tuple[Domain, Any, FloatArray], rng: Generator
-    ) -> FloatArray:
-        """Return the noisy moments of scaled rows, (dim,)."""
-        gram = exact_gram(*rows, scaler.place)
-        return release_integers(self.noise, exact_statistic(self.layout, gram), -GRAM_BITS, rng)
 
 
 _SECOND = "noise on a matrix of moments of scaled rows"
@@ -157,7 +123,7 @@ def _pure_stages(
 def _gaussian_stages(
     layout: MomentLayout, sums: ColumnSums, task: Task
 ) -> tuple[ScalingStage, MatrixGaussianNoise]:
-    """Return Gaussian noises of both stages, whose squared shifts add up to the whole shift's."""
+    """Return Gaussian noises whose squared shifts add up to that of the whole release."""
     split, variables = GaussianSplit(task.epsilon, task.delta, task.neighbors), len(sums.columns)
     # (x - x')^2 + 4 (x^2 - x'^2)^2 is at most 5.15; x^2 + (2 x^2 - 1)^2 is at most 2.
     length = math.sqrt(2 * variables + 1 if sums.is_counted else 5.15 * variables) * ROUND_UP
@@ -174,7 +140,8 @@ def _gaussian_stages(
 def _usual_noise(stages: Stages, task: Task) -> float:
     """Return the noise of a moment of two columns of the usual variance, in their own units.
 
-    It is the second stage's in units of the scales, which the first stage's noise bounds below.
+    The noise of the second stage is in units of the scales. The noise of the first stage bounds
+    the scales from below.
     """
     first, second = stages
     least = MOMENTS.per_noise * float(first.deviations(float(task.known or 1))[0])
@@ -182,18 +149,18 @@ def _usual_noise(stages: Stages, task: Task) -> float:
 
 
 def _greatest_square(layout: MomentLayout) -> float:
-    """Return the greatest |z|^2 of a scaled row: rounding to the grid may lengthen it."""
+    """Return the greatest |z|^2 of a scaled row that was rounded to the grid."""
     return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
 
 
 def _factor(layout: MomentLayout, radius: float) -> FloatArray:
-    """Return sqrt(L / bound): all columns but the numbers weigh more if there are many numbers."""
+    """Return sqrt(L / bound). With many numbers the other columns have greater weights."""
     numbers = len(layout.number_index)
     heavy = max(1.0, math.sqrt(numbers) / 1.5)
     weights = np.full(layout.n_rows, heavy)
     weights[layout.numbers] = 1.0
     for columns in layout.block_columns:
-        # Each of many levels is rare. Only one indicator can be 1 at a time, so this costs little.
+        # Each of many levels is rare. At most one indicator is 1, so that this costs little.
         weights[columns] = heavy * math.sqrt(len(columns))
     blocks = sum(float(weights[columns[0]]) for columns in layout.block_columns)
     bound = heavy + blocks + radius * (heavy * TARGET_RADIUS + RADIUS * numbers)

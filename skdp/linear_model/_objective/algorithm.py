@@ -219,7 +219,7 @@ class ObjectivePerturbation:
         if not isinstance(mechanism, NormBall | str):  # a mapped ball has a member ``ball``, too
             mechanism = mechanism.ball
         design = task.design
-        ball = KNorm(mechanism).for_dim(design.hull())
+        ball = KNorm(mechanism).for_dim(design.hull)
         if ball.dim != design.dim:
             rule = f"have a ball of {design.dim} dimensions, one for each coefficient"
             raise fail("mechanism", rule, ball.dim, "The intercept is the first, if fitted.")
@@ -234,7 +234,7 @@ class ObjectivePerturbation:
         return {"loss": loss, "q": q, "ridge": ridge, "leverage": leverage, "noise": noise}
 
     def _noise_apart(self, task: ModelTask, loss: Loss, q: float) -> Any:
-        sensitivity = Sensitivity(task.design.hull(), task.moved * loss.slope_bound, task.neighbors)
+        sensitivity = Sensitivity(task.design.hull, task.moved * loss.slope_bound, task.neighbors)
         delta = task.delta / task.n_models / corners(loss, task.neighbors) * (1 - 1e-12)
         mechanism = self.mechanism
         name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__

@@ -115,7 +115,7 @@ class ClippingStage(ScalingStage):
     @property
     def mechanism(self) -> str:
         """Description for the guarantee."""
-        return f"estimated clipping bounds {self.told}"
+        return f"estimated clipping bounds {self.description}"
 
     def exact(self, matrix: FloatArray, target: FloatArray) -> NDArray[Any]:
         """Return the sums of a design matrix and a target, in units of 2^-40, (dim,)."""

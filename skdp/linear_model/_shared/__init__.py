@@ -1,1 +1,1 @@
-"""What all estimators share: the base class, validation, encoded columns and exact sums."""
+"""Parts of all estimators: the base class, encoded columns and exact sums."""

@@ -1,4 +1,4 @@
-"""The one way through a fit, for all private linear models."""
+"""The steps of a fit, for all private linear models."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Algorithm(Protocol):
         """Return the plan of a task."""
 
     def sums(self, plan: Any, rows: Rows) -> Any:
-        """Return exact statistics of the records. All errors in the data are raised here."""
+        """Return exact statistics of the records. Errors in the data are raised here."""
 
     def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
         """Draw noise and return the released models."""
@@ -69,8 +69,9 @@ class Algorithm(Protocol):
 class PrivateLinearModel(BaseEstimator):
     """Base of the private linear models, with the parameters that all of them have.
 
-    A model says which numbers it reads from y (``_targets``), which algorithm it uses with which
-    parameters (``_algorithm``), and how coefficients are decoded (``_set_coefficients``).
+    A subclass has the methods ``_targets``, which returns the targets that are read from y,
+    ``_algorithm``, which returns the algorithm with its parameters, and ``_set_coefficients``,
+    which decodes the coefficients.
     """
 
     epsilon: float = 1.0
@@ -84,16 +85,16 @@ class PrivateLinearModel(BaseEstimator):
     ledger: Ledger | None = None
 
     def fit(self, X, y, **unsupported):
-        """Fit the model once, for ``epsilon`` and ``delta``.
+        """Fit the model. Each call spends ``epsilon`` and ``delta``.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
-            An array is read block by block. A ``numpy.memmap`` may be larger than the memory for
-            :class:`DPLinearRegression`. If a mechanism reads X twice, an entry that is not a
-            finite number the second time counts as 0.
+            An array is read in blocks of rows. For :class:`DPLinearRegression` a
+            ``numpy.memmap`` may be larger than the memory. Some mechanisms read X twice. An entry
+            that is not finite at the second reading counts as 0.
         y : array-like of shape (n,)
-            Labels for a classifier. For a regressor numbers in the units of the target.
+            Labels for a classifier, or numbers in the units of the target for a regressor.
 
         Returns
         -------
@@ -102,12 +103,12 @@ class PrivateLinearModel(BaseEstimator):
         Raises
         ------
         BudgetExceeded
-            If the ledger has less than ``epsilon`` left. No noise was drawn and nothing was spent.
+            If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
         ValueError
-            If parameters, columns, labels or targets are not valid. A note of every error says
+            If parameters, columns, labels or targets are not valid. A note on each error says
             whether the budget was spent.
         """
-        # A caller may have asked numpy to warn of underflow: a warning would depend on the data.
+        # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), one_call():
             with spent_note() as spent:
                 _refuse(unsupported)
@@ -125,7 +126,7 @@ class PrivateLinearModel(BaseEstimator):
                     self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
                 spent.append(guarantee)
                 solution = algorithm.release(plan, sums, rng)
-            # Only now: a fit that fails leaves the model of an earlier one as it was.
+            # Attributes are set last: a fit that fails does not change an earlier model.
             self._design, self.guarantee_ = design, guarantee
             self.noise_ = _with_reasons(plan.noise, guarantee.void_because)
             # The number of steps of a solver depends on the data. A solver that does not converge
@@ -135,7 +136,7 @@ class PrivateLinearModel(BaseEstimator):
             return self
 
     def _plan(self, design, n, n_models):
-        """Return the plan for n records and so many models, from public information only."""
+        """Return the plan for n records, from public information only."""
         return self._algorithm().plan(
             Task(
                 design,
@@ -154,14 +155,14 @@ class PrivateLinearModel(BaseEstimator):
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
         if self.n_public is not None:
             check_count("n_public", self.n_public)
-        # By type: a subclass may encode rows in another way.
+        # By type: a subclass may encode rows differently.
         if self.domain is not None and type(self.domain) is not Domain:
             raise fail("domain", "be a Domain or None", type(self.domain))
         check_ledger("ledger", self.ledger)
         self._algorithm().check(self.delta)
 
     def _public_domain(self, n_columns):
-        """Return the declared domain, or [-1, 1] for every column."""
+        """Return the declared domain, or bounds of [-1, 1] for every column."""
         domain = self.domain
         if domain is None:
             return Domain.unit_box(n_columns)
@@ -201,9 +202,9 @@ class PrivateLinearModel(BaseEstimator):
     def _predictor(self, X):
         """Return the linear predictor of the encoded and clipped rows, (n, models).
 
-        The predictor of a row does not depend on the other rows, not in its last bit.
+        The predictor of a row does not depend on other rows, bit for bit.
         """
-        check_is_fitted(self, "coef_")  # a fit that failed leaves other attributes
+        check_is_fitted(self, "coef_")  # a failed fit may set other attributes
         encoded = self._design.domain.encode(check_table(self, X, self._design.domain, reset=False))
         if self._clipping is not None:
             self._clipping.clip(encoded)
@@ -218,7 +219,7 @@ class PrivateLinearModel(BaseEstimator):
 
 
 def _refuse(unsupported):
-    """Raise an error for fit parameters that the proof does not cover."""
+    """Raise an error for fit parameters that the privacy proof does not cover."""
     if unsupported:
         names = ", ".join(sorted(unsupported))
         raise TypeError(
@@ -228,7 +229,7 @@ def _refuse(unsupported):
 
 
 def _with_reasons(noise, void_because):
-    """Return the noise with a guarantee that says why it is void, if it is."""
+    """Return the noise with the reasons why its guarantee is void."""
     if not (void_because and is_dataclass(noise)):
         return noise
     guarantee = replace(noise.guarantee, void_because=void_because)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""What private classifiers share: public labels, one model per label, probabilities."""
+"""Base of the classifiers: public labels, one model per label, probabilities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skdp.linear_model.validation import check_labels, check_target
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
-    """Base of the classifiers: the linear predictor of a model is the log-odds of its label."""
+    """Base of the classifiers. The linear predictor of a model is the log-odds of its label."""
 
     classes: Any = None
 
@@ -27,7 +27,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _assumptions(self):
         if self._declared_labels() is not None:
             return super()._assumptions()
-        inferred = "which labels occur in y is public: it was read off y, as none were declared"
+        inferred = "the set of labels in y is public: it was read off y, as none were declared"
         return (*super()._assumptions(), inferred)
 
     def _targets(self, y, n):
@@ -41,12 +41,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.coef_, self.intercept_ = self._design.domain.decode_coef(*encoded)
 
     def decision_function(self, X):
-        """Return the log-odds: (n,) for two classes, (n, n_classes) of class against rest else."""
+        """Return the log-odds, (n,) for two classes, or one-versus-rest, (n, n_classes)."""
         z = self._predictor(X)
         return z[:, 0] if z.shape[1] == 1 else z
 
     def predict(self, X):
-        """Return the likeliest label of every row, (n,)."""
+        """Return the most probable label of every row, (n,)."""
         z = self.decision_function(X)
         best = (z > 0).astype(int) if z.ndim == 1 else np.argmax(z, axis=1)
         return self.classes_[best]

@@ -1,9 +1,9 @@
-"""The design matrix and what is publicly known about its rows.
+"""The design matrix and public bounds on its rows.
 
-A row is z = (1, numbers in [-1, 1], one block per column of levels). With an intercept the
-blocks are centred: level k of m + 1 is e_k - c with c = (1, ..., 1) / (m + 1), the first level
--c. That changes the model's coordinates, not the model, and makes what a block adds to the
-intercept, and to the noise, as small as it can be.
+A row is z = (1, numbers in [-1, 1], one block per column of levels). With an intercept the blocks
+are centred: level k of m + 1 is e_k - c with c = (1, ..., 1) / (m + 1), and the first level is -c.
+The set of models is the same. Centring minimises the contribution of a block to the intercept and
+to the noise.
 """
 
 from __future__ import annotations
@@ -19,14 +19,7 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.geometry import (
-    LpBall,
-    MappedBall,
-    NormBall,
-    ProductBall,
-    SimplexBall,
-    SumBall,
-)
+from skdp.geometry import LpBall, MappedBall, NormBall, ProductBall, SimplexBall, SumBall
 from skdp.geometry.ball import exact_variance
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -36,19 +29,19 @@ LISTABLE = 4096
 
 @dataclass(frozen=True)
 class Group:
-    """Coordinates that one column, or all bounded numbers together, fill in a row.
+    """The coordinates of one column of levels, or of all numbers together.
 
     Attributes
     ----------
     kind : {"intercept", "numbers", "levels", "vector"}
-        A vector is what a ``Domain.l2_ball`` holds.
+        "vector" is a row of a ``Domain.l2_ball``.
     index : tuple of int
         The coordinates.
     ball : NormBall
         Contains the group's part of every row.
     square : float
-        Bound on |part|_2^2 of a row. It is the greatest, but for m + 1 centred levels, where it
-        is 1 / (m + 1)^2 more.
+        Bound on |part|_2^2 of a row. It is the maximum, except for m + 1 centred levels, where it
+        exceeds the maximum by 1 / (m + 1)^2.
     """
 
     kind: str
@@ -67,7 +60,7 @@ class Group:
         return float(np.mean(exact_variance(self.ball)))
 
     def corners(self) -> FloatArray:
-        """Return the parts of rows whose convex hull with its mirror holds all, one per row."""
+        """Return parts of rows whose convex hull, with its mirror image, holds all parts."""
         if self.kind == "levels":
             return np.vstack([self._level_rows(), np.zeros((1, self.size))])
         return np.asarray(self.ball.extreme_points())  # type: ignore[attr-defined]
@@ -89,7 +82,7 @@ class Group:
 
 @dataclass(frozen=True)
 class RowLayout:
-    """Where the columns of a domain are among the encoded columns.
+    """The positions of the columns of a domain among the encoded columns.
 
     Parameters
     ----------
@@ -114,18 +107,11 @@ class RowLayout:
 
 @dataclass(frozen=True)
 class Design(RowLayout):
-    """The public side of a design matrix: its layout and where its rows can lie.
-
-    Parameters
-    ----------
-    domain : Domain
-    intercept : bool
-        Whether a column of ones comes first.
-    """
+    """The public side of a design matrix: its layout and a bound on its rows."""
 
     def __post_init__(self) -> None:
         if self.dim == 0:
-            rule = "have a number, or a column of two levels, for there to be something to fit"
+            rule = "have a number or a column of two levels: there must be something to fit"
             raise fail("domain", rule, self.domain, "Or give fit_intercept=True.")
 
     @property
@@ -135,13 +121,13 @@ class Design(RowLayout):
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
-        """Where the indicator columns of each column of levels are, empty ones left out."""
+        """The indicator columns of each column of levels with at least two levels."""
         shift = int(self.intercept)
         return tuple(slice(b.start + shift, b.stop + shift) for b in self.level_columns)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The groups of coordinates; every coordinate is in exactly one."""
+        """The groups of coordinates. Every coordinate is in exactly one."""
         groups = []
         if self.intercept:
             groups.append(Group("intercept", (0,), LpBall(1), 1.0))
@@ -193,12 +179,9 @@ class Design(RowLayout):
         shift = sum(theta[:, b].sum(axis=1) / (b.stop - b.start + 1) for b in self.blocks)
         return theta[:, 1:], theta[:, 0] - shift
 
-    def hull(self) -> NormBall:
-        """Return the hull of all rows and their mirror images: the least ball that holds them."""
-        return self._hull
-
     @cached_property
-    def _hull(self) -> NormBall:
+    def hull(self) -> NormBall:
+        """The hull of all rows and their mirror images: the smallest ball that holds them."""
         ball = rows_ball(self.domain, self.intercept)
         if not (self.intercept and self.blocks):
             return ball
@@ -208,7 +191,7 @@ class Design(RowLayout):
         return MappedBall(ball, shear)
 
     def clustered(self, clusters: Sequence[Sequence[int]], weights: Sequence[float]) -> NormBall:
-        """Return {v : sum_c w_c max_{g in c} |v_g| <= 1}: it holds every row if the w_c sum to 1.
+        """Return {v : sum_c w_c max_{g in c} |v_g| <= 1}, which holds all rows if the w_c sum to 1.
 
         ``clusters`` lists groups by their position in ``groups``.
         """
@@ -228,10 +211,10 @@ class Design(RowLayout):
     def radius_in(self, ball: NormBall) -> float:
         """Return an upper bound on the gauge of any row in a ball's norm.
 
-        Exact for the hull, for plain l_p balls and for domains with few corners; otherwise the
-        triangle inequality over the groups.
+        It is exact for the hull, for unweighted l_p balls and for domains with few corners.
+        Otherwise it is the triangle inequality over the groups.
         """
-        if ball is self._hull:
+        if ball is self.hull:
             return 1.0
         if type(ball) is LpBall and ball.weights is None:
             norms = np.array([group.norm(ball.p) for group in self.groups])
@@ -242,7 +225,7 @@ class Design(RowLayout):
         return sum(self._part_radius(group, ball) for group in self.groups) * ROUND_UP
 
     def _corners(self) -> FloatArray | None:
-        """Return every corner of the rows' domain, or None where there are too many."""
+        """Return every corner of the set of rows, or None if there are too many."""
         if 2**self.domain.n_numbers > LISTABLE:
             return None
         try:

@@ -1,10 +1,9 @@
-"""The Gram matrix of the rows (1, x, y), to the last bit.
+"""The exact Gram matrix of the rows (1, x, y).
 
-Encoded numbers are rounded to multiples of 2^-20, record by record, which keeps them within
-their bounds; the rows of a ball are first divided by a power of two, to lie in [-1, 1] as well.
-Products are then multiples of 2^-40, sums over a block of at most 2^13 rows are exact in floats
-whatever the order of summation, and blocks add up as integers. So the matrix carries no rounding
-error that would depend on other records.
+Each encoded number is rounded to a multiple of 2^-20, which keeps it within its bounds. Rows of a
+ball are first divided by a power of two, so that they lie in [-1, 1]. Products are then multiples
+of 2^-40. Sums over a block of at most 2^13 rows are exact in floats in any order, and blocks are
+added as integers. So the matrix has no rounding error that depends on other records.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from skdp.domain import Domain
 from skdp.domain.tables import as_table
 from skdp.geometry.moments import MomentLayout
 
-# Bits behind the binary point of an encoded number, and of a product of two.
+# Fractional bits of an encoded number, and of a product of two.
 NUMBER_BITS = 20
 GRAM_BITS = 2 * NUMBER_BITS
-# 2^40 * 2^13 is the last sum that a float holds exactly.
+# Up to 2^40 * 2^13 floats hold all sums exactly.
 MOST_ROWS = 2**13
-# Adding and subtracting this rounds to a multiple of 2^-20: its own last bit is that.
+# Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
-# A block with its matrix stays in the cache; a fold stays below 2^63.
+# A block and its matrix fit in the cache. Sums of FOLD blocks stay below 2^63.
 CELLS = 2**18
 FOLD = 2**9
 
@@ -36,18 +35,16 @@ FOLD = 2**9
 def exact_gram(
     domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
 ) -> NDArray[Any]:
-    """Return the Gram matrix of the rows (1, x, y) in units of 2^-40: Python integers.
+    """Return the Gram matrix of the rows (1, x, y) in units of 2^-40, as Python integers.
 
     Parameters
     ----------
-    domain : Domain
-    X : DataFrame or array-like of shape (n, n_columns)
-        Or a table of `skdp.domain.tables`. Read once, block by block: an array in a file may be
-        larger than the memory.
+    X : DataFrame, array-like or table of `skdp.domain.tables`, with n rows
+        Read once, in blocks of rows: an array in a file may be larger than the memory.
     target : ndarray of shape (n,), entries in [-1, 1]
     place : callable or None
-        What is done to blocks of rows (1, x, y), in place, before they are rounded to the grid:
-        each row by itself, with results in [-1, 1].
+        A function that maps blocks of rows (1, x, y) in place, before they are rounded to the
+        grid. It maps each row by itself, and its results are in [-1, 1].
 
     Returns
     -------
@@ -80,12 +77,12 @@ def exact_sums(
 
 
 def sums_of(blocks: Iterable[FloatArray], width: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sums of columns and of their squares, in units of 2^-40: Python integers.
+    """Return the sums of columns and of their squares in units of 2^-40, as Python integers.
 
     Parameters
     ----------
     blocks : iterable of ndarray of shape (up to 2^13, width), entries in [-1, 1]
-        Entries are rounded to the grid first, each by itself.
+        Entries are first rounded to the grid.
     width : int
     """
     sums: NDArray[Any] = np.zeros(width, dtype=object)
@@ -100,7 +97,7 @@ def sums_of(blocks: Iterable[FloatArray], width: int) -> tuple[NDArray[Any], NDA
 
 
 def row_unit(domain: Domain) -> float:
-    """Return what encoded rows are divided by: a power of two that a ball's radius fits in."""
+    """Return the divisor of encoded rows: the least power of two >= a ball's radius, or 1."""
     if domain.radius is None:
         return 1.0
     share, exponent = math.frexp(domain.radius)
@@ -110,7 +107,7 @@ def row_unit(domain: Domain) -> float:
 def blocks_of(
     domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
 ) -> Iterator[FloatArray]:
-    """Yield the rows (1, x, y), x and y on the grid: the same memory, written again and again."""
+    """Yield blocks of rows (1, x, y) on the grid. All blocks use the same memory."""
     table = as_table(X, domain.names, domain.n_columns)
     q, n, unit = domain.n_encoded, len(target), row_unit(domain)
     step = min(MOST_ROWS, max(256, CELLS // (q + 2)))

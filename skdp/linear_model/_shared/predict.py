@@ -1,4 +1,4 @@
-"""Linear predictors, each a function of its row and of the coefficients alone."""
+"""Linear predictors that depend only on their row and the coefficients, bit for bit."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 
-# Products are made of so many cells at once, which stay in the cache.
+# Number of cells that are multiplied at once; they fit in the cache.
 _CELLS = 2**17
 
 
 def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
-    """Return ``rows @ coef.T``, (n, models), with each row added up by itself.
+    """Return ``rows @ coef.T``, (n, models), with each row summed by itself.
 
-    The last bits of a product of matrices depend on how many rows there are and on where a row
-    stands. Here they do not: products are made one by one, and numpy adds up the last axis of
-    a C-contiguous array row by row, in an order that depends on its length alone.
+    The last bits of a matrix product depend on the number of rows and on the position of a row.
+    Here they do not: numpy sums the last axis of a C-contiguous array row by row, in an order that
+    depends only on the length of the axis.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What private regressors share: a target with public bounds."""
+"""Base of the regressors: a target with public bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skdp.linear_model.validation import check_target
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):
-    """Base of the regressors: the target is scaled to [-1, 1], predictions stay in its bounds."""
+    """Base of the regressors: the target is scaled to [-1, 1], predictions are in its bounds."""
 
     def _public_domain(self, n_columns):
         domain = super()._public_domain(n_columns)
@@ -34,13 +34,13 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     def predict(self, X):
         """Return predictions in the target's units, clipped to its bounds, (n,)."""
         scaled = self._predictor(X)[:, 0]
-        # Clipped in the target's units, where rounding could pass the bounds.
+        # Clipped in the target's units: decoding rounds, which could pass the bounds.
         domain = self._design.domain
         lower, upper = domain.target_bounds or (-np.inf, np.inf)
         return np.clip(domain.decode_target(scaled), lower, upper)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        # scikit-learn's own test wants R^2 > .5 on 200 records without a domain, at epsilon = 1.
+        # scikit-learn's test requires R^2 > .5 on 200 records without a domain, at epsilon = 1.
         tags.regressor_tags.poor_score = True
         return tags

@@ -18,7 +18,6 @@ class Rows:
 
     Attributes
     ----------
-    design : Design
     X : DataFrame, array-like or table of `skdp.domain.tables`, with n rows
     targets : sequence of ndarray of shape (n,)
         The target of each model.
@@ -43,9 +42,9 @@ class Rows:
         return self.design.matrix(self.X, self.n)
 
     def once(self) -> Rows:
-        """Return the same rows, of which only the first reading can raise an error."""
+        """Return the same rows; only the first reading of them can raise an error."""
         return replace(self, X=read_once(self.design.domain, self.X))
 
     def again(self) -> Rows:
-        """Return rows that were read `once`, for another reading, which raises no error."""
+        """Return rows that were read `once` for a second reading, which raises no error."""
         return replace(self, X=replace(self.X, again=True))

@@ -13,7 +13,6 @@ class Task:
 
     Attributes
     ----------
-    design : Design
     n : int or None
         The number of records; None if it is private.
     n_public : int or None
@@ -40,5 +39,5 @@ class Task:
 
     @property
     def moved(self) -> float:
-        """How many records' contributions change between neighbours."""
+        """The number of records whose contributions differ between neighbouring data sets."""
         return 2.0 if self.neighbors == "replace_one" else 1.0

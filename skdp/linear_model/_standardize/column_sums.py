@@ -20,9 +20,8 @@ class Estimates:
     Attributes
     ----------
     n : float
-        The number of records; a private number is noisy, and at least 1.
-    mean : ndarray of shape (columns,)
-    square : ndarray of shape (squares,)
+        The number of records. If it is private, it is noisy and at least 1.
+    mean, square : ndarrays of shape (columns,) and (squares,)
     levels : ndarray of shape (levels,)
         Noisy shares of the levels.
     """
@@ -37,20 +36,19 @@ class Estimates:
 class ColumnSums:
     """Sums over the records of columns of the encoded (x, y), of squares and of level indicators.
 
-    In this order: the number of records if it is private; the sum of each column; for each group
+    The order is: the number of records if it is private; the sum of each column; for each group
     of columns the sum of their squares times ``factor``; the number of records with each level.
 
     Parameters
     ----------
-    columns : tuple of int
     n : int or None
         The number of records; None if it is private.
     squares : tuple of tuples of int
         Groups of columns.
     factor : {1, 2}
-        With 2 a replaced record moves the sum of x and the sum of 2 x^2 by at most 2 alike. If
-        the number of records is private, the sum of 2 x^2 - 1 is released instead, which one
-        record moves by at most 1.
+        With 2 a replaced record changes the sums of x and of 2 x^2 by at most 2 each. If the
+        number of records is private, the sum of 2 x^2 - 1 is released instead, which one record
+        changes by at most 1.
     blocks : tuple of slices
         The indicator columns of each column of levels whose counts are released. The first level
         has no indicator.
@@ -64,7 +62,7 @@ class ColumnSums:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the number of records is private, and released too."""
+        """Whether a noisy number of records is released, because it is private."""
         return self.n is None
 
     @property
@@ -79,14 +77,13 @@ class ColumnSums:
         return head + len(self.columns) + len(self.squares) + levels
 
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: int) -> NDArray[Any]:
-        """Return the sums in units of 2^-40, as Python integers, (dim,).
+        """Return the sums, (dim,), in units of 2^-40, as Python integers.
 
         Parameters
         ----------
         sums, squares : ndarray of int, shape (n_encoded + 1,)
             As `skdp.linear_model._shared.gram.exact_sums` returns them.
         n : int
-            Number of records.
         """
         count = n * 2**GRAM_BITS
         own = [
@@ -100,7 +97,7 @@ class ColumnSums:
         return np.array([*head, *sums[list(self.columns)], *own, *levels], dtype=object)
 
     def estimates(self, released: FloatArray, least: float = 1.0) -> Estimates:
-        """Return what released sums estimate; a noisy number of records is at least ``least``."""
+        """Return the estimates; a noisy number of records is at least ``least``."""
         n = float(self.n) if self.n is not None else max(least, float(released[0]))
         ends = np.cumsum([self.is_counted, len(self.columns), len(self.squares)])
         _, mean, square, levels = np.split(released / n, ends)

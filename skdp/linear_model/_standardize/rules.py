@@ -1,7 +1,7 @@
-"""Rules that turn noisy means and mean squares into centres and variances.
+"""Rules that compute centres and variances from noisy means and mean squares.
 
-They use released and public numbers only, and are no part of the privacy proof. The origin of the
-constants: ``docs/automatic_choices.md``.
+They use only released and public numbers. The privacy proof does not depend on them. The origin of
+the constants: ``docs/automatic_choices.md``.
 """
 
 from __future__ import annotations
@@ -16,18 +16,11 @@ from skdp._arrays import FloatArray
 
 @dataclass(frozen=True)
 class SpreadRule:
-    """How noise is taken account of in centres and variances of columns in [-1, 1].
+    """Lower limits of variances and shrinkage of means, for columns in [-1, 1].
 
-    Attributes
-    ----------
-    least : float
-        No variance is taken to be less.
-    per_noise : float
-        Nor less than this many standard deviations of the noise of a mean ...
-    usual : float
-        ... up to this variance.
-    prior : float
-        Prior variance of a mean: a mean that is mostly noise is drawn towards 0.
+    Variances are at least ``per_noise`` standard deviations of the noise of a mean, but this limit
+    is kept between ``least`` and ``usual``. A mean that is mostly noise, compared with its
+    ``prior`` variance, is shrunk towards 0.
     """
 
     least: float
@@ -36,7 +29,7 @@ class SpreadRule:
     prior: float = math.inf
 
     def centre(self, mean: FloatArray, noise: float) -> FloatArray:
-        """Return the centres of noisy means (James & Stein's shrinkage)."""
+        """Return shrunk means (James & Stein's shrinkage)."""
         kept = 1.0 if math.isinf(self.prior) else self.prior / (self.prior + noise**2)
         return mean * kept
 
@@ -46,8 +39,8 @@ class SpreadRule:
         return np.asarray(np.clip(variance, least, 1.0))
 
 
-# Clipping bounds of objective perturbation; centres and scales of coordinate descent, where
-# greater variances make shorter steps; of moments in two stages; of moments with the target only.
+# In this order: clipping bounds of objective perturbation; coordinate descent, where greater
+# variances give shorter steps; moments in two stages; moments with the target only.
 CLIPPING = SpreadRule(least=1e-4, per_noise=0.5, usual=0.04, prior=0.25)
 DESCENT = SpreadRule(least=1e-4, per_noise=1.0, usual=0.04, prior=0.25)
 MOMENTS = SpreadRule(least=0.03**2, per_noise=2.0, usual=1.0)

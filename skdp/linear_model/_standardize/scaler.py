@@ -1,4 +1,4 @@
-"""Centres and scales of encoded columns, and their undoing in a model's coefficients."""
+"""Centres and scales of encoded columns, and the inverse map of coefficients."""
 
 from __future__ import annotations
 
@@ -61,13 +61,12 @@ class Scaler:
 
 @dataclass(frozen=True, eq=False)
 class RowScaler:
-    """Scales rows (1, x, y) and bounds them, each row by itself.
+    """A map that scales and bounds rows (1, x, y), each row by itself.
 
     Attributes
     ----------
-    columns : Scaler
     factor : ndarray of shape (n_encoded + 2,)
-        What a scaled row is multiplied by before it is bounded.
+        Scaled rows are multiplied by it before they are bounded.
     clips : bool
         Whether entries are clipped to [-1, 1]. Otherwise rows are shrunk to length 1.
     """

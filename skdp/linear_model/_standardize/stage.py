@@ -1,4 +1,4 @@
-"""A scaling stage: a share of the budget estimates centres and scales of the columns.
+"""The scaling stage, which spends a share of the budget on centres and scales of columns.
 
 Bounds that hold for all records are wide, and most records lie close together. A scaling stage
 releases sums of columns and of their squares. Centres and scales are computed from them and are
@@ -24,36 +24,26 @@ from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.noise import publication, release_integers, variances
+from skdp.mechanisms.noise import release_integers, variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
 
-# The share of epsilon gives the means noise of GOOD_NOISE, within these limits.
+# The share of epsilon is chosen for noise of GOOD_NOISE in the means, within these limits.
 LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.2, 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class ScalingStage:
-    """A release of column sums; public information only.
-
-    Attributes
-    ----------
-    sums : ColumnSums
-    noise : KNormNoise or GaussianNoise
-    """
+    """A release of column sums; public information only."""
 
     sums: ColumnSums
     noise: KNormNoise | GaussianNoise
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The number of sums and the noise, in words."""
         return f"({self.noise.dim} sums, {type(self.noise).__name__})"
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        publication(self.noise)
 
     def deviations(self, n: float) -> FloatArray:
         """Return the standard deviation of the noise in each sum over n, (dim,)."""
@@ -65,30 +55,24 @@ class ScalingStage:
 
 
 def box_deviation(dim: int, moved: float) -> float:
-    """Return the standard deviation of K-norm noise on a box, times epsilon."""
+    """Return the standard deviation of K-norm noise on a box, multiplied by epsilon."""
     return moved * math.sqrt((dim + 1) * (dim + 2) / 3)
 
 
 def box_noise(dim: int, moved: float, neighbors: str, epsilon: float) -> KNormNoise:
-    """Return noise for sums each of which one record moves by at most ``moved``."""
+    """Return noise for sums; one record changes each of them by at most ``moved``."""
     box = LpBall(dim, p=math.inf, radius=moved)
     return KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=epsilon)
 
 
 def usual_share(needed: float) -> float:
-    """Return the share of epsilon, of a noise that all of epsilon would give the means."""
+    """Return the share of epsilon; ``needed`` is the noise in the means with all of epsilon."""
     return min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
 
 
 @dataclass(frozen=True)
 class GaussianSplit:
-    """A Gaussian release of (epsilon, delta) in two parts, whose squared shifts add up.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-    neighbors : str
-    """
+    """A Gaussian release of (epsilon, delta) in two parts. Their squared shifts add up."""
 
     epsilon: float
     delta: float
@@ -96,11 +80,11 @@ class GaussianSplit:
 
     @property
     def shift(self) -> float:
-        """The shift of the whole release in standard deviations."""
+        """The shift of the whole release, in standard deviations."""
         return 1 / gaussian_scale(self.epsilon, self.delta)
 
     def part(self, share: float, what: str) -> tuple[float, Guarantee]:
-        """Return a part's shift, a share of the whole, and its guarantee."""
+        """Return the shift of a part, a share of the whole shift, and its guarantee."""
         shift = self.shift * share
         losses = ((GaussianLoss(shift), 1),)
         return shift, Guarantee(self.epsilon, self.delta, self.neighbors, what, losses=losses)
@@ -108,18 +92,18 @@ class GaussianSplit:
     def noise(
         self, dim: int, length: float, share: float, what: str, units: Any = 1.0
     ) -> GaussianNoise:
-        """Return noise for a vector that one record moves by at most ``length``, in its units."""
+        """Return noise for a vector; one record changes it by at most ``length``, in ``units``."""
         shift, guarantee = self.part(share, what)
         return GaussianNoise(dim, length / shift * ROUND_UP * units, guarantee)
 
 
 def check_scaling_share(share: Any) -> None:
-    """Raise an error unless it is "auto", 0 or a share of the budget."""
+    """Raise an error unless ``share`` is "auto" or a number in [1e-6, 1) or 0."""
     if not is_auto(share) and (isinstance(share, str) or share != 0):
         remedy = '0 uses the bounds of the domain. Or give "auto".'
         check_interval("scaling_share", share, 1e-6, 1.0, "left", remedy)
 
 
 def rest_of(share: float) -> float:
-    """Return the share of the shift that is left beside a share of it."""
+    """Return the share of the shift that is left for the other part."""
     return math.sqrt(1 - share**2)

@@ -18,7 +18,7 @@ from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.descend import Descent
 from skdp.linear_model._descent.plan import DescentPlan
 from skdp.linear_model._descent.records import Predictors, Records
-from skdp.linear_model._descent.scaling import RowBound, Scaling, ScalingStage
+from skdp.linear_model._descent.scaling import DescentStage, RowBound, Scaling
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.linear_model.coordinate_descent import (
@@ -129,7 +129,7 @@ def test_one_record_moves_the_scaling_stage_by_no_more_than_its_shifts(records, 
         ("replace_one", [new, *records[1:]], 5),
         ("add_remove", [*records, new], None),
     ):
-        stage = ScalingStage(blocks, seen, neighbors, n)
+        stage = DescentStage(blocks, seen, neighbors, n)
         before, after = (stage.exact(*table(rows)) for rows in (records, changed))
         by = sorted((abs(int(v)) for v in after - before), reverse=True)
         declared = sorted((s for s, count in stage.shifts for _ in range(count)), reverse=True)

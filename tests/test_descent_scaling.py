@@ -16,9 +16,9 @@ from skdp.linear_model._descent import scaling as _scaling
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.records import Records
 from skdp.linear_model._descent.scaling import (
+    DescentStage,
     RowBound,
     Scaling,
-    ScalingStage,
     plain_scaling,
     usual_square,
 )
@@ -55,7 +55,7 @@ def test_sums_are_those_of_the_definition():
     first = [sum(column) for column in zip(*exact, strict=True)]
     second = [sum(v * v for v in column) for column in zip(*exact, strict=True)]
     for n, counts in ((3, []), (None, [3])):
-        found = ScalingStage(BLOCKS, True, "replace_one", n).exact(X, y)
+        found = DescentStage(BLOCKS, True, "replace_one", n).exact(X, y)
         expected = [*counts, *first, *second, 2, 0, 1, 2, 1]
         assert [Fraction(int(v), UNIT) for v in found] == expected
 
@@ -66,7 +66,7 @@ CORNERS = list(product((-1.0, 0.5, 3.0), (-2.0, 0.0, 2.0), "xyz", "pq", (-1.0, 0
 @pytest.mark.parametrize("with_target", [False, True])
 def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target):
     """Over all pairs of corner records: never more in any coordinate, and as much in each."""
-    stage = ScalingStage(BLOCKS, with_target, "add_remove", None)
+    stage = DescentStage(BLOCKS, with_target, "add_remove", None)
     rows = np.array([np.abs(stage.exact(*table([r])).astype(float)) / UNIT for r in CORNERS])
     declared = [s for s, count in stage.shifts for _ in range(count)]
     falling = -np.sort(-rows, axis=1)
@@ -74,7 +74,7 @@ def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target):
     assert (falling[:, : len(declared)] <= declared).all()
     assert not falling[:, len(declared) :].any()
 
-    stage = ScalingStage(BLOCKS, with_target, "replace_one", 1)
+    stage = DescentStage(BLOCKS, with_target, "replace_one", 1)
     rows = np.array([stage.exact(*table([r])).astype(float) / UNIT for r in CORNERS])
     moved = np.abs(rows[:, None] - rows[None, :])
     k = 2 + with_target
@@ -122,7 +122,7 @@ def test_scalings_are_safe_whatever_the_noise(
     seen, deviation, intercept, with_target, counted, bounded
 ):
     blocks = Blocks(DOMAIN, intercept, all_levels=intercept)
-    stage = ScalingStage(blocks, with_target, "add_remove", None if counted else 3)
+    stage = DescentStage(blocks, with_target, "add_remove", None if counted else 3)
     rows = short(blocks) if bounded else box(blocks)
     scaling = scaling_of(stage, seen[: stage.dim], deviation, rows)
     check_safe(scaling, blocks)
@@ -132,7 +132,7 @@ def test_scalings_are_safe_whatever_the_noise(
 
 
 def test_a_negative_count_is_taken_for_the_noise():
-    stage = ScalingStage(BLOCKS, False, "add_remove", None)
+    stage = DescentStage(BLOCKS, False, "add_remove", None)
     scaling = scaling_of(stage, [-500.0] + [0.0] * (stage.dim - 1), 40.0, box())
     assert scaling.n == 40.0
 
@@ -150,7 +150,7 @@ def test_without_noise_the_scaling_is_the_columns_own():
         }
     )
     y = rng.normal(0.1, 0.2, n).clip(-1, 1)
-    stage = ScalingStage(BLOCKS, True, "replace_one", n)
+    stage = DescentStage(BLOCKS, True, "replace_one", n)
     scaling = scaling_of(stage, stage.exact(X, y).astype(float) / UNIT, 1e-9, short())
     encoded = DOMAIN.encode(X)[:, :2]
     np.testing.assert_allclose(scaling.centre, encoded.mean(axis=0), atol=1e-6)
@@ -169,7 +169,7 @@ def share_too_long(draws=2000):
     """
     rng = np.random.default_rng(1)
     blocks = Blocks(Domain.unit_box(1), True)
-    stage = ScalingStage(blocks, False, "replace_one", 1000)
+    stage = DescentStage(blocks, False, "replace_one", 1000)
     count = 0
     for _ in range(draws):
         seen = 1000 * (np.array([0.3, 0.34]) + 0.15 * rng.normal(size=2))

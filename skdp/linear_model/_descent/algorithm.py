@@ -25,7 +25,7 @@ from skdp.linear_model._descent.rules import (
     residual_bound,
     scaling_of,
 )
-from skdp.linear_model._descent.scaling import Scaling, ScalingStage
+from skdp.linear_model._descent.scaling import DescentStage, Scaling
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.gram import row_unit
@@ -88,7 +88,7 @@ class CoordinateDescent:
         blocks = Blocks(task.design.domain, task.design.intercept, all_levels)
         stage = None
         if asked.scaling_share != 0:
-            stage = ScalingStage(blocks, self.kind.is_regression, task.neighbors, task.n)
+            stage = DescentStage(blocks, self.kind.is_regression, task.neighbors, task.n)
         if asked.start is not None:
             self._starts(blocks, task.n_models)  # raises an error before anything is spent
         descent = DescentTask(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.scaling import RADIUS, RowBound, ScalingStage, usual_square
+from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, usual_square
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms.gaussian.noise import gaussian_scale
@@ -72,7 +72,7 @@ class DescentPlan:
 
     task: DescentTask
     noise: RepeatedNoise
-    stage: ScalingStage | None
+    stage: DescentStage | None
     ratio: float
     rows: RowBound
     choice: float | None = None
@@ -242,7 +242,7 @@ def _radius(usual: float, information: float) -> float:
     return min(MOST_RADIUS, usual * max(1.0, more(information, RADIUS_POWER) / 2))
 
 
-def plan_descent(task: DescentTask, stage: ScalingStage | None) -> DescentPlan:
+def plan_descent(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     """Choose the releases, and calibrate their noise."""
     if stage is not None:
         plan = _least_noise(task, stage)
@@ -251,7 +251,7 @@ def plan_descent(task: DescentTask, stage: ScalingStage | None) -> DescentPlan:
     return _least_noise(task, None)
 
 
-def _least_noise(task: DescentTask, stage: ScalingStage | None) -> DescentPlan:
+def _least_noise(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     """Return the better of the plans with rows of bounded length and with separate blocks."""
     passes = task.n_models * task.passes
     power = _row_power(task)
@@ -271,7 +271,7 @@ def _least_noise(task: DescentTask, stage: ScalingStage | None) -> DescentPlan:
 
 def _planned(
     task: DescentTask,
-    stage: ScalingStage | None,
+    stage: DescentStage | None,
     rows: RowBound,
     law: Any,
     releases: tuple[float, int],
@@ -285,7 +285,7 @@ def _planned(
 
 
 def stage_ratio(
-    stage: ScalingStage, releases: tuple[float, int], share: float | None, delta: float
+    stage: DescentStage, releases: tuple[float, int], share: float | None, delta: float
 ) -> float:
     """Return the ratio of the noise of the stage to that of a step that gives the stage's share."""
     # Squared shifts add up for Gaussian noise, shifts for Laplace noise.

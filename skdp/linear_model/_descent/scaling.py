@@ -104,7 +104,7 @@ def plain_scaling(blocks: Blocks, n: float, rows: RowBound) -> Scaling:
 
 
 @dataclass(frozen=True)
-class ScalingStage:
+class DescentStage:
     """The sums that are released before the descent.
 
     Parameters

@@ -100,7 +100,7 @@ class TwoReleases(MomentPlan):
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
-        publication(self.first.noise)
+        self.first.check_published()
         super().check_published()
 
     def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:

@@ -24,7 +24,7 @@ from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.noise import release_integers, variances
+from skdp.mechanisms.noise import publication, release_integers, variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
@@ -44,6 +44,10 @@ class ScalingStage:
     def description(self) -> str:
         """The number of sums and the noise, in words."""
         return f"({self.noise.dim} sums, {type(self.noise).__name__})"
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        publication(self.noise)
 
     def deviations(self, n: float) -> FloatArray:
         """Return the standard deviation of the noise in each sum over n, (dim,)."""

@@ -26,8 +26,8 @@ from skdp._draws import discrete_laplace
 
 # Greatest distance of a draw of noise from a draw of the exact law, in standard deviations.
 GRANULARITY = 2.0**-42
-# The spacing of a lattice is about 2^-SPACING_BITS standard deviations of the noise.
-SPACING_BITS = 30
+# The spacing of a lattice is about 2^-_SPACING_BITS standard deviations of the noise.
+_SPACING_BITS = 30
 
 _SCALARS = (np.bool_, np.integer, np.float16, np.float32, np.float64)
 RandomStateLike = int | np.integer | np.random.Generator | np.random.RandomState | None
@@ -190,7 +190,7 @@ class Lattice:
         precision = min(57, -int(_log2_above(np.array(granularity))))
         fine = _log2_above(deviation) - precision
         # The lattice is no finer than the dithered grid.
-        spacing = np.maximum(fine + precision - SPACING_BITS, fine)
+        spacing = np.maximum(fine + precision - _SPACING_BITS, fine)
         return cls(spacing, fine, 1 << max(0, precision - dither_bits))
 
     @property

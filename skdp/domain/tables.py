@@ -23,12 +23,12 @@ from skdp.domain.cells import as_cells, copy_reals, kinds_of, silenced
 from skdp.domain.columns import Levels
 
 # A quarter of a MiB of floats, so that a block stays in the cache for the next step.
-CACHED_CELLS = 2**15
+_CACHED_CELLS = 2**15
 # Types of arrays of numbers, which are read without running foreign code.
 _PLAIN = frozenset("biuf")
 
 
-class NotNumbers(ValueError, TypeError):
+class _NotNumbers(ValueError, TypeError):
     """Error for a column of numbers with any other cell.
 
     It is a TypeError too, because scikit-learn expects one for cells such as dicts.
@@ -62,7 +62,7 @@ class ArrayTable:
     def block(self) -> int:
         """Number of rows to encode at a time, so that they stay in the processor's cache."""
         n_columns: int = self.cells.shape[1]
-        return max(1, CACHED_CELLS // max(1, n_columns))
+        return max(1, _CACHED_CELLS // max(1, n_columns))
 
     @property
     def is_plain(self) -> bool:
@@ -92,7 +92,7 @@ class KeptTable(ArrayTable):
 
 
 @dataclass(frozen=True)
-class FrameTable:
+class _FrameTable:
     """Columns of a DataFrame, in the order of the declared ones."""
 
     frame: Any
@@ -107,7 +107,7 @@ class FrameTable:
         n_rows: int = len(self.frame)
         return n_rows
 
-    def part(self, start: int, stop: int) -> FrameTable:
+    def part(self, start: int, stop: int) -> _FrameTable:
         """Return some rows."""
         return replace(self, frame=self.frame.iloc[start:stop])
 
@@ -126,19 +126,19 @@ class FrameTable:
         return positions_of(self.frame.iloc[rows, self.places[column]].tolist(), levels)
 
 
-Table: TypeAlias = ArrayTable | FrameTable
+Table: TypeAlias = ArrayTable | _FrameTable
 
 
 def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
     """Return ``X`` as a table after a check of its columns; a table is returned unchanged."""
-    if isinstance(X, ArrayTable | FrameTable):
+    if isinstance(X, ArrayTable | _FrameTable):
         return X
     if is_sparse(X):
         remedy = "Use X.toarray()."
         raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
     X = plain(X)
     if not isinstance(X, np.ndarray):
-        return FrameTable(X, _places(X.columns, names, n_columns))
+        return _FrameTable(X, _places(X.columns, names, n_columns))
     if X.ndim != 2:
         remedy = "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row."
         raise fail("X", "be of 2 dimensions", X.ndim, remedy)
@@ -176,7 +176,7 @@ def read_numbers(
         return
     for k, column in enumerate(range(columns.start, columns.stop)):
         if not _read(table, rows, slice(column, column + 1), out[:, k : k + 1]):
-            raise not_numbers(label(column))
+            raise _not_numbers(label(column))
 
 
 def read_target(y: Any, label: str) -> FloatArray:
@@ -202,7 +202,7 @@ def room_for(n_rows: int, n_encoded: int, out: FloatArray | None) -> FloatArray:
     return out
 
 
-def not_numbers(label: str) -> NotNumbers:
+def _not_numbers(label: str) -> _NotNumbers:
     """Return the error for a cell that is not a finite number."""
     error = fail(
         label,
@@ -210,7 +210,7 @@ def not_numbers(label: str) -> NotNumbers:
         "a real number or a string that spells a number",
         remedy="Drop or fill the others by a public rule before this step.",
     )
-    return NotNumbers(*error.args)
+    return _NotNumbers(*error.args)
 
 
 def read_levels(

@@ -25,7 +25,7 @@ from skdp._checks import check_positive, fail
 # Greatest number of extreme points that are listed.
 MOST_POINTS = 2**16
 # Beyond this a linear map's inverse keeps fewer than four digits.
-WORST_CONDITION = 1e12
+_WORST_CONDITION = 1e12
 # Variances are estimated from arrays of at most so many entries, but at least so many draws.
 _MOST_ENTRIES, _FEWEST_DRAWS = 2**23, 64
 
@@ -228,7 +228,7 @@ class MappedBall:
         if matrix.shape not in ((d,), (d, d)):
             raise fail("matrix", f"have shape ({d},) or ({d}, {d})", matrix.shape)
         if not _is_invertible(matrix):
-            rule = f"be invertible, a full one with condition number < {WORST_CONDITION:g}"
+            rule = f"be invertible, a full one with condition number < {_WORST_CONDITION:g}"
             raise fail("matrix", rule)
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
@@ -308,4 +308,4 @@ def _is_invertible(matrix: FloatArray) -> bool:
         return False
     if matrix.ndim == 1:
         return bool((matrix != 0).all())
-    return bool(np.linalg.cond(matrix) < WORST_CONDITION)
+    return bool(np.linalg.cond(matrix) < _WORST_CONDITION)

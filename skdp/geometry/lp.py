@@ -18,7 +18,7 @@ from skdp._checks import check_count, check_interval, check_positive, fail
 from skdp._draws import exponentials, gammas, normals, signed
 from skdp.geometry.ball import as_points
 
-MOST_CORNER_DIMS = 20
+_MOST_CORNER_DIMS = 20
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ class LpBall:
             return np.concatenate([half, -half])
         if not math.isinf(self.p):
             raise fail("p", "be 1 or inf to have finitely many corners", self.p, "Use support(w).")
-        if self.dim > MOST_CORNER_DIMS:
-            rule = f"be at most {MOST_CORNER_DIMS} to list the corners of a box"
+        if self.dim > _MOST_CORNER_DIMS:
+            rule = f"be at most {_MOST_CORNER_DIMS} to list the corners of a box"
             raise fail("dim", rule, self.dim, "Use support(w).")
         return self._half_widths * sign_patterns(self.dim)
 

@@ -12,7 +12,7 @@ from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-QUARTILES = (0.25, 0.5, 0.75)
+_QUARTILES = (0.25, 0.5, 0.75)
 # Labels of more ticks would overlap.
 _MOST_TICKS = 9
 
@@ -130,7 +130,7 @@ class EpsilonCurveDisplay(Display):
         """
         ax = self._axes(ax, (6.4, 4.4))
         curve, color = self.curve, COLORS[len(ax.collections) % len(COLORS)]
-        low, middle, high = curve.quantile(QUARTILES)
+        low, middle, high = curve.quantile(_QUARTILES)
         label = self.label or curve.estimator_name
         drawn = ax.plot(curve.epsilons, middle, "o-", color=color, lw=2, ms=5, label=label)
         self.line_ = drawn[0]

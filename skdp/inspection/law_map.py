@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-BLUE, VERMILLION, GREEN, _BLACK, PURPLE, SKY, ORANGE = COLORS
+_BLUE, _VERMILLION, _GREEN, _BLACK, _PURPLE, _SKY, _ORANGE = COLORS
 # A law has the same colour in all maps.
 LAW_COLORS = {
-    "laplace": BLUE,
-    "l2": GREEN,
-    "linf": ORANGE,
-    "gaussian": VERMILLION,
-    "flipped_huber": PURPLE,
+    "laplace": _BLUE,
+    "l2": _GREEN,
+    "linf": _ORANGE,
+    "gaussian": _VERMILLION,
+    "flipped_huber": _PURPLE,
     "truncated_laplace": "#808080",
-    "offset_gaussian": SKY,
+    "offset_gaussian": _SKY,
     "logistic": "#F0E442",
     "subbotin": "#8C6D46",
 }

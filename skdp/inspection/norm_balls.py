@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-SPACE = "#B9C4D0"
+_SPACE = "#B9C4D0"
 
 
 class NormBallDisplay(Display):
@@ -148,10 +148,10 @@ class NormBallDisplay(Display):
             return
         label = "sensitivity space"
         if self.space_is_outline:
-            ax.fill(*self.space.T, color=SPACE, lw=0, label=label, zorder=1)
+            ax.fill(*self.space.T, color=_SPACE, lw=0, label=label, zorder=1)
         else:
             x, y = self.space.T
-            ax.scatter(x, y, color=SPACE, s=4, lw=0, label=label, zorder=1)
+            ax.scatter(x, y, color=_SPACE, s=4, lw=0, label=label, zorder=1)
 
 
 def _plane(section: ArrayLike | None, dim: int) -> tuple[FloatArray, tuple[str, str]]:

@@ -14,7 +14,7 @@ from skdp.linear_model._shared.regression import PrivateRegressor
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DescentEstimator(PrivateLinearModel):
+class _DescentEstimator(PrivateLinearModel):
     """The parameters of both estimators."""
 
     penalty: Any = "auto"
@@ -36,7 +36,7 @@ class DescentEstimator(PrivateLinearModel):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPCoordinateDescentClassifier(PrivateClassifier, DescentEstimator):
+class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     """Classifier for sparse models or all intermediate models: private coordinate descent.
 
     Each step releases the gradient of one coordinate with noise and moves the coordinate. All
@@ -147,7 +147,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, DescentEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPCoordinateDescentRegressor(PrivateRegressor, DescentEstimator):
+class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
     """Regressor for Lasso, ridge and elastic net: private coordinate descent.
 
     Each step releases the gradient of one coordinate with noise and moves the coordinate; see

@@ -23,7 +23,7 @@ from skdp.domain.tables import as_table, is_sparse, plain, positions_of
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
 
 # The solver's tolerance is set for at most this many records.
-MOST_RECORDS = 2**31
+_MOST_RECORDS = 2**31
 _DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
 
 
@@ -43,8 +43,8 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
             "X must have columns: found 0 feature(s) (shape=(, 0)) while a minimum of 1 is"
             " required."
         )
-    if shape[0] > MOST_RECORDS:
-        raise fail("X", f"have at most {MOST_RECORDS} records")
+    if shape[0] > _MOST_RECORDS:
+        raise fail("X", f"have at most {_MOST_RECORDS} records")
     if reset and getattr(domain, "names", None) is not None and hasattr(X, "columns"):
         as_table(
             X, domain.names, domain.n_columns

@@ -18,7 +18,7 @@ from skdp.mechanisms.knorm.noise import NAMES
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
 # Gains are measured against the lesser of these two.
-BASELINE = ("laplace", "gaussian")
+_BASELINE = ("laplace", "gaussian")
 _NORMS = ("l1", "l2", "linf")
 _EPSILONS = tuple(np.geomspace(0.05, 10, 8))
 _DELTAS = tuple(10.0 ** np.arange(-8, 0))
@@ -130,9 +130,9 @@ def law_map(
     sensitivity = Sensitivity(ball)
     found = {
         law: np.array([[_variance(law, sensitivity, e, d) for d in deltas] for e in epsilons])
-        for law in dict.fromkeys([*chosen, *BASELINE])
+        for law in dict.fromkeys([*chosen, *_BASELINE])
     }
-    baseline = np.minimum(*(found[law] for law in BASELINE))
+    baseline = np.minimum(*(found[law] for law in _BASELINE))
     stacked = np.array([found[law] for law in chosen])
     return LawMap(chosen, epsilons, deltas, stacked, baseline, ball.dim, norm)
 

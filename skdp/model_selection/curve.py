@@ -28,7 +28,7 @@ from skdp.model_selection._candidates import declared_labels, private_step
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
 
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+_Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _FOLDS = 5
 
@@ -180,7 +180,7 @@ def _data(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
 
 def _splits(
     estimator: Any, X: Any, y: NDArray[Any], repeats: int, cv: Any, seed: int | None
-) -> Iterator[Split]:
+) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
     classifier = is_classifier(private_step(estimator))
     for number in np.random.default_rng(seed).integers(2**31, size=repeats):
@@ -238,7 +238,7 @@ def _models(estimator: Any, epsilons: FloatArray, seed: int | None, run: int) ->
 
 
 def _scores(
-    references: tuple[Any, Any], models: list[Any], X: Any, y: Any, split: Split, score: Any
+    references: tuple[Any, Any], models: list[Any], X: Any, y: Any, split: _Split, score: Any
 ) -> list[float]:
     train, test = split
     X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)

@@ -51,10 +51,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 STRATEGIES = ("auto", "disjoint", "random_stopping")
 # Runs per candidate, if "auto": a candidate is tried with a probability of 4 in 5.
-RUNS_PER_CANDIDATE = 4
+_RUNS_PER_CANDIDATE = 4
 # "auto" takes disjoint parts if the records of a part times epsilon are at least this. Below, the
 # choice is mostly noise, or suits less data than the last fit has.
-ENOUGH = 1000.0
+_ENOUGH = 1000.0
 
 
 def _if_best_has(name: str) -> Callable[[Method], Method]:
@@ -286,7 +286,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             name = "disjoint" if self._parts_are_large(candidates, n) else "random_stopping"
         if name == "disjoint":
             return Disjoint()
-        mean = max(RUNS_PER_CANDIDATE * m, 2) if is_auto(self.mean_runs) else self.mean_runs
+        mean = max(_RUNS_PER_CANDIDATE * m, 2) if is_auto(self.mean_runs) else self.mean_runs
         return RandomStopping(StoppingLaw.of_mean(float(mean), self.stopping_shape))
 
     def _parts_are_large(self, candidates: Candidates, n: int) -> bool:
@@ -294,7 +294,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         is_n_public = candidates.neighbors == "replace_one"
         n_public = n if is_n_public else getattr(candidates.private, "n_public", None) or 0
         budget, _ = self._budgets(Disjoint(), Budget(float(self.epsilon), 0.0))
-        return (1 - self.held_out) * n_public / len(candidates) * budget.epsilon >= ENOUGH
+        return (1 - self.held_out) * n_public / len(candidates) * budget.epsilon >= _ENOUGH
 
     def _budgets(self, strategy: Strategy, whole: Budget) -> tuple[Budget, Budget | None]:
         """Return the budget of the fits and the choice, and that of the last fit, if any."""

@@ -71,7 +71,7 @@ def check_ball(ball: NormBall, *, random_state: RandomStateLike = 0) -> None:
     members_of(ball, MEMBERS)
     rng = as_generator(random_state)
     for check in BATTERY:
-        if ball.exact or check not in ABOUT_DRAWS:
+        if ball.exact or check not in _ABOUT_DRAWS:
             check(ball, rng)
 
 
@@ -194,7 +194,7 @@ def _check_programs(ball: Any, points: Array, rng: Generator) -> None:
             require(outside, f"{name}.extreme_points", rule, points[i].tolist())
 
 
-ABOUT_DRAWS: tuple[Check, ...] = (
+_ABOUT_DRAWS: tuple[Check, ...] = (
     check_radius,
     check_stationary,
     check_rejection,
@@ -203,7 +203,7 @@ ABOUT_DRAWS: tuple[Check, ...] = (
 BATTERY: tuple[Check, ...] = (
     check_protocol,
     check_norm,
-    *ABOUT_DRAWS,
+    *_ABOUT_DRAWS,
     check_support,
     check_box,
     check_polytope,

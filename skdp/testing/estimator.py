@@ -39,12 +39,12 @@ from skdp.testing.audit import ALARM, epsilon_lower_bound
 RELEASED = ("coef_", "intercept_")
 Outputs = Callable[[Any], Any]
 # From a fitted model and a table to its outputs without noise.
-Noiseless = Callable[[Any, Any, Any], Any]
+_Noiseless = Callable[[Any, Any, Any], Any]
 # Outputs and features of each fit to a table.
 Fits = list[tuple[Any, dict[str, float]]]
-Seen = tuple[Fits, Fits]
+_Seen = tuple[Fits, Fits]
 # Number of fits to each table whose features are read.
-MOST_READ = 500
+_MOST_READ = 500
 
 
 def check_private_estimator(
@@ -53,7 +53,7 @@ def check_private_estimator(
     n_fits: int = 500,
     released: Collection[str] = RELEASED,
     outputs: Outputs | None = None,
-    noiseless: Noiseless | None = None,
+    noiseless: _Noiseless | None = None,
     neighbours: tuple[_toy.Data, _toy.Data] | None = None,
     random_state: RandomStateLike = None,
 ) -> None:
@@ -259,7 +259,7 @@ def check_audit(
     outputs: Outputs | None = None,
     random_state: RandomStateLike = None,
     alarm: float = ALARM,
-    noiseless: Noiseless | None = None,
+    noiseless: _Noiseless | None = None,
 ) -> float:
     """Check that many fits to two neighbours show at most the claimed epsilon, and return it."""
     seen, claim = check_attack(estimator, pair, n_fits, outputs, random_state, noiseless)
@@ -276,8 +276,8 @@ def check_attack(
     n_fits: int,
     outputs: Outputs | None = None,
     random_state: RandomStateLike = None,
-    noiseless: Noiseless | None = None,
-) -> tuple[Seen, Guarantee]:
+    noiseless: _Noiseless | None = None,
+) -> tuple[_Seen, Guarantee]:
     """Check that no feature of a fit shows which of two neighbours was fitted.
 
     Returns
@@ -305,15 +305,15 @@ def _seen_of_fits(
     pair: tuple[_toy.Data, _toy.Data],
     n_fits: int,
     outputs: Outputs,
-    noiseless: Noiseless | None,
-) -> Seen:
+    noiseless: _Noiseless | None,
+) -> _Seen:
     """Return outputs and features of fits to each table, in a random order."""
-    seen: Seen = ([], [])
+    seen: _Seen = ([], [])
     for table in pair:  # caches that a first fit fills must not distinguish the tables
         features(_fit(model, *table))
     for which in np.random.default_rng(0).permutation([0, 1] * n_fits):
         _fit(model, *pair[which])
-        found = features(model) if len(seen[which]) < MOST_READ else {}
+        found = features(model) if len(seen[which]) < _MOST_READ else {}
         out = outputs(model)
         if noiseless is not None and found:
             found |= of_differences(out, [noiseless(model, *table) for table in pair])

@@ -81,7 +81,7 @@ def check_law(
     members_of(law, MEMBERS)
     draws, slack = check_count("draws", draws, 1000), check_positive("slack", slack)
     check_protocol(law)
-    for check in (check_density, check_tails, check_shift, check_scaled):
+    for check in (check_density, check_tails, _check_shift, _check_scaled):
         check(law, slack)
     check_draws(law, as_generator(random_state), draws)
 
@@ -233,7 +233,7 @@ def _check_named_tails(
             agree(found, expected, rtol, view.name(member), "follow from logpdf, logsf and isf")
 
 
-def check_shift(law: Any, slack: float = 1.0) -> None:
+def _check_shift(law: Any, slack: float = 1.0) -> None:
     """Check the log-ratio: a difference of log-densities, odd about the middle, increasing."""
     view = View(law)
     name = view.name("log_ratio" if view.has("log_ratio") else "logpdf")
@@ -254,7 +254,7 @@ def check_shift(law: Any, slack: float = 1.0) -> None:
         allowed = slack * 3e-13 * (1 + np.abs(here) + np.abs(there))
         require(error <= allowed, name, "be logpdf(x) - logpdf(x + shift)")
         if view.has("crossing"):
-            check_crossing(law, shift)
+            _check_crossing(law, shift)
 
 
 def _check_growing(ratio: NDArray[np.float64], name: str, slack: float) -> None:
@@ -262,7 +262,7 @@ def _check_growing(ratio: NDArray[np.float64], name: str, slack: float) -> None:
     require(np.diff(finite) >= -slack * 1e-12 * np.abs(finite[1:]), name, "grow with x")
 
 
-def check_crossing(law: Any, shift: float) -> None:
+def _check_crossing(law: Any, shift: float) -> None:
     """Check that the log-ratio is at most epsilon up to the crossing, and more beyond."""
     view = View(law)
     name, std, ratio = view.name("crossing"), view.std(), view.log_ratio
@@ -284,7 +284,7 @@ def check_crossing(law: Any, shift: float) -> None:
     require(np.isnan(law.crossing(shift, math.nan)), name, "be NaN for the level NaN")
 
 
-def check_scaled(law: Any, slack: float = 1.0) -> None:
+def _check_scaled(law: Any, slack: float = 1.0) -> None:
     """Check that the law of s X has the scaled moments and tail of X."""
     view, rtol = View(law), 1e-13 * slack
     name = view.name("scaled")

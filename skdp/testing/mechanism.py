@@ -30,7 +30,7 @@ DRAWS = 20_000
 SIGMAS = 8.0
 MEMBERS = ("guarantee", "rvs", "covariance", "expected_norm")
 # Searches for shapes are inexact: noise may grow by this share where it should not.
-SEARCH = 1e-3
+_SEARCH = 1e-3
 _MOST_SHIFTS = 4
 
 
@@ -90,7 +90,7 @@ def check_mechanism(
     name = f"{type(noise).__name__}.guarantee"
     check_claim(name, noise.guarantee, **asked, neighbors=sensitivity.neighbors)
     check_noise(noise, sensitivity, rng, draws)
-    check_order(mechanism, sensitivity, **asked)
+    _check_order(mechanism, sensitivity, **asked)
     check_audit(noise, sensitivity, rng, draws, **asked)
 
 
@@ -124,7 +124,7 @@ def _check_repeats(noise: Any, name: str, dim: int) -> None:
     require((one != three).any(), f"{name}.rvs", "draw from the bits of rng")
 
 
-def check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, delta: float) -> None:
+def _check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, delta: float) -> None:
     """Check that half of epsilon needs more noise, and twice the sensitivity twice the noise."""
     name = type(mechanism).__name__ if not isinstance(mechanism, str) else mechanism
     wider = Sensitivity(sensitivity.ball, 2 * sensitivity.radius, sensitivity.neighbors)
@@ -132,9 +132,9 @@ def check_order(mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, del
     less = _size(mechanism.calibrate(sensitivity, epsilon=epsilon / 2, delta=delta))
     wide = _size(mechanism.calibrate(wider, epsilon=epsilon, delta=delta))
     rule = "make more noise for half of epsilon"
-    require(less >= usual * (1 - SEARCH), name, rule, f"{less / usual:.3g} of it")
+    require(less >= usual * (1 - _SEARCH), name, rule, f"{less / usual:.3g} of it")
     rule = "make twice the noise for twice the sensitivity"
-    require(abs(wide / usual - 2) <= 2 * SEARCH, name, rule, f"{wide / usual:.3g} of it")
+    require(abs(wide / usual - 2) <= 2 * _SEARCH, name, rule, f"{wide / usual:.3g} of it")
 
 
 def check_audit(

@@ -21,7 +21,7 @@ from skdp.geometry.hull.programs import ConeSet, load_cvxpy
 # Solvers stop within about 1e-8 of the optimum; gauges from a solver are raised by this share.
 MARGIN = 1e-6
 # Relative widths and differences of widths below this are attributed to the solver.
-NOTICED = 1e-5
+_NOTICED = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ def cone_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
     """Return the body {variable : constraints}, or raise if it is not a norm ball."""
     cone_set = compiled(variable, constraints)
     points = check_body(cone_set)
-    check_symmetric(cone_set, points)
+    _check_symmetric(cone_set, points)
     return ConeBody(cone_set, cells_of(variable, constraints))
 
 
@@ -151,7 +151,7 @@ def check_body(cone_set: ConeSet, differences: bool = True) -> FloatArray:
     while (w := _null(points, differences)) is not None:
         ends = [_farthest(cone_set, s * w) for s in (1, -1)]
         width = np.ptp([w @ p for p in ends]) if differences else max(abs(w @ p) for p in ends)
-        size = NOTICED * float(np.abs(points).max(axis=0) @ np.abs(w))
+        size = _NOTICED * float(np.abs(points).max(axis=0) @ np.abs(w))
         if not width > size:
             raise flat(w, float(w @ ends[0]), size)
         points += ends
@@ -173,7 +173,7 @@ def flat(w: FloatArray, constant: float = 0.0, noticed: float = 0.0) -> ValueErr
     return fail("the set", f"have an interior, but {relation} on all of it", None, remedy)
 
 
-def check_symmetric(cone_set: ConeSet, points: FloatArray) -> None:
+def _check_symmetric(cone_set: ConeSet, points: FloatArray) -> None:
     """Raise unless the set has the same width along fixed directions and their opposites."""
     d = cone_set.dim
     directions = np.vstack([np.eye(d), np.random.default_rng(0).standard_normal((2 * d, d))])
@@ -181,7 +181,7 @@ def check_symmetric(cone_set: ConeSet, points: FloatArray) -> None:
     for w in directions / scale:
         ends = [_farthest(cone_set, s * w) for s in (1, -1)]
         widths = [float(w @ ends[0]), float(-w @ ends[1])]
-        if abs(widths[0] - widths[1]) > NOTICED * max(map(abs, widths)):
+        if abs(widths[0] - widths[1]) > _NOTICED * max(map(abs, widths)):
             raise asymmetric(ends[int(widths[1] > widths[0])])
 
 

@@ -28,7 +28,7 @@ CLOSE = 1e-12
 # Difference of opposite widths above which a set is not symmetric.
 FARTHER = 1e-7
 # Greatest number of facets whose support is found by a solver.
-MOST_DIRECTIONS = 256
+_MOST_DIRECTIONS = 256
 
 
 def even_normals(A: FloatArray, b: ArrayLike) -> FloatArray:
@@ -82,7 +82,7 @@ def facet_directions(
     if null_direction(rows) is not None or not is_small(rows):
         return None
     normals = Polytope.of_points(rows).normals
-    return normals if len(normals) <= MOST_DIRECTIONS else None
+    return normals if len(normals) <= _MOST_DIRECTIONS else None
 
 
 def _corners(variable: Any, constraints: Sequence[Any]) -> FloatArray | None:

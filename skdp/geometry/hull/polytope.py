@@ -29,7 +29,7 @@ from skdp.geometry.hull.programs import least_sum
 # Greatest number of pairs of points for a hull, by dimension: below a second and 200,000 facets.
 MOST_PAIRS = {1: 2**15, 2: 2**15, 3: 2**14, 4: 2**11, 5: 512, 6: 256, 7: 128, 8: 64}
 # Relative difference below which two corners or facets are the same.
-SAME = 1e-12
+_SAME = 1e-12
 # Relative width below which a body counts as flat.
 FLAT = 1e-9
 
@@ -64,7 +64,7 @@ class _HasPoints:
 
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the body, (..., dim) to (...)."""
-        return greatest_product(self.points, as_points(w, self.dim, "w"))
+        return _greatest_product(self.points, as_points(w, self.dim, "w"))
 
     def extreme_points(self) -> FloatArray:
         """Return the points and their negatives, (count, dim); some may be no corners."""
@@ -85,7 +85,7 @@ class _HasNormals:
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
-        return greatest_product(self.normals, as_points(v, self.dim))
+        return _greatest_product(self.normals, as_points(v, self.dim))
 
     def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
         """Return whether v is in the body, (..., dim) to (...)."""
@@ -153,7 +153,7 @@ def polar(points: FloatArray) -> FloatArray:
     return np.asarray(normals / np.abs(points @ normals.T).max(axis=0)[:, None])
 
 
-def corners_of(points: FloatArray) -> FloatArray:
+def _corners_of(points: FloatArray) -> FloatArray:
     """Return the corners of the symmetric hull of (n, d) points, one of each pair."""
     points = one_of_each_pair(points)
     scale = np.abs(points).max(axis=0)
@@ -180,15 +180,15 @@ class Polytope(_HasPoints, _HasNormals):
     @classmethod
     def of_points(cls, points: FloatArray) -> Polytope:
         """Return the hull of (n, d) points and their negatives, which span R^d."""
-        corners = corners_of(points)
+        corners = _corners_of(points)
         normals = polar(corners)
         # Facets are moved outwards so that no given point is outside by rounding.
-        return cls(corners, normals / greatest_product(points, normals).clip(min=1.0)[:, None])
+        return cls(corners, normals / _greatest_product(points, normals).clip(min=1.0)[:, None])
 
     @classmethod
     def of_normals(cls, normals: FloatArray) -> Polytope:
         """Return {v : |normals v| <= 1} for (m, d) normals that span R^d."""
-        return cls(polar(normals), corners_of(normals))
+        return cls(polar(normals), _corners_of(normals))
 
     @cached_property
     def is_triangulated(self) -> bool:
@@ -276,7 +276,7 @@ def by_size(
     return np.asarray(sizes.reshape(v.shape[:-1]))
 
 
-def greatest_product(rows: FloatArray, v: FloatArray) -> FloatArray:
+def _greatest_product(rows: FloatArray, v: FloatArray) -> FloatArray:
     """Return the greatest |<r, v>| over the rows, (..., dim) to (...)."""
     block = max(1, 2**22 // len(rows))
     return by_size(lambda u: np.asarray(np.abs(u @ rows.T).max(axis=1)), v, block)
@@ -294,7 +294,7 @@ def _distinct(points: FloatArray) -> FloatArray:
     """Return the points without those equal to another or its negative, up to rounding."""
     points = one_of_each_pair(points)
     scaled = points / np.abs(points).max(axis=0)
-    pairs = KDTree(scaled).query_pairs(SAME * math.sqrt(points.shape[1]), output_type="ndarray")
+    pairs = KDTree(scaled).query_pairs(_SAME * math.sqrt(points.shape[1]), output_type="ndarray")
     keep = np.ones(len(points), dtype=bool)
     keep[pairs.max(axis=1)] = False
     return np.asarray(points[keep])

@@ -22,15 +22,15 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 
 # Order of trial; solvers that are not installed are skipped.
-CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
-LINEAR_METHODS: tuple[Any, ...] = ("highs", "highs-ds", "highs-ipm")
+_CONE_SOLVERS = ("CLARABEL", "SCS", "MOSEK", "ECOS", "CVXOPT")
+_LINEAR_METHODS: tuple[Any, ...] = ("highs", "highs-ds", "highs-ipm")
 # Rows bind if their dual is above this share of the greatest.
-BINDING = 1e-5
+_BINDING = 1e-5
 # More than a unit of rounding.
 UNIT = 1e-15
 # Compiled programs are shared, so one thread at a time sets parameters and solves.
 TURN = threading.RLock()
-GOOD = ("optimal", "unbounded", "infeasible")
+_GOOD = ("optimal", "unbounded", "infeasible")
 
 
 class _Steps(threading.local):
@@ -59,7 +59,7 @@ def solve(problem: Any, what: str) -> str:
                 problem.solve(solver=name)
             except Exception:  # solvers raise errors of any class of their own
                 continue
-        if problem.status in GOOD:
+        if problem.status in _GOOD:
             return str(problem.status)
     raise fail(
         what, f"be solved by one of {list(_installed())}", problem.status, "Rescale the set."
@@ -70,7 +70,7 @@ def solve(problem: Any, what: str) -> str:
 def _installed() -> tuple[str, ...]:
     # The query takes longer than a small program.
     found = load_cvxpy().installed_solvers()
-    return tuple(name for name in CONE_SOLVERS if name in found)
+    return tuple(name for name in _CONE_SOLVERS if name in found)
 
 
 def least_sum(points: FloatArray, v: FloatArray) -> float:
@@ -81,14 +81,16 @@ def least_sum(points: FloatArray, v: FloatArray) -> float:
     """
     STEPS.count += 1
     columns = np.concatenate([points, -points]).T
-    for method in LINEAR_METHODS:
+    for method in _LINEAR_METHODS:
         found: Any = linprog(np.ones(columns.shape[1]), A_eq=columns, b_eq=v, method=method)
         if found.status == 0:
             positive, negative = np.split(found.x, 2)
             weights = positive - negative
             weights += np.linalg.lstsq(points.T, v - points.T @ weights)[0]
             return float(np.abs(weights).sum())
-    raise fail("the gauge", f"be found by one of {list(LINEAR_METHODS)}", None, "Rescale the body.")
+    raise fail(
+        "the gauge", f"be found by one of {list(_LINEAR_METHODS)}", None, "Rescale the body."
+    )
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ class ConeSet:
         if self.cones.second or self.cones.matrix:
             return y
         whole, free = np.concatenate(y), np.arange(len(self.b)) < self.cones.zero
-        binding = free | (whole > BINDING * np.abs(whole).max())
+        binding = free | (whole > _BINDING * np.abs(whole).max())
         exact = np.zeros(len(whole))
         exact[binding] = np.linalg.lstsq(self.A.toarray()[binding].T, q)[0]
         if (exact[~free] < 0).any():

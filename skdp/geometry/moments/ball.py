@@ -31,7 +31,7 @@ LEVELS = (0, 1, 2, "exact")
 # Members of a ball whose parts all have them.
 OPTIONAL = ("log_volume", "support", "covariance", "variance", "extreme_points")
 # Entries drawn for an estimate of mean squares, enough for an error of one or two percent.
-MEAN_ENTRIES = 20_000
+_MEAN_ENTRIES = 20_000
 Part = tuple[Any, IntArray]
 
 
@@ -234,7 +234,7 @@ class MomentBall:
 
 @remembered(maxsize=32)
 def _mean_squares(ball: MomentBall) -> FloatArray:
-    draws = min(max(MEAN_ENTRIES // ball.dim, 16), 1024)
+    draws = min(max(_MEAN_ENTRIES // ball.dim, 16), 1024)
     squares = np.mean(ball.sample(draws, np.random.default_rng(0)) ** 2, axis=0)
     orbits = ball.layout.orbits
     return np.asarray((np.bincount(orbits, squares) / np.bincount(orbits))[orbits])

@@ -15,7 +15,7 @@ from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedDomain, columns_of
 
 IntArray = NDArray[np.intp]
-Frozen = TypeVar("Frozen", bound=NDArray[Any])
+_Frozen = TypeVar("_Frozen", bound=NDArray[Any])
 NEIGHBORS = ("replace_one", "add_remove")
 
 
@@ -330,6 +330,6 @@ class MomentLayout:
         return found
 
 
-def _frozen(array: Frozen) -> Frozen:
+def _frozen(array: _Frozen) -> _Frozen:
     array.setflags(write=False)
     return array

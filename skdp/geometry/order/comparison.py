@@ -117,7 +117,7 @@ class Comparison(Mapping[str, ComparedBall]):
     def __str__(self) -> str:
         cells = [HEAD, *(_cells(row) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(map(_padded, row, widths, RIGHT)).rstrip() for row in cells]
+        lines = ["  ".join(map(_padded, row, widths, _RIGHT)).rstrip() for row in cells]
         return "\n".join([*lines, *self._notes()])
 
     def _repr_html_(self) -> str:
@@ -137,7 +137,7 @@ class Comparison(Mapping[str, ComparedBall]):
 
 
 HEAD = ("ball", "radius", "volume", "entropy", "mean squared error", "inside", "sampler")
-RIGHT = (False, True, True, True, True, False, False)
+_RIGHT = (False, True, True, True, True, False, False)
 
 
 def compare(

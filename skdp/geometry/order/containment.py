@@ -28,12 +28,12 @@ from skdp.geometry.order._cones import Gauge, by_cones, half_of_signs
 TOUCH = 1e-9
 # Bounds are widened by this share, which is more than the rounding of gauges.
 ROUND = 1e-12
-MOST_CONE_DIMS = 5
-MOST_CONES = 2**18
+_MOST_CONE_DIMS = 5
+_MOST_CONES = 2**18
 # If a solver is run for each point, which takes a thousand times as long: enough in the plane, and
 # done in seconds.
-MOST_SLOW_CONES = 2**7
-MOST_SIGNED_DIMS = 12
+_MOST_SLOW_CONES = 2**7
+_MOST_SIGNED_DIMS = 12
 STARTS = 32
 
 
@@ -169,9 +169,9 @@ def _of_whole(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float)
     quick = _is_quick(ball, ball.gauge) and _is_quick(over, over.gauge)
     upper = _through_the_box(ball, over, matrix)
     support = _support(over)
-    if over.dim <= MOST_CONE_DIMS and support:
+    if over.dim <= _MOST_CONE_DIMS and support:
         quick = quick and _is_quick(over, support)
-        most = MOST_CONES if quick else MOST_SLOW_CONES
+        most = _MOST_CONES if quick else _MOST_SLOW_CONES
         lower, by_cutting = by_cones(
             lambda u: ball.gauge(u @ matrix.T), over, support, enough=enough, most=most
         )
@@ -254,7 +254,7 @@ def _faces(ball: NormBall) -> FloatArray | None:
     if isinstance(ball, LpBall):
         if math.isinf(ball.p) or ball.dim == 1:
             return np.diag(1 / ball.bounding_box())
-        if ball.p > 1 or ball.dim > MOST_SIGNED_DIMS:
+        if ball.p > 1 or ball.dim > _MOST_SIGNED_DIMS:
             return None
         return half_of_signs(ball.dim) / ball.bounding_box()
     return known(ball, "facets")

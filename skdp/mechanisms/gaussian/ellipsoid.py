@@ -37,7 +37,7 @@ from skdp.mechanisms.gaussian._least_trace import cover_points, cover_sums
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
 # Factors whose relative rounding error may be greater than this are not used.
-MOST_ROUNDING = 1e-3
+_MOST_ROUNDING = 1e-3
 
 
 def greatest_square(ball: NormBall, weights: FloatArray) -> float:
@@ -149,7 +149,7 @@ def raised_to_cover(factor: FloatArray, points: FloatArray) -> FloatArray:
     rows = factor / np.linalg.norm(factor, axis=1)[:, None]
     # Substitution solves a system in which every entry has an error of at most d roundings.
     rounding = 4 * d**1.5 * np.finfo(float).eps * float(np.linalg.cond(rows))
-    if not rounding < MOST_ROUNDING:
+    if not rounding < _MOST_ROUNDING:
         raise np.linalg.LinAlgError("a factor is nearly singular")
     inside = solve_triangular(factor, points.T, lower=True)
     greatest = float(np.sqrt((inside**2).sum(axis=0).max()))
@@ -264,7 +264,7 @@ def _cover_image(ball: MappedBall, weights: FloatArray) -> FloatArray | None:
     # Every entry of the product has an error of d roundings of the entries of its factors.
     condition = float(np.linalg.cond(full) * np.linalg.cond(inner))
     rounding = 4 * ball.dim**2 * np.finfo(float).eps * condition
-    return full @ inner * (1 + rounding) if rounding < MOST_ROUNDING else None
+    return full @ inner * (1 + rounding) if rounding < _MOST_ROUNDING else None
 
 
 def trace(factor: FloatArray, weights: FloatArray) -> float:

@@ -39,7 +39,7 @@ class Polytope(Protocol):
         """Return the corners, (n_corners, dim)."""
 
 
-class Publishing:
+class _Publishing:
     """Base class of the laws of this module."""
 
     def rvs(self, size: int, rng: Generator) -> FloatArray:
@@ -61,7 +61,7 @@ class Publishing:
 
 
 @dataclass(frozen=True)
-class Independent(Publishing):
+class Independent(_Publishing):
     """Independent coordinates, one law for each.
 
     Parameters
@@ -97,7 +97,7 @@ class Independent(Publishing):
 
 
 @dataclass(frozen=True)
-class GaussianCanonical(Publishing):
+class GaussianCanonical(_Publishing):
     """N(0, covariance), canonical in any norm (Awan & Dong 2022, Proposition 4.4).
 
     The trade-off function is gaussian(mu), mu the greatest |covariance^(-1/2) v|_2 over v in the
@@ -174,7 +174,7 @@ class GaussianCanonical(Publishing):
 
 
 @dataclass(frozen=True)
-class LInfLaplace(Publishing):
+class LInfLaplace(_Publishing):
     """Density proportional to exp(-epsilon |x|_inf), canonical for laplace(epsilon) in l_inf.
 
     The mean of the greatest and the least coordinate is a Laplace variable, independent of all

@@ -69,7 +69,7 @@ def accuracy(kind: Any = DPCoordinateDescentClassifier, **parameters: Any) -> fl
 
 # %% [markdown]
 # ## A first model
-# The card tells what was released: a first look, if there are enough records for one, and so many
+# The card tells what was released: a scaling stage, if there are enough records for one, and so many
 # noisy gradients, all with noise of one scale. `history_` holds the model after every pass, made of
 # what was released and of nothing else.
 

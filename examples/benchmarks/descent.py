@@ -4,7 +4,7 @@ Without a flag: test accuracy or R^2 (regression: numeric columns) of all defaul
 other estimators of this library with the same epsilon and delta, and beside no privacy at all.
 ``--table`` is Table III of Muthukrishnan & Kalyani (2023) anew: laws of noise at equal epsilon
 and delta, for a fixed number of passes, penalty and style. The style "rules" is all automatic;
-"source" is Algorithm 3 of the paper with bounds from the domain: no first look, shares clipped
+"source" is Algorithm 3 of the paper with bounds from the domain: no scaling stage, shares clipped
 one by one, a fixed penalty, the last iterate. ``--few`` shows where flipped Huber noise helps.
 Reads the folder that SKDP_DATA names.
 

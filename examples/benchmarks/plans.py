@@ -85,7 +85,7 @@ class Timed(NamedTuple):
 
 
 def grid(full: bool) -> list[Case]:
-    """Return the cases, without delta and a first look where they take no part."""
+    """Return the cases, without delta and a scaling stage if they are not used."""
     axes = (ESTIMATORS, NUMBERS, LEVELS, RECORDS, (0.0, 1e-6), tuple(NEIGHBORS), (True, False))
     cases = [Case(*values) for values in itertools.product(*axes)]
     corners = [case for case in cases if sum(map(_is_end, case)) % 2 == 0]

@@ -69,9 +69,9 @@ def accuracy(kind: Any = DPCoordinateDescentClassifier, **parameters: Any) -> fl
 
 # %% [markdown]
 # ## A first model
-# The card tells what was released: a scaling stage, if there are enough records for one, and so many
-# noisy gradients, all with noise of one scale. `history_` holds the model after every pass, made of
-# what was released and of nothing else.
+# The card says what was released: a scaling stage, if there are enough records for one, and noisy
+# gradients, all with noise of one scale. `history_` holds the model after every pass. It is
+# computed from the released gradients only.
 
 # %%
 MODEL = DPCoordinateDescentClassifier(

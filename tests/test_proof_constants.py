@@ -135,7 +135,7 @@ def test_from_two_numbers_on_each_adds_at_most_4(numbers):
 
 
 def extreme_changes(numbers, blocks, adds):
-    """Squared lengths of the change in the first stage of cross moments over corners, numbers alike or not."""
+    """Squared lengths of changes in the first stage of cross moments, over corners."""
     grid = [Fraction(k, 8) for k in range(-8, 9)]
     target = max(
         (y - z) ** 2 + 4 * (y * y - z * z) ** 2 if not adds else y * y + (2 * y * y - 1) ** 2

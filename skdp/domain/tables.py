@@ -28,7 +28,7 @@ _CACHED_CELLS = 2**15
 _PLAIN = frozenset("biuf")
 
 
-class _NotNumbers(ValueError, TypeError):
+class NotNumbers(ValueError, TypeError):
     """Error for a column of numbers with any other cell.
 
     It is a TypeError too, because scikit-learn expects one for cells such as dicts.
@@ -202,7 +202,7 @@ def room_for(n_rows: int, n_encoded: int, out: FloatArray | None) -> FloatArray:
     return out
 
 
-def _not_numbers(label: str) -> _NotNumbers:
+def _not_numbers(label: str) -> NotNumbers:
     """Return the error for a cell that is not a finite number."""
     error = fail(
         label,
@@ -210,7 +210,7 @@ def _not_numbers(label: str) -> _NotNumbers:
         "a real number or a string that spells a number",
         remedy="Drop or fill the others by a public rule before this step.",
     )
-    return _NotNumbers(*error.args)
+    return NotNumbers(*error.args)
 
 
 def read_levels(

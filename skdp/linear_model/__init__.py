@@ -23,6 +23,7 @@ else:
             "linear": "DPLinearRegression",
             "logistic": "DPLogisticRegression",
         },
+        submodules="coordinate_descent huber linear logistic losses validation",
     )
 
 __all__ = [

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from skdp.linear_model._descent.algorithm import CoordinateDescent
 from skdp.linear_model._descent.rules import LOGISTIC, SQUARED
-from skdp.linear_model._shared.base import PrivateLinearModel
+from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model._shared.regression import PrivateRegressor
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class _DescentEstimator(PrivateLinearModel):
     """The parameters of both estimators."""
 
@@ -31,11 +31,12 @@ class _DescentEstimator(PrivateLinearModel):
     callback: Any = None
 
     def _algorithm(self):
-        # A copy: a change of parameters during the fit has no effect.
-        return CoordinateDescent(self._kind, copy(self))
+        # Copied: a change of parameters during the fit has no effect.
+        asked = {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
+        return CoordinateDescent(self._kind, SimpleNamespace(**asked))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     """Classifier for sparse models or all intermediate models: private coordinate descent.
 
@@ -146,7 +147,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
         return tags
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
     """Regressor for Lasso, ridge and elastic net: private coordinate descent.
 

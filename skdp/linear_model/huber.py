@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from skdp._checks import check_positive, fail
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import residual_moments
 from skdp.linear_model._objective.task import Reference
+from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.regression import PrivateRegressor
 from skdp.linear_model.losses import PseudoHuber
 from skdp.linear_model.validation import is_auto
@@ -23,7 +23,7 @@ MANY, MANY_POWER = 4000.0, 0.25
 PUT_BACK, FEW = 0.12, 22.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class DPHuberRegressor(PrivateRegressor):
     """Private robust linear regression. Use it when you need predictions.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._checks import fail
 from skdp.domain.subset import subset
 from skdp.linear_model._moments.algorithm import FunctionalMechanism
+from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class DPLinearRegression(PrivateRegressor):
     """Regressor for several analyses of one release: least squares from private moments.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from skdp._checks import fail
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import logistic_moments
 from skdp.linear_model._objective.task import Reference
+from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model.losses import Logistic, SharpLogistic
 
@@ -16,7 +16,7 @@ LOSSES = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
 CANDIDATES = (Logistic(), *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class DPLogisticRegression(PrivateClassifier):
     """Private logistic regression. Use it when you need a single model.
 

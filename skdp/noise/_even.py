@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -177,7 +177,11 @@ class EvenLaw(ABC):
         """Return the law of s X, for s in (0, inf)."""
         s = check_positive("s", s)
         lengths = {name: s * getattr(self, name) for name in self._lengths}
-        return cast(Self, replace(cast(Any, self), **lengths))
+        law = cast(Any, self)
+        if "__dataclass_fields__" in vars(type(self)):
+            return cast(Self, replace(law, **lengths))
+        # A subclass may have a constructor of its own for the same numbers.
+        return type(self)(*[lengths.get(f.name, getattr(self, f.name)) for f in fields(law)])
 
     def log_ratio(self, x: ArrayLike, shift: ArrayLike) -> FloatArray:
         """Return ``logpdf(x) - logpdf(x + shift)`` without loss of digits.

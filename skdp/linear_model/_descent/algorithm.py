@@ -52,8 +52,8 @@ class CoordinateDescent:
     ----------
     kind : Kind
         The loss, and assumptions of the automatic choices about the model.
-    asked : DPCoordinateDescentClassifier or DPCoordinateDescentRegressor
-        A copy of the estimator, for its parameters.
+    asked : namespace
+        The parameters of the estimator.
     """
 
     kind: Kind

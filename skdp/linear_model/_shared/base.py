@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Protocol, dataclass_transform
 
 import numpy as np
 from numpy.random import Generator
@@ -65,7 +65,21 @@ class Algorithm(Protocol):
         """Draw noise and return the released models."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@dataclass_transform(kw_only_default=True)
+def with_parameters(cls):
+    """Make the annotated names of an estimator's class parameters, with their defaults.
+
+    A default is no attribute of the class: an instance that lacks a parameter, such as its
+    ledger, raises an AttributeError when it is fitted.
+    """
+    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    for parameter in fields(made):
+        if parameter.name in vars(made):
+            delattr(made, parameter.name)
+    return made
+
+
+@with_parameters
 class PrivateLinearModel(BaseEstimator):
     """Base of the private linear models, with the parameters that all of them have.
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 
-from skdp.linear_model._shared.base import PrivateLinearModel
+from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
 from skdp.linear_model.validation import check_labels, check_target
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@with_parameters
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label."""
 

@@ -30,6 +30,7 @@ X, Y = [[0.1], [-0.3], [0.5], [0.2]], [0, 1, 0, 1]
 DOMAIN = Domain.unit_box(1, target=[0, 1])
 
 
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyLeakWarning")
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_missing_parameter_is_an_error_and_no_default(kind):
     """A class holds no defaults, so that a lost ledger cannot become None."""

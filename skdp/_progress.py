@@ -24,7 +24,12 @@ def with_bar(items: Iterable[Item], total: int, label: str, verbose: int = 1) ->
     if not verbose:
         yield from items
         return
-    draw_bar(0, total, label)
-    for done, item in enumerate(items, 1):
-        yield item
-        draw_bar(done, total, label)
+    done = 0
+    draw_bar(done, total, label)
+    try:
+        for done, item in enumerate(items, 1):
+            yield item
+            draw_bar(done, total, label)
+    except BaseException:
+        print(file=sys.stderr)  # the note on an error begins on a line of its own
+        raise

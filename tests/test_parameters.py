@@ -86,6 +86,22 @@ def test_a_descent_is_fitted_without_a_copy_of_the_estimator():
     assert len(model.fit(X, Y).history_) == len(seen) == 3
 
 
+@pytest.mark.parametrize("kind", ESTIMATORS[3:])
+def test_a_change_of_parameters_during_a_fit_has_no_effect(kind):
+    """Of a callback: the passes, and who is told of them, are those of the beginning."""
+    seen = []
+
+    def callback(progress):
+        seen.append(progress.n_pass)
+        model.callback, model.n_passes, model.ledger = None, 50, None
+
+    ledger, domain = Ledger(1.0), DOMAIN if kind is ESTIMATORS[3] else None
+    model = kind(domain=domain, n_passes=3, callback=callback, ledger=ledger)
+    model.fit(X, Y)
+    assert seen == [1, 2, 3]
+    assert ledger.spent.epsilon == 1.0
+
+
 class Short(Laplace):
     """Has a constructor of its own."""
 

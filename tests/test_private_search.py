@@ -21,6 +21,7 @@ from skdp import (
     Ledger,
     PrivacyLeakWarning,
 )
+from skdp._progress import with_bar
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.model_selection import PrivateSearchCV, RecordScore, _strategies
 from skdp.model_selection._scoring import UNITS
@@ -431,6 +432,35 @@ def test_a_search_is_an_estimator_like_any_other(people, domain, answers):
     outer = GridSearchCV(inner, {"epsilon": [1.0, 4.0]}, cv=2).fit(people, answers)
     assert len(ledger.entries) == 3 + 4 + 1
     assert hasattr(outer, "predict_proba")
+
+
+@pytest.mark.parametrize("share", [0.75, 0.1, 1e-11, 1 - 1e-11, 1 - 1e-15, 5e-324])
+@pytest.mark.parametrize("whole", [0.1, 1 / 3, 7.0, 1e-12, 1e12])
+def test_the_parts_of_a_budget_add_up_to_no_more_than_it(whole, share):
+    """As exact fractions of their decimals, however near a share is to all or to nothing."""
+    parts = _strategies.split(Budget(whole, whole / 1e13), share)
+    for name, limit in (("epsilon", whole), ("delta", whole / 1e13)):
+        spent = sum(Fraction(repr(getattr(part, name))) for part in parts)
+        assert spent <= Fraction(repr(limit))
+        assert spent >= Fraction(repr(limit)) * (1 - Fraction(1, 10**15))
+
+
+def test_a_bar_that_is_stopped_ends_its_line(capsys):
+    """A failing item, and a reader that goes away."""
+
+    def failing():
+        yield 1
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        list(with_bar(failing(), 3, "step"))
+    assert capsys.readouterr().err.endswith("step 1 of 3\n")
+    bar = with_bar(iter(range(3)), 3, "step")
+    next(bar)
+    bar.close()
+    assert capsys.readouterr().err.endswith("step 0 of 3\n")
+    assert list(with_bar(iter(range(2)), 2, "step")) == [0, 1]
+    assert capsys.readouterr().err.endswith("step 2 of 2\n")
 
 
 def test_progress_is_shown_where_it_tells_nothing(people, domain, answers, capsys):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from skdp.linear_model._descent.algorithm import CoordinateDescent
@@ -31,9 +29,7 @@ class _DescentEstimator(PrivateLinearModel):
     callback: Any = None
 
     def _algorithm(self):
-        # Copied: a change of parameters during the fit has no effect.
-        asked = {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
-        return CoordinateDescent(self._kind, SimpleNamespace(**asked))
+        return CoordinateDescent(self._kind, self._asked())
 
 
 @with_parameters

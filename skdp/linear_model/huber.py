@@ -102,11 +102,7 @@ class DPHuberRegressor(PrivateRegressor):
         return ObjectivePerturbation(
             self._reference,
             self._losses,
-            mechanism=self.mechanism,
-            q=self.q,
-            regularization=self.regularization,
-            loss=self.loss,
-            scaling_share=self.scaling_share,
+            self._asked(),
             # A threshold or a loss of the user is in units of the domain.
             scales_target=isinstance(self.loss, str) and is_auto(self.threshold),
             inflation=self._inflation,

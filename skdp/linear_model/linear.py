@@ -92,7 +92,7 @@ class DPLinearRegression(PrivateRegressor):
     postprocess: Any = "auto"
 
     def _algorithm(self):
-        return FunctionalMechanism(self.mechanism, self.postprocess)
+        return FunctionalMechanism(self._asked())
 
     def _store(self, plan, solution, labels):
         super()._store(plan, solution, labels)

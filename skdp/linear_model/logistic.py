@@ -128,15 +128,7 @@ class DPLogisticRegression(PrivateClassifier):
     scaling_share: Any = "auto"
 
     def _algorithm(self):
-        return ObjectivePerturbation(
-            self._reference,
-            self._losses,
-            mechanism=self.mechanism,
-            q=self.q,
-            regularization=self.regularization,
-            loss=self.loss,
-            scaling_share=self.scaling_share,
-        )
+        return ObjectivePerturbation(self._reference, self._losses, self._asked())
 
     def _losses(self, task):
         if not isinstance(self.loss, str):

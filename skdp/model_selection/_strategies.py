@@ -18,7 +18,7 @@ from skdp.model_selection._scoring import UNITS
 from skdp.model_selection._silence import silence
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._task import SearchTask
-from skdp.privacy.decimals import as_decimal, float_below
+from skdp.privacy.decimals import as_decimal, float_below, subtract
 from skdp.privacy.ledger import Budget
 
 # A quotient of floats is within this of the true one.
@@ -120,5 +120,5 @@ def split(whole: Budget, share: float) -> tuple[Budget, Budget]:
     amounts = whole.epsilon, whole.delta
     first = [(1 - share) * value for value in amounts]
     pairs = zip(amounts, first, strict=True)
-    rest = [float_below(as_decimal(value) - as_decimal(part)) for value, part in pairs]
+    rest = [float_below(subtract(value, as_decimal(part))) for value, part in pairs]
     return Budget(*first), Budget(*rest)

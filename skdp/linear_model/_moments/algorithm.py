@@ -31,21 +31,20 @@ from skdp.linear_model._shared.task import Task
 class FunctionalMechanism:
     """The functional mechanism with the parameters of :class:`DPLinearRegression`."""
 
-    mechanism: Any
-    postprocess: Any
+    asked: Any
 
     def check(self, delta: float) -> None:
         """Raise an error unless the parameters are valid."""
-        check_mechanism(self.mechanism)
-        if isinstance(self.postprocess, str):
-            check_choice("postprocess", self.postprocess, RECIPES)
-        elif not callable(self.postprocess):
+        check_mechanism(self.asked.mechanism)
+        if isinstance(self.asked.postprocess, str):
+            check_choice("postprocess", self.asked.postprocess, RECIPES)
+        elif not callable(self.asked.postprocess):
             rule = f"be one of {sorted(RECIPES)} or a function"
-            raise fail("postprocess", rule, self.postprocess)
+            raise fail("postprocess", rule, self.asked.postprocess)
 
     def plan(self, task: Task) -> Any:
         """Choose the moments, and calibrate their noise, from public information only."""
-        return plan_moments(task, self.mechanism)
+        return plan_moments(task, self.asked.mechanism)
 
     def sums(self, plan: Any, rows: Rows) -> Any:
         """Return the exact sums of the first stage, and the rows for a second stage."""
@@ -63,7 +62,7 @@ class FunctionalMechanism:
         domain = design.domain
         shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
         noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
-        found = solve(self.postprocess, noisy)
+        found = solve(self.asked.postprocess, noisy)
         # Moments that were not released are guesses without noise.
         deviation = np.where(np.isfinite(moments.deviation), moments.deviation, 0.0)
         deviation /= moments.n_records

@@ -89,8 +89,8 @@ class ObjectivePerturbation:
         Assumptions of the automatic choices.
     losses : callable
         From a `ModelTask` to the candidate losses.
-    mechanism, q, regularization, loss, scaling_share
-        As in :class:`DPLogisticRegression`.
+    asked : namespace
+        The parameters of the estimator.
     scales_target : bool
         Whether clipping bounds of the target are estimated too.
     inflation : callable
@@ -99,28 +99,26 @@ class ObjectivePerturbation:
 
     reference: Reference
     losses: Callable[[ModelTask], tuple[Loss, ...]]
-    mechanism: Any
-    q: Any
-    regularization: Any
-    loss: Any
-    scaling_share: Any
+    asked: Any
     scales_target: bool = False
     inflation: Callable[[ModelTask], float] = lambda _: 1.0
 
     def check(self, delta: float) -> None:
         """Raise an error unless the parameters are valid."""
         remedy = 'Or give "auto".'
-        if not is_auto(self.q):
-            check_interval("q", self.q, 0.0, 1.0, closed="neither", remedy=remedy)
-        if not is_auto(self.regularization):
-            check_interval("regularization", self.regularization, 0.0, math.inf, "left", remedy)
-        check_scaling_share(self.scaling_share)
-        if not isinstance(self.loss, str):
-            check_loss(self.loss, self.reference.target)
+        if not is_auto(self.asked.q):
+            check_interval("q", self.asked.q, 0.0, 1.0, closed="neither", remedy=remedy)
+        if not is_auto(self.asked.regularization):
+            check_interval(
+                "regularization", self.asked.regularization, 0.0, math.inf, "left", remedy
+            )
+        check_scaling_share(self.asked.scaling_share)
+        if not isinstance(self.asked.loss, str):
+            check_loss(self.asked.loss, self.reference.target)
         self._check_mechanism(delta)
 
     def _check_mechanism(self, delta: float) -> None:
-        mechanism = self.mechanism
+        mechanism = self.asked.mechanism
         if isinstance(mechanism, str):
             check_choice("mechanism", mechanism, _NAMES)
             if mechanism in _NEED_DELTA and delta == 0:
@@ -164,8 +162,8 @@ class ObjectivePerturbation:
         return Solution(*scaler.undo(coef, intercept), attributes, bounds)
 
     def _plan_clipping(self, task: Task) -> ClippingStage | None:
-        share = self.scaling_share
-        if share == 0 or (is_auto(share) and not is_auto(self.mechanism)):
+        share = self.asked.scaling_share
+        if share == 0 or (is_auto(share) and not is_auto(self.asked.mechanism)):
             return None
         known = self._model_task(task, task.epsilon).size
         given = None if is_auto(share) else float(share)
@@ -200,17 +198,17 @@ class ObjectivePerturbation:
 
     def _jointly(self, task: ModelTask) -> dict[str, Any]:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
-        q = None if is_auto(self.q) else float(self.q)
+        q = None if is_auto(self.asked.q) else float(self.asked.q)
         choice = choose(task, self.losses(task), self._families(task), q=q)
         found = choice.family.calibrated(task, choice)
         ridge = choice.ridge
-        if not is_auto(self.regularization):
+        if not is_auto(self.asked.regularization):
             ridge = self._least_ridge(task, found.leverage)
         return {"loss": choice.loss, "q": choice.q, "ridge": ridge, **vars(found)}
 
     def _families(self, task: ModelTask) -> list[Any]:
         """Return the candidate families of noise."""
-        mechanism, (knorm_q, gaussian_q) = self.mechanism, self.reference.usual_q
+        mechanism, (knorm_q, gaussian_q) = self.asked.mechanism, self.reference.usual_q
         if is_auto(mechanism):
             gaussian = [GaussianFamily(usual_q=gaussian_q)] if task.delta > 0 else []
             return [KNormFamily(usual_q=knorm_q), *gaussian]
@@ -227,7 +225,7 @@ class ObjectivePerturbation:
 
     def _apart(self, task: ModelTask) -> dict[str, Any]:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
-        loss, q = self.losses(task)[0], APART_Q if is_auto(self.q) else float(self.q)
+        loss, q = self.losses(task)[0], APART_Q if is_auto(self.asked.q) else float(self.asked.q)
         leverage = leverage_apart(loss, q, task.epsilon)
         ridge = self._least_ridge(task, leverage)
         noise = self._noise_apart(task, loss, q)
@@ -236,7 +234,7 @@ class ObjectivePerturbation:
     def _noise_apart(self, task: ModelTask, loss: Loss, q: float) -> Any:
         sensitivity = Sensitivity(task.design.hull, task.moved * loss.slope_bound, task.neighbors)
         delta = task.delta / task.n_models / corners(loss, task.neighbors) * (1 - 1e-12)
-        mechanism = self.mechanism
+        mechanism = self.asked.mechanism
         name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__
         asked = {"epsilon": q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
         try:
@@ -252,12 +250,12 @@ class ObjectivePerturbation:
     @property
     def _has_ball(self) -> bool:
         # By type: another class with a member ``ball`` may have its own calibration.
-        return isinstance(self.mechanism, NormBall) or type(self.mechanism) is KNorm
+        return isinstance(self.asked.mechanism, NormBall) or type(self.asked.mechanism) is KNorm
 
     @property
     def _has_calibration(self) -> bool:
         """Whether the mechanism has its own calibration."""
-        mechanism = self.mechanism
+        mechanism = self.asked.mechanism
         if isinstance(mechanism, str):
             return mechanism in LAWS
         is_part = isinstance(mechanism, type) or self._has_ball
@@ -265,7 +263,7 @@ class ObjectivePerturbation:
 
     def _least_ridge(self, task: ModelTask, leverage: float) -> FloatArray:
         """Return the least ridge with which every row has weight 1, plus the user's."""
-        extra = 0.0 if is_auto(self.regularization) else float(self.regularization)
+        extra = 0.0 if is_auto(self.asked.regularization) else float(self.asked.regularization)
         least = max(task.design.row_norm**2 / leverage + extra, LEAST_RIDGE)
         return np.full(task.design.dim, least)
 

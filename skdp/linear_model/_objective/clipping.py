@@ -20,7 +20,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import CELLS, MOST_ROWS, sums_of
+from skdp.linear_model._shared.gram import block_rows, sums_of
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
@@ -189,6 +189,6 @@ def _as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
 
 
 def _blocks(rows: FloatArray) -> Iterator[FloatArray]:
-    step = min(MOST_ROWS, max(256, CELLS // rows.shape[1]))
+    step = block_rows(rows.shape[1])
     for start in range(0, len(rows), step):
         yield rows[start : start + step]

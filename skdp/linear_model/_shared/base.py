@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Protocol, dataclass_transform
 
 import numpy as np
@@ -148,6 +149,11 @@ class PrivateLinearModel(BaseEstimator):
             self.n_iter_, self.converged_ = 1, True
             self._store(plan, solution, labels)
             return self
+
+    def _asked(self):
+        """Return the parameters; later changes of the estimator do not change them."""
+        names = [parameter.name for parameter in fields(self)]
+        return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def _plan(self, design, n, n_models):
         """Return the plan for n records, from public information only."""

@@ -104,13 +104,18 @@ def row_unit(domain: Domain) -> float:
     return math.ldexp(1.0, exponent - (share == 0.5))
 
 
+def block_rows(width: int) -> int:
+    """Return the number of rows of a block, whose sums are exact, and which fits in the cache."""
+    return min(MOST_ROWS, max(256, CELLS // width))
+
+
 def blocks_of(
     domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
 ) -> Iterator[FloatArray]:
     """Yield blocks of rows (1, x, y) on the grid. All blocks use the same memory."""
     table = as_table(X, domain.names, domain.n_columns)
     q, n, unit = domain.n_encoded, len(target), row_unit(domain)
-    step = min(MOST_ROWS, max(256, CELLS // (q + 2)))
+    step = block_rows(q + 2)
     buffer = np.empty((min(step, n), q + 2))
     for start in range(0, n, step):
         stop = min(n, start + step)

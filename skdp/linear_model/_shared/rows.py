@@ -18,6 +18,7 @@ class Rows:
 
     Attributes
     ----------
+    design : Design
     X : DataFrame, array-like or table of `skdp.domain.tables`, with n rows
     targets : sequence of ndarray of shape (n,)
         The target of each model.

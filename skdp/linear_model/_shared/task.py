@@ -13,6 +13,7 @@ class Task:
 
     Attributes
     ----------
+    design : Design
     n : int or None
         The number of records; None if it is private.
     n_public : int or None

@@ -41,6 +41,8 @@ class ColumnSums:
 
     Parameters
     ----------
+    columns : tuple of int
+        Columns of the encoded (x, y), the target last.
     n : int or None
         The number of records; None if it is private.
     squares : tuple of tuples of int

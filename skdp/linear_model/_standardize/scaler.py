@@ -65,6 +65,7 @@ class RowScaler:
 
     Attributes
     ----------
+    columns : Scaler
     factor : ndarray of shape (n_encoded + 2,)
         Scaled rows are multiplied by it before they are bounded.
     clips : bool

@@ -97,15 +97,16 @@ def all_at_once(rule, spends):
 
 def by_sums(rule, spends):
     """The one that dominates all that the sums allow, if they still do."""
-    if not rule._basic.fits(spends):
+    basic = rule.after(*spends).basic
+    if not basic.fits():
         return []
-    left = rule._basic.remaining(spends)
+    left = basic.remaining()
     return [joint(0.0, left.epsilon, left.delta)]
 
 
 def beside_sums(rule, spends):
     """Any leak, beside every kind of the rest; stated so high that sums never take it."""
-    if rule.infinity_mass_left(spends) < 0:
+    if rule.after(*spends).infinity_mass_left() < 0:
         return []
     leak = greatest(lambda leak: allows(rule, spends, 0.0, 0.0, leak), 1e-4)
     values = []
@@ -119,7 +120,7 @@ def beside_sums(rule, spends):
 
 
 def allows(rule, spends, pure, square, leak):
-    return rule.fits([*spends, planned(pure, square, leak)])
+    return rule.after(*spends, planned(pure, square, leak)).fits()
 
 
 def pair(pure, leak):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.noise import Laplace
-from skdp.privacy.composition._fold import Spread, _power, _transform, fold, tilt
+from skdp.privacy.composition._fold import Spread, _Spectrum, _transform, fold, tilt
 from skdp.privacy.composition.grid import upper
 from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
 
@@ -45,7 +45,7 @@ def test_errors_of_a_transform_are_carried_through_its_powers(n):
     q = tilt(PARTS["one"][0][0], 0.5)
     size = 4096
     values, off = _transform(q, 0, size)
-    _, error = _power([(q, n)], [0], size)
+    _, error = _Spectrum.of_nothing(size).times(q, 0, n).law()
     sizes = np.abs(values)
     least = math.sqrt(2 / size) * float(np.linalg.norm((sizes + off) ** n - sizes**n))
     assert error >= least * (1 - 1e-6)
@@ -57,6 +57,7 @@ def test_the_sum_is_the_convolution_within_its_error():
     exact = law
     for _ in range(4):
         exact = np.convolve(exact, law)
-    found, error = _power([(tilt(PARTS["many"][0][0], 0.2), 5)], [0], 4096)
+    q = tilt(PARTS["many"][0][0], 0.2)
+    found, error = _Spectrum.of_nothing(4096).times(q, 0, 5).law()
     place = np.arange(5 * FIRST, 5 * LAST + 1) % 4096
     assert np.linalg.norm(found[place] - exact) <= error + 1e-16

@@ -70,9 +70,9 @@ def test_ten_thousand_gaussian_spends_fit_where_theory_says():
     most = int((gaussian_mu(4.97, NOISE * 1e-6) / 0.01) ** 2)
     assert most > 10_000
     rule = GaussianDP(Budget(4.97, 1e-6))
-    assert rule.fits([step] * most)
-    assert not rule.fits([step] * (most + 1))
-    spent = rule.spent([step] * 10_000)
+    assert rule.after(*[step] * most).fits()
+    assert not rule.after(*[step] * (most + 1)).fits()
+    spent = rule.after(*[step] * 10_000).spent()
     assert 4.88655 <= spent.epsilon < 4.97
     assert spent.delta == 1e-6
 
@@ -187,12 +187,14 @@ def test_fixed_counts_mixed_spends_by_their_losses():
     least = compose(*plan, delta=DELTA)
     rule = Exact(Budget(least.epsilon * (1 + 1e-5), DELTA))
     entries = [entry_of(part) for part in plan]
-    assert rule.fits(entries)
-    assert rule.spent(entries).epsilon == pytest.approx(least.epsilon, rel=1e-4)
-    assert rule.spent(entries).delta == DELTA
-    assert not Exact(Budget(least.epsilon * (1 - 1e-2), DELTA)).fits(entries)
-    assert rule.remaining(entries).epsilon < 1e-3
-    assert not Exact(Budget(9.0, DELTA)).fits([*entries, entry_of(Guarantee(0.0, 1.0))])
+    account = rule.after(*entries)
+    assert account.fits()
+    assert account.spent().epsilon == pytest.approx(least.epsilon, rel=1e-4)
+    assert account.spent().delta == DELTA
+    assert not Exact(Budget(least.epsilon * (1 - 1e-2), DELTA)).after(*entries).fits()
+    assert account.remaining().epsilon < 1e-3
+    everything = Exact(Budget(9.0, DELTA)).after(*entries, entry_of(Guarantee(0.0, 1.0)))
+    assert not everything.fits()
 
 
 @pytest.mark.parametrize("composition", ["adaptive", "fixed", "sums"])

@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,8 +35,8 @@ from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
 from skdp.privacy.ledger import _accounting
-from skdp.privacy.ledger._accounting import Divided, GaussianDP, _sums_of
-from skdp.privacy.ledger._entries import Budget, Counted
+from skdp.privacy.ledger._accounting import Divided, GaussianDP
+from skdp.privacy.ledger._entries import Budget, Counted, CountedSums
 from skdp.privacy.losses.losses import GaussianLoss, PairLoss, ShiftLoss
 
 
@@ -45,7 +44,7 @@ def worst_of_two(share, ways=all_at_once):
     """After Gaussian noise all that is allowed next, chosen by the loss that came out."""
     mu = math.sqrt(share) * gaussian_mu(EPSILON, DELTA)
     first, rule = entry_of(dear_gaussian(mu)), Divided(Budget(EPSILON, DELTA))
-    assert rule.fits([first])
+    assert rule.after(first).fits()
     values = ways(rule, [first])
     assert values
     return after_a_gaussian(mu, values)
@@ -59,7 +58,7 @@ def worst_of_three(share, ways=all_at_once):
     for pure, leak in ((0.0, 0.0), (0.0, 0.5), (0.1, 0.0), (0.1, 0.3), (0.24, 1.0), (0.0, 4.0)):
         spends = [first, pair(pure, leak * LEAKS * DELTA)]
         rest = ways(rule, spends)
-        if rule.fits(spends) and rest:
+        if rule.after(*spends).fits() and rest:
             plans.append(then(pure, leak * LEAKS * DELTA, best(*rest)))
     assert len(plans) > 1
     return after_a_gaussian(mu, plans)
@@ -122,8 +121,8 @@ def test_gaussian_noise_alone_keeps_ninety_five_spends_in_a_hundred(epsilon, del
     rule, square = GaussianDP(Budget(epsilon, delta)), step.counted.square
     most = int(gaussian_mu(epsilon, delta) ** 2 / square)
     assert most > 1000
-    assert rule.fits([step] * int(0.95 * most))
-    assert not rule.fits([step] * int(0.98 * most))
+    assert rule.after(*[step] * int(0.95 * most)).fits()
+    assert not rule.after(*[step] * int(0.98 * most)).fits()
 
 
 def test_what_has_a_delta_and_no_mu_goes_on_beside_gaussian_noise():
@@ -176,9 +175,9 @@ def test_what_is_summed_is_never_less_than_the_sum():
     for count in (1, 2, 3, 50):
         for spread in (0.0, 30.0):
             rows = np.exp(rng.normal(size=(count, 3)) * spread)
-            spends = [SimpleNamespace(counted=Counted(*row, 0.0)) for row in rows.tolist()]
+            sums = CountedSums().after(Counted(*row, 0.0) for row in rows.tolist())
             exact = [sum(map(Fraction, column)) for column in rows.T.tolist()]
-            for found, total in zip(_sums_of(spends), exact, strict=True):
+            for found, total in zip(sums.above(), exact, strict=True):
                 assert total <= Fraction(found) <= total * (1 + Fraction(1, 10**14))
 
 

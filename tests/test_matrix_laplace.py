@@ -20,7 +20,7 @@ from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise
+from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise, least_product
 from skdp.privacy import Guarantee
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -237,7 +237,7 @@ def test_draws_have_the_stated_covariance(neighbors):
         fewer = scaled * layout.n_rows / (layout.n_rows + 1)
         assert np.any(np.abs(products.mean(axis=0) - fewer) > 6.5 * error)
         if layout.adds:
-            np.testing.assert_allclose(noise.count_covariance(), noise.covariance()[0])
+            np.testing.assert_allclose(noise.first_covariance(), noise.covariance()[0])
 
 
 def test_the_variance_of_an_entry_is_that_of_its_normal_products():
@@ -374,3 +374,21 @@ def test_weights_of_zero_for_a_row_do_not_break_the_optimum():
     only = calibrated(OWN.ball, 1.0, [1.0, 0.0, 0.0, 0.0])
     assert (only.precision > 0).all()
     assert only.variance()[0] < 0.6 * calibrated(OWN.ball, 1.0).variance()[0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 30])
+def test_the_least_product_is_stationary_and_no_less_elsewhere(count):
+    """Demands over twelve orders of magnitude; the function is convex in the logarithms."""
+    rng = np.random.default_rng(count)
+    cost = np.exp(rng.normal(0, 2, count))
+    demand = np.exp(rng.normal(0, 6, (count, count)))
+    demand += demand.T
+
+    def product(s):
+        return (cost @ s) ** 2 * (1 / s) @ demand @ (1 / s)
+
+    found = least_product(cost, demand)
+    assert found.max() == 1
+    for _ in range(200):
+        moved = found * np.exp(rng.normal(0, 10 ** rng.uniform(-6, 1), count))
+        assert product(moved) >= product(found) * (1 - 1e-12)

@@ -88,3 +88,21 @@ def test_a_bound_from_corners_alone_is_caught() -> None:
     weights = np.where(layout.kinds == "square", 1.0, 0.1)
     corners = MomentBall(layout, 0).greatest_square(np.where(weights < 1, 0.1, 0.0))
     assert greatest(layout, weighted(weights), rng, 40, 5) > corners
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("numbers", [0, 2, 6])
+def test_rows_of_weights_have_the_bounds_of_each_row(numbers, neighbors):
+    """Also where weights are 0, and where more choices of blocks are made than fit at once."""
+    blocks, q = [], numbers
+    for size in (1, 1, 2, 3, 3, 4, 5, 6):
+        blocks, q = [*blocks, tuple(range(q, q + size))], q + size
+    layout = MomentLayout(q, range(numbers), blocks, True, True, neighbors)
+    ball = MomentBall(layout, level=1)
+    count = len(layout.first_of_orbit)
+    rows = np.random.default_rng(0).exponential(size=(5, count))
+    rows[1] = np.eye(count)[0]
+    rows[2, ::2] = 0
+    found = ball.greatest_squares_of_orbits(rows)
+    one_by_one = [ball.greatest_square_of_orbits(row) for row in rows]
+    np.testing.assert_allclose(found, one_by_one, rtol=1e-13)

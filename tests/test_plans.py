@@ -8,8 +8,14 @@ from __future__ import annotations
 import sys
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from skdp.geometry import LpBall, MappedBall
+from skdp.mechanisms import GaussianNoise, KNormNoise
+from skdp.mechanisms.matrix.noise import MatrixNoise
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "examples" / "benchmarks"))
 
@@ -53,3 +59,19 @@ def test_the_command_times_a_plan_in_a_process_of_its_own() -> None:
     assert 0 < found.seconds < 60
     late = timed(Case("linear", 300, (), 100, 1e-6, "replace_one", True), limit=1e-3, memory=8)
     assert late.failure == "took more than 0.001 s"
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "elliptic", "laplace", "linf", "matrix"])
+def test_a_fit_needs_no_covariance_of_all_moments(mechanism: str, monkeypatch: Any) -> None:
+    """The moments with a private count need its covariance with the others only."""
+
+    def refuse(self: Any) -> None:
+        raise AssertionError(f"a dense covariance of {type(self).__name__}")
+
+    for kind in (GaussianNoise, KNormNoise, MatrixNoise, LpBall, MappedBall):
+        monkeypatch.setattr(kind, "covariance", refuse)
+    case = Case("linear", 4, (), 300, 1e-6, "add_remove", True, 10.0)
+    model = case.model().set_params(mechanism=mechanism, random_state=0)
+    rng = np.random.default_rng(0)
+    model.fit(rng.uniform(size=(300, 4)), rng.uniform(size=300))
+    assert np.isfinite(model.moments_.deviation[0]).all()

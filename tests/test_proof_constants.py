@@ -12,8 +12,10 @@ from scipy import integrate
 from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression
+from skdp.domain.layout import encode_compactly
 from skdp.linear_model._descent import descend as _descent
-from skdp.linear_model._descent import records as _records
+from skdp.linear_model._descent import gradients as _gradients
+from skdp.linear_model._descent import scaled_rows as _scaled_rows
 from skdp.linear_model._moments import cross as _cross
 from skdp.linear_model._moments import two_stages as _two_stages
 from skdp.linear_model._moments.rules import moment_ball
@@ -22,7 +24,7 @@ from skdp.linear_model._objective.gaussian import greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart
 from skdp.linear_model._shared import gram as _gram
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, blocks_of, row_unit
+from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, row_unit, whole_rows
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize import stage as _stage
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
@@ -48,6 +50,9 @@ from skdp.privacy.losses import _radial_sum
 from skdp.privacy.losses.losses import ShiftLoss
 from skdp.privacy.losses.selection import SelectionLoss
 from skdp.randomness import GRANULARITY
+from skdp.rows import Block
+from skdp.rows import block as _block
+from skdp.rows import total as _total
 
 PROOFS = Path(__file__).parents[1] / "docs" / "proofs"
 RELATIONS = ["replace_one", "add_remove"]
@@ -60,15 +65,15 @@ def power(exponent):
 # What a page says in formulas, made of the constants of the code.
 SAID = [
     ("coordinate_descent", f"half-width ${power(round(math.log2(_descent.FARTHEST)))}$"),
-    ("coordinate_descent", f"at most ${power(round(math.log2(_records._MOST_MOVE)))}$"),
-    ("coordinate_descent", f"below ${power(round(math.log2(_records._MOST_NUMBER)))}$"),
+    ("coordinate_descent", f"at most ${power(round(math.log2(_gradients._MOST_MOVE)))}$"),
+    ("coordinate_descent", f"below ${power(round(math.log2(_scaled_rows._MOST_NUMBER)))}$"),
     ("coordinate_descent", f"a multiple of ${power(-NUMBER_BITS)}$"),
     ("coordinate_descent", f"a multiple of ${power(-GRAM_BITS)}$"),
-    ("coordinate_descent", f"at most ${power(round(math.log2(_gram.MOST_ROWS)))}$ shares"),
+    ("coordinate_descent", f"at most ${power(round(math.log2(_block.MOST_ROWS)))}$ shares"),
     ("coordinate_descent", f"with {_descent._MORE_BITS} bits more"),
     ("moment_release", f"a multiple of ${power(-NUMBER_BITS)}$"),
-    ("moment_release", f"at most ${power(round(math.log2(_gram.MOST_ROWS)))}$ of them"),
-    ("moment_release", f"at most $2^{round(math.log2(_gram.FOLD))}$ at a time"),
+    ("moment_release", f"at most ${power(round(math.log2(_block.MOST_ROWS)))}$ of them"),
+    ("moment_release", f"at most $2^{round(math.log2(_total.FOLD))}$ at a time"),
     ("moment_release", f"$\\epsilon_1 = {_cross.FIRST:g}\\,\\epsilon$".replace("0.", ".")),
     ("moment_release", f"$\\mu_1 = {_cross.FIRST_SHIFT:g}\\,\\mu$".replace("0.", ".")),
     ("objective_perturbation", f"\\min(\\epsilon/{round(1 / objective.OUTPUT_SHARE)}, "),
@@ -212,7 +217,9 @@ def test_rows_of_a_ball_are_as_short_as_its_moment_ball_says(radius):
     rows = (rows + 0.5000001) / 2**NUMBER_BITS
     rest = (radius / unit) ** 2 - (rows[:, :-1] ** 2).sum(axis=1)
     rows[:, -1] = np.sqrt(np.maximum(0.0, rest))
-    (placed,) = blocks_of(domain, rows * unit, np.zeros(len(rows)))
+    encoded = encode_compactly(domain, rows * unit)
+    block = Block(encoded.numbers, encoded.levels, np.zeros(len(rows)))
+    (placed,) = whole_rows(domain, block, None)
     longest = max(squared_length(row[1:-1]) for row in placed)
     allowed = Fraction(moment_ball(domain, "replace_one").radius)
     assert (Fraction(radius) / Fraction(unit)) ** 2 < longest <= allowed**2
@@ -233,7 +240,7 @@ def test_weights_are_rounded_down_by_more_than_their_sums_are_off():
     # 2^-40 would not be enough for so many blocks.
     assert (1 - Fraction(1, 2**40)) ** 2 * (1 + off) > 1
     text = (PROOFS / "coordinate_descent.md").read_text(encoding="utf-8")
-    assert "(1 - 2.0**-30)" in inspect.getsource(_records.Records._weights)
+    assert "(1 - 2.0**-30)" in inspect.getsource(_scaled_rows.ScaledRows._weights)
     assert "\\sqrt{B/\\ell}\\,(1 - 2^{-30})" in text
 
 

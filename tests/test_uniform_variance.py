@@ -19,7 +19,7 @@ from skdp.geometry import (
     SimplexBall,
     SumBall,
 )
-from skdp.geometry.ball import uniform_covariance, uniform_variance
+from skdp.geometry.ball import uniform_covariance, uniform_first_covariance, uniform_variance
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments._bodies import DifferenceBall
 from skdp.geometry.moments.radial import RadialMomentBall
@@ -74,6 +74,20 @@ BALLS = [
 @pytest.mark.parametrize("ball", BALLS, ids=lambda ball: type(ball).__name__)
 def test_variances_are_the_diagonal_of_the_covariance(ball: Any) -> None:
     np.testing.assert_allclose(uniform_variance(ball), np.diag(ball.covariance()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("ball", BALLS, ids=lambda ball: type(ball).__name__)
+def test_first_covariances_are_the_first_row_of_the_covariance(ball: Any) -> None:
+    row = ball.covariance()[0]
+    np.testing.assert_allclose(uniform_first_covariance(ball), row, rtol=1e-12, atol=1e-15)
+
+
+def test_the_first_covariances_of_moments_are_those_of_the_same_draws() -> None:
+    """Except between separate parts, whose covariance is known to be 0."""
+    layout = MomentLayout(4, (0, 1), ((2,), (3,)), target_square=True, neighbors="add_remove")
+    ball = MomentBall(layout, level=1)
+    found, same = uniform_first_covariance(ball), uniform_covariance(ball)[0][0]
+    np.testing.assert_allclose(found, same, rtol=1e-12, atol=1e-15)
 
 
 def test_variances_over_many_levels_are_integrated_as_well_as_over_few(

@@ -5,6 +5,10 @@ release by release, though Gaussian ones have a closed form. By turns in one pro
 of ours, everything from the start, and the other library's upper bound (connect the dots where
 it has that, interval 1e-4). Without that library (the extra "oracle") our figures are printed
 alone. A second table goes through counts, epsilons and deltas, with randomised response too.
+
+Then the time of a spend from a ledger with many entries, in memory and in a file, and that of
+Laplace noise of distinct scales: of `compose` for each scale, and of a spend from a ledger with
+composition="fixed" beyond the sum of the epsilons.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ import argparse
 import importlib
 import math
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +28,7 @@ from speed import seconds
 
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import Laplace
+from skdp.privacy import Guarantee, Ledger, compose
 from skdp.privacy.composition import _fold
 from skdp.privacy.composition import grid as _grid
 from skdp.privacy.composition import plan as _plan
@@ -31,13 +38,22 @@ from skdp.privacy.losses.losses import GaussianLoss, PairLoss, Profile, ShiftLos
 COUNT, SCALE, DELTA, INTERVAL = 10_000, 100.0, 1e-6, 1e-4
 CLOSED_FORM = 4.88655
 MOST_GAP, MOST_TIME = 1e-4, 1.0
+ENTRIES, SCALES, LAST = [10, 10_000], [10, 20, 50], 50
+MOST_IN_FILE = 1000
 COUNTS = [1, 10, 1000, 100_000]
 PROMISES = [(0.01, 1e-2), (0.3, 1e-6), (1.0, 1e-12), (10.0, 1e-30), (50.0, 1e-6)]
 
 
 def forget() -> None:
     """Empty what the package keeps from call to call."""
-    for kept in (_grid.upper, _grid.lower, _grid.reach, _plan._rough, _fold._weights):
+    for kept in (
+        _fold._weights,
+        _grid.upper,
+        _grid.lower,
+        _grid.extent,
+        _plan._rough,
+        _plan._extent,
+    ):
         kept.cache_clear()
 
 
@@ -105,10 +121,61 @@ def table_rows(epsilon: float, delta: float, count: int) -> list[report.Row]:
     return rows
 
 
+def spend_times(ledger: Ledger, spends: list[Guarantee]) -> list[float]:
+    return [1e3 * seconds(lambda spend=spend: ledger.spend(spend)) for spend in spends]
+
+
+def ledger_rows(entries: list[int]) -> list[report.Row]:
+    """Return the milliseconds of the last spends, by composition, place and entries."""
+    noise = Guarantee(1e-4, 1e-6, losses=((GaussianLoss(1e-5), 1),))
+    pure, rows = Guarantee(1e-7), []
+    for name, ceiling in (("sums", 1.0), ("adaptive", 1e-5)):
+        for kind, spend in (("pure", pure), ("gaussian", noise)):
+            for count in entries:
+                with tempfile.TemporaryDirectory() as folder:
+                    places = [("memory", None), ("file", Path(folder) / "ledger")]
+                    # A file is filled at the speed of its disk.
+                    for place, path in places[: 1 if count > MOST_IN_FILE else 2]:
+                        ledger = Ledger(100.0, ceiling, path=path, composition=name)
+                        times = spend_times(ledger, [spend] * count)[-LAST:]
+                        row = {"ledger": f"{name}, {kind}", "place": place, "entries": count}
+                        rows.append(row | _quantiles(times))
+    return rows
+
+
+def scale_rows(scales: list[int]) -> list[report.Row]:
+    """Return the milliseconds for each of several distinct Laplace scales."""
+    rows: list[report.Row] = []
+    for count in scales:
+        spends = [_laplace(20 * (1 + k / 50)) for k in range(count)]
+        forget()
+        times = [
+            1e3 * seconds(lambda spends=spends: compose(*spends, delta=DELTA)) for _ in range(4)
+        ]
+        each = {"first ms": times[0] / count, "ms": min(times[1:]) / count}
+        rows.append({"compose": f"{count} scales"} | each)
+    forget()
+    ledger = Ledger(1.0, DELTA, composition="fixed")
+    times = spend_times(ledger, [_laplace(50 * (1 + k / 70)) for k in range(200)])[50:]
+    return [*rows, {"ledger": "fixed, 50 to 200 scales"} | _quantiles(times)]
+
+
+def _laplace(scale: float) -> Guarantee:
+    return Guarantee(1 / scale, losses=((ShiftLoss(Laplace(scale), 1.0), 1),))
+
+
+def _quantiles(times: list[float]) -> dict[str, float]:
+    middle, most = float(np.median(times)), float(np.quantile(times, 0.95))
+    return {"ms": middle, "95 %": most, "most": max(times)}
+
+
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=9)
+    parser.add_argument("--entries", type=int, nargs="*", default=ENTRIES, help="ledger sizes")
     parser.add_argument("--no-table", action="store_true", help="only the ten thousand releases")
     arguments = parser.parse_args()
+    ledgers = [*ledger_rows(arguments.entries), *scale_rows(SCALES)]
+    report.publish("ledgers", ledgers, arguments)
     rows = [
         race("gaussian", GaussianLoss(1 / SCALE), arguments),
         race("laplace", ShiftLoss(Laplace(SCALE), 1.0), arguments),

@@ -36,8 +36,9 @@ class NormBall(Protocol):
 
     Optional members: ``log_volume()``; ``support(w)``, the greatest <w, u> over u in K, for w of
     shape (..., dim); ``bounding_box()``, half-widths of shape (dim,); ``covariance()`` of the
-    uniform law, (dim, dim), and ``variance()``, its diagonal, (dim,); ``extreme_points()`` of
-    shape (count, dim). Balls built from balls support the members that all parts support.
+    uniform law, (dim, dim), ``variance()``, its diagonal, and ``first_covariance()``, its first
+    row, (dim,); ``extreme_points()`` of shape (count, dim). Balls built from balls support the
+    members that all parts support.
     """
 
     @property
@@ -128,6 +129,16 @@ def uniform_variance(ball: NormBall, *, draws: int = 4096) -> FloatArray:
     return np.asarray(np.mean(points**2, axis=0))
 
 
+def uniform_first_covariance(ball: NormBall) -> FloatArray:
+    """Return the covariance of each coordinate of the uniform law with the first one, (dim,).
+
+    It is an estimate for the balls for which `uniform_covariance` is one.
+    """
+    with suppress(AttributeError):
+        return np.asarray(ask(ball, "first_covariance"))
+    return np.asarray(uniform_covariance(ball)[0][0])
+
+
 def listable(count: int) -> int:
     """Return ``count``, or raise if so many extreme points are too many to list."""
     if count > MOST_POINTS:
@@ -192,6 +203,10 @@ class ScaledBall:
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
         return np.asarray(self.factor**2 * ask(self.ball, "covariance"))
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        return np.asarray(self.factor**2 * uniform_first_covariance(self.ball))
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
@@ -286,6 +301,13 @@ class MappedBall:
         if matrix.ndim == 1:
             return np.asarray(matrix[:, None] * covariance * matrix)
         return np.asarray(matrix @ covariance @ matrix.T)
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        matrix = np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return np.asarray(matrix[0] * matrix * uniform_first_covariance(self.ball))
+        return np.asarray(matrix @ (uniform_covariance(self.ball)[0] @ matrix[0]))
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""

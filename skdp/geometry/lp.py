@@ -101,6 +101,10 @@ class LpBall:
         """Return the covariance of the uniform law, (dim, dim)."""
         return np.diag(self.variance())
 
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        return np.append(self.variance()[:1], np.zeros(self.dim - 1))
+
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
         # In U = g / T^(1/p), T ~ Gamma(1 + d/p) is independent of U: E U^2 = E g^2 / E T^(2/p).

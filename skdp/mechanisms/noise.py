@@ -84,6 +84,12 @@ class BaseNoise:
         """Return the covariance of a draw, (dim, dim)."""
         return np.diag(self.variance())
 
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        if type(self).covariance is not BaseNoise.covariance:
+            return np.asarray(self.covariance()[0])
+        return np.append(self.variance()[:1], np.zeros(len(self.variance()) - 1))
+
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
         """Return the mean gauge of a draw in a ball's norm, estimated from ``draws`` draws."""
         return float(np.mean(ball.gauge(self._draws(draws, np.random.default_rng(0)))))
@@ -163,6 +169,12 @@ def variances(noise: Any) -> FloatArray:
     if hasattr(noise, "variance"):
         return np.asarray(noise.variance(), dtype=float)
     return np.diag(noise.covariance()).copy()
+
+
+def first_covariance(noise: Any) -> FloatArray:
+    """Return the covariance of each coordinate of a draw with the first one, (dim,)."""
+    own = getattr(noise, "first_covariance", None)
+    return np.asarray(noise.covariance()[0] if own is None else own(), dtype=float)
 
 
 def publication_of(noise: Any) -> Publication:

@@ -22,9 +22,9 @@ def as_decimal(x: float) -> Decimal:
     return Decimal(repr(x))
 
 
-def add(values: Iterable[float]) -> Decimal:
-    """Return the exact sum of the decimals."""
-    return reduce(_EXACT.add, map(as_decimal, values), Decimal(0))
+def add(values: Iterable[float], start: Decimal = Decimal(0)) -> Decimal:
+    """Return the exact sum of the decimals, and of an earlier sum."""
+    return reduce(_EXACT.add, map(as_decimal, values), start)
 
 
 def subtract(x: float, amount: Decimal) -> Decimal:

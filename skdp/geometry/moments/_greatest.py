@@ -36,47 +36,54 @@ TARGET_CELLS = 16
 MOST_CHOICES = 4096
 # Bounds by cells are computed for so many choices at once.
 _AT_ONCE = 64
+# Other bounds are computed for at most so many pairs of a row and a choice at once.
+_MOST_PAIRS = 1024
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of the entries of ``count`` numbers and of a target.
+    """Weights of the entries of ``count`` numbers and of a target, (rows, 1, 1).
 
     Weights of linear entries, ``linear`` and ``target``, are given for each choice of blocks,
-    (choices, 1), as blocks that do not change add to them.
+    (rows, choices, 1), as blocks that do not change add to them.
     """
 
     count: int
     linear: FloatArray
     target: FloatArray
-    square: float
-    product: float
-    target_square: float
-    target_product: float
+    square: FloatArray
+    product: FloatArray
+    target_square: FloatArray
+    target_product: FloatArray
 
 
-def greatest_square(sorts: Sorts, weights: FloatArray) -> float:
-    """Return an upper bound on sum_i weights[i] u_i^2 over the changes u one record can make.
+def greatest_squares(sorts: Sorts, weights: FloatArray) -> FloatArray:
+    """Return upper bounds on sum_i weights[:, i] u_i^2 over the changes u one record can make.
 
     Parameters
     ----------
     sorts : Sorts
         Of a layout.
-    weights : array of shape (orbits,), >= 0
+    weights : array of shape (rows, orbits), >= 0
         One for each label in ``orbits`` of the layout, in their order.
 
     Returns
     -------
-    float
+    array of shape (rows,)
         It is exact under add_remove, and under replace_one without squares and blocks.
     """
     if sorts.adds:
         # Greatest at numbers +-1 and at one indicator in each block.
-        return float(sorts.shown @ weights) * ROUND_UP
+        return np.asarray(weights @ sorts.shown * ROUND_UP)
     # Missing entries have the label -1 and the weight 0.
-    w = np.append(weights, 0.0)
-    beside = sorts.changes @ w[sorts.changing]
-    return _greatest_beside_blocks(_weights_of_numbers(sorts, w), beside) * ROUND_UP
+    w = np.concatenate([weights, np.zeros((len(weights), 1))], axis=1)
+    found = []
+    # Bounds by cells are computed for one row at a time.
+    step = 1 if sorts.count in CELLS else max(1, _MOST_PAIRS // len(sorts.still))
+    for rows in np.split(w, range(step, len(w), step)):
+        beside = rows[:, sorts.changing] @ sorts.changes.T
+        found.append(_greatest_beside_blocks(_weights_of_numbers(sorts, rows), beside))
+    return np.concatenate(found) * ROUND_UP
 
 
 def weights_of_orbits(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
@@ -223,31 +230,36 @@ def _shown(layout: MomentLayout) -> FloatArray:
 
 def _weights_of_numbers(sorts: Sorts, w: FloatArray) -> Weights:
     """Return the weights of numbers; each block that does not change adds a term in x - x'."""
+
+    def own(label: int) -> FloatArray:
+        return w[:, label, None, None]
+
     return Weights(
         sorts.count,
-        w[sorts.linear] + (sorts.still @ w[sorts.beside_number])[:, None],
-        w[sorts.target] + (sorts.still @ w[sorts.beside_target])[:, None],
-        float(w[sorts.square]),
-        float(w[sorts.product]),
-        float(w[sorts.target_square]),
-        float(w[sorts.target_product]),
+        own(sorts.linear) + (w[:, sorts.beside_number] @ sorts.still.T)[:, :, None],
+        own(sorts.target) + (w[:, sorts.beside_target] @ sorts.still.T)[:, :, None],
+        own(sorts.square),
+        own(sorts.product),
+        own(sorts.target_square),
+        own(sorts.target_product),
     )
 
 
-def _greatest_beside_blocks(w: Weights, beside: FloatArray) -> float:
+def _greatest_beside_blocks(w: Weights, beside: FloatArray) -> FloatArray:
     """Return an upper bound on the sum, over the choices of blocks and values e of the target.
 
-    ``beside`` has the sums of the changed blocks, (choices,).
+    ``beside`` has the sums of the changed blocks, (rows, choices).
     """
     e, own = _targets(w)
-    fixed = own + beside[:, None]
+    fixed = own + beside[:, :, None]
     corners = fixed + _at_corners(w, e)
     # As 4 b (1 - e^2)^2 <= 4 b (1 - e^2), the bound is still convex in each e here.
     convex = w.linear + e**2 * w.target_product >= 4 * w.square
     bound = np.where(convex, corners, corners + 4 * w.count * w.square)
     if w.count not in CELLS:
         bound = np.where(convex, bound, np.minimum(bound, fixed + _by_sums(w, e)))
-        return float(bound.max())
+        return np.asarray(bound.max(axis=(1, 2)))
+    bound, convex, fixed = bound[0], convex[0], fixed[0]
     best = float(bound[convex].max(initial=0.0))
     c, t = np.nonzero(~convex)
     order = np.argsort(-bound[c, t])
@@ -255,15 +267,15 @@ def _greatest_beside_blocks(w: Weights, beside: FloatArray) -> float:
         # Later bounds are no greater.
         if not len(some) or bound[c[some[0]], t[some[0]]] <= best:
             break
-        by_cells = fixed[c[some], t[some]] + _by_cells(w, w.linear[c[some], 0], e[t[some]])
+        by_cells = fixed[c[some], t[some]] + _by_cells(w, w.linear[0, c[some], 0], e[t[some]])
         best = max(best, float(np.minimum(bound[c[some], t[some]], by_cells).max()))
-    return best
+    return np.array([best])
 
 
 def _targets(w: Weights) -> tuple[FloatArray, FloatArray]:
     """Return values e of the target, of which one is the worst, and bounds on its terms."""
-    if not w.target_square:
-        return np.array([1.0, -1.0]), np.hstack([0.0 * w.target, 4 * w.target])
+    if not w.target_square.any():
+        return np.array([1.0, -1.0]), np.concatenate([0.0 * w.target, 4 * w.target], axis=2)
     edges = np.linspace(-1, 1, TARGET_CELLS + 1)
     ends = np.column_stack([edges[:-1], edges[1:]])
     squares = 4 * w.target_square * _squares(ends, ends.mean(1)[:, None]).ravel()
@@ -276,7 +288,10 @@ def _squares(e: FloatArray, middle: FloatArray) -> FloatArray:
 
 
 def _at_corners(w: Weights, e: FloatArray) -> FloatArray:
-    """Return the maximum over e_i in {-1, 1}, (choices, targets): k numbers change their sign."""
+    """Return the maximum over e_i in {-1, 1}, where k numbers change their sign.
+
+    The shape is (rows, choices, targets).
+    """
     p, rise = w.count, 4 * w.linear + w.target_product * ((1 + e) ** 2 - (1 - e) ** 2)
     with np.errstate(all="ignore"):
         # It is concave in k, so the maximum is next to the root of the slope or at an end.
@@ -291,14 +306,16 @@ def _at_corners(w: Weights, e: FloatArray) -> FloatArray:
 
 
 def _by_sums(w: Weights, e: FloatArray) -> FloatArray:
-    """Return the bound in which sum(e) and the e_i^2 vary independently, (choices, targets).
+    """Return the bound in which sum(e) and the e_i^2 vary independently.
+
+    The shape is (rows, choices, targets).
 
     With S = sum(e) and x_i = e_i^2, phi is convex in each x_i at fixed S, so all are 0 or 1, and
     it is convex in the number of ones.
     """
     p, pull = w.count, w.linear + e * w.target_product
     with np.errstate(all="ignore"):
-        s = (-pull / w.product).clip(-p, p) if w.product else -np.copysign(p, pull)
+        s = np.where(w.product > 0, (-pull / w.product).clip(-p, p), -np.copysign(p, pull))
     found = np.full(pull.shape, -math.inf)
     for n in (0, p):
         own = w.linear * (p - 2 * s + n) + w.target_product * (p - 2 * e * s + e**2 * n)
@@ -310,12 +327,15 @@ def _by_sums(w: Weights, e: FloatArray) -> FloatArray:
 def _by_cells(w: Weights, linear: FloatArray, e: FloatArray) -> FloatArray:
     """Return the greatest bound over a grid of cells of [-1, 1]^count, for each (linear, e).
 
+    ``w`` has one row.
+
     In a cell -2 e^2 is below its tangent at the middle, which leaves phi convex in each e: the
     greatest value at the cell's corners is a bound.
     """
-    first, second = linear + e * w.target_product, linear + e**2 * w.target_product
-    fixed, ones = w.count * (linear + w.target_product), np.ones(len(e))
-    terms = np.array([fixed, -2 * first, second, 4 * w.square * ones, w.product * ones])
+    square, product, beside = (float(x[0, 0, 0]) for x in (w.square, w.product, w.target_product))
+    first, second = linear + e * beside, linear + e**2 * beside
+    fixed, ones = w.count * (linear + beside), np.ones(len(e))
+    terms = np.array([fixed, -2 * first, second, 4 * square * ones, product * ones])
     return np.asarray((_cells(w.count, CELLS[w.count]) @ terms).max(axis=0))
 
 

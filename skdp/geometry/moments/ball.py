@@ -21,7 +21,7 @@ from skdp.geometry.ball import as_points
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments._added import AddedBall
 from skdp.geometry.moments._bodies import DifferenceBall, NumbersBall
-from skdp.geometry.moments._greatest import Sorts, greatest_square, sorts_of, weights_of_orbits
+from skdp.geometry.moments._greatest import Sorts, greatest_squares, sorts_of, weights_of_orbits
 from skdp.geometry.moments._pair_hull import PairHull
 from skdp.geometry.moments._spins import SpinMap
 from skdp.geometry.moments._triangle_law import MOST_VARIABLES
@@ -125,11 +125,15 @@ class MomentBall:
         weights : array-like of shape (dim,), >= 0
             Equal on entries with one label in ``orbits()``.
         """
-        return greatest_square(self._sorts, weights_of_orbits(self.layout, weights))
+        return self.greatest_square_of_orbits(weights_of_orbits(self.layout, weights))
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
-        return greatest_square(self._sorts, np.asarray(weights, dtype=float))
+        return float(self.greatest_squares_of_orbits(np.asarray(weights, dtype=float)[None])[0])
+
+    def greatest_squares_of_orbits(self, weights: ArrayLike) -> FloatArray:
+        """Return ``greatest_square_of_orbits`` for rows of weights, (rows, orbits) to (rows,)."""
+        return greatest_squares(self._sorts, np.asarray(weights, dtype=float))
 
     def estimate_log_volume(self, n: int, rng: Generator) -> tuple[float, float]:
         """Return an estimate of the log volume and its standard error, 0 if it is exact.
@@ -173,6 +177,15 @@ class MomentBall:
             block = part.covariance() if known else part.estimate_covariance(n, rng)
             out[np.ix_(places, places)] = block
         return self._spins.back(self._spins.back(out).T) if self.level else out
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,).
+
+        It is an estimate from 256 fixed draws unless the level is 0.
+        """
+        if self.level == 0:
+            return np.append(self.variance()[:1], np.zeros(self.dim - 1))
+        return _first_covariance(self).copy()
 
     def __getattr__(self, name: str) -> Any:
         if name in OPTIONAL and all(hasattr(part, name) for part, _ in self._parts):
@@ -238,6 +251,12 @@ def _mean_squares(ball: MomentBall) -> FloatArray:
     squares = np.mean(ball.sample(draws, np.random.default_rng(0)) ** 2, axis=0)
     orbits = ball.layout.orbits
     return np.asarray((np.bincount(orbits, squares) / np.bincount(orbits))[orbits])
+
+
+@remembered(maxsize=32)
+def _first_covariance(ball: MomentBall) -> FloatArray:
+    draws = ball.sample(256, np.random.default_rng(0))
+    return np.asarray(draws[:, 0] @ draws / len(draws))
 
 
 def _best_level(layout: MomentLayout) -> int | str:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr
+from scipy.linalg import LinAlgError, qr
+from scipy.linalg.lapack import dposv
 
 from skdp._arrays import FloatArray
 
@@ -118,11 +119,11 @@ def _newton_step(curvature: FloatArray, slope: FloatArray, t: float) -> FloatArr
     matrix = curvature + t * np.eye(len(slope))
     if not np.isfinite(matrix).all():
         raise LinAlgError("the curvature is infinite")
-    try:
-        return np.asarray(cho_solve(cho_factor(matrix), slope))
-    except LinAlgError:
+    _, step, failed = dposv(matrix, slope)
+    if failed:
         ridge = 1e-12 * float(np.trace(matrix)) * np.eye(len(slope))
-        return np.asarray(np.linalg.solve(matrix + ridge, slope))
+        step = np.linalg.solve(matrix + ridge, slope)
+    return np.asarray(step)
 
 
 def cover_points(z: FloatArray) -> FloatArray:
@@ -157,32 +158,41 @@ def _spanning(z: FloatArray, most: int) -> NDArray[np.intp]:
     return np.unique(np.concatenate([pivots, longest]))
 
 
-def cover_sums(worst: Callable[[FloatArray], float], sums: FloatArray) -> FloatArray:
+def cover_sums(
+    worst: Callable[[FloatArray], float],
+    sums: FloatArray,
+    worst_of_rows: Callable[[FloatArray], FloatArray] | None = None,
+) -> FloatArray:
     """Return w > 0, (k,), that makes sum(sums / w) nearly least among those with worst(w) <= 1.
 
-    ``worst`` is convex, positively homogeneous and nondecreasing, so it lies above its tangents,
-    which serve as cuts. A tangent is taken a little beside the current point, where a piecewise
-    linear function is linear, and its slope is found by differences.
+    ``worst_of_rows`` computes it for rows of w, (n, k) to (n,), if this is faster. ``worst`` is
+    convex, positively homogeneous and nondecreasing, so it lies above its tangents, which serve as
+    cuts. A tangent is taken a little beside the current point, where a piecewise linear function
+    is linear, and its slope is found by differences.
     """
     # As it is nondecreasing, its value at a single coordinate is a lower bound.
-    cuts, upper = np.diag([worst(e) for e in np.eye(len(sums))]), math.inf
+    rows = worst_of_rows or (lambda rows: np.array([worst(row) for row in rows]))
+    cuts, upper = np.diag(rows(np.eye(len(sums)))), math.inf
     w = best = 1 / np.sqrt(sums)
-    rng = np.random.default_rng(0)
+    rng, gap = np.random.default_rng(0), COARSE
     for _ in range(MOST_ROUNDS):
         beside = w * (1 + _BESIDE * rng.uniform(-1, 1, len(w)))
-        cuts = np.vstack([cuts, _tangent(worst, beside)])
-        mu = solve_dual(partial(dual_of_sums, cuts * sums), len(cuts), TOLERANCE / 100)
+        cuts = np.vstack([cuts, _tangent(rows, beside)])
+        mu = solve_dual(partial(dual_of_sums, cuts * sums), len(cuts), gap)
         root = np.sqrt(mu @ (cuts * sums))
         w = sums / root
         w = w / worst(w)
         if (value := float((sums / w).sum())) < upper:
             best, upper = w, value
-        if upper <= float(2 * root.sum() - mu.sum()) * (1 + TOLERANCE):
+        # Every mu gives a lower bound. The dual is solved to a part of the distance from it.
+        off = upper / float(2 * root.sum() - mu.sum()) - 1
+        if off <= TOLERANCE:
             break
+        gap = max(min(gap, off / 10), TOLERANCE / 100)
     return np.asarray(best)
 
 
-def _tangent(worst: Callable[[FloatArray], float], w: FloatArray) -> FloatArray:
-    """Return the slope of ``worst`` at w, (k,), by differences."""
-    moved = np.array([worst(row) for row in w * (1 + _STEP * np.eye(len(w)))])
-    return np.asarray((moved - worst(w)) / (_STEP * w)).clip(0)
+def _tangent(worst_of_rows: Callable[[FloatArray], FloatArray], w: FloatArray) -> FloatArray:
+    """Return the slope at w, (k,), by differences."""
+    own, *moved = worst_of_rows(w * (1 + _STEP * np.eye(len(w) + 1, len(w), k=-1)))
+    return np.asarray((moved - own) / (_STEP * w)).clip(0)

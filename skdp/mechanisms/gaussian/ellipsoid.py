@@ -9,12 +9,15 @@ A ball may have further optional members. ``greatest_square(w)`` is an upper bou
 greatest sum_i w_i u_i^2 over the differences u, convex, positively homogeneous and nondecreasing
 in w >= 0. ``orbits()`` returns a label for each coordinate, (dim,); coordinates with one label
 are exchangeable, so w may be taken equal on them. With labels 0, 1, ... a ball may also have
-``greatest_square_of_orbits(w)``, which takes one w per label.
+``greatest_square_of_orbits(w)``, which takes one w per label, and ``greatest_squares_of_orbits``,
+which takes rows of them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +25,7 @@ from scipy.linalg import solve_triangular
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp._identity import is_ours
+from skdp._identity import is_ours, remembered
 from skdp.geometry import (
     EncodedRowsBall,
     LpBall,
@@ -194,13 +197,29 @@ def _norm(x: FloatArray, r: float) -> float:
 
 
 def _cover_orbits(ball: NormBall, orbit: NDArray[np.intp], weights: FloatArray) -> FloatArray:
-    def greatest(w: FloatArray) -> float:
-        if hasattr(ball, "greatest_square_of_orbits"):
-            return _positive(float(ball.greatest_square_of_orbits(w)))
-        return greatest_square(ball, w[orbit])
+    sums = np.asarray(np.bincount(orbit, weights), dtype=float)
+    if hasattr(ball, "greatest_square_of_orbits"):
+        return _cover_of_sums(ball, tuple(sums.tolist()))[orbit]
+    return _raised(lambda w: greatest_square(ball, w[orbit]), sums)[orbit]
 
-    w = cover_sums(greatest, np.asarray(np.bincount(orbit, weights), dtype=float))
-    return np.asarray(np.sqrt(greatest(w) / w) * ROUND_UP)[orbit]
+
+@remembered(maxsize=64)
+def _cover_of_sums(ball: Any, sums: tuple[float, ...]) -> FloatArray:
+    """Return the cover of each orbit, (orbits,), for the sums of the weights of orbits."""
+
+    def greatest(w: FloatArray) -> float:
+        return _positive(float(ball.greatest_square_of_orbits(w)))
+
+    return _raised(greatest, np.array(sums), getattr(ball, "greatest_squares_of_orbits", None))
+
+
+def _raised(
+    greatest: Callable[[FloatArray], float],
+    sums: FloatArray,
+    rows: Callable[[FloatArray], FloatArray] | None = None,
+) -> FloatArray:
+    w = cover_sums(greatest, sums) if rows is None else cover_sums(greatest, sums, rows)
+    return np.asarray(np.sqrt(greatest(w) / w) * ROUND_UP)
 
 
 def _orbits_of(ball: NormBall) -> NDArray[np.intp]:

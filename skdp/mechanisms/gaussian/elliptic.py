@@ -63,12 +63,15 @@ class EllipticGaussian:
         """Return such noise that is (epsilon, delta)-private, for delta > 0."""
         epsilon = check_epsilon(epsilon)
         scale = sensitivity.radius * gaussian_scale(epsilon, delta) * ROUND_UP
-        factor = scale * self._cover(sensitivity) * ROUND_UP
+        factor = scale * self.cover(sensitivity) * ROUND_UP
         guarantee = gaussian_guarantee(sensitivity, epsilon, delta, "elliptic Gaussian")
         return GaussianNoise(sensitivity.ball.dim, factor, guarantee)
 
-    def _cover(self, sensitivity: Sensitivity) -> FloatArray:
-        """Return the factor of the better of the fitted and the round cover."""
+    def cover(self, sensitivity: Sensitivity) -> FloatArray:
+        """Return A, (dim,) or (dim, dim), with S = A A' for a sensitivity of radius 1.
+
+        It is the better of the fitted and the round cover.
+        """
         ball, weights = sensitivity.ball, self._weights_of(sensitivity.ball.dim)
         length = np.sqrt(greatest_square(ball, np.ones(ball.dim))) * ROUND_UP
         round_cover, fitted = np.full(ball.dim, length), least_cover(ball, weights)

@@ -129,6 +129,13 @@ class GaussianNoise(BaseNoise):
         root = self._spread(np.eye(self.dim))
         return np.asarray(root.T @ root)
 
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        factor = np.asarray(self.factor)
+        if factor.ndim == 2:
+            return np.asarray(factor @ factor[0])
+        return np.append(self.variance()[:1], np.zeros(self.dim - 1))
+
     def _draws(self, n: int, rng: Generator) -> FloatArray:
         return self._spread(rng.standard_normal((n, self.dim)))
 

@@ -12,8 +12,11 @@ from skdp.mechanisms.independent._shapes import Family, best_law, corner_of
 from skdp.mechanisms.independent._worst_shift import WorstShift
 from skdp.noise.gaussian import Gaussian
 
-# With more sizes than this the best shape is sought for equal sizes of the same length.
-_MOST_SIZES = 3
+# The best shape is sought for equal sizes of the same length if there are more sizes than the
+# first number, or at least so many releases of the greatest size.
+_MOST_SIZES, _MANY = 3, 30
+# Greatest error of a sketched log delta that is assumed when laws are compared.
+_CLEAR = 0.005
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Budget:
     def best_law(self, family: Family, worst: WorstShift) -> tuple[Any, Root]:
         """Return the law of least variance of a family, and about the scale that it needs."""
         # Many sizes take long to compose, and equal sizes have about the same best shape.
-        alike = worst if len(worst.above) <= _MOST_SIZES else worst.rounded()
+        is_many = len(worst.above) > 1 and worst.above[0][1] >= _MANY
+        alike = worst.rounded() if is_many or len(worst.above) > _MOST_SIZES else worst
         known: list[tuple[float, Root]] = []
 
         def log_variance(law: Any, tolerance: float) -> float:
@@ -63,10 +67,15 @@ class Budget:
         law, least = best_law(family, log_variance, self._corner(family, alike), known=sharp)
         return law, _of_variance(least, known[-1][1], math.sqrt(law.var()))
 
-    def surely_too_small(self, law: Any, worst: WorstShift, scale: float) -> bool:
-        """Return whether noise of a scale is certainly not private for the single vertex."""
+    def is_too_small(self, law: Any, worst: WorstShift, scale: float) -> bool:
+        """Return whether noise of a scale is not private for the single vertex.
+
+        A sketch decides if it is far enough from delta, otherwise a certified bound: this chooses
+        laws, and privacy does not depend on it.
+        """
         (composed,) = self._composed(law, worst)
-        return composed.surely_shown(1 / scale)
+        excess = composed.sketched_excess(1 / scale)
+        return excess > 0 if abs(excess) > _CLEAR else composed.surely_shown(1 / scale)
 
     def is_closed(self, law: Any, worst: WorstShift) -> bool:
         """Return whether the scale follows without composition."""

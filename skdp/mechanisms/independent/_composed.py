@@ -110,7 +110,7 @@ class Composed:
         return log_delta_as_planned(parts, planned(parts, seen), side)
 
     def _excess_without_sketch(self, x: float) -> float:
-        upper = Composition(self._parts(x)).delta_at(self.epsilon).upper
+        upper = Composition(self._parts(x)).delta_above(self.epsilon)
         return math.log(upper) - self._target if upper > 0 else -math.inf
 
     def _start(self) -> Root:

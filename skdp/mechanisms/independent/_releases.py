@@ -101,7 +101,7 @@ def _best(worst: WorstShift, budget: Budget) -> Found:
     """Return the first candidate whose variance is the least, up to `TIE`.
 
     Sketches give approximate variances. Every candidate is calibrated, in their order, unless it
-    is certain that it would not be chosen.
+    would not be chosen.
     """
     names = CANDIDATES if budget.delta > 0 else PURE_CANDIDATES
     shaped = [_shaped(name, worst, budget) for name in names]
@@ -124,13 +124,13 @@ def _best(worst: WorstShift, budget: Budget) -> Found:
 
 
 def _is_out(k: int, law: Any, known: FloatArray, worst: WorstShift, budget: Budget) -> bool:
-    """Return whether candidate k is certainly not the first of the least."""
+    """Return whether candidate k is not the first of the least."""
     if budget.is_closed(law, worst) or math.isinf(known.min()):
         return False
     # A preferred candidate is out if it is worse by `TIE`, others unless they are better by it.
     preferred = k < int(np.argmin(known))
     needed = known.min() * (1 + TIE) ** (1 if preferred else -1)
-    return budget.surely_too_small(law, worst, math.sqrt(needed / law.var()))
+    return budget.is_too_small(law, worst, math.sqrt(needed / law.var()))
 
 
 def _shortened(shifts: Shift) -> str:

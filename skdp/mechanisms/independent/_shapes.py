@@ -129,5 +129,5 @@ def corner_of(
     low, high = family.grid[0], family.grid[-1]
     if not at(low) > 0 > at(high):
         return None
-    t = float(brentq(at, low, high, xtol=1e-13))
+    t = float(brentq(at, low, high, xtol=1e-9))
     return t, math.log(family.law(t).var()) + 2 * math.log(total * slope(t) / epsilon)

@@ -133,7 +133,7 @@ def _losses_of(noise: RepeatedNoise, scale: float) -> tuple[Part, ...]:
 
 def _excess(noise: RepeatedNoise, fixed: Part, epsilon: float, delta: float, scale: float) -> float:
     """Return a number that is > 0 if the noise times ``scale`` is not private."""
-    upper = Composition([*_losses_of(noise, scale), fixed]).delta_at(epsilon).upper
+    upper = Composition([*_losses_of(noise, scale), fixed]).delta_above(epsilon)
     return math.expm1(min(math.log(upper / delta), 500.0) / 10) if upper > 0 else -1.0
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.knorm.noise import KNorm, KNormNoise
-from skdp.mechanisms.knorm.radial import greatest_shift
+from skdp.mechanisms.knorm.radial import is_private_in_round_norm
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 
 
@@ -47,12 +47,10 @@ class EllipticKNorm:
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> KNormNoise:
         """Return such noise that is (epsilon, delta)-private."""
-        # Gaussian noise has the factor sought times its scale for differences of length 1.
-        gaussian = EllipticGaussian(self.weights).calibrate(sensitivity, epsilon=1.0, delta=0.5)
-        factor = np.asarray(gaussian.factor) / gaussian_scale(1.0, 0.5)
-        around = Sensitivity(
-            MappedBall(LpBall(gaussian.dim), factor * ROUND_UP), neighbors=sensitivity.neighbors
-        )
+        cover = EllipticGaussian(self.weights).cover(sensitivity)
+        factor = sensitivity.radius * ROUND_UP * cover * ROUND_UP
+        ellipsoid = MappedBall(LpBall(sensitivity.ball.dim), factor * ROUND_UP)
+        around = Sensitivity(ellipsoid, neighbors=sensitivity.neighbors)
         noise = KNorm("hull").calibrate(around, epsilon=epsilon, delta=delta)
         said = f"K-norm noise on an ellipsoid around {sensitivity.ball!r}"
         return replace(noise, guarantee=replace(noise.guarantee, mechanism=said))
@@ -60,6 +58,9 @@ class EllipticKNorm:
 
 def knorm_is_less(dim: int, epsilon: float, delta: float) -> bool:
     """Return whether K-norm noise on an ellipsoid has less variance than Gaussian noise."""
-    # With r = |v|_2 / scale, E r^2 = d (d + 1); both covariances are multiples of one matrix.
-    shift = greatest_shift(LpBall(dim), epsilon, delta)
-    return delta == 0 or (dim + 1) / shift**2 <= gaussian_scale(epsilon, delta) ** 2
+    if delta == 0:
+        return True
+    # With r = |v|_2 / scale, E r^2 = d (d + 1); both covariances are multiples of one matrix. So
+    # the noise is less if it is private for differences of at least this length.
+    needed = math.sqrt(dim + 1) / gaussian_scale(epsilon, delta)
+    return is_private_in_round_norm(dim, needed, epsilon, delta)

@@ -14,7 +14,12 @@ from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp._draws import gamma
 from skdp._identity import is_ours, same
 from skdp.geometry import Hull, LpBall, NormBall
-from skdp.geometry.ball import parts_of, uniform_covariance, uniform_variance
+from skdp.geometry.ball import (
+    parts_of,
+    uniform_covariance,
+    uniform_first_covariance,
+    uniform_variance,
+)
 from skdp.mechanisms.knorm.radial import greatest_shift, losses_of
 from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.ball import require_ball
@@ -71,6 +76,10 @@ class KNormNoise(BaseNoise):
     def covariance(self) -> FloatArray:
         """Return the covariance of a draw, (dim, dim), an estimate if the ball has none."""
         return np.asarray(self._second_moment * uniform_covariance(self.ball)[0])
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,), or an estimate."""
+        return np.asarray(self._second_moment * uniform_first_covariance(self.ball))
 
     @property
     def _second_moment(self) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
-from skdp._search import passing_below_root
+from skdp._identity import remembered
+from skdp._search import last_passing
 from skdp.geometry import LpBall, MappedBall, NormBall, ScaledBall
+from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise.laplace import Laplace
 from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
 from skdp.privacy.losses.radial import MOST_SHIFT, RadialLoss
@@ -42,6 +44,7 @@ def shift_in_any_norm(epsilon: float, delta: float) -> float:
     return epsilon - 2 * math.log1p(-delta)
 
 
+@remembered(maxsize=1024)
 def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     """Return the greatest length for which noise with density exp(-|x|_2) is private, rounded down.
 
@@ -66,18 +69,23 @@ def shift_in_round_norm(dim: int, epsilon: float, delta: float) -> float:
     if dim == 1 or epsilon > _MOST_EPSILON:
         return safe
 
-    def excess(log_shift: float) -> float:
-        found = float(RadialLoss(dim, math.exp(log_shift)).log_delta(epsilon))
-        return found - target
+    def excess(shift: float) -> float:
+        return float(RadialLoss(dim, shift).log_delta(epsilon)) - target
 
-    low = math.log(safe)
-    if excess(low) > 0:
-        return safe  # no float lies between epsilon and the greatest length
-    high = low + math.log(2)
-    while excess(high) <= 0:
-        low, high = high, high + math.log(2)
+    # In many dimensions each coordinate is nearly normal, with variance dim + 1.
+    start = max(safe, math.sqrt(dim + 1) / gaussian_scale(epsilon, delta))
     # The result has passed, or the Laplace bound holds.
-    return max(safe, math.exp(passing_below_root(excess, low, high, xtol=1e-13)))
+    return max(safe, last_passing(excess, start, tolerance=1e-12, factor=1.01))
+
+
+@remembered(maxsize=1024)
+def is_private_in_round_norm(dim: int, length: float, epsilon: float, delta: float) -> bool:
+    """Return whether noise with density exp(-|x|_2) is private for differences of this length."""
+    if length <= shift_in_any_norm(epsilon, delta):
+        return True
+    if dim == 1 or epsilon > _MOST_EPSILON or length > MOST_SHIFT:
+        return length <= shift_in_round_norm(dim, epsilon, delta)
+    return bool(RadialLoss(dim, length).log_delta(epsilon) <= math.log(delta))
 
 
 def is_round(ball: NormBall) -> bool:

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, fail
@@ -36,6 +35,9 @@ from skdp.mechanisms.matrix.noise import MatrixNoise
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import GRANULARITY
+
+# Of Newton's method.
+_MOST_STEPS, _LEAST_LENGTH = 100, 1e-8
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -138,18 +140,10 @@ class MatrixLaplace:
         """Return the diagonal of S of least weighted error, up to a factor."""
         layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
         sorts = layout.column_sorts
-        demand = self._demand(layout, sorts)
-
-        def log_error(log_sorts: FloatArray) -> float:
-            shape = np.exp(log_sorts)
-            cost = _row_square(ball, shape[sorts])
-            return 2 * math.log(cost) + math.log(float((1 / shape) @ demand @ (1 / shape)))
-
-        # It is convex in the logarithms, as a sum and a maximum of exponentials.
-        found = minimize(log_error, np.zeros(sorts.max() + 1), method="Nelder-Mead")
-        if log_error(found.x) >= log_error(np.zeros(sorts.max() + 1)):
-            return np.ones(layout.n_rows)
-        return np.asarray(np.exp(found.x - found.x.max())[sorts])
+        units = np.eye(int(sorts.max()) + 1)
+        # With one weight for each sort the greatest sum of squares of a row is linear in them.
+        cost = np.array([_row_square(ball, unit[sorts]) for unit in units])
+        return least_product(cost, self._demand(layout, sorts))[sorts]
 
     def _demand(self, layout: MomentLayout, sorts: NDArray[np.intp]) -> FloatArray:
         """Return the matrix (sorts, sorts) whose entries weigh 1 / (S_ii S_jj) in the error."""
@@ -172,6 +166,41 @@ class MatrixLaplace:
         # A tiny demand everywhere, so that an optimum exists if a row has no weight.
         sizes = np.bincount(sorts)
         return np.asarray((demand + demand.T) / 2 + 1e-9 * most * np.outer(sizes, sizes))
+
+
+def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:
+    """Return s > 0, (n,), of greatest entry 1, that minimises (cost's)^2 times (1/s)'demand (1/s).
+
+    Newton's method in x = log s: the logarithm is convex in x, as the sum of two logarithms of sums
+    of exponentials. It does not change if a number is added to all of x.
+
+    Parameters
+    ----------
+    cost : array of shape (n,), > 0
+    demand : array of shape (n, n), symmetric, > 0
+    """
+
+    def height(x: FloatArray) -> float:
+        return 2 * math.log(cost @ np.exp(x)) + math.log(np.exp(-x) @ demand @ np.exp(-x))
+
+    x = np.zeros(len(cost))
+    for _ in range(_MOST_STEPS):
+        shares, pairs = cost * np.exp(x), demand * np.exp(-np.add.outer(x, x))
+        shares, pairs = shares / shares.sum(), pairs / pairs.sum()
+        sums = pairs.sum(axis=1)
+        slope = 2 * (shares - sums)
+        curved = (
+            np.diag(shares + sums) + pairs - np.outer(shares, shares) - 2 * np.outer(sums, sums)
+        )
+        # The ones fix the sum of the step.
+        step = -np.linalg.solve(2 * curved + 1.0, slope)
+        length = 1.0
+        while height(x + length * step) > height(x) and length > _LEAST_LENGTH:
+            length /= 2
+        x = x + length * step
+        if float(np.abs(step).max()) < _LEAST_LENGTH or length <= _LEAST_LENGTH:
+            break
+    return np.asarray(np.exp(x - x.max()))
 
 
 def _row_square(ball: NormBall, weights: FloatArray) -> float:

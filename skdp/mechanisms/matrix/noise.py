@@ -45,8 +45,8 @@ class MatrixNoise(BaseNoise):
         own = layout.scale**2 * self.entry_variance(*layout.pairs.T)
         return np.asarray(own + layout.shift**2 * self.entry_variance(0, 0))
 
-    def count_covariance(self) -> FloatArray:
-        """Return the covariance of each entry with the count, the first entry, (dim,)."""
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each entry with the first, the count, (dim,)."""
         counted = np.where(self.layout.kinds == "count", self.layout.scale, -self.layout.shift)
         return np.asarray(self.entry_variance(0, 0) * counted)
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.privacy.composition.grid import Masses, multiples
+from skdp.privacy.composition._tilt import DEEP, Spread, Tilted, tilt
+from skdp.privacy.composition.grid import Masses
 
 Parts = Sequence[tuple[Masses, int]]
 
@@ -27,10 +28,7 @@ _UNIT = np.finfo(float).eps
 # Theorem 24.2, has 7 units in the last place for each step).
 _TRANSFORM = 4 * _UNIT
 # Frequencies of modulus below e^-_DEEP are left out, and counted as errors.
-_DEEP = 90.0
-# Arguments of Chernoff's bound for the mass beyond the window, as shares of the greatest.
-_TRIES = np.geomspace(0.005, 1.0, 16)
-
+_DEEP = DEEP
 # A window has at least this many steps more than the sum's law needs, half on either side.
 SPARE_STEPS = 64
 
@@ -124,73 +122,160 @@ def _powers(rate: float, size: int) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted:
-    """One tilted loss: logs of probabilities at the multiples start, start + 1, ... of a step."""
+class _Spectrum:
+    """The transform of a convolution at the frequencies that are not negligible.
 
-    step: float
-    start: int
-    logs: FloatArray
-    log_scale: float
+    Attributes
+    ----------
+    size : int, power of 2
+        Length of the transform.
+    kept : int array
+        The frequencies.
+    values : complex array, of the same length as ``kept``, as the following
+        The transform.
+    greatest : float array
+        Bounds on its absolute values: the products of the bounds of the factors.
+    turns : float array
+        Bounds on the rounding errors of both products, relative to the second, in units of 4 eps.
+    rise : float
+        Bound on the log of the growth of the other frequencies since they were left out.
+    """
 
-    @cached_property
-    def chances(self) -> FloatArray:
-        """Probabilities, with sum 1."""
-        return np.asarray(np.exp(self.logs))
+    size: int
+    kept: NDArray[np.intp]
+    values: NDArray[np.complex128]
+    greatest: FloatArray
+    turns: FloatArray
+    rise: float = 0.0
 
-    @property
-    def losses(self) -> FloatArray:
-        """The points, of the shape of ``chances``."""
-        return multiples(self.step, self.start, len(self.logs))
+    @classmethod
+    def of_nothing(cls, size: int) -> _Spectrum:
+        """Return the transform of the law of no loss."""
+        count = size // 2 + 1
+        ones = np.ones(count)
+        return cls(size, np.arange(count), ones.astype(complex), ones, 2 * ones)
 
-    @cached_property
-    def mean(self) -> float:
-        """Mean loss."""
-        return float(self.chances @ self.losses)
+    def times(self, tilted: Tilted, move: int, n: int) -> _Spectrum:
+        """Return the transform with ``n`` more losses of a kind, each moved by some steps."""
+        values, off = _transform(tilted, move, self.size)
+        # The value at frequency 0, a sum of nonnegative numbers, is the greatest.
+        rise = self.rise + n * max(math.log(abs(values[0]) + 3 * off), 0.0)
+        values = values[self.kept]
+        bounds, turns = np.abs(values) + off, np.ones(len(values))
+        if n > 1:
+            logs = np.log(np.where(values == 0, np.finfo(float).tiny, values))
+            values, bounds = np.exp(n * logs), np.exp(n * np.log(bounds))
+            turns += n * (1 + np.abs(logs))
+        greatest = self.greatest * bounds
+        some = greatest > math.exp(-_DEEP)
+        return _Spectrum(
+            self.size,
+            self.kept[some],
+            (self.values * values)[some],
+            greatest[some],
+            (self.turns + turns)[some],
+            rise,
+        )
 
-    def log_moment(self, s: FloatArray) -> FloatArray:
-        """Return the logs of the means of e^(s (loss - mean)), of the shape of ``s``."""
-        exponents = np.multiply.outer(s, self.losses - self.mean) + self.logs
-        top = exponents.max(axis=1)
-        return np.asarray(top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
-
-
-def tilt(masses: Masses, theta: float) -> Tilted:
-    """Return the normalised masses times e^(theta loss)."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(masses.masses) + theta * masses.losses
-    top = float(logs.max())
-    log_scale = top + math.log(float(np.exp(logs - top).sum()))
-    return Tilted(masses.step, masses.first, logs - log_scale, log_scale)
+    def law(self) -> tuple[FloatArray, float]:
+        """Return the circular convolution, and a bound on the norm of its error."""
+        spectrum = np.zeros(self.size // 2 + 1, dtype=complex)
+        spectrum[self.kept] = self.values
+        wrong = np.maximum(self.greatest - np.abs(self.values), 0.0)
+        wrong += self.greatest * 4 * _UNIT * self.turns
+        law = np.fft.irfft(spectrum, self.size)
+        error = math.sqrt(2 / self.size) * _length(wrong) + math.exp(self.rise - _DEEP)
+        return law, error + _TRANSFORM * math.log2(self.size) * _length(law)
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """Chernoff's bounds for a sum of tilted losses around its mean, at some s > 0 and -s."""
+class Folded:
+    """A sum of tilted losses, to which further losses can be added.
 
-    s: FloatArray
-    ahead: FloatArray
-    behind: FloatArray
+    Attributes
+    ----------
+    step, theta : float
+        Distance of the grid points, and tilt.
+    spread : Spread
+        Chernoff's bounds for the sum around its mean.
+    spectrum : _Spectrum
+        Transform of its law, moved by ``moved`` steps.
+    moved : int
+        Each loss is moved by a whole number of steps, so that the mean of the sum is near 0.
+    mean, log_scale, log_margin, nudge : float
+        Sums over the losses.
+    last : int
+        The greatest value, in steps.
+    log_spared : float
+        Log of the probability that no loss is infinite.
+    """
+
+    step: float
+    theta: float
+    spread: Spread
+    spectrum: _Spectrum
+    moved: int = 0
+    mean: float = 0.0
+    log_scale: float = 0.0
+    log_margin: float = 0.0
+    nudge: float = 0.0
+    last: int = 0
+    log_spared: float = 0.0
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Tilted, int]]) -> Spread:
-        """Return the bounds for ``count`` losses of each kind."""
-        variance = sum(n * float(q.chances @ (q.losses - q.mean) ** 2) for q, n in parts)
-        # At most 4 per step: a window has at least half of SPARE_STEPS beyond the mean.
-        most = 4 / min(q.step for q, _ in parts)
-        s = min(3 * math.sqrt(2 * _DEEP / max(variance, 1e-300)), most) * _TRIES
-        ahead = sum((n * q.log_moment(s) for q, n in parts), np.zeros(len(s)))
-        behind = sum((n * q.log_moment(-s) for q, n in parts), np.zeros(len(s)))
-        return cls(s, ahead, behind)
+    def of(cls, parts: Parts, theta: float, size: int) -> Folded:
+        """Return the sum of ``count`` losses of each kind, all with one step."""
+        tilted = [(tilt(masses, theta), n) for masses, n in parts]
+        spread = Spread.start(tilted)
+        found = cls(parts[0][0].step, theta, spread, _Spectrum.of_nothing(size))
+        for (masses, n), (q, _) in zip(parts, tilted, strict=True):
+            found = found._plus(masses, q, n)
+        return found
 
-    def widths(self, log_share: float) -> tuple[float, float]:
-        """Return distances below and above the mean that hold all but a share of e^log_share."""
-        below, above = (((tail - log_share) / self.s).min() for tail in (self.behind, self.ahead))
-        return float(below), float(above)
+    def plus(self, masses: Masses, n: int) -> Folded:
+        """Return the sum with ``n`` more losses of one kind on the same grid."""
+        return self._plus(masses, tilt(masses, self.theta), n)
 
-    def beyond(self, below: float, above: float) -> float:
-        """Return a bound on the share outside the two distances from the mean."""
-        exponents = (self.behind - self.s * below).min(), (self.ahead - self.s * above).min()
-        return float(np.exp(np.minimum(exponents, 0.0)).sum())
+    def _plus(self, masses: Masses, q: Tilted, n: int) -> Folded:
+        move = round(q.mean / self.step)
+        infinite = masses.infinity_mass
+        spared = n * math.log1p(-infinite) if infinite < 1 else -math.inf
+        return Folded(
+            self.step,
+            self.theta,
+            self.spread.plus(q, n),
+            self.spectrum.times(q, move, n),
+            self.moved + n * move,
+            self.mean + n * q.mean,
+            self.log_scale + n * q.log_scale,
+            self.log_margin + n * _log_margin(masses, q, self.theta),
+            self.nudge + n * masses.nudge,
+            self.last + n * masses.last,
+            self.log_spared + spared,
+        )
+
+    def sum(self) -> Sum:
+        """Return the law of the sum."""
+        size, step = self.spectrum.size, self.step
+        law, error = self.spectrum.law()
+        off = self.mean - step * self.moved
+        below, above = self.spread.widths(-_DEEP / 2)
+        left = SPARE_STEPS // 2 + round((size - SPARE_STEPS) * below / (below + above) - off / step)
+        outside = self.spread.beyond(step * (left - 1) + off, step * (size - left - 1) - off)
+        infinite = -math.expm1(self.log_spared)
+        return Sum(
+            self.theta,
+            self.log_scale,
+            step,
+            self.moved - left,
+            np.roll(law, left),
+            error,
+            outside,
+            math.log(infinite) if infinite > 0 else -math.inf,
+            self.log_margin,
+            self.nudge,
+            step * self.last,
+        )
 
 
 def fold(parts: Parts, theta: float, size: int) -> Sum:
@@ -208,59 +293,7 @@ def fold(parts: Parts, theta: float, size: int) -> Sum:
     -------
     Sum
     """
-    step, tilted = parts[0][0].step, [(tilt(masses, theta), n) for masses, n in parts]
-    spread = Spread.of(tilted)
-    # Each loss is moved by a whole number of steps, so that the mean of the sum is near 0.
-    moves = [round(q.mean / step) for q, _ in tilted]
-    law, error = _power(tilted, moves, size)
-    moved = sum(n * move for (_, n), move in zip(tilted, moves, strict=True))
-    off = sum(n * q.mean for q, n in tilted) - step * moved
-    below, above = spread.widths(-_DEEP / 2)
-    left = SPARE_STEPS // 2 + round((size - SPARE_STEPS) * below / (below + above) - off / step)
-    outside = spread.beyond(step * (left - 1) + off, step * (size - left - 1) - off)
-    return Sum(
-        theta,
-        sum(n * q.log_scale for q, n in tilted),
-        step,
-        moved - left,
-        np.roll(law, left),
-        error,
-        outside,
-        _log_infinity_mass(parts),
-        sum(n * _log_margin(m, q, theta) for (m, n), (q, _) in zip(parts, tilted, strict=True)),
-        sum(n * masses.nudge for masses, n in parts),
-        step * sum(n * masses.last for masses, n in parts),
-    )
-
-
-def _power(
-    parts: Sequence[tuple[Tilted, int]], moves: Sequence[int], size: int
-) -> tuple[FloatArray, float]:
-    """Return the circular convolution, and a bound on the norm of its error."""
-    counts = [n for _, n in parts]
-    found = [_transform(q, move, size) for (q, _), move in zip(parts, moves, strict=True)]
-    greatest = np.zeros(size // 2 + 1)
-    for (values, off), n in zip(found, counts, strict=True):
-        greatest += n * np.log(np.abs(values) + off)
-    kept = np.flatnonzero(greatest > -_DEEP)
-    logs, turns, slack = (
-        np.zeros(len(kept), dtype=complex),
-        np.zeros(len(kept)),
-        np.zeros(len(kept)),
-    )
-    for (values, off), n in zip(found, counts, strict=True):
-        log = np.log(np.where(values[kept] == 0, np.finfo(float).tiny, values[kept]))
-        logs += n * log
-        turns += n * np.abs(log)
-        slack += n * np.log1p(off * np.exp(-log.real))
-    spectrum = np.zeros(size // 2 + 1, dtype=complex)
-    spectrum[kept] = np.exp(logs)
-    modulus = np.exp(logs.real)
-    wrong = np.minimum(modulus * np.expm1(np.minimum(slack, 700.0)), np.exp(greatest[kept]))
-    wrong += modulus * _UNIT * (8 + 4 * turns)
-    law = np.fft.irfft(spectrum, size)
-    error = math.sqrt(2 / size) * _length(wrong) + math.exp(-_DEEP)
-    return law, error + _TRANSFORM * math.log2(size) * _length(law)
+    return Folded.of(parts, theta, size).sum()
 
 
 def _transform(tilted: Tilted, move: int, size: int) -> tuple[NDArray[np.complex128], float]:
@@ -273,14 +306,6 @@ def _transform(tilted: Tilted, move: int, size: int) -> tuple[NDArray[np.complex
 
 def _length(v: FloatArray) -> float:
     return float(np.linalg.norm(v))
-
-
-def _log_infinity_mass(parts: Parts) -> float:
-    """Return the log of the probability that some loss is infinite."""
-    if any(masses.infinity_mass >= 1 for masses, _ in parts):
-        return 0.0
-    spared = sum(n * math.log1p(-masses.infinity_mass) for masses, n in parts)
-    return math.log(-math.expm1(spared)) if spared < 0 else -math.inf
 
 
 def _log_margin(masses: Masses, tilted: Tilted, theta: float) -> float:

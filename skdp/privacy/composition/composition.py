@@ -18,12 +18,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._checks import check_count, check_interval, fail
-from skdp._identity import counted
+from skdp._identity import counted, remembered
 from skdp.privacy._rounding import LEAST_LOG, exp_up
-from skdp.privacy.composition._fold import fold
+from skdp.privacy.composition._fold import Folded, Sum, fold
 from skdp.privacy.composition.grid import (
     ACCURACY,
-    Masses,
     extent,
     log_infinity_mass,
     lower,
@@ -42,6 +41,11 @@ class Bounds(NamedTuple):
 
     lower: float
     upper: float
+
+
+# Kinds of bounds.
+Kinds = Sequence[str]
+_BOTH: Kinds = ("lower", "upper")
 
 
 @dataclass(frozen=True)
@@ -93,9 +97,14 @@ class Composition:
         epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
         parts = _gaussians_merged(self.parts)
         low, high = log_delta_bounds(parts, epsilon)
-        if high == -math.inf and any(_is_unbounded(loss) for loss, _ in parts):
-            high = LEAST_LOG  # below every positive float, but the truth is not 0
-        return Bounds(min(1.0, math.exp(low)), exp_up(high))
+        return Bounds(min(1.0, math.exp(low)), delta_of(parts, high))
+
+    def delta_above(self, epsilon: float) -> float:
+        """Return the upper bound of `delta_at` alone, in less time."""
+        epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
+        parts = _gaussians_merged(self.parts)
+        found = [_log_delta_of(side, epsilon, ("upper",)) for side in sides(parts)]
+        return delta_of(parts, max(bounds[0] for bounds in found))
 
     def epsilon_at(self, delta: float) -> Bounds:
         """Return the least epsilon at ``delta``, between two bounds.
@@ -117,6 +126,12 @@ class Composition:
         """
         delta = check_interval("delta", delta, 0.0, 1.0)
         return epsilon_bounds(_gaussians_merged(self.parts), delta)
+
+    def epsilon_above(self, delta: float) -> float:
+        """Return the upper bound of `epsilon_at` alone, in less time."""
+        delta = check_interval("delta", delta, 0.0, 1.0)
+        parts = _gaussians_merged(self.parts)
+        return max(_epsilon_of(side, delta, ("upper",))[0] for side in sides(parts))
 
 
 def _merged(parts: Sequence[tuple[Profile, int]]) -> Parts:
@@ -144,16 +159,34 @@ def _is_unbounded(loss: Profile) -> bool:
     return math.isinf(_greatest(((loss, 1),)).upper)
 
 
+def delta_of(parts: Parts, log_delta: float) -> float:
+    """Return an upper bound on delta, rounded up, from one on its log."""
+    if log_delta == -math.inf and any(_is_unbounded(loss) for loss, _ in parts):
+        log_delta = LEAST_LOG  # below every positive float, but the truth is not 0
+    return exp_up(log_delta)
+
+
 def log_delta_bounds(parts: Parts, epsilon: float) -> Bounds:
     """Return bounds on the log of the least delta, without merging Gaussian parts."""
-    found = [_log_delta_of(side, epsilon) for side in _sides(parts)]
-    return Bounds(max(b.lower for b in found), max(b.upper for b in found))
+    found = [_log_delta_of(side, epsilon) for side in sides(parts)]
+    return Bounds(max(low for low, _ in found), max(high for _, high in found))
 
 
 def epsilon_bounds(parts: Parts, delta: float) -> Bounds:
     """Return bounds on the least epsilon, without merging Gaussian parts."""
-    found = [_epsilon_of(side, delta) for side in _sides(parts)]
-    return Bounds(max(b.lower for b in found), max(b.upper for b in found))
+    found = [_epsilon_of(side, delta) for side in sides(parts)]
+    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+
+
+def outlines(parts: Parts, epsilon: float) -> list[tuple[Parts, Plan]] | None:
+    """Return the plans by which delta at epsilon is bounded, for each order of the pair.
+
+    None if a closed form is used.
+    """
+    found = [side for side in sides(_gaussians_merged(parts)) if side]
+    if any(len(side) == side[0][1] == 1 for side in found) or not found:
+        return None
+    return [(side, plan(side, epsilon=epsilon)) for side in found]
 
 
 def log_delta_as_planned(parts: Parts, outline: Plan, side: str = "upper") -> float:
@@ -161,33 +194,44 @@ def log_delta_as_planned(parts: Parts, outline: Plan, side: str = "upper") -> fl
 
     The losses must be symmetric. The bound holds for every plan, and is tight for a good one.
     """
-    curve = _curve(parts, outline, upper if side == "upper" else lower)
+    curve = _curve(parts, outline, side)
     return min(curve.at(outline.epsilon), 0.0)
 
 
-def _sides(parts: Parts) -> list[Parts]:
+def sides(parts: Parts) -> list[Parts]:
     """Return the parts, and those of (Q, P) if they differ, without parts with zero loss."""
-    telling = tuple((loss, n) for loss, n in parts if loss.log_delta(0.0) > -np.inf)
+    telling = tuple((loss, n) for loss, n in parts if _tells(loss))
     if all(loss.symmetric for loss, _ in telling):
         return [telling]
     return [telling, tuple((loss.reversed(), n) for loss, n in telling)]
 
 
-def _log_delta_of(parts: Parts, epsilon: float) -> Bounds:
+@remembered(maxsize=1024)
+def _tells(loss: Profile) -> bool:
+    """Return whether a loss is not 0."""
+    return bool(loss.log_delta(0.0) > -np.inf)
+
+
+def _log_delta_of(parts: Parts, epsilon: float, bounds: Kinds = _BOTH) -> list[float]:
+    """Return the bounds of the given kinds on log delta."""
     if not parts:
-        return Bounds(-math.inf, -math.inf)
-    low, high = _curves(parts, epsilon=epsilon)
-    return Bounds(low.at(epsilon), min(high.at(epsilon), 0.0))
+        return [-math.inf for _ in bounds]
+    curves = _curves(parts, bounds, epsilon=epsilon)
+    return [min(curve.at(epsilon), 0.0) for curve in curves]
 
 
-def _epsilon_of(parts: Parts, delta: float) -> Bounds:
+def _epsilon_of(parts: Parts, delta: float, bounds: Kinds = _BOTH) -> list[float]:
+    """Return the bounds of the given kinds on epsilon."""
     if not parts or delta == 1:
-        return Bounds(0.0, 0.0)
+        return [0.0 for _ in bounds]
     if delta == 0:
-        return _greatest(parts)
+        return [getattr(_greatest(parts), kind) for kind in bounds]
     target = math.log(delta)
-    low, high = _curves(parts, log_delta=target)
-    return Bounds(_crossed(low, target)[0], _crossed(high, target)[1])
+    curves = _curves(parts, bounds, log_delta=target)
+    crossed = [_crossed(curve, target) for curve in curves]
+    return [
+        high if kind == "upper" else low for kind, (low, high) in zip(bounds, crossed, strict=True)
+    ]
 
 
 class Curve(NamedTuple):
@@ -204,13 +248,13 @@ def _nothing(epsilon: float) -> float:
 
 
 def _curves(
-    parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0
-) -> tuple[Curve, Curve]:
-    """Return a lower and an upper bound, close near the given epsilon or log delta."""
+    parts: Parts, bounds: Kinds, *, epsilon: float | None = None, log_delta: float = 0.0
+) -> list[Curve]:
+    """Return bounds of the given kinds, close near the given epsilon or log delta."""
     if len(parts) == 1 and parts[0][1] == 1:
-        return _own_curve(parts[0][0], -1), _own_curve(parts[0][0], 1)
+        return [_own_curve(parts[0][0], 1 if kind == "upper" else -1) for kind in bounds]
     outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
-    return _curve(parts, outline, lower), _curve(parts, outline, upper)
+    return [_curve(parts, outline, kind) for kind in bounds]
 
 
 def _own_curve(loss: Profile, sign: int) -> Curve:
@@ -220,17 +264,30 @@ def _own_curve(loss: Profile, sign: int) -> Curve:
     return Curve(lambda epsilon: float(moved_log_delta(loss, epsilon, sign)))
 
 
-def _curve(parts: Parts, outline: Plan, bound: Callable[..., Masses | None]) -> Curve:
-    """Return the curve of the sum of the losses as discretised by ``bound``."""
-    found = [
-        (bound(loss, outline.step, *ends), n)
-        for (loss, n), ends in zip(parts, outline.ends, strict=True)
-    ]
+def _curve(parts: Parts, outline: Plan, kind: str) -> Curve:
+    """Return the curve of the sum of the losses as discretised for a kind of bound."""
+    if kind == "upper":
+        total = folded(parts, outline).sum()
+        return _curve_of(total, total.log_upper, outline)
+    found = [(lower(loss, outline.step, *ends), n) for loss, n, ends in _with_ends(parts, outline)]
     known = [(masses, n) for masses, n in found if masses is not None]
     if not known:
         return Curve(_nothing)
     total = fold(known, outline.theta, outline.size)
-    at = total.log_lower if bound is lower else total.log_upper
+    return _curve_of(total, total.log_lower, outline)
+
+
+def folded(parts: Parts, outline: Plan) -> Folded:
+    """Return the sum of losses that dominate the parts, on the grid of a plan."""
+    found = [(upper(loss, outline.step, *ends), n) for loss, n, ends in _with_ends(parts, outline)]
+    return Folded.of(found, outline.theta, outline.size)
+
+
+def _with_ends(parts: Parts, outline: Plan) -> list[tuple[Profile, int, tuple[int, int]]]:
+    return [(loss, n, ends) for (loss, n), ends in zip(parts, outline.ends, strict=True)]
+
+
+def _curve_of(total: Sum, at: Callable[[float], float], outline: Plan) -> Curve:
     return Curve(at, min(outline.epsilon, total.greatest), 1 / outline.theta)
 
 

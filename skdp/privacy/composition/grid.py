@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -91,6 +92,12 @@ class Masses:
         """The grid points, of the shape of ``masses``."""
         return multiples(self.step, self.first, len(self.masses))
 
+    @cached_property
+    def logs(self) -> FloatArray:
+        """Logs of the masses, -inf for none."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.masses))
+
     @property
     def last(self) -> int:
         """The greatest multiple that has mass."""
@@ -100,9 +107,10 @@ class Masses:
 @remembered(maxsize=16)
 def upper(loss: Profile, step: float, first: int, last: int) -> Masses:
     """Return a law that dominates the loss: chords of H between grid points first..last."""
-    forward, behind = map(np.exp, _logs(loss, step, first, last))
+    logs = _logs(loss, step, first, last)
+    forward, behind = map(np.exp, logs)
     excess = np.concatenate([(behind * np.exp(-multiples(step, 1, -first)))[::-1], forward])
-    nudge = SHAKE * _depth(loss, step, first, last) * step * max(last, -first)
+    nudge = SHAKE * _depth(*logs) * step * max(last, -first)
     return _polygon(step, first, excess, _margin(first, last), nudge)
 
 
@@ -112,7 +120,8 @@ def lower(loss: Profile, step: float, first: int, last: int) -> Masses | None:
     if not hasattr(loss, "log_tails"):
         return None
     known = cast(PrivacyLoss, loss)
-    nudge = max(_NUDGE, SHAKE * _depth(loss, step, first, last)) * step * max(last, -first)
+    depth = _depth(*_logs(loss, step, first, last))
+    nudge = max(_NUDGE, SHAKE * depth) * step * max(last, -first)
     ends = np.concatenate(
         [_lines_below(known, step, first, nudge), _lines_above(known, step, last, nudge)], axis=1
     )
@@ -139,11 +148,10 @@ def _logs(loss: Profile, step: float, first: int, last: int) -> tuple[FloatArray
     return forward, np.minimum(loss.reversed().log_delta(multiples(step, 1, -first)), 0.0)
 
 
-def _depth(loss: Profile, step: float, first: int, last: int) -> float:
+def _depth(*parts: FloatArray) -> float:
     """Return the factor by which large logs of tails increase the error of epsilon."""
-    logs = np.concatenate(_logs(loss, step, first, last))
     # Values below the least float add nothing.
-    return 1.0 - float(np.min(logs, where=logs > _LEAST_LOG, initial=0.0))
+    return 1.0 - min(float(np.min(logs, where=logs > _LEAST_LOG, initial=0.0)) for logs in parts)
 
 
 def _delta(loss: Profile, epsilon: FloatArray) -> FloatArray:
@@ -221,7 +229,7 @@ def _slope_changes(losses: FloatArray, excess: FloatArray) -> FloatArray:
     return np.asarray(before - after)
 
 
-@remembered(maxsize=256)
+@remembered(maxsize=8192)
 def extent(loss: Profile, log_target: float, log_share: float) -> tuple[float, float, bool]:
     """Return the length of a grid below and above 0, and whether an atom ends it.
 
@@ -242,11 +250,11 @@ def extent(loss: Profile, log_target: float, log_share: float) -> tuple[float, f
         return np.asarray(loss.log_delta(x) <= max(log_target, infinite))
 
     dropped = max(log_target - _DROP, infinite)
-    below, above = _first(is_below, 2), _first(is_above, 2)
+    (_, below), (least, above) = _first(is_below), _first(is_above)
     if not loss.log_delta(above) <= dropped:
         return below, above, False
     # An atom will lie on the grid: its place is needed in full precision.
-    above = _first(is_above, 10)
+    above = _narrowed(is_above, (least, above), 256, 5)[1]
     return below, above, bool(loss.log_delta(above * (1 + ACCURACY)) <= dropped)
 
 
@@ -257,13 +265,23 @@ def log_infinity_mass(loss: Profile) -> float:
     return float(loss.log_delta(_GREATEST))
 
 
-def _first(holds: Callable[[FloatArray], NDArray[np.bool_]], rounds: int) -> float:
-    """Return the least x > 0 beyond which a condition holds, rounded up, to 32^-rounds."""
+def _first(holds: Callable[[FloatArray], NDArray[np.bool_]]) -> tuple[float, float]:
+    """Return close numbers: beyond the greater one, which is > 0, a condition holds."""
     powers = np.ldexp(1.0, np.arange(-64, 24))
     high = int(np.argmax(holds(powers)))
-    low, high = powers[max(high - 1, 0)], powers[high]
+    return _narrowed(holds, (powers[max(high - 1, 0)], powers[high]), 32, 2)
+
+
+def _narrowed(
+    holds: Callable[[FloatArray], NDArray[np.bool_]],
+    ends: tuple[float, float],
+    cells: int,
+    rounds: int,
+) -> tuple[float, float]:
+    """Return the ends of the cell in which a condition begins to hold, divided several times."""
+    low, high = ends
     for _ in range(rounds):
-        points = np.linspace(low, high, 33)
+        points = np.linspace(low, high, cells + 1)
         place = max(int(np.argmax(holds(points))), 1)
         low, high = points[place - 1], points[place]
-    return float(high)
+    return float(low), float(high)

@@ -14,8 +14,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from skdp._identity import remembered
-from skdp.privacy.composition._fold import SPARE_STEPS, Spread, tilt
-from skdp.privacy.composition.grid import Masses, extent, upper
+from skdp.privacy.composition._fold import SPARE_STEPS
+from skdp.privacy.composition._tilt import Spread, tilt
+from skdp.privacy.composition.grid import ACCURACY, Masses, extent, upper
 from skdp.privacy.losses.losses import FiniteLoss, Profile
 
 Parts = tuple[tuple[Profile, int], ...]
@@ -79,8 +80,8 @@ def plan(parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0) 
     else:
         log_delta = _log_bound(rough, theta) - theta * epsilon
     width = sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
-    target = max(log_delta - _SPARE - math.log(sum(n for _, n in parts)), _FAR)
-    extents = [_with_atom(*extent(loss, target, _log_share(parts))) for loss, _ in parts]
+    target = max(_lowered(log_delta + _log_share(parts)), _FAR)
+    extents = [_extent(loss, target, _log_share(parts)) for loss, _ in parts]
     return planned(parts, Estimate(epsilon, log_delta, theta, width, extents))
 
 
@@ -96,7 +97,13 @@ def planned(parts: Parts, estimate: Estimate) -> Plan:
     return Plan(estimate.epsilon, theta, step, size, ends)
 
 
-def _with_atom(below: float, above: float, ends: bool) -> Extent:
+@remembered(maxsize=8192)
+def _extent(loss: Profile, log_target: float, log_share: float) -> Extent:
+    """Return the extent of a loss, and the place of its atom."""
+    below, above, ends = extent(loss, _FAR, log_share)
+    # If the profile is above the target just before the last atom, the farther grid ends there too.
+    if not (ends and loss.log_delta(above * (1 - ACCURACY)) > log_target):
+        below, above, ends = extent(loss, log_target, log_share)
     return below, above, above if ends else 0.0
 
 
@@ -128,11 +135,26 @@ def _cells(distance: float, step: float) -> int:
     return math.floor(distance / step + 1e-6) + 1
 
 
+def ends_on(loss: Profile, step: float, count: int) -> tuple[int, int]:
+    """Return the ends of a grid of a given step for one of ``count`` losses."""
+    below, above, _ = extent(loss, _FAR, _share_of_each(count))
+    return -_cells(below, step), _cells(above, step)
+
+
 def _log_share(parts: Parts) -> float:
-    return -_SPARE - math.log(sum(count for _, count in parts))
+    return _share_of_each(sum(count for _, count in parts))
 
 
-@remembered(maxsize=256)
+def _share_of_each(count: int) -> float:
+    return _lowered(-_SPARE - math.log(count))
+
+
+def _lowered(log: float) -> float:
+    """Return a multiple of 8 below, so that similar plans have grids of the same extent."""
+    return 8.0 * math.floor(log / 8)
+
+
+@remembered(maxsize=1024)
 def _rough(loss: Profile, log_share: float) -> Masses:
     below, above, ends = extent(loss, _FAR, log_share)
     step = (below + above) / _ROUGH_CELLS

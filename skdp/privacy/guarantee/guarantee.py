@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp._search import narrowed
 from skdp.privacy._rounding import tested
-from skdp.privacy.conversions import gaussian_epsilon, zcdp_epsilon
+from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
 from skdp.privacy.decimals import add, as_decimal, float_above
 from skdp.privacy.guarantee import profile as _profile
 from skdp.privacy.guarantee._card import NEIGHBORS, card, card_html
@@ -332,11 +332,14 @@ def _amounts(
     known = [epsilon] if as_decimal(total) <= as_decimal(delta) else []
     if losses and delta > 0:
         equal = _profile.equivalents(epsilon, total, losses)
-        known.append(_profile.composition(losses).epsilon_at(delta))
-        if equal.square < math.inf:
-            known.append(gaussian_epsilon(math.sqrt(equal.square), delta))
-        if equal.rho < math.inf:
-            known.append(zcdp_epsilon(equal.rho, delta))
+        least = min([*known, _profile.composition(losses).epsilon_at(delta)])
+        # The other two are computed only if they give less.
+        mu = math.sqrt(equal.square)
+        if mu < math.inf and (math.isinf(least) or gaussian_delta(mu, least) <= delta):
+            least = min(least, gaussian_epsilon(mu, delta))
+        if equal.rho < math.inf and (math.isinf(least) or zcdp_delta(equal.rho, least) <= delta):
+            least = min(least, zcdp_epsilon(equal.rho, delta))
+        known = [least]
     least = min(known, default=math.inf)
     if math.isinf(least):
         remedy = f"The deltas of the parts add up to {total!r}."

@@ -162,7 +162,10 @@ class Whole:
 
     def delta_at(self, epsilon: float) -> float:
         """Return the least delta known at epsilon in [0, inf)."""
-        rest = self.rest.delta_at(epsilon).upper if self.rest else 0.0
+        return self.with_rest(self.rest.delta_above(epsilon) if self.rest else 0.0)
+
+    def with_rest(self, rest: float) -> float:
+        """Return the delta of the whole from one of the rest."""
         if self.infinity_mass == 0:
             return rest
         whole = (self.infinity_mass + (1 - self.infinity_mass) * rest) * _ROUND_UP
@@ -179,17 +182,26 @@ class Whole:
             )
         if delta < self.infinity_mass:  # at equality no delta is left for the rest
             return math.inf
-        return self.rest.epsilon_at(max(left, 0.0)).upper if self.rest else 0.0
+        return self.rest.epsilon_above(max(left, 0.0)) if self.rest else 0.0
 
 
 @remembered(maxsize=64)
 def composition(losses: Losses) -> Whole:
     """Return the composition of the losses."""
+    rest = bounded_parts(losses)
+    return Whole(infinity_mass(losses), Composition(rest) if rest else None)
+
+
+def infinity_mass(losses: Losses) -> float:
+    """Return the probability that one of the pair losses is infinite, rounded up."""
     masses = [(-math.log1p(-loss.delta), n) for loss, n in losses if type(loss) is PairLoss]
-    infinity_mass = -math.expm1(-_total(masses)) * _ROUND_UP
+    return min(-math.expm1(-_total(masses)) * _ROUND_UP, 1.0)
+
+
+def bounded_parts(losses: Losses) -> Losses:
+    """Return the losses without the infinity masses of pair losses, and without zero losses."""
     rest = merged((bounded_part(loss), n) for loss, n in losses)
-    rest = tuple((loss, n) for loss, n in rest if not same(loss, PairLoss(0.0)))
-    return Whole(min(infinity_mass, 1.0), Composition(rest) if rest else None)
+    return tuple((loss, n) for loss, n in rest if not same(loss, PairLoss(0.0)))
 
 
 def bounded_part(loss: Profile) -> Profile:

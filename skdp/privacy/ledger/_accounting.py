@@ -1,5 +1,7 @@
 """The rules by which a ledger composes spends: what was spent, what fits, what is left.
 
+Each rule keeps running totals, so that a further spend costs the same after any number of spends.
+
 docs/proofs/adaptive_spending.md proves that each rule keeps the guarantee of the ceiling.
 """
 
@@ -7,11 +9,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property, lru_cache
 from operator import attrgetter
+from typing import Self
 
+from skdp._identity import Counts, fingerprint
+from skdp.privacy.composition.running import Running
 from skdp.privacy.conversions import (
     gaussian_delta,
     gaussian_epsilon,
@@ -21,8 +27,15 @@ from skdp.privacy.conversions import (
     pure_of_mu,
 )
 from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
-from skdp.privacy.guarantee.profile import composition, joint
-from skdp.privacy.ledger._entries import Budget, Entry
+from skdp.privacy.guarantee.profile import (
+    Whole,
+    bounded_parts,
+    composition,
+    infinity_mass,
+    joint,
+)
+from skdp.privacy.ledger._entries import Budget, CountedSums, Entry
+from skdp.privacy.losses.losses import Profile
 
 # Shares of delta of the rules of a divided ledger, and of the infinity mass beside all rules but
 # the first. They add up to 1. With a quarter, spends of usual deltas fit basic composition.
@@ -31,101 +44,141 @@ _INFINITY_SHARE = 0.05
 _GAUSSIAN_SHARE = 0.694
 _ASIDE = (0.25, 0.5, 0.75)
 _ASIDE_SHARE = 0.002
-# More than the relative error of sums of positive floats.
-_ROUND_UP = 1 + 1e-15
 
 
-@dataclass(frozen=True)
-class Rule(ABC):
-    """A rule that composes spends and compares them with a ceiling."""
+class Account(ABC):
+    """The running totals of spends, compared with a ceiling by one rule. It never changes."""
 
     ceiling: Budget
 
     @abstractmethod
-    def fits(self, spends: Sequence[Entry]) -> bool:
-        """Return whether all spends together keep the guarantee of the ceiling."""
+    def after(self, *spends: Entry) -> Self:
+        """Return the account with further spends, in order, whether they fit or not."""
 
     @abstractmethod
-    def spent(self, spends: Sequence[Entry]) -> Budget:
+    def fits(self) -> bool:
+        """Return whether all spends together keep the guarantee of the ceiling."""
+
+    def takes(self, spend: Entry) -> bool:
+        """Return whether a further spend fits."""
+        return self.after(spend).fits()
+
+    @abstractmethod
+    def spent(self) -> Budget:
         """Return an amount that covers all spends."""
 
     @abstractmethod
-    def remaining(self, spends: Sequence[Entry]) -> Budget:
+    def remaining(self) -> Budget:
         """Return an amount that fits beside the spends."""
 
-    def why_not(self, spend: Entry, spends: Sequence[Entry]) -> str:
+    def why_not(self, spend: Entry) -> str:
         """Return a further explanation for a spend that does not fit."""
         return ""
 
 
-class Basic(Rule):
+@dataclass(frozen=True)
+class Basic(Account):
     """Basic composition: epsilons add, deltas add. An infinite ceiling takes everything."""
 
-    def fits(self, spends: Sequence[Entry]) -> bool:
+    ceiling: Budget
+    epsilon: Decimal = Decimal(0)
+    delta: Decimal = Decimal(0)
+
+    def after(self, *spends: Entry) -> Basic:
+        """Return the account with the amounts added."""
+        epsilon = add((spend.epsilon for spend in spends), self.epsilon)
+        return Basic(self.ceiling, epsilon, add((spend.delta for spend in spends), self.delta))
+
+    def fits(self) -> bool:
         """Return whether the sums are within the ceiling."""
-        epsilon, delta = _totals(spends)
-        endless = math.isinf(self.ceiling.epsilon)
-        return endless or (
-            epsilon <= as_decimal(self.ceiling.epsilon) and delta <= as_decimal(self.ceiling.delta)
+        return math.isinf(self.ceiling.epsilon) or (
+            self.epsilon <= as_decimal(self.ceiling.epsilon)
+            and self.delta <= as_decimal(self.ceiling.delta)
         )
 
-    def spent(self, spends: Sequence[Entry]) -> Budget:
+    def spent(self) -> Budget:
         """Return the sums, rounded up."""
-        epsilon, delta = _totals(spends)
-        return Budget(float_above(epsilon), float_above(delta))
+        return Budget(float_above(self.epsilon), float_above(self.delta))
 
-    def remaining(self, spends: Sequence[Entry]) -> Budget:
+    def remaining(self) -> Budget:
         """Return the ceiling less the sums, rounded down."""
         if math.isinf(self.ceiling.epsilon):
             return Budget(math.inf, 1.0)
-        epsilon, delta = _totals(spends)
-        return Budget(_left(self.ceiling.epsilon, epsilon), _left(self.ceiling.delta, delta))
+        return Budget(
+            _left(self.ceiling.epsilon, self.epsilon), _left(self.ceiling.delta, self.delta)
+        )
 
 
-class GaussianDP(Rule):
+class GaussianDP(Account):
     """Basic composition up to the first spend of Gaussian noise; the rest is `Divided`.
 
     A first spend counts in basic composition, and divides nothing, if it would fit a divided rest
     by basic composition only, or not at all.
+
+    Parameters
+    ----------
+    ceiling : Budget
+    basic : Basic, optional
+        The sums of all spends.
+    before : Basic, optional
+        The sums of the spends before the first that divides the ledger.
+    rest : Divided, optional
+        The other spends; None if no spend divides the ledger.
     """
 
-    def fits(self, spends: Sequence[Entry]) -> bool:
-        """Return whether the spends fit, those from the first Gaussian one on `Divided`."""
-        place = self._division(spends)
-        if place is None:
-            return self._basic.fits(spends)
-        return self._rest(spends[:place]).fits(spends[place:])
+    def __init__(
+        self,
+        ceiling: Budget,
+        basic: Basic | None = None,
+        before: Basic | None = None,
+        rest: Divided | None = None,
+    ) -> None:
+        self.ceiling = ceiling
+        self._basic = basic or Basic(ceiling)
+        self._before = before or self._basic
+        self._rest = rest
 
-    def spent(self, spends: Sequence[Entry]) -> Budget:
+    def after(self, *spends: Entry) -> GaussianDP:
+        """Return the account with further spends; the first Gaussian one divides it."""
+        basic, before, rest = self._basic, self._before, self._rest
+        for spend in spends:
+            if rest is None:
+                before, rest = basic, _divided(basic, spend)
+            else:
+                rest = rest.after(spend)
+            basic = basic.after(spend)
+        return GaussianDP(self.ceiling, basic, before, rest)
+
+    def fits(self) -> bool:
+        """Return whether the spends fit, those from the first Gaussian one on `Divided`."""
+        return self._basic.fits() if self._rest is None else self._rest.fits()
+
+    def spent(self) -> Budget:
         """Return the sums, or the ceiling's delta with a lesser epsilon."""
-        sums, place = self._basic.spent(spends), self._division(spends)
-        if place is None:
+        sums = self._basic.spent()
+        if self._rest is None:
             return sums
-        before = self._basic.spent(spends[:place]).epsilon
-        least = self._rest(spends[:place]).epsilon(spends[place:])
-        epsilon = min(float_above(add([before, least])), self.ceiling.epsilon)
-        summed = sums.epsilon <= epsilon and self._basic.fits(spends)
+        total = add([self._before.spent().epsilon, self._rest.least_epsilon()])
+        epsilon = min(float_above(total), self.ceiling.epsilon)
+        summed = sums.epsilon <= epsilon and self._basic.fits()
         return sums if summed else Budget(epsilon, self.ceiling.delta)
 
-    def remaining(self, spends: Sequence[Entry]) -> Budget:
+    def remaining(self) -> Budget:
         """Return the amount with the greatest epsilon that is known to fit."""
-        place = self._division(spends)
-        if place is None:
-            return self._basic.remaining(spends)
-        rest = self._rest(spends[:place])
-        rooms = rest.rooms(spends[place:])
-        return max((_that_fits(self, spends, room) for room in rooms), key=attrgetter("epsilon"))
+        if self._rest is None:
+            return self._basic.remaining()
+        rooms = self._rest.rooms()
+        return max((_that_fits(self, room) for room in rooms), key=attrgetter("epsilon"))
 
-    def why_not(self, spend: Entry, spends: Sequence[Entry]) -> str:
+    def why_not(self, spend: Entry) -> str:
         """Return the mu of the spend, and its infinity mass, if the ledger is divided."""
-        place = self._division(spends)
-        if place is None:
+        if self._rest is None:
             return ""
-        left = self._rest(spends[:place]).infinity_mass_left(spends[place:])
         mu, infinity_mass = math.sqrt(spend.counted.square), spend.counted.infinity_mass
         apart = (
             f" and an infinity mass of {infinity_mass:.3g}; infinity masses may add up to a "
-            f"twentieth of the delta that was left at that time, and {left:.3g} of this is left"
+            "twentieth of the delta that was left at that time, and "
+            f"{self._rest.infinity_mass_left():.3g} of this is left"
         )
         return (
             " Since its first release of Gaussian noise this ledger adds deltas only up to a "
@@ -134,26 +187,17 @@ class GaussianDP(Rule):
             "composition='sums' uses basic composition only."
         )
 
-    @property
-    def _basic(self) -> Basic:
-        return Basic(self.ceiling)
 
-    def _rest(self, before: Sequence[Entry]) -> Divided:
-        return Divided(self._basic.remaining(before))
-
-    def _division(self, spends: Sequence[Entry]) -> int | None:
-        """Return which spend divides the ledger. It depends on no later spend and no output."""
-        if self.ceiling.delta == 0 or math.isinf(self.ceiling.epsilon):
-            return None
-        for place, spend in enumerate(spends):
-            if spend.delta > 0 and spend.counted.gaussian > 0 and not spend.counted.infinity_mass:
-                before = spends[:place]
-                if self._basic.fits(before) and self._rest(before).fits_without_basic([spend]):
-                    return place
+def _divided(before: Basic, spend: Entry) -> Divided | None:
+    """Return the divided rest if a spend divides a ledger. It depends on no output."""
+    if before.ceiling.delta == 0 or math.isinf(before.ceiling.epsilon) or not before.fits():
         return None
+    if not (spend.delta > 0 and spend.counted.gaussian > 0 and not spend.counted.infinity_mass):
+        return None
+    rest = Divided(before.remaining()).after(spend)
+    return rest if rest.fits_without_basic() else None
 
 
-@dataclass(frozen=True)
 class Divided:
     """Several rules, each with a share of delta. All spends must fit one of them.
 
@@ -163,17 +207,27 @@ class Divided:
     their own.
     """
 
-    ceiling: Budget
+    def __init__(
+        self, ceiling: Budget, basic: Basic | None = None, counted: CountedSums | None = None
+    ) -> None:
+        self.ceiling = ceiling
+        self.basic = basic or Basic(Budget(ceiling.epsilon, _share(ceiling.delta, _BASIC_SHARE)))
+        self.counted = counted or CountedSums()
 
-    def fits(self, spends: Sequence[Entry]) -> bool:
+    def after(self, *spends: Entry) -> Divided:
+        """Return the rules with further spends."""
+        counted = self.counted.after(spend.counted for spend in spends)
+        return Divided(self.ceiling, self.basic.after(*spends), counted)
+
+    def fits(self) -> bool:
         """Return whether the spends fit one of the rules."""
-        return self._basic.fits(spends) or self.fits_without_basic(spends)
+        return self.basic.fits() or self._fits_well() or self.fits_without_basic()
 
-    def fits_without_basic(self, spends: Sequence[Entry]) -> bool:
+    def fits_without_basic(self) -> bool:
         """Return whether the spends fit one of the rules other than the first."""
-        pure, gaussian, square = _sums_of(spends)
+        pure, gaussian, square = self.counted.above()
         e, d = self.ceiling.epsilon, self.ceiling.delta
-        if self.infinity_mass_left(spends) < 0:
+        if self.infinity_mass_left() < 0:
             return False
         if square < math.inf and gaussian_delta(math.sqrt(square), e) <= _GAUSSIAN_SHARE * d:
             return True
@@ -183,14 +237,23 @@ class Divided:
             for aside in self._asides()
         )
 
-    def epsilon(self, spends: Sequence[Entry]) -> float:
+    def _fits_well(self) -> bool:
+        """Return whether the spends fit Gaussian-DP composition by a limit that is computed once.
+
+        The limit is lowered by more than its error, so it decides as `fits_without_basic` does.
+        """
+        mu = math.sqrt(self.counted.above()[2])
+        limit = _limit(self.ceiling.epsilon, _GAUSSIAN_SHARE * self.ceiling.delta)
+        return mu <= limit * (1 - 1e-9) and self.infinity_mass_left() >= 0
+
+    def least_epsilon(self) -> float:
         """Return the least epsilon at the ceiling's delta by one of the rules."""
-        pure, gaussian, square = _sums_of(spends)
+        pure, gaussian, square = self.counted.above()
         d = self.ceiling.delta
         known = [self.ceiling.epsilon]
-        if self._basic.fits(spends):
-            known.append(self._basic.spent(spends).epsilon)
-        if self.infinity_mass_left(spends) < 0:
+        if self.basic.fits():
+            known.append(self.basic.spent().epsilon)
+        if self.infinity_mass_left() < 0:
             return min(known)
         if square < math.inf:
             known.append(gaussian_epsilon(math.sqrt(square), _GAUSSIAN_SHARE * d))
@@ -198,13 +261,13 @@ class Divided:
             known.append(mixed_epsilon(math.sqrt(gaussian), pure, _ASIDE_SHARE * d))
         return min(known)
 
-    def rooms(self, spends: Sequence[Entry]) -> list[Budget]:
+    def rooms(self) -> list[Budget]:
         """Return amounts that about fit: by the first rule, and by the others."""
-        summed = [self._basic.remaining(spends)] if self._basic.fits(spends) else []
-        return [*summed, self._room_without_basic(spends)]
+        summed = [self.basic.remaining()] if self.basic.fits() else []
+        return [*summed, self._room_without_basic()]
 
-    def _room_without_basic(self, spends: Sequence[Entry]) -> Budget:
-        pure, gaussian, square = _sums_of(spends)
+    def _room_without_basic(self) -> Budget:
+        pure, gaussian, square = self.counted.above()
         e, d = self.ceiling.epsilon, self.ceiling.delta
         left = gaussian_mu(e, _GAUSSIAN_SHARE * d) ** 2 - square
         known = [0.0, pure_of_mu(math.sqrt(left)) if left > 0 else 0.0]
@@ -212,91 +275,114 @@ class Divided:
         for aside in self._asides():
             if mixed_delta(mu, aside, e) <= _ASIDE_SHARE * d:
                 known.append(aside - pure)
-        infinity_mass = float_below(max(self.infinity_mass_left(spends), Decimal(0)))
+        infinity_mass = float_below(max(self.infinity_mass_left(), Decimal(0)))
         return Budget(max(known), infinity_mass)
 
-    @property
-    def _basic(self) -> Basic:
-        share = float_below(as_decimal(self.ceiling.delta) * as_decimal(_BASIC_SHARE))
-        return Basic(Budget(self.ceiling.epsilon, share))
-
-    def infinity_mass_left(self, spends: Sequence[Entry]) -> Decimal:
+    def infinity_mass_left(self) -> Decimal:
         """Return the infinity mass left for all rules but the first; negative if exceeded."""
-        share = float_below(as_decimal(self.ceiling.delta) * as_decimal(_INFINITY_SHARE))
-        return subtract(
-            share,
-            add(spend.counted.infinity_mass for spend in spends if spend.counted.infinity_mass),
-        )
+        share = _share(self.ceiling.delta, _INFINITY_SHARE)
+        return subtract(share, self.counted.infinity_mass)
 
     def _asides(self) -> Iterator[float]:
         return (share * self.ceiling.epsilon for share in _ASIDE)
 
 
-class Exact(Rule):
+class Exact(Account):
     """Basic or exact composition, for spends whose guarantees were fixed in advance."""
 
-    def fits(self, spends: Sequence[Entry]) -> bool:
-        """Return whether the sums, or the exact composition, are within the ceiling."""
-        if Basic(self.ceiling).fits(spends) or self._fits_on_top(spends):
-            return True
-        losses = joint(spends)
-        if losses is None or self.ceiling.delta == 0:
-            return False
-        return composition(losses).delta_at(self.ceiling.epsilon) <= self.ceiling.delta
+    def __init__(
+        self,
+        ceiling: Budget,
+        basic: Basic | None = None,
+        losses: Counts[Profile] | None = None,
+        running: Running | None = None,
+    ) -> None:
+        self.ceiling = ceiling
+        self._basic = basic or Basic(ceiling)
+        self._losses = Counts[Profile]() if basic is None else losses
+        self._running = running or Running(ceiling.epsilon)
+        # The last spend that was added, and the account after it: a handle reads back its spends.
+        self._next: tuple[Hashable, Exact] | None = None
 
-    def spent(self, spends: Sequence[Entry]) -> Budget:
+    def after(self, *spends: Entry) -> Exact:
+        """Return the account with further spends."""
+        mark = fingerprint(tuple((spend.epsilon, spend.delta, spend.losses) for spend in spends))
+        known = self._next
+        if mark is None or known is None or known[0] != mark:
+            self._next = known = mark, self._after(spends)
+        return known[1]
+
+    def _after(self, spends: Sequence[Entry]) -> Exact:
+        basic, parts = self._basic.after(*spends), joint(spends)
+        if self._losses is None or parts is None:
+            return Exact(self.ceiling, basic, None)
+        running = self._running.after(bounded_parts(parts))
+        return Exact(self.ceiling, basic, self._losses.plus(parts), running)
+
+    def fits(self) -> bool:
+        """Return whether the sums, or the exact composition, are within the ceiling."""
+        if self._basic.fits():
+            return True
+        if self._losses is None or self.ceiling.delta == 0:
+            return False
+        losses = self._losses.parts
+        whole = Whole(infinity_mass(losses), None)
+        bounds = self._running.bounds(lambda: bounded_parts(losses))
+        return any(whole.with_rest(delta) <= self.ceiling.delta for delta in bounds)
+
+    def takes(self, spend: Entry) -> bool:
+        """Return whether a further spend fits, or has delta = 0 and fits on top of the epsilon."""
+        if self.after(spend).fits():
+            return True
+        if spend.delta > 0:
+            return False
+        return add([self.spent().epsilon, spend.epsilon]) <= as_decimal(self.ceiling.epsilon)
+
+    def spent(self) -> Budget:
         """Return the sums, or the ceiling's delta with a lesser epsilon."""
-        sums, losses = Basic(self.ceiling).spent(spends), joint(spends)
+        return self._spent
+
+    def remaining(self) -> Budget:
+        """Return the ceiling less the amount spent, rounded down."""
+        spent = self.spent()
+        if spent == self._basic.spent():
+            return self._basic.remaining()
+        return Budget(_left(self.ceiling.epsilon, as_decimal(spent.epsilon)), 0.0)
+
+    @cached_property
+    def _spent(self) -> Budget:
+        sums = self._basic.spent()
+        losses = self._losses.parts if self._losses is not None else ()
         if not losses or not 0 < self.ceiling.delta < 1 or math.isinf(self.ceiling.epsilon):
             return sums
         epsilon = composition(losses).epsilon_at(self.ceiling.delta)
         summed = sums.epsilon <= epsilon and sums.delta <= self.ceiling.delta
         return sums if summed else Budget(min(epsilon, self.ceiling.epsilon), self.ceiling.delta)
 
-    def remaining(self, spends: Sequence[Entry]) -> Budget:
-        """Return the ceiling less the amount spent, rounded down."""
-        spent = self.spent(spends)
-        if spent == Basic(self.ceiling).spent(spends):
-            return Basic(self.ceiling).remaining(spends)
-        return Budget(_left(self.ceiling.epsilon, as_decimal(spent.epsilon)), 0.0)
 
-    def _fits_on_top(self, spends: Sequence[Entry]) -> bool:
-        """Return whether the last spend has delta = 0 and its epsilon fits on top of the others."""
-        *before, last = spends
-        if last.delta > 0 or not before:
-            return False
-        total = add([self.spent(before).epsilon, last.epsilon])
-        return total <= as_decimal(self.ceiling.epsilon)
-
-
-RULES: dict[str, Callable[[Budget], Rule]] = {
+RULES: dict[str, Callable[[Budget], Account]] = {
     "adaptive": GaussianDP,
     "fixed": Exact,
     "sums": Basic,
 }
 
 
-def _that_fits(rule: Rule, spends: Sequence[Entry], room: Budget) -> Budget:
+@lru_cache(maxsize=64)
+def _limit(epsilon: float, delta: float) -> float:
+    return gaussian_mu(epsilon, delta)
+
+
+def _that_fits(account: Account, room: Budget) -> Budget:
     """Return the room, with its epsilon lowered until a spend of it fits."""
     for exponent in range(-15, 0):
         tried = room.epsilon * (1 - 10.0**exponent)
-        if rule.fits([*spends, Entry(tried, room.delta, "", "", "", True)]):
+        if account.takes(Entry(tried, room.delta, "", "", "", True)):
             return Budget(tried, room.delta)
     return Budget(0.0, 0.0)
 
 
-def _sums_of(spends: Sequence[Entry]) -> tuple[float, float, float]:
-    """Return the sums of ``pure``, ``gaussian`` and ``square``, rounded up."""
-    rows = [spend.counted for spend in spends]
-    return (
-        math.fsum(row.pure for row in rows) * _ROUND_UP,
-        math.fsum(row.gaussian for row in rows) * _ROUND_UP,
-        math.fsum(row.square for row in rows) * _ROUND_UP,
-    )
-
-
-def _totals(spends: Sequence[Entry]) -> tuple[Decimal, Decimal]:
-    return add(spend.epsilon for spend in spends), add(spend.delta for spend in spends)
+def _share(delta: float, share: float) -> float:
+    return float_below(as_decimal(delta) * as_decimal(share))
 
 
 def _left(ceiling: float, spent: Decimal) -> float:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 from skdp._identity import remembered
 from skdp.privacy.conversions import mu_of_pure
-from skdp.privacy.decimals import as_decimal, float_above, float_below, subtract
+from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
 from skdp.privacy.guarantee.profile import Losses, bounded_part, composition, equivalents, merged
 from skdp.privacy.losses.losses import PairLoss, Profile
 
 # A spend with a known profile has a tenth of its delta as infinity mass.
 _OWN_SHARE = 0.1
+# More than the relative error of a sum that is rounded to a float.
+_ROUND_UP = 1 + 1e-15
 # A spend with known losses may use this much more mu^2 than its epsilon, for less infinity mass.
 _DEARER = 2.0
 
@@ -68,6 +72,38 @@ class Counted(NamedTuple):
     gaussian: float
     square: float
     infinity_mass: float
+
+
+@dataclass(frozen=True)
+class CountedSums:
+    """Running sums of `Counted` amounts, which are exact: their order does not matter."""
+
+    pure: Fraction | float = Fraction(0)
+    gaussian: Fraction | float = Fraction(0)
+    square: Fraction | float = Fraction(0)
+    infinity_mass: Decimal = Decimal(0)
+
+    def after(self, rows: Iterable[Counted]) -> CountedSums:
+        """Return the sums with further rows."""
+        pure, gaussian, square, mass = self.pure, self.gaussian, self.square, self.infinity_mass
+        for row in rows:
+            pure += _exact(row.pure)
+            gaussian += _exact(row.gaussian)
+            square += _exact(row.square)
+            mass = add([row.infinity_mass], mass) if row.infinity_mass else mass
+        return CountedSums(pure, gaussian, square, mass)
+
+    def above(self) -> tuple[float, float, float]:
+        """Return the sums of ``pure``, ``gaussian`` and ``square``, rounded up."""
+        return (
+            float(self.pure) * _ROUND_UP,
+            float(self.gaussian) * _ROUND_UP,
+            float(self.square) * _ROUND_UP,
+        )
+
+
+def _exact(x: float) -> Fraction | float:
+    return Fraction(x) if x < math.inf else x
 
 
 @remembered(maxsize=1024)

@@ -97,7 +97,7 @@ def append(database: sqlite3.Connection, entry: Entry) -> None:
     number = database.execute("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?)", row).lastrowid
     text = to_text(entry.losses) if entry.losses else None
     if text is not None:
-        for statement in _LOSS:
+        for statement in () if _has(database, "loss") else _LOSS:
             database.execute(statement)
         database.execute("INSERT INTO loss VALUES (?, ?)", (number, text))
 

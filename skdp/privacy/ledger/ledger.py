@@ -6,10 +6,8 @@ an object copied the budget, the budget could be spent twice.
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -20,9 +18,11 @@ from typing import Any
 from skdp._checks import check_choice, check_interval, fail
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger import _rows as _ledger_rows
-from skdp.privacy.ledger._accounting import RULES, Rule
+from skdp.privacy.ledger._accounting import RULES, Account
 from skdp.privacy.ledger._entries import Budget, Entry
 from skdp.privacy.ledger._rows import Identity
+from skdp.privacy.ledger._seen import Seen
+from skdp.privacy.ledger._temporary import temporary_folder
 from skdp.privacy.ledger._text import kept
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
@@ -77,8 +77,8 @@ class Ledger:
         Ceiling on delta for all spends together.
     path : path, optional
         File of the ledger. It is made if it does not exist, and continued if it has the same
-        ceiling. Without a path the ledger is a temporary file that only its owner can read, and
-        that is removed when its process exits.
+        ceiling. Without a path the ledger is a temporary file, in memory if the system has such
+        files, that only its owner can read, and that is removed when its process exits.
     composition : {"adaptive", "sums", "fixed"}
         "sums" is basic composition: epsilons add, deltas add.
 
@@ -131,9 +131,9 @@ class Ledger:
             check_interval("delta", delta, 0, 1),
         )
         self._composition = check_choice("composition", composition, RULES)
-        self._seen: tuple[tuple[Entry, ...], int] = (), 0
+        self._seen = Seen(RULES[composition](self._ceiling))
         if path is None:
-            self._path = _temporary_file(self._ceiling, composition)
+            self._path = _new_file(temporary_folder(), self._ceiling, composition)
         else:
             self._path = os.path.realpath(path)
             if not os.path.exists(self._path):
@@ -164,7 +164,8 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """All spends, in the order in which they were recorded."""
         with self._transaction("BEGIN") as database:
-            return self._read(database)
+            self._seen = seen = self._read(database).flat()
+            return seen.entries
 
     @property
     def spent(self) -> Budget:
@@ -173,12 +174,12 @@ class Ledger:
         It is less if the composition gives a lesser epsilon at the ceiling's delta. All spends
         together, including later ones, have the ceiling as their guarantee.
         """
-        return self._rule.spent(self.entries)
+        return self._account.spent()
 
     @property
     def remaining(self) -> Budget:
         """The amount left, rounded down: a spend of exactly this amount fits."""
-        return self._rule.remaining(self.entries)
+        return self._account.remaining()
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
         """Record a spend before the release is made, or refuse it.
@@ -243,41 +244,40 @@ class Ledger:
         return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
 
     @property
-    def _rule(self) -> Rule:
-        return RULES[self._composition](self._ceiling)
+    def _account(self) -> Account:
+        with self._transaction("BEGIN") as database:
+            return self._read(database).account
 
     @property
     def _key(self) -> tuple[str, str]:
         # By path only, a lost ledger would equal the one that replaced it.
         return self._path, self._token
 
-    def _check_fits(self, entry: Entry, entries: tuple[Entry, ...]) -> None:
-        if entries and entries[0].neighbors != entry.neighbors:
+    def _check_fits(self, entry: Entry, seen: Seen) -> None:
+        if seen.neighbors not in (None, entry.neighbors):
             raise fail(
                 "guarantee",
-                f"be under neighbors={entries[0].neighbors!r} like the ledger's first entry",
+                f"be under neighbors={seen.neighbors!r} like the ledger's first entry",
                 entry.neighbors,
                 "Fit with the same `neighbors`, or keep a second ledger.",
             )
-        rule = self._rule
-        if not rule.fits((*entries, entry)):
+        account = seen.account
+        if not account.takes(entry):
             error = BudgetExceeded(
                 "The release does not fit in the ledger: it asks for "
                 f"{Budget(entry.epsilon, entry.delta)}; "
-                f"spent so far {rule.spent(entries)}; left {rule.remaining(entries)} of "
+                f"spent so far {account.spent()}; left {account.remaining()} of "
                 f"{self._ceiling}. Ask for at most what is left, or open a ledger with a "
                 "higher ceiling if the guarantee you gave for this data allows it."
-                f"{rule.why_not(entry, entries)}"
+                f"{account.why_not(entry)}"
             )
             error.asked = entry
             raise error
 
-    def _read(self, database: sqlite3.Connection) -> tuple[Entry, ...]:
-        """Return all entries. Entries never change, so known ones are not read again."""
-        seen, last = self._seen
-        new, last = _ledger_rows.entries_after(database, last)
-        self._seen = (*seen, *new), last
-        return self._seen[0]
+    def _read(self, database: sqlite3.Connection) -> Seen:
+        """Return all spends; only new ones are read."""
+        self._seen = seen = self._seen.read(database)
+        return seen  # not self._seen, which another thread may set to an earlier state
 
     def _read_token(self) -> str:
         try:
@@ -317,7 +317,7 @@ def _reopen(path: str, ceiling: Budget, token: str, composition: str = "adaptive
     """
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
-    ledger._composition, ledger._seen = composition, ((), 0)
+    ledger._composition, ledger._seen = composition, Seen(RULES[composition](ceiling))
     return ledger
 
 
@@ -372,25 +372,12 @@ def _create(path: str, ceiling: Budget, composition: str) -> None:
         os.unlink(draft)
 
 
-def _temporary_file(ceiling: Budget, composition: str) -> str:
-    # A separate folder, so that nobody else can put a journal beside the file.
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="skdp-ledger-"))
-    atexit.register(_remove, folder, os.getpid())
-    return _new_file(folder, ceiling, composition)
-
-
 def _new_file(folder: str, ceiling: Budget, composition: str) -> str:
     handle, path = tempfile.mkstemp(prefix="ledger-", suffix=".sqlite3", dir=folder)  # mode 0600
     os.close(handle)
     with _connection(path, "BEGIN IMMEDIATE") as database:
         _ledger_rows.create(database, ceiling, composition)
     return path
-
-
-def _remove(folder: str, owner: int) -> None:
-    # A forked child inherits the exit handlers, but does not own the ledger.
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _identity(database: sqlite3.Connection, path: str) -> Identity:

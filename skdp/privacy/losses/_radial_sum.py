@@ -99,9 +99,17 @@ class RadialSum:
         return np.append(starts + place * pieces, self.end)
 
     @cached_property
+    def _at_nodes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Log p and 1 - tanh at the nodes of the pieces, and logs of lengths, (n_pieces, 20)."""
+        x, log_length = _nodes(self.edges[:-1], self.edges[1:])
+        return self.log_density(x), _left(x), log_length
+
+    @cached_property
     def log_pieces(self) -> tuple[FloatArray, FloatArray]:
         """Logs of the integrals of p and of q over each piece, (n_pieces,) each."""
-        return self._log_integrals(self.edges[:-1], self.edges[1:])
+        density, left, log_length = self._at_nodes
+        terms = density + log_length
+        return _log_sum(terms), _log_sum(terms - self.shift * (1 - left))
 
     @cached_property
     def log_beyond(self) -> FloatArray:
@@ -133,7 +141,9 @@ class RadialSum:
         """Logs of delta at the losses of the edges, (n_pieces + 1,)."""
         left = self.shift * _left(self.edges)
         room, lead = left[:-1], left[:-1] - left[1:]
-        own = self._log_gain(self.edges[:-1], self.edges[1:], room) - self.log_total
+        density, of_nodes, log_length = self._at_nodes
+        share = _log_share(room[:, None] - self.shift * of_nodes)
+        own = _log_sum(density + share + log_length) - self.log_total
         rows = np.logaddexp(own, self.log_above[0, 1:] + _log_share(lead))
         # There 1 - tanh x decreases by e^-2 per unit, and p by e^-(d-1).
         last = self.log_above[0, -1] + math.log(left[-1] * 2 / (self.dim + 1))

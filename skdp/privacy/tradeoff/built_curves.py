@@ -218,8 +218,8 @@ class Tensor(Curve):
     def points(self) -> Points:
         """The points, computed at first use."""
         whole = Composition(self.parts)
-        epsilons = np.linspace(0.0, whole.epsilon_at(_LEAST_DELTA).upper, _POINTS)
-        deltas = np.array([whole.delta_at(float(e)).upper for e in epsilons])
+        epsilons = np.linspace(0.0, whole.epsilon_above(_LEAST_DELTA), _POINTS)
+        deltas = np.array([whole.delta_above(float(e)) for e in epsilons])
         # A delta that underflows is not 0; the sum and its logarithm are rounded up.
         deltas = np.maximum(self.infinity_mass + (1 - self.infinity_mass) * deltas, 5e-324)
         log_deltas = np.minimum(np.log(deltas) + _ROUND_UP, 0.0)
@@ -273,13 +273,26 @@ def _peak(
     The function may be -inf to the left of some point.
     """
     low, high = np.zeros(shape), np.full(shape, _FARTHEST)
-    best, where = height(low), low
-    for _ in range(_STEPS):
-        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        at_left, at_right = height(left), height(right)
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = height(left), height(right)
+    best, where = _greater((height(low), low), (at_left, left), (at_right, right))
+    for _ in range(_STEPS - 1):
         rises = (at_right > at_left) | np.isneginf(at_left)
         low, high = np.where(rises, left, low), np.where(rises, high, right)
-        for found, place in ((at_left, left), (at_right, right)):
-            better = found > best
-            best, where = np.where(better, found, best), np.where(better, place, where)
+        # One of the two points lies at the golden section of the rest already.
+        kept, at_kept = np.where(rises, right, left), np.where(rises, at_right, at_left)
+        new = np.where(rises, low + _GOLDEN * (high - low), high - _GOLDEN * (high - low))
+        at_new = height(new)
+        left, right = np.where(rises, kept, new), np.where(rises, new, kept)
+        at_left, at_right = np.where(rises, at_kept, at_new), np.where(rises, at_new, at_kept)
+        best, where = _greater((best, where), (at_new, new))
+    return best, where
+
+
+def _greater(*found: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return the greatest of several values and its place; the first one if they are equal."""
+    best, where = found[0]
+    for value, place in found[1:]:
+        better = value > best
+        best, where = np.where(better, value, best), np.where(better, place, where)
     return best, where

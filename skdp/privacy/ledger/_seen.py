@@ -1,0 +1,57 @@
+"""The spends that a handle on a ledger has read, and their totals."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from skdp.privacy.ledger import _rows
+from skdp.privacy.ledger._accounting import Account
+from skdp.privacy.ledger._entries import Entry
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The spends that were read up to a row. Rows never change, so none is read again.
+
+    Parameters
+    ----------
+    account : Account
+        The totals of the spends.
+    neighbors : str, optional
+        The neighbouring relation of the first spend.
+    last : int
+        Number of the last row.
+    blocks : nested tuples
+        The earlier blocks of entries and the last one; a new block copies no earlier entry.
+    """
+
+    account: Account
+    neighbors: str | None = None
+    last: int = 0
+    blocks: tuple[Any, ...] = ()
+
+    def read(self, database: sqlite3.Connection) -> Seen:
+        """Return this with the rows that are new."""
+        new, last = _rows.entries_after(database, self.last)
+        if not new:
+            return self
+        neighbors = new[0].neighbors if self.neighbors is None else self.neighbors
+        return Seen(self.account.after(*new), neighbors, last, (self.blocks, new))
+
+    def flat(self) -> Seen:
+        """Return this with all entries in one block."""
+        found, rest = [], self.blocks
+        while rest:
+            rest, block = rest
+            found.append(block)
+        entries = tuple(chain.from_iterable(reversed(found)))
+        return Seen(self.account, self.neighbors, self.last, ((), entries))
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries, in order; flat instances only."""
+        entries: tuple[Entry, ...] = self.blocks[1]
+        return entries

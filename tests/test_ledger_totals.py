@@ -1,0 +1,180 @@
+"""Running totals: those of all entries, whoever recorded them, and read once."""
+
+import math
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ledger_worst import DELTA, EPSILON, fits, gaussian
+
+from skdp.noise import Laplace
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger
+from skdp.privacy.ledger import _rows
+from skdp.privacy.losses.losses import PairLoss, ShiftLoss
+
+LAPLACE = Guarantee(0.05, losses=((ShiftLoss(Laplace(20.0), 1.0), 1),))
+SPENDS = [
+    Guarantee(0.01),
+    Guarantee(0.003, 1e-8),
+    gaussian(0.02, 1e-7),
+    gaussian(0.003),
+    LAPLACE,
+    Guarantee(0.02, 1e-7, losses=((PairLoss(0.01, 1e-8), 2),)),
+]
+
+
+def again(ledger):
+    """A handle that has read nothing yet."""
+    return pickle.loads(pickle.dumps(ledger))
+
+
+@pytest.mark.parametrize("composition", ["adaptive", "fixed", "sums"])
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(SPENDS), st.integers(0, 2)), max_size=10))
+def test_running_totals_are_those_of_a_handle_that_reads_all_at_once(composition, plan):
+    """Three handles spend in any order from one ledger; a fresh handle each from the other."""
+    ledger, other = (Ledger(0.1, DELTA, composition=composition) for _ in range(2))
+    handles = [again(ledger) for _ in range(3)]
+    for spend, which in plan:
+        assert fits(handles[which], spend) == fits(again(other), spend)
+    for handle in handles:
+        assert handle.entries == again(other).entries
+        assert (handle.spent, handle.remaining) == (again(other).spent, again(other).remaining)
+
+
+def test_sums_are_exact_after_many_spends_of_very_unlike_sizes():
+    ledger = Ledger(1.0, 1e-3, composition="sums")
+    sizes = [10.0**-k for k in range(2, 40)] * 5
+    for size in sizes:
+        ledger.spend(Guarantee(size, size / 1e3))
+    total = sum(Fraction(repr(size)) for size in sizes)
+    left = Fraction(repr(ledger.remaining.epsilon))
+    assert total <= Fraction(repr(ledger.spent.epsilon)) <= total * (1 + Fraction(1, 10**15))
+    assert 1 - total - Fraction(1, 10**15) <= left <= 1 - total
+    assert not fits(ledger, Guarantee(math.nextafter(ledger.remaining.epsilon, 1.0)))
+    ledger.spend(Guarantee(ledger.remaining.epsilon))
+
+
+@pytest.mark.parametrize("composition", ["adaptive", "fixed", "sums"])
+def test_a_spend_reads_only_what_is_new(composition, monkeypatch):
+    """Its own last row, and those of others, whatever the number of entries."""
+    ledger, read, entries_after = (
+        Ledger(9.0, DELTA, composition=composition),
+        [],
+        _rows.entries_after,
+    )
+    for _ in range(50):
+        again(ledger).spend(Guarantee(0.01))
+
+    def counted(database, number):
+        found = entries_after(database, number)
+        read.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(_rows, "entries_after", counted)
+    for _ in range(4):
+        ledger.spend(Guarantee(0.01))
+    again(ledger).spend(Guarantee(0.01))
+    ledger.spend(Guarantee(0.01))
+    assert read == [50, 1, 1, 1, 54, 2]
+
+
+@pytest.mark.parametrize("composition", ["adaptive", "fixed", "sums"])
+def test_processes_that_add_entries_by_turns_never_overspend(composition):
+    """Gaussian spends of two processes at once fill the ledger as those of one do."""
+    alone, ledger = (Ledger(EPSILON, DELTA, composition=composition) for _ in range(2))
+    step, program = (
+        gaussian(0.05, 1e-6),
+        """
+        import pickle, sys
+        from skdp.privacy import BudgetExceeded
+        ledger, step = pickle.loads(bytes.fromhex(sys.argv[1]))
+        sys.stdin.readline()
+        try:
+            for won in range(1000):
+                ledger.spend(step)
+        except BudgetExceeded:
+            print(won)
+    """,
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", textwrap.dedent(program), pickle.dumps((ledger, step)).hex()]
+    pipe = subprocess.PIPE
+    workers = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env) for _ in range(2)
+    ]
+    for worker in workers:
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    won = [int(worker.communicate(timeout=60)[0]) for worker in workers]
+    while fits(alone, step):
+        pass
+    assert sum(won) == len(ledger.entries) == len(alone.entries) >= 5
+    assert ledger.spent == alone.spent
+
+
+def change(ledger, statement):
+    """Change rows of a file, as its owner can who first removes the triggers."""
+    database = sqlite3.connect(ledger.path)
+    for table in ("entry", "loss"):
+        for verb in ("UPDATE", "DELETE"):
+            database.execute(f"DROP TRIGGER {table}_{verb}")
+    database.execute(statement)
+    database.commit()
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "left"),
+    [("DELETE FROM entry", 1.0), ("UPDATE entry SET epsilon = 0.1", 0.8)],
+)
+def test_rows_changed_behind_a_handle_count_as_it_read_them(statement, left):
+    """A handle that comes later knows the file only."""
+    ledger = Ledger(1.0)
+    for _ in range(2):
+        ledger.spend(Guarantee(0.4))
+    seen = ledger.entries
+    change(ledger, statement)
+    assert ledger.entries == seen
+    assert (ledger.spent.epsilon, ledger.remaining.epsilon) == (0.8, 0.2)
+    with pytest.raises(BudgetExceeded, match=r"left epsilon=0\.2"):
+        ledger.spend(Guarantee(0.3))
+    assert again(ledger).remaining.epsilon == left
+
+
+def test_a_row_changed_before_it_is_read_counts_as_it_is():
+    """Also one that this handle recorded itself."""
+    ledger = Ledger(1.0)
+    ledger.spend(Guarantee(0.4))
+    change(ledger, "UPDATE entry SET epsilon = 0.7")
+    assert ledger.remaining.epsilon == 0.3
+
+
+def test_a_thread_that_reads_an_earlier_state_does_not_change_what_a_spend_counts(monkeypatch):
+    """Another thread resets what the handle has seen while a spend is checked."""
+    ledger = Ledger(1.0)
+    early, check = ledger._seen, Ledger._check_fits
+    ledger.spend(Guarantee(0.6))
+
+    def late(self, entry, seen):
+        self._seen = early
+        check(self, entry, seen)
+
+    monkeypatch.setattr(Ledger, "_check_fits", late)
+    assert not fits(ledger, Guarantee(0.6))
+    assert fits(ledger, Guarantee(0.4))
+    assert ledger.spent.epsilon == 1.0
+
+
+def test_a_place_for_temporary_files_that_was_chosen_is_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ledger = Ledger(1.0)
+    assert os.path.dirname(os.path.dirname(ledger.path)) == os.path.realpath(tmp_path)

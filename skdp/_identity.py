@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import fields
 from functools import cached_property, lru_cache, wraps
 from types import FunctionType, MethodType
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -96,14 +96,29 @@ def same(one: object, other: object) -> bool:
 
 def counted(parts: Iterable[tuple[T, int]]) -> tuple[tuple[T, int], ...]:
     """Return the parts in their order, equal ones counted together."""
-    kept: dict[Hashable, T] = {}
-    counts: dict[Hashable, int] = {}
-    for part, count in parts:
-        mark = fingerprint(part)
-        mark = ("one object", id(part)) if mark is None else mark
-        kept.setdefault(mark, part)
-        counts[mark] = counts.get(mark, 0) + count
-    return tuple((kept[mark], count) for mark, count in counts.items())
+    return Counts[T]().plus(parts).parts
+
+
+class Counts(Generic[T]):
+    """Parts with counts, equal ones counted together. An instance does not change."""
+
+    def __init__(self, kept: dict[Hashable, tuple[T, int]] | None = None) -> None:
+        self._kept = kept or {}
+
+    @property
+    def parts(self) -> tuple[tuple[T, int], ...]:
+        """The parts in their order, with counts."""
+        return tuple(self._kept.values())
+
+    def plus(self, parts: Iterable[tuple[T, int]]) -> Counts[T]:
+        """Return the counts with further parts; only these are compared with all others."""
+        kept = dict(self._kept)
+        for part, count in parts:
+            mark = fingerprint(part)
+            mark = ("one object", id(part)) if mark is None else mark
+            first, known = kept.get(mark, (part, 0))
+            kept[mark] = first, known + count
+        return Counts(kept)
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
@@ -143,7 +158,7 @@ def one_call() -> Iterator[None]:
 
 def _while_it_holds(mark: Hashable | None) -> Hashable | None:
     """Return a lasting mark as it is, else with the present call, or None outside of calls."""
-    if mark is None or _is_lasting(mark):
+    if mark is None or _known_to_last(mark):
         return mark
     call = _CALL.get()
     return None if call is None else (call, mark)
@@ -155,6 +170,9 @@ def _is_lasting(mark: Hashable) -> bool:
     if isinstance(mark, _CODE):
         return str(mark.__module__).partition(".")[0] in _LASTING
     return True
+
+
+_known_to_last = lru_cache(maxsize=8192)(_is_lasting)
 
 
 class _Call:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from skdp._checks import fail
@@ -23,6 +25,20 @@ def narrowed(
     while high - low > rtol * high and low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if is_high(middle) else (middle, high)
     return low, high
+
+
+def halved(
+    is_high: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    width: float,
+) -> NDArray[np.float64]:
+    """Return the lower ends of many brackets after halving them to a width."""
+    while (high - low).max(initial=0.0) > width:
+        middle = (low + high) / 2
+        above = is_high(middle)
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return low
 
 
 def passing_below_root(

@@ -2,17 +2,129 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.linear_model._objective.problem import Objective
+from skdp import Domain
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._solver.design_rows import DesignRows, Layout
+from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic
+from skdp.rows import KeptBlocks
 
 FloatArray = NDArray[np.float64]
 LOSSES: list[Loss] = [Logistic(), SharpLogistic(), SharpLogistic(0.95), PseudoHuber(0.3)]
+STEP = 2.0**-20
+
+
+def on_grid(numbers: FloatArray) -> FloatArray:
+    """Return the nearest multiples of 2^-20."""
+    return np.asarray(np.rint(numbers / STEP) * STEP)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An objective of rows that are written out.
+
+    The coordinates are the intercept, the first number, the indicators of each column of levels
+    without those of the first level, and the other numbers.
+
+    Attributes
+    ----------
+    design : ndarray of float64, shape (n, numbers)
+        The numbers of the rows: multiples of 2^-20 in [-1, 1].
+    sizes : tuple of int
+        Number of levels of each column of levels.
+    codes : ndarray of int, shape (n, len(sizes))
+        Positions of the levels.
+    radius : float or None
+        The rows are those of a ball, without columns of levels.
+    """
+
+    loss: Loss
+    design: FloatArray
+    target: FloatArray
+    ridge: FloatArray
+    linear_term: FloatArray
+    weight: FloatArray | None = None
+    intercept: bool = False
+    sizes: tuple[int, ...] = ()
+    codes: NDArray[np.intp] | None = None
+    radius: float | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.target)
+
+    @property
+    def dim(self) -> int:
+        return len(self.ridge)
+
+    @property
+    def row_norm(self) -> float:
+        return self.layout.design.row_norm
+
+    @cached_property
+    def layout(self) -> Layout:
+        if self.radius is not None:
+            return Layout(Design(Domain.l2_ball(self.design.shape[1], self.radius), self.intercept))
+        first, *others = [f"x{j}" for j in range(self.design.shape[1])]
+        levels = {f"c{k}": [f"l{j}" for j in range(m)] for k, m in enumerate(self.sizes)}
+        box = (-1.0, 1.0)
+        columns = {first: box, **levels, **dict.fromkeys(others, box)}
+        return Layout(Design(Domain(columns), self.intercept))
+
+    def states(self, cuts: Sequence[int] = ()) -> list[DesignRows]:
+        """Return the rows, cut before these positions."""
+        codes = np.zeros((self.n, 0), dtype=int) if self.codes is None else self.codes
+        whole = DesignRows(
+            (self.design / self.layout.unit).astype(np.float32),
+            tuple(own.astype(np.uint8) for own in codes.T),
+            self.target,
+            self.weight,
+        )
+        ends = [0, *cuts, self.n]
+        return [whole.chosen(slice(a, b)) for a, b in pairwise(ends)]
+
+    def objective(self, cuts: Sequence[int] | None = None) -> Objective:
+        """Return the objective; without cuts its blocks have 2^13 rows."""
+        cuts = range(2**13, self.n, 2**13) if cuts is None else cuts
+        return Objective(
+            self.loss,
+            KeptBlocks(self.states(cuts)),
+            self.layout,
+            self.ridge,
+            self.linear_term,
+            self.row_norm,
+            self.n,
+        )
+
+    def rows(self) -> Iterator[list[Any]]:
+        """Yield the exact rows in the precision of mpmath."""
+        for row in self.fractions():
+            yield [mpmath.mpf(x.numerator) / x.denominator for x in row]
+
+    def fractions(self) -> Iterator[list[Fraction]]:
+        """Yield the exact rows: e_k - 1 / (m + 1) for centred levels."""
+        for i, row in enumerate(self.design.tolist()):
+            numbers, levels = list(map(Fraction, row)), list[Fraction]()
+            for k, size in enumerate(self.sizes):
+                assert self.codes is not None
+                share = Fraction(int(self.intercept), size)
+                levels += [int(self.codes[i, k] == level) - share for level in range(1, size)]
+            yield [Fraction(1)] * self.intercept + numbers[:1] + levels + numbers[1:]
+
+    def matrix(self) -> FloatArray:
+        """Return the rows as floats."""
+        return np.array([[float(x) for x in row] for row in self.fractions()])
 
 
 def exact_slope(loss: Loss, z: Any, y: float) -> Any:
@@ -29,17 +141,15 @@ def exact_slope(loss: Loss, z: Any, y: float) -> Any:
     return size if y == 0 else -size
 
 
-def exact_gradient(objective: Objective, theta: FloatArray) -> list[Any]:
-    weight = np.ones(len(objective.target)) if objective.weight is None else objective.weight
+def exact_gradient(problem: Problem, theta: FloatArray) -> list[Any]:
+    weight = np.ones(problem.n) if problem.weight is None else problem.weight
     with mpmath.workdps(120):
         point = [mpmath.mpf(t) for t in theta.tolist()]
-        regular = zip(objective.ridge.tolist(), point, objective.linear_term.tolist(), strict=True)
+        regular = zip(problem.ridge.tolist(), point, problem.linear_term.tolist(), strict=True)
         total = [mpmath.mpf(r) * t + mpmath.mpf(v) for r, t, v in regular]
-        for x, y, w in zip(
-            objective.design.tolist(), objective.target.tolist(), weight.tolist(), strict=True
-        ):
+        for x, y, w in zip(problem.rows(), problem.target.tolist(), weight.tolist(), strict=True):
             z = mpmath.fdot(x, point)
-            slope = mpmath.mpf(w) * exact_slope(objective.loss, z, y)
+            slope = mpmath.mpf(w) * exact_slope(problem.loss, z, y)
             total = [g + slope * mpmath.mpf(entry) for g, entry in zip(total, x, strict=True)]
         return total
 
@@ -60,17 +170,47 @@ def problem(
     ridge: float | FloatArray = 1.0,
     linear_term: float = 1.0,
     weighted: bool = False,
-) -> Objective:
-    """Return random rows in the unit box with an intercept, and targets that follow them."""
+    intercept: bool = False,
+    sizes: tuple[int, ...] = (),
+) -> Problem:
+    """Return random rows with d numbers in the unit box, and targets that follow them.
+
+    Without an intercept the first number is 1.
+    """
     rng = np.random.default_rng(seed)
-    design = rng.uniform(-1, 1, (n, d))
-    design[:, 0] = 1.0
+    design = on_grid(rng.uniform(-1, 1, (n, d)))
+    if not intercept:
+        design[:, 0] = 1.0
     z = design @ rng.normal(size=d)
+    codes = np.column_stack([rng.integers(0, m, n) for m in sizes]) if sizes else None
+    if codes is not None:
+        z = z + 0.3 * codes.sum(axis=1)
     target = (rng.uniform(size=n) < 1 / (1 + np.exp(-z))).astype(float)
     if isinstance(loss, PseudoHuber):
         target = np.clip(z + 0.1 * rng.standard_cauchy(n), -5, 5)
     weight = rng.uniform(size=n) if weighted else None
-    ridges = np.full(d, ridge) if isinstance(ridge, float) else ridge
-    return Objective(
-        loss, design, target, ridges, linear_term * rng.normal(size=d), np.sqrt(d), weight
-    )
+    dim = intercept + d + sum(sizes) - len(sizes)
+    ridges = np.full(dim, ridge) if isinstance(ridge, float) else ridge
+    linear = linear_term * rng.normal(size=dim)
+    return Problem(loss, design, target, ridges, linear, weight, intercept, sizes, codes)
+
+
+def in_ball(made: Problem, radius: float) -> Problem:
+    """Return the problem with its rows scaled into a ball, on the grid of its unit."""
+    unit = replace(made, radius=radius).layout.unit
+    longest = np.linalg.norm(made.design, axis=1).max()
+    design = np.trunc(made.design / longest * (radius / unit) * 2.0**20) * (unit * 2.0**-20)
+    scaled = replace(made, design=design, radius=radius)
+    # The predictors and the ridges in units of the radius are those of a unit ball.
+    ridge = made.ridge.copy()
+    ridge[int(made.intercept) :] *= radius**2
+    return replace(scaled, ridge=ridge, linear_term=made.linear_term * np.sqrt(ridge))
+
+
+def dense_hessian(objective: Objective, theta: FloatArray) -> FloatArray:
+    """Return the Hessian as one matrix, (d, d); all coordinates must be part of the core."""
+    core, matrix, diagonal = objective.hessian(theta)
+    found = np.zeros((len(theta), len(theta)))
+    found[np.ix_(core, core)] = matrix
+    np.testing.assert_allclose(found.diagonal(), diagonal, rtol=1e-12)
+    return found

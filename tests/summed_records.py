@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from skdp import Domain
-from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.gradients import Gradients, keep_scaled
 from skdp.linear_model._descent.scaling import RowBound, plain_scaling
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
+from skdp.rows import MemoryRows
 
 ONE = 2**GRAM_BITS
 STEP = 2.0**-NUMBER_BITS
@@ -45,14 +46,35 @@ def moved(blocks, seed, size=1.0):
     return [(k, size * rng.uniform(-1, 1, count)) for k, count in enumerate(blocks.sizes)]
 
 
+def kept(blocks, scaling, X, y=None):
+    """Scaled rows of a table; y is a target or positions of labels."""
+    target = np.zeros(len(X)) if y is None else y
+    return keep_scaled(MemoryRows(blocks.domain, X, target), blocks, scaling)
+
+
+def one_state(blocks, scaling, X):
+    """The state of a table of one block."""
+    (state,) = kept(blocks, scaling, X).states
+    return state
+
+
+def gradients(blocks, scaling, X, y, slope, clips=None):
+    """The gradients of a model of numbers."""
+    return Gradients(kept(blocks, scaling, X, y), blocks, None, slope, clips)
+
+
 def sums(blocks, scaling, X, y, slope, moves=(), clips=None):
     """The sums for all coordinates: one block after the other while predictors move."""
-    predictors = Predictors(Records(blocks, scaling, X, len(y)), y, slope, clips)
-    found = [predictors.gradients()]
+    return sums_along(gradients(blocks, scaling, X, y, slope, clips), moves)
+
+
+def sums_along(model, moves):
+    """The sums of a model for all coordinates, of each block after its move, and of all."""
+    found = [model.of_all()]
     for block, change in moves:
-        predictors.move(block, change)
-        found.append(predictors.gradient(block))
-    found.append(predictors.gradients())
+        model.move(block, change)
+        found.append(model.of_block(block))
+    found.append(model.of_all())
     return np.concatenate(found)
 
 

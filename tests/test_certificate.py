@@ -1,37 +1,70 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from exact_gradient import LOSSES, FloatArray, distance, exact_gradient, problem
+from exact_gradient import (
+    LOSSES,
+    STEP,
+    FloatArray,
+    Problem,
+    distance,
+    exact_gradient,
+    on_grid,
+    problem,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp.linear_model._objective import certificate as _certificate
-from skdp.linear_model._objective.certificate import attainable_tolerance, certified_gradient
-from skdp.linear_model._objective.problem import Objective
-from skdp.linear_model.losses import Logistic, PseudoHuber
+from skdp.linear_model._solver import certificate as _certificate
+from skdp.linear_model._solver.certificate import (
+    CertifiedGradient,
+    attainable_tolerance,
+    certified_gradient,
+)
+from skdp.linear_model._solver.design_rows import Build
+from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.rows import MemoryRows
+from skdp.rows.block import MOST_ROWS
+
+Cuts = Sequence[int] | None
 
 
-def holds(objective: Objective, theta: FloatArray, *, local: bool = False) -> bool:
+def certified(
+    problem: Problem, theta: FloatArray, *, local: bool = False, cuts: Cuts = None
+) -> CertifiedGradient:
+    return certified_gradient(problem.objective(cuts), theta, local=local)
+
+
+def holds(problem: Problem, theta: FloatArray, *, local: bool = False, cuts: Cuts = None) -> bool:
     """Say whether the certified gradient is as near the exact one as it claims."""
-    found = certified_gradient(objective, theta, local=local)
-    exact = exact_gradient(objective, theta)
+    found = certified(problem, theta, local=local, cuts=cuts)
+    exact = exact_gradient(problem, theta)
     return bool(distance(exact, found.value) <= found.error and distance(exact) <= found.norm)
 
 
-def cancelling(loss: Any, seed: int = 1) -> tuple[Objective, FloatArray]:
-    """Return predictors of order 1 that are differences of terms of order 1e8."""
+def cancelling(loss: Any, seed: int = 1) -> tuple[Problem, FloatArray]:
+    """Return predictors of order 1 that are differences of terms of order 1e8.
+
+    Rows are (a, b, (a + b) / 2, a', b', (a' + b') / 2), and theta is (T, T, -2 T, T', T', -2 T')
+    with changes of order 1.
+    """
     rng = np.random.default_rng(seed)
-    objective = problem(12, 6, loss, seed=seed)
-    theta = rng.normal(size=6) * 1e8
-    design = objective.design.copy()
-    design[:, 0] = (rng.normal(size=12) - design[:, 1:] @ theta[1:]) / theta[0]
-    scale = 1 / np.abs(design).max()
-    return replace(objective, design=design * scale, linear_term=-objective.ridge * theta), theta
+    parts = on_grid(rng.uniform(-1, 1, (12, 2, 2)) / 2) * 2
+    design = np.concatenate([parts, parts.mean(axis=2, keepdims=True)], axis=2).reshape(12, 6)
+    sizes = 1e8 * rng.normal(size=2)
+    theta = np.concatenate([size * np.array([1.0, 1.0, -2.0]) for size in sizes])
+    theta = theta + rng.normal(size=6)
+    made = replace(problem(12, 6, loss, seed=seed), design=design)
+    assert np.abs(design @ theta).max() < 10
+    assert np.array_equal(on_grid(design), design)
+    return replace(made, linear_term=-made.ridge * theta), theta
 
 
 @pytest.mark.parametrize("local", [False, True])
@@ -50,10 +83,11 @@ def test_the_bound_survives_cancellation_within_the_predictor(loss: Any) -> None
     assert holds(objective, theta)
     assert holds(objective, theta, local=True)
     # Plain arithmetic could only promise 1e-6 or so.
-    assert certified_gradient(objective, theta).error < 1e-10
+    assert certified(objective, theta).error < 1e-10
 
 
 numbers = st.floats(-1, 1, allow_subnormal=False)
+entries = st.integers(-(2**20), 2**20).map(lambda k: k * STEP)
 exponents = st.integers(-30, 30)
 
 
@@ -61,54 +95,172 @@ exponents = st.integers(-30, 30)
 @given(st.data())
 def test_the_bound_holds_for_whatever_is_thrown_at_it(data: Any) -> None:
     n, d = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
-    loss = data.draw(st.sampled_from(LOSSES))
+    loss, intercept = data.draw(st.sampled_from(LOSSES)), data.draw(st.booleans())
+    sizes = tuple(data.draw(st.lists(st.integers(2, 4), max_size=2)))
+    dim = d + intercept + sum(sizes) - len(sizes)
 
-    def draw(*shape: int) -> FloatArray:
+    def draw(*shape: int, of: Any = numbers) -> FloatArray:
         size = math.prod(shape)
-        entries = data.draw(st.lists(numbers, min_size=size, max_size=size))
-        return np.array(entries, dtype=float).reshape(shape)
+        return np.array(data.draw(st.lists(of, min_size=size, max_size=size))).reshape(shape)
 
     def scaled(size: int) -> FloatArray:
-        powers = data.draw(st.lists(exponents, min_size=size, max_size=size))
-        return np.asarray(draw(size) * 2.0 ** np.array(powers))
+        return np.asarray(draw(size) * 2.0 ** draw(size, of=exponents))
 
-    objective = Objective(
+    made = Problem(
         loss,
-        draw(n, d),
+        draw(n, d, of=entries).astype(float),
         (draw(n) > 0).astype(float),
-        np.abs(scaled(d)) + 2.0**-30,
-        scaled(d),
-        math.sqrt(d),
+        np.abs(scaled(dim)) + 2.0**-30,
+        scaled(dim),
         np.abs(draw(n)) if data.draw(st.booleans()) else None,
+        intercept,
+        sizes,
+        np.column_stack([draw(n, of=st.integers(0, m - 1)) for m in sizes]) if sizes else None,
     )
-    assert holds(objective, scaled(d), local=data.draw(st.booleans()))
+    cuts = sorted(data.draw(st.sets(st.integers(1, n - 1)))) if n > 1 else []
+    assert holds(made, scaled(dim), local=data.draw(st.booleans()), cuts=cuts)
+
+
+SHAPES = {
+    "intercept": (True, ()),
+    "centred levels": (True, (2, 5)),
+    "levels": (False, (2, 5)),
+    "one column of levels": (True, (3,)),
+    "seventy levels": (True, (70,)),
+}
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("size", [0.0, 1e-250, 1.0, 1e4, 1e12])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_bound_holds_with_intercepts_and_levels(shape: str, size: float, local: bool) -> None:
+    """However the rows are cut into blocks, with weights and without."""
+    intercept, sizes = SHAPES[shape]
+    for loss, weighted, cuts in (
+        (Logistic(), False, ()),
+        (SharpLogistic(), True, (1, 2, 11)),
+        (PseudoHuber(0.3), True, range(1, 20)),
+    ):
+        made = problem(
+            20, 3, loss, seed=13, weighted=weighted, linear_term=1e6, intercept=intercept,
+            sizes=sizes,
+        )  # fmt: skip
+        theta = size * np.random.default_rng(14).normal(size=made.dim)
+        assert holds(made, theta, local=local, cuts=cuts)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_bound_is_small_however_the_rows_are_cut(loss: Any, shape: str) -> None:
+    """At most 100 roundings of every row; it does not vary by more than the order of sums."""
+    intercept, sizes = SHAPES[shape]
+    made = problem(800, 4, loss, seed=15, weighted=True, intercept=intercept, sizes=sizes)
+    theta = np.random.default_rng(16).normal(size=made.dim)
+    exact, most = exact_gradient(made, theta), 100 * 2.0**-53 * made.n * made.row_norm
+    for cuts in ((), (1,), (500,), range(7, 800, 7), range(1, 800)):
+        found = certified(made, theta, cuts=cuts)
+        assert distance(exact, found.value) <= found.error
+        assert found.error <= most * loss.slope_bound * (1 + np.abs(theta).sum())
+        if loss.slope_bound == 1 and not sizes:
+            assert found.error <= 1e-10
+
+
+def large_constants(shape: str) -> tuple[Problem, FloatArray]:
+    """Return an intercept of 1e8 and levels of 1e7 that a column of ones takes back."""
+    intercept, sizes = SHAPES[shape]
+    rng = np.random.default_rng(17)
+    made = problem(30, 3, PseudoHuber(1e3), seed=17, intercept=intercept, sizes=sizes)
+    design = made.design.copy()
+    design[:, 0] = 1.0
+    if sizes:
+        assert made.codes is not None
+        made = replace(made, codes=np.maximum(made.codes, 1))
+    theta, taken = rng.normal(size=made.dim), 0.0
+    if intercept:
+        theta[0] += (taken := 1e8)
+    for k, block in enumerate(made.layout.design.blocks):
+        size = 1e7 * (k + 1)
+        theta[block] += size
+        taken += size / made.sizes[k] if intercept else size
+    theta[int(intercept)] -= taken
+    made = replace(made, design=design, linear_term=-made.ridge * theta)
+    assert np.abs(made.matrix() @ theta).max() < 20
+    return made, theta
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_bound_survives_cancellation_of_constants_and_levels(shape: str) -> None:
+    made, theta = large_constants(shape)
+    for local in (False, True):
+        assert holds(made, theta, local=local, cuts=(3, 17))
+    shifts = math.fsum(map(abs, made.layout.constants(theta)))
+    found = certified(made, theta).error
+    assert found <= made.n * made.row_norm * (5 * 2.0**-53 * shifts + 1e-11)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_bound_without_the_rounding_of_constants_is_caught(monkeypatch: Any, local: bool) -> None:
+    made, theta = large_constants("centred levels")
+    assert holds(made, theta, local=local)
+    split = _certificate._SplitTerms.of
+
+    def without(layout: Any, point: FloatArray) -> Any:
+        found, parts = split(layout, point), layout.constants(point)
+        own = 4 * _certificate.UNIT * math.fsum(map(abs, parts))
+        return replace(found, error=found.error - own)
+
+    monkeypatch.setattr(_certificate._SplitTerms, "of", without)
+    assert not holds(made, theta, local=local)
+
+
+def test_the_exact_rows_are_those_of_a_table() -> None:
+    """The second truth describes the rows that a design makes of numbers and levels."""
+    for intercept, sizes in SHAPES.values():
+        made = problem(40, 3, Logistic(), seed=18, intercept=intercept, sizes=sizes)
+        design = made.layout.design
+        names = design.domain.names or []
+        cells = {f"x{j}": column for j, column in enumerate(made.design.T)}
+        for k in range(len(sizes)):
+            assert made.codes is not None
+            cells[f"c{k}"] = [f"l{code}" for code in made.codes[:, k]]
+        table = pd.DataFrame({name: cells[name] for name in names})
+        np.testing.assert_allclose(design.matrix(table, 40), made.matrix(), atol=1e-15)
+        (built,) = MemoryRows(design.domain, table, made.target).keep(Build(design)).states
+        (state,) = made.states()
+        np.testing.assert_array_equal(built.numbers, state.numbers)
+        for own, codes in zip(built.levels, state.levels, strict=True):
+            np.testing.assert_array_equal(own, codes)
 
 
 def test_the_order_of_rows_and_columns_plays_no_part() -> None:
     """Over several row blocks, two orders give values that differ by less than their bounds."""
-    objective = problem(10_000, 40, Logistic(), seed=5, weighted=True)
+    made = problem(10_000, 40, Logistic(), seed=5, weighted=True)
     rng = np.random.default_rng(6)
     theta = rng.normal(size=40)
-    first = certified_gradient(objective, theta)
+    first = certified(made, theta)
     rows, columns = rng.permutation(10_000), rng.permutation(40)
-    assert objective.weight is not None
+    assert made.weight is not None
     shuffled = replace(
-        objective,
-        design=np.ascontiguousarray(objective.design[rows][:, columns]),
-        target=objective.target[rows],
-        weight=objective.weight[rows],
-        ridge=objective.ridge[columns],
-        linear_term=objective.linear_term[columns],
+        made,
+        design=made.design[rows][:, columns],
+        target=made.target[rows],
+        weight=made.weight[rows],
+        ridge=made.ridge[columns],
+        linear_term=made.linear_term[columns],
     )
-    second = certified_gradient(shuffled, theta[columns])
-    apart = np.linalg.norm(first.value[columns] - second.value)
-    assert apart <= first.error + second.error
-    assert first.error == pytest.approx(second.error, rel=1e-6)
+    for cuts in (None, range(100, 10_000, 977)):
+        second = certified(shuffled, theta[columns], cuts=cuts)
+        apart = np.linalg.norm(first.value[columns] - second.value)
+        assert apart <= first.error + second.error
+        assert first.error == pytest.approx(second.error, rel=1e-6)
 
 
 def test_the_bound_holds_over_several_blocks() -> None:
-    objective = problem(9000, 3, Logistic(), seed=7)
-    assert holds(objective, np.array([0.3, -2.0, 11.0]))
+    made = problem(9000, 3, Logistic(), seed=7)
+    assert holds(made, np.array([0.3, -2.0, 11.0]))
+    made = problem(9000, 2, Logistic(), seed=7, intercept=True, sizes=(3,))
+    for cuts in (None, range(1000, 9000, 1000)):
+        assert holds(made, np.array([0.3, -2.0, 11.0, -4.0, 0.1]), cuts=cuts)
 
 
 @dataclass(frozen=True)
@@ -119,29 +271,28 @@ class Sloppy(Logistic):
         return super().slope(z, y) + 15 * math.ulp(1.0)
 
 
-def one_signed(loss: Any) -> tuple[Objective, FloatArray]:
+def one_signed(loss: Any) -> tuple[Problem, FloatArray]:
     """Return rows whose errors all push one way."""
     n = 40
     ones, zeros = np.ones((n, 1)), np.zeros(n)
-    return Objective(loss, ones, zeros, np.ones(1), np.zeros(1), 1.0), np.array([0.7])
+    return Problem(loss, ones, zeros, np.ones(1), np.zeros(1)), np.array([0.7])
 
 
-def large_targets() -> tuple[Objective, FloatArray]:
+def large_targets() -> tuple[Problem, FloatArray]:
     """Return small residuals of large predictors: each rounding of z moves its slope."""
     rng = np.random.default_rng(8)
-    design, theta = rng.uniform(0.5, 1, (30, 2)), np.array([1e6 / 3, 1e6 / 7])
-    objective = Objective(PseudoHuber(1.0), design, design @ theta, np.ones(2), theta, 1.5)
-    return objective, theta
+    design, theta = on_grid(rng.uniform(0.5, 1, (30, 2))), np.array([1e6 / 3, 1e6 / 7])
+    return Problem(PseudoHuber(1.0), design, design @ theta, np.ones(2), theta), theta
 
 
 def test_a_bound_without_the_slope_s_own_error_is_caught(monkeypatch: Any) -> None:
     objective, theta = one_signed(Sloppy())
-    found = certified_gradient(objective, theta)
+    found = certified(objective, theta)
     # The exact slope is the plain logistic one.
     exact = exact_gradient(replace(objective, loss=Logistic()), theta)
     assert distance(exact, found.value) <= found.error
     monkeypatch.setattr(_certificate, "SLOPE_ULPS", 1)
-    assert distance(exact, found.value) > certified_gradient(objective, theta).error
+    assert distance(exact, found.value) > certified(objective, theta).error
 
 
 @pytest.mark.parametrize("local", [False, True])
@@ -149,15 +300,43 @@ def test_a_bound_without_the_predictor_s_rounding_is_caught(monkeypatch: Any, lo
     objective, theta = large_targets()
     assert holds(objective, theta, local=local)
     own = _certificate.SLOPE_ULPS * math.ulp(1.0)
-    monkeypatch.setattr(_certificate, "_slope_error", lambda loss, z, *_: np.full_like(z, own))
+    monkeypatch.setattr(
+        _certificate._Part, "_slope_error", lambda self, z, *_: np.full_like(z, own)
+    )
     assert not holds(objective, theta, local=local)
 
 
 def test_a_product_that_is_not_split_is_caught(monkeypatch: Any) -> None:
     objective, theta = cancelling(PseudoHuber(1e3))
     assert holds(objective, theta)
+    split = _certificate._split
     monkeypatch.setattr(_certificate, "_split", lambda a, *_: (a, np.zeros_like(a)))
     assert not holds(objective, theta)
+    # Also where the predictor alone is not split.
+    monkeypatch.setattr(_certificate, "_split", split)
+    of = _certificate._SplitTerms.of
+
+    def unsplit(layout: Any, point: FloatArray) -> Any:
+        found, whole = of(layout, point), layout.terms(point)
+        none = _certificate.Terms(0 * whole.slopes, 0.0, tuple(0 * own for own in whole.tables))
+        return replace(found, high=whole, low=none)
+
+    monkeypatch.setattr(_certificate._SplitTerms, "of", unsplit)
+    assert not holds(objective, theta)
+
+
+def test_a_sum_over_rows_that_is_not_split_is_caught(monkeypatch: Any) -> None:
+    """The twin: sums of slopes are rounded to the grid, and the rests are lost."""
+    made, theta = problem(300, 4, Logistic(), seed=19, intercept=True, sizes=(3,)), np.ones(7)
+    assert holds(made, theta)
+    split = _certificate._split
+
+    def rounded(a: FloatArray, grid: float) -> tuple[FloatArray, FloatArray]:
+        high, low = split(a, grid)
+        return high, low if len(a) != 300 else 0 * low
+
+    monkeypatch.setattr(_certificate, "_split", rounded)
+    assert not holds(made, theta)
 
 
 def test_splitting_is_exact_and_leaves_few_bits() -> None:
@@ -170,34 +349,61 @@ def test_splitting_is_exact_and_leaves_few_bits() -> None:
 
 def test_leading_products_are_exact_at_the_edge_of_their_claim() -> None:
     """A full block of the greatest entries and slopes, summed in two orders, gives one number."""
-    x, v = np.full((4096, 3), 1 - 2.0**-24), np.full(4096, 1 - 2.0**-16)
+    n = MOST_ROWS
+    x, v = np.full((n, 3), 1.0), np.full(n, 1 - 2.0**-16)
     x[::3] *= -1
-    x_high, _ = _certificate._split(x, 2.0 * 2.0**-24)
-    v_high, _ = _certificate._split(v, 2.0 * 2.0**-16)
-    order = np.random.default_rng(10).permutation(4096)
-    assert np.array_equal(v_high @ x_high, v_high[order] @ x_high[order])
-    assert (v_high @ x_high)[0] == math.fsum((v_high * x_high[:, 0]).tolist())
+    x[::2, 1] = 1 - 2.0**-20
+    high, _ = _certificate._split(v, 2.0 * 2.0**-20)
+    order = np.random.default_rng(10).permutation(n)
+    assert np.array_equal(high @ x, high[order] @ x[order])
+    for column, found in zip(x.T, high @ x, strict=True):
+        assert found == math.fsum((high * column).tolist())
+    # All of one sign: the sum is 2^53 units of the grid, less the rest of the slopes.
+    assert n * 2.0 <= 2**53 * 2.0**-20 * 2.0**-20 * 2.0
+    ones = np.ones((n, 1))
+    assert (high @ ones)[0] == math.fsum(high.tolist())
+
+
+def test_the_greatest_sums_of_many_blocks_are_exact() -> None:
+    """Slopes of 1 - 2^-53 of 2^13 rows of ones: the certified sum is the exact one, rounded."""
+    made = Problem(
+        Logistic(),
+        np.ones((3 * MOST_ROWS + 5, 1)),
+        np.ones(3 * MOST_ROWS + 5),
+        np.array([2.0**-30]),
+        np.zeros(1),
+    )
+    found = certified(made, np.array([-40.0]))
+    slope = float(Logistic().slope(np.array([-40.0]), np.ones(1))[0])
+    exact = made.n * Fraction(slope) - 40 * Fraction(1, 2**30)
+    assert found.value[0] == float(exact)
 
 
 def test_saturated_predictors_are_bounded_by_the_bracket() -> None:
     """Predictors of 1e13 are rounded by 1e-3; the slopes are 0 and 1 all the same."""
     theta = 1e13 * np.random.default_rng(12).normal(size=4)
     objective = replace(problem(50, 4, Logistic(), seed=11), linear_term=-theta)
-    assert certified_gradient(objective, theta).error > 1e-4
-    assert certified_gradient(objective, theta, local=True).error < 1e-11
+    assert certified(objective, theta).error > 1e-4
+    assert certified(objective, theta, local=True).error < 1e-11
     assert holds(objective, theta, local=True)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_nothing_is_certified_about_what_is_not_finite(bad: float) -> None:
-    objective = problem(5, 2, Logistic())
+    made = problem(5, 2, Logistic())
     with np.errstate(all="ignore"):
         for part in ("design", "target", "linear_term"):
-            values = getattr(objective, part).copy()
+            values = getattr(made, part).copy()
             values[0] = bad
-            broken = replace(objective, **{part: values})
-            assert not certified_gradient(broken, np.ones(2)).norm < math.inf
-        assert not certified_gradient(objective, np.array([bad, 1.0])).norm < math.inf
+            broken = replace(made, **{part: values})
+            for cuts in ((), (1, 3)):
+                assert not certified(broken, np.ones(2), cuts=cuts).norm < math.inf
+        assert not certified(made, np.array([bad, 1.0])).norm < math.inf
+        levels = problem(5, 2, Logistic(), intercept=True, sizes=(3,))
+        for k in range(levels.dim):
+            theta = np.ones(levels.dim)
+            theta[k] = bad
+            assert not certified(levels, theta).norm < math.inf
 
 
 def test_the_attainable_tolerance_grows_with_each_public_number() -> None:
@@ -223,10 +429,12 @@ def test_the_attainable_tolerance_grows_at_least_as_fast_as_the_number_of_rows(d
 def test_the_attainable_tolerance_is_twice_the_bound_at_the_edge_of_its_reach(
     n: int, d: int, loss: Any
 ) -> None:
-    theta = np.full(d, 100.0 / d)
-    objective = replace(problem(n, d, loss), linear_term=-theta)
     c = loss.slope_bound
-    tolerance = attainable_tolerance(
-        n, objective.row_norm, d, c, float(loss.curvature_bound(0.0, c))
-    )
-    assert 2 * certified_gradient(objective, theta).error <= tolerance
+    for intercept, sizes in ((False, ()), (True, ()), (True, (2, 5)), (False, (4,))):
+        made = problem(n, d, loss, intercept=intercept, sizes=sizes)
+        theta = np.full(made.dim, 100.0 / made.dim)
+        made = replace(made, linear_term=-theta)
+        tolerance = attainable_tolerance(
+            n, made.row_norm, made.dim, c, float(loss.curvature_bound(0.0, c))
+        )
+        assert 2 * certified(made, theta).error <= tolerance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -12,15 +13,16 @@ from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression, Ledger
 from skdp.linear_model._objective import clipping as _clipping
-from skdp.linear_model._objective.clipping import ClippingBounds, plan_clipping
+from skdp.linear_model._objective.clipping import ClippingBounds, Finish, plan_clipping
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
+from skdp.linear_model._solver.design_rows import DesignRows, Layout
 from skdp.linear_model._standardize import rules as _rules
 from skdp.mechanisms.noise import Publication
 from skdp.privacy import compose
 from skdp.randomness import Lattice
+from skdp.rows import KeptBlocks
 
-NO_TARGET = np.zeros(1)
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
 DESIGNS = {
@@ -48,6 +50,22 @@ def rows_of(design, n, rng):
     return rows
 
 
+def state_of(design, rows, target=None):
+    """Rows of a design without their indicators; every level is the last one."""
+    numbers = rows[:, design.domain.number_index + design.intercept]
+    sizes = [block.stop - block.start for block in design.blocks]
+    levels = tuple(np.full(len(rows), size, dtype=np.uint8) for size in sizes)
+    target = np.zeros(len(rows)) if target is None else target
+    return DesignRows(numbers.astype(np.float32), levels, target)
+
+
+def exact_of(stage, rows, target=None, cuts=()):
+    """Return the exact sums of rows of a design, which are cut before some positions."""
+    whole, ends = state_of(stage.design, rows, target), [0, *cuts, len(rows)]
+    states = [whole.chosen(slice(a, b)) for a, b in pairwise(ends)]
+    return stage.exact(KeptBlocks(states), len(rows))
+
+
 def crowd(n, seed=0):
     """Records that use a small part of wide bounds."""
     rng = np.random.default_rng(seed)
@@ -66,10 +84,7 @@ def test_the_box_holds_every_change_and_costs_its_share(design, neighbors):
     rng, greatest = np.random.default_rng(0), 0.0
     stage = stage_of(design, neighbors)
     for _ in range(200):
-        seen = [
-            stage.exact(row[None], NO_TARGET).astype(float) / 2**40
-            for row in rows_of(design, 2, rng)
-        ]
+        seen = [exact_of(stage, row[None]).astype(float) / 2**40 for row in rows_of(design, 2, rng)]
         change = seen[0] if neighbors == "add_remove" else seen[0] - seen[1]
         greatest = max(greatest, float(stage.noise.ball.gauge(change)))
     assert greatest == 1.0
@@ -83,10 +98,12 @@ def test_sums_are_exact_whatever_the_order_of_rows(neighbors):
     design, rng = DESIGNS["levels with intercept"], np.random.default_rng(1)
     rows = rng.uniform(-1, 1, (60, design.dim))
     stage = stage_of(design, neighbors, 60)
-    found = stage.exact(rows, rows[:, 0])
-    assert found.tolist() == stage.exact(rows[rng.permutation(60)], rows[:, 0]).tolist()
+    found = exact_of(stage, rows)
+    for cuts in ((), (1,), range(7, 60, 7)):
+        assert found.tolist() == exact_of(stage, rows[rng.permutation(60)], cuts=cuts).tolist()
     numbers = [1 + int(j) for j in design.domain.number_index]
-    exact = [[Fraction(round(v * 2**20), 2**20) for v in row] for row in rows[:, numbers]]
+    single = rows[:, numbers].astype(np.float32).tolist()
+    exact = [[Fraction(round(v * 2**20), 2**20) for v in row] for row in single]
     sums = [sum(column) for column in zip(*exact, strict=True)]
     squares = [sum(2 * v * v for v in column) for column in zip(*exact, strict=True)]
     expected = [*sums, *squares]
@@ -102,22 +119,29 @@ def test_all_clipping_bounds_keep_rows_within_their_bounds(design, neighbors):
     rng = np.random.default_rng(2)
     stage = stage_of(design, neighbors, 3, epsilon=0.01)
     columns = ClippingBounds.whole(design).columns + design.intercept
-    others = np.setdiff1d(np.arange(design.dim), columns)
+    labels = rng.integers(0, 2, 40).astype(np.uint8)
     for _ in range(50):
         rows = rows_of(design, 40, rng)
-        bounds = stage.bounds(stage.exact(rows, rows[:, 0]), rng)
+        bounds = stage.bounds(exact_of(stage, rows), rng)
         scaler = bounds.scaler(design.domain.n_encoded)
         assert (bounds.lower >= -1).all()
         assert (bounds.upper <= 1).all()
         assert (scaler.scale > 0).all()
         if not design.intercept:
             np.testing.assert_array_equal(scaler.centre, 0.0)
-        placed, alone = rows.copy(), rows[7:8].copy()
-        bounds.scale_numbers(design, placed)
-        bounds.scale_numbers(design, alone)
-        assert (np.abs(placed[:, columns]) <= 1).all()
-        np.testing.assert_array_equal(placed[:, others], rows[:, others])
-        np.testing.assert_array_equal(placed[7:8], alone)
+        state = state_of(design, rows, labels)
+        finish = Finish(bounds, Layout(design), None)
+        placed, alone = finish(state), finish(state.chosen(slice(7, 8)))
+        assert (np.abs(placed.numbers) <= 1).all()
+        steps = placed.numbers.astype(float) * 2**20
+        np.testing.assert_array_equal(steps, np.rint(steps))
+        assert placed.levels == state.levels
+        assert placed.target is labels
+        np.testing.assert_array_equal(placed.numbers[7:8], alone.numbers)
+        exact = rows[:, columns].clip(bounds.lower, bounds.upper)
+        lengths = scaler.scale[bounds.columns]
+        exact = (exact - scaler.centre[bounds.columns]) / lengths
+        assert (np.abs(placed.numbers - exact) <= 2.0**-20 + 2.0**-23 / lengths).all()
 
 
 def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
@@ -129,9 +153,17 @@ def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
     rows = rng.uniform(-1, 1, (30, design.dim))
     rows[:, 0] = 1.0
     encoded = rows[:, 1:].copy()
-    bounds.scale_numbers(design, rows)
-    bounds.clip(encoded)
+    state = Finish(bounds, Layout(design), None)(state_of(design, rows))
+    rows[:, columns + 1] = state.numbers
+    numbers = encoded[:, columns]
+    bounds.clip(numbers)
+    encoded[:, columns] = numbers
     coef, intercept = bounds.scaler(design.domain.n_encoded).undo(theta[:, 1:], theta[:, 0])
+    size = 2.0**-20 * np.abs(theta[:, columns + 1]).sum(axis=1)
+    assert (np.abs(encoded @ coef.T + intercept - rows @ theta.T) <= 2 * size).all()
+    # Before they are rounded to the grid, the maps are the same to the last digits.
+    scaler = bounds.scaler(design.domain.n_encoded)
+    rows[:, 1:] = (encoded - scaler.centre[:-1]) / scaler.scale[:-1]
     np.testing.assert_allclose(encoded @ coef.T + intercept, rows @ theta.T, atol=1e-12)
 
 
@@ -297,7 +329,7 @@ def test_without_noise_bounds_are_means_and_deviations(neighbors, with_target, m
     target = rng.normal(0.3, 0.15, 500).clip(-1, 1)
     stage = stage_of(design, neighbors, 500, 20.0, 0.2, with_target=with_target)
     quiet = replace(stage, noise=Recorder(stage.noise), radius=1.5)
-    bounds = quiet.bounds(quiet.exact(rows, target), rng)
+    bounds = quiet.bounds(exact_of(quiet, rows, target), rng)
     scaler = bounds.scaler(3)
     np.testing.assert_allclose(scaler.centre[:3], rows[:, 1:].mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(scaler.scale[:3], 1.5 * 1.3 * rows[:, 1:].std(axis=0), atol=1e-5)

@@ -6,11 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from test_clipping_stage import exact_of, state_of
 
 from skdp import Domain, DPHuberRegressor, Ledger
-from skdp.linear_model._objective.clipping import ClippingBounds, plan_clipping
+from skdp.linear_model._objective.clipping import ClippingBounds, Finish, plan_clipping
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
+from skdp.linear_model._solver.design_rows import Layout
 from skdp.linear_model.losses import PseudoHuber
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -37,7 +39,7 @@ def test_the_box_holds_every_change_of_columns_and_target(neighbors):
     for _ in range(200):
         rows = rng.choice([-1.0, 1.0, 0.0], (2, DESIGN.dim))
         target = rng.choice([-1.0, 1.0, 0.3], 2)
-        seen = [stage.exact(rows[[k]], target[[k]]).astype(float) / 2**40 for k in (0, 1)]
+        seen = [exact_of(stage, rows[[k]], target[[k]]).astype(float) / 2**40 for k in (0, 1)]
         change = np.abs(seen[0] if neighbors == "add_remove" else seen[0] - seen[1])
         assert stage.noise.ball.gauge(change) <= 1.0
         greatest = np.maximum(greatest, change[-6:-3])
@@ -57,6 +59,36 @@ def test_targets_are_placed_one_by_one_and_models_come_back():
     coef, intercept = bounds.scaler(1).undo(np.array([[2.0]]), np.array([0.1]))
     np.testing.assert_allclose([coef[0, 0], intercept[0]], [1.2, 0.53])
     assert ClippingBounds.whole(DESIGN).scale_target(target) is target
+
+
+def test_sums_of_the_target_are_exact_and_do_not_change_it():
+    """Against fractions, on the grid; however the rows are cut into blocks."""
+    rng = np.random.default_rng(2)
+    rows, target = rng.uniform(-1, 1, (60, DESIGN.dim)), rng.uniform(-1, 1, 60)
+    kept, stage = target.copy(), stage_of("replace_one", 60)
+    exact = [Fraction(round(v * 2**20), 2**20) for v in target.tolist()]
+    expected = [sum(exact), sum(2 * v * v for v in exact)]
+    for cuts in ((), (1, 2, 50)):
+        found = exact_of(stage, rows, target, cuts)
+        assert [Fraction(int(v), 2**40) for v in (found[2], found[5])] == expected
+        np.testing.assert_array_equal(target, kept)
+
+
+def test_rows_are_finished_with_their_targets():
+    """Numbers and targets are clipped, scaled and cut into blocks row by row."""
+    rng = np.random.default_rng(3)
+    bounds = ClippingBounds(
+        np.array([0, 2]), np.array([-0.5, 0.0]), np.array([0.5, 0.3]), (-0.2, 0.4)
+    )
+    state = state_of(DESIGN, rng.uniform(-1, 1, (50, DESIGN.dim)), rng.uniform(-1, 1, 50))
+    finish = Finish(bounds, Layout(DESIGN), None)
+    whole = finish(state)
+    np.testing.assert_allclose(whole.target, (state.target.clip(-0.2, 0.4) - 0.1) / 0.3, atol=1e-12)
+    assert (np.abs(whole.target) <= 1).all()
+    for some in (slice(0, 1), slice(7, 30), slice(49, 50)):
+        part = finish(state.chosen(some))
+        np.testing.assert_array_equal(part.target, whole.target[some])
+        np.testing.assert_array_equal(part.numbers, whole.numbers[some])
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -16,8 +16,8 @@ from skdp.linear_model._descent import algorithm as shared
 from skdp.linear_model._descent import descend as _descent
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.descend import Descent
+from skdp.linear_model._descent.gradients import Gradients, keep_scaled
 from skdp.linear_model._descent.plan import DescentPlan
-from skdp.linear_model._descent.records import Predictors, Records
 from skdp.linear_model._descent.scaling import DescentStage, RowBound, Scaling
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
 from skdp.linear_model._shared.gram import GRAM_BITS
@@ -29,6 +29,7 @@ from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition
 from skdp.privacy.losses.losses import ShiftLoss
 from skdp.privacy.losses.selection import SelectionLoss
+from skdp.rows import MemoryRows
 
 UNIT = 2**GRAM_BITS
 
@@ -51,11 +52,13 @@ def sums_of(records, scaling, slope, clips, moves):
     """All sums of a set of records, after some moves, in units of 2^-40."""
     blocks = Blocks(DOMAIN, True, all_levels=True)
     X, y = table(records)
-    target = (y > 0).astype(float) if slope is logistic_slope else y
-    predictors = Predictors(Records(blocks, scaling, X, len(y)), target, slope, clips)
+    label = 1 if slope is logistic_slope else None
+    target = y if label is None else (y > 0).astype(np.uint8)
+    kept = keep_scaled(MemoryRows(DOMAIN, X, target), blocks, scaling)
+    gradients = Gradients(kept, blocks, label, slope, clips)
     for block, place in enumerate(blocks.places):
-        predictors.move(block, moves[place])
-    return predictors.gradients(), blocks
+        gradients.move(block, moves[place])
+    return gradients.of_all(), blocks
 
 
 def scaling_at(centre, scale, rows):
@@ -107,9 +110,8 @@ def test_one_record_moves_a_block_by_no_more_than_its_shift(
 def test_rows_are_no_longer_than_their_bound(records, centre, scale, precision, bound):
     """In fractions: w^2 sum_g (a_g z_g)^2, the intercept and each column of levels counting 1."""
     blocks, (X, y) = Blocks(DOMAIN, True, all_levels=True), table(records)
-    made = Records(
-        blocks, scaling_at(centre, scale, RowBound(np.array(precision), bound)), X, len(y)
-    )
+    scaling = scaling_at(centre, scale, RowBound(np.array(precision), bound))
+    (made,) = keep_scaled(MemoryRows(DOMAIN, X, y), blocks, scaling).states
     squares = [Fraction(a) ** 2 for a in precision]
     for weight, numbers in zip(made.weight.tolist(), made.numbers.T.tolist(), strict=True):
         entries = [1, *map(Fraction, numbers), 1, 1]
@@ -130,7 +132,9 @@ def test_one_record_moves_the_scaling_stage_by_no_more_than_its_shifts(records, 
         ("add_remove", [*records, new], None),
     ):
         stage = DescentStage(blocks, seen, neighbors, n)
-        before, after = (stage.exact(*table(rows)) for rows in (records, changed))
+        before, after = (
+            stage.exact(MemoryRows(DOMAIN, *table(rows))) for rows in (records, changed)
+        )
         by = sorted((abs(int(v)) for v in after - before), reverse=True)
         declared = sorted((s for s, count in stage.shifts for _ in range(count)), reverse=True)
         assert len(by) == stage.dim

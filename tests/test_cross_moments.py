@@ -13,12 +13,13 @@ from skdp.linear_model._moments.cross import CrossMoments, _gaussian_stages, len
 from skdp.linear_model._moments.moments import MomentPlan
 from skdp.linear_model._moments.two_stages import TwoStages
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_gram
+from skdp.linear_model._shared.gram import exact_cross
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import Estimates
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.rows import MemoryRows
 
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
@@ -65,8 +66,8 @@ def seen_in(plan, domain, records, box=None):
     """What records add to the scaling stage, or in a box to the second."""
     X, y = np.array([x for x, _ in records]), np.array([t for _, t in records])
     if box is None:
-        return plan.sums(domain, X, y)
-    return exact_gram(domain, X, y, box.place)[:-1, -1]
+        return plan.sums(MemoryRows(domain, X, y))
+    return exact_cross(MemoryRows(domain, X, y), box.place)
 
 
 def changes(plan, domain, rng, draws=250):
@@ -304,9 +305,9 @@ def test_deviations_are_those_of_the_noise():
     rng = np.random.default_rng(5)
     X, y = (np.array(v) for v in zip(*(record(domain, rng) for _ in range(n)), strict=True))
     plan = plan_of(domain, "replace_one", 5.0, n=n)
-    first = plan.first.release(plan.sums(domain, X, y), rng)
+    first = plan.first.release(plan.sums(MemoryRows(domain, X, y)), rng)
     box = plan.scaler(first)
-    exact = exact_gram(domain, X, y, box.place)[:-1, -1].astype(float) / 2**40
+    exact = exact_cross(MemoryRows(domain, X, y), box.place).astype(float) / 2**40
     names = ("1", *map(str, range(domain.n_encoded)), "y")
     found = [plan.moments(first, box, exact + plan.noise.rvs(rng), names) for _ in range(300)]
     spread = np.std([m.gram[1:-1, -1] for m in found], axis=0)

@@ -30,13 +30,13 @@ class Quadratic:
     def move(self, block, change):
         self.theta[BLOCKS.places[block]] += change
 
-    def gradients(self):
+    def of_all(self):
         exact = (self.h @ self.theta - self.b) / self.unit
         return np.array([round(v * UNIT) for v in exact], dtype=object)
 
-    def gradient(self, block):
+    def of_block(self, block):
         self.asked.append(block)
-        return self.gradients()[BLOCKS.places[block]]
+        return self.of_all()[BLOCKS.places[block]]
 
 
 class Noise:

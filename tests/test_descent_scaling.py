@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from skdp import Domain
 from skdp.linear_model._descent import scaling as _scaling
 from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.records import Records
+from skdp.linear_model._descent.gradients import keep_scaled
 from skdp.linear_model._descent.scaling import (
     DescentStage,
     RowBound,
@@ -23,6 +23,7 @@ from skdp.linear_model._descent.scaling import (
     usual_square,
 )
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
+from skdp.rows import MemoryRows
 
 UNIT = 2**GRAM_BITS
 COLUMNS = {"a": (0.0, 1.0), "b": (-2.0, 2.0), "c": ["x", "y", "z"], "d": ["p", "q"]}
@@ -35,6 +36,11 @@ def table(records):
     """Columns and targets of records (a, b, c, d, y)."""
     people = pd.DataFrame([record[:-1] for record in records], columns=list(COLUMNS))
     return people, np.array([float(record[-1]) for record in records])
+
+
+def exact_of(stage, records):
+    """Return the sums of records."""
+    return stage.exact(MemoryRows(DOMAIN, *table(records))).astype(float) / UNIT
 
 
 def box(blocks=BLOCKS):
@@ -55,7 +61,7 @@ def test_sums_are_those_of_the_definition():
     first = [sum(column) for column in zip(*exact, strict=True)]
     second = [sum(v * v for v in column) for column in zip(*exact, strict=True)]
     for n, counts in ((3, []), (None, [3])):
-        found = DescentStage(BLOCKS, True, "replace_one", n).exact(X, y)
+        found = DescentStage(BLOCKS, True, "replace_one", n).exact(MemoryRows(DOMAIN, X, y))
         expected = [*counts, *first, *second, 2, 0, 1, 2, 1]
         assert [Fraction(int(v), UNIT) for v in found] == expected
 
@@ -67,7 +73,7 @@ CORNERS = list(product((-1.0, 0.5, 3.0), (-2.0, 0.0, 2.0), "xyz", "pq", (-1.0, 0
 def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target):
     """Over all pairs of corner records: never more in any coordinate, and as much in each."""
     stage = DescentStage(BLOCKS, with_target, "add_remove", None)
-    rows = np.array([np.abs(stage.exact(*table([r])).astype(float)) / UNIT for r in CORNERS])
+    rows = np.abs([exact_of(stage, [r]) for r in CORNERS])
     declared = [s for s, count in stage.shifts for _ in range(count)]
     falling = -np.sort(-rows, axis=1)
     assert np.max(falling.sum(axis=1)) == sum(declared)
@@ -75,7 +81,7 @@ def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target):
     assert not falling[:, len(declared) :].any()
 
     stage = DescentStage(BLOCKS, with_target, "replace_one", 1)
-    rows = np.array([stage.exact(*table([r])).astype(float) / UNIT for r in CORNERS])
+    rows = np.array([exact_of(stage, [r]) for r in CORNERS])
     moved = np.abs(rows[:, None] - rows[None, :])
     k = 2 + with_target
     assert moved[..., :k].max() == 2.0
@@ -105,7 +111,8 @@ def check_safe(scaling: Scaling, blocks: Blocks) -> None:
     assert scaling.n >= 1
     assert 0 < scaling.target_deviation <= 1
     X, _ = table([(0.0, -2.0, "x", "p", 0), (1.0, 2.0, "z", "q", 0)])
-    weight = Records(blocks, scaling, X, 2).weight
+    (kept,) = keep_scaled(MemoryRows(blocks.domain, X, np.zeros(2)), blocks, scaling).states
+    weight = kept.weight
     assert ((weight > 0) & (weight <= 1)).all()
 
 
@@ -151,7 +158,8 @@ def test_without_noise_the_scaling_is_the_columns_own():
     )
     y = rng.normal(0.1, 0.2, n).clip(-1, 1)
     stage = DescentStage(BLOCKS, True, "replace_one", n)
-    scaling = scaling_of(stage, stage.exact(X, y).astype(float) / UNIT, 1e-9, short())
+    exact = stage.exact(MemoryRows(DOMAIN, X, y)).astype(float) / UNIT
+    scaling = scaling_of(stage, exact, 1e-9, short())
     encoded = DOMAIN.encode(X)[:, :2]
     np.testing.assert_allclose(scaling.centre, encoded.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(scaling.scale, 3 * encoded.std(axis=0), rtol=1e-5)

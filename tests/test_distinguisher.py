@@ -25,6 +25,7 @@ from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.independent.repeated import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee
+from skdp.rows import MemoryRows
 from skdp.testing._attacker import leaves as _leaves
 from skdp.testing._attacker.attacker import attack
 from skdp.testing.estimator import check_attack, check_independence
@@ -75,7 +76,7 @@ def noiseless(model, X, y):
     if isinstance(plan, TwoStages):
         columns = Scaler(moments.centre[1:], moments.scale[1:])
         place = RowScaler(columns, plan.factor).place
-    gram = exact_gram(domain, X, y, place)
+    gram = exact_gram(MemoryRows(domain, X, y), place)
     if len(gram) != moments.layout.n_rows:
         gram = gram[np.ix_([0, -1], [0, -1])]
     i, j = moments.layout.pairs.T

@@ -17,7 +17,7 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
 )
-from skdp.linear_model._objective.solve import NotCertified
+from skdp.linear_model._solver.solve import NotCertified
 
 NUMBER, WORD = 12345.678, "SECRET"
 N_RECORDS = 137  # under add/remove their number is private as well

@@ -19,8 +19,9 @@ from skdp.linear_model._objective.gaussian import (
     _envelope,
     corners,
     greatest_shift,
+    rough_shifts,
 )
-from skdp.linear_model._objective.perturbation import leverage_apart
+from skdp.linear_model._objective.perturbation import leverage_apart, leverages_apart
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -359,3 +360,27 @@ def test_a_loss_with_a_broken_bound_is_named():
         JointProfile(Broken(), 0.3, 0.5)(1.0)
     with pytest.raises(ValueError, match="neighbors must be one of"):
         replace(JointProfile(Logistic(), 0.3, 0.5), neighbors="none")
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_rough_shifts_are_near_the_greatest_and_are_not_used_for_privacy(loss, neighbors):
+    """They compare candidates; the winner's shift is the greatest shift, which has passed."""
+    for epsilon, delta in [(0.05, 1e-4), (1.0, 1e-6), (5.0, 1e-12)]:
+        leverages = leverages_apart(loss, (0.2, 0.5, 0.9), epsilon)
+        rough = rough_shifts(loss, leverages, epsilon, delta, neighbors)
+        found = [greatest_shift(loss, one, epsilon, delta, neighbors) for one in leverages]
+        np.testing.assert_allclose(rough, found, rtol=0.06)
+    assert rough_shifts(loss, (1e9,), 0.1, 1e-6, neighbors)[0] == 0
+
+
+def test_a_wrong_guess_changes_no_greatest_shift(monkeypatch):
+    """The search widens its bracket until a shift has passed and a greater one has not."""
+    asked = (Logistic(), 0.5, 1.0, 1e-6, "replace_one")
+    found = greatest_shift(*asked)
+    for wrong in (0.0, 1e-4 * found, 0.9 * found, 1.1 * found, 1e4 * found):
+        monkeypatch.setattr(
+            gaussian_objective, "rough_shifts", lambda *_, wrong=wrong: np.array([wrong])
+        )
+        greatest_shift.cache_clear()
+        assert greatest_shift(*asked) == pytest.approx(found, rel=2e-9)

@@ -7,9 +7,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import skdp.linear_model._shared.gram as gram_module
+import skdp.rows.block as block_module
+import skdp.rows.total as total_module
 from skdp import Domain
-from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums, row_unit
+from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._descent.gradients import SLOPE_BLOCKS
+from skdp.linear_model._shared.gram import (
+    GRAM_BITS,
+    NUMBER_BITS,
+    exact_cross,
+    exact_gram,
+    exact_statistic,
+    exact_sums,
+    row_unit,
+)
+from skdp.rows import MemoryRows
 
 COLUMNS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
 DOMAIN = Domain(COLUMNS, target=(-2.0, 5.0))
@@ -48,7 +60,10 @@ def gram_of_fractions(domain, X, target):
 
 def test_it_is_the_gram_matrix_of_the_gridded_rows_to_the_last_bit():
     X, target = table(300)
-    assert exact_gram(DOMAIN, X, target).tolist() == gram_of_fractions(DOMAIN, X, target)
+    expected = gram_of_fractions(DOMAIN, X, target)
+    assert exact_gram(MemoryRows(DOMAIN, X, target)).tolist() == expected
+    cross = exact_cross(MemoryRows(DOMAIN, X, target)).tolist()
+    assert cross == [line[-1] for line in expected[:-1]]
 
 
 @pytest.mark.parametrize("radius", [1e-150, 1e-5, 0.3, 1.0, 1.5, 64.0, 3e9, 1e150])
@@ -58,7 +73,7 @@ def test_rows_in_a_ball_of_any_radius_are_exact_too(radius):
     domain = Domain.l2_ball(3, radius, target=(-1.0, 1.0))
     X = radius * rng.normal(size=(40, 3))
     target = rng.uniform(-1, 1, 40)
-    found = exact_gram(domain, X, target)
+    found = exact_gram(MemoryRows(domain, X, target))
     assert found.tolist() == gram_of_fractions(domain, X, target)
     assert radius <= row_unit(domain) < 2 * radius
     # Half of the rows are at the boundary: numbers have their 20 bits whatever the radius.
@@ -73,7 +88,7 @@ def test_values_on_the_grid_and_halfway_are_kept_and_rounded_to_even():
     expected = [-1.0, 0.0, 1.0, 0.0, 2 * step, 2 * step, 1.0, -1.0, 0.0]
     for value, grid in zip(values, expected, strict=True):
         domain = Domain.unit_box(1, target=(-1.0, 1.0))
-        found = exact_gram(domain, np.array([[value]]), np.array([value]))
+        found = exact_gram(MemoryRows(domain, np.array([[value]]), np.array([value])))
         assert found[0, 1] == found[0, 2] == grid * 2**GRAM_BITS
         assert found[1, 1] == found[1, 2] == Fraction(grid) ** 2 * 2**GRAM_BITS
 
@@ -81,14 +96,20 @@ def test_values_on_the_grid_and_halfway_are_kept_and_rounded_to_even():
 def test_neither_the_order_of_rows_nor_the_blocks_change_it(monkeypatch):
     """Sums of floats would: the twin, one product of all rows off the grid, differs."""
     X, target = table(9000, seed=2)
-    whole = exact_gram(DOMAIN, X, target).tolist()
+    whole = exact_gram(MemoryRows(DOMAIN, X, target)).tolist()
     order = np.random.default_rng(3).permutation(len(X))
-    assert exact_gram(DOMAIN, X.iloc[order], target[order]).tolist() == whole
+    assert exact_gram(MemoryRows(DOMAIN, X.iloc[order], target[order])).tolist() == whole
     for cells, most, fold in ((1, 2**13, 2**9), (2**20, 2**13, 3), (2**18, 7, 1), (2**18, 997, 2)):
-        monkeypatch.setattr(gram_module, "CELLS", cells)
-        monkeypatch.setattr(gram_module, "MOST_ROWS", most)
-        monkeypatch.setattr(gram_module, "FOLD", fold)
-        assert exact_gram(DOMAIN, X, target).tolist() == whole
+        monkeypatch.setattr(block_module, "CELLS", cells)
+        monkeypatch.setattr(block_module, "MOST_ROWS", most)
+        monkeypatch.setattr(total_module, "FOLD", fold)
+        assert exact_gram(MemoryRows(DOMAIN, X, target)).tolist() == whole
+        cross = exact_cross(MemoryRows(DOMAIN, X, target)).tolist()
+        assert cross == [line[-1] for line in whole[:-1]]
+        rows = MemoryRows(DOMAIN, X, target)
+        sums, squares, _ = exact_sums(rows)
+        assert sums.tolist() == whole[0][1:]
+        assert squares.tolist() == [line[k] for k, line in enumerate(whole)][1:]
     rows = np.column_stack([DOMAIN.encode(X), target])
     shuffled = rows[order]
     assert ((rows.T @ rows) != (shuffled.T @ shuffled)).any()
@@ -107,55 +128,67 @@ def test_rows_in_a_ball_and_in_a_frame_do_not_depend_on_their_neighbours(d, monk
     domain, rng = Domain.l2_ball(d, 1.5, target=(-1.0, 1.0)), np.random.default_rng(d)
     X, target = rng.normal(size=(400, d)), rng.uniform(-1, 1, 400)
     for place in (None, shrink):
-        single = [exact_gram(domain, X[k : k + 1], target[k : k + 1], place) for k in range(400)]
+        rows = [MemoryRows(domain, X[[k]], target[[k]]) for k in range(400)]
+        single = [exact_gram(row, place) for row in rows]
+        cross = sum(exact_cross(row, place) for row in rows).tolist()
         order = rng.permutation(400)
         for most in (2**13, 3, 101):
-            monkeypatch.setattr(gram_module, "MOST_ROWS", most)
-            whole = exact_gram(domain, X[order], target[order], place)
-            assert whole.tolist() == sum(single).tolist()
+            monkeypatch.setattr(block_module, "MOST_ROWS", most)
+            rows = MemoryRows(domain, X[order], target[order])
+            assert exact_gram(rows, place).tolist() == sum(single).tolist()
+            assert exact_cross(rows, place).tolist() == cross
         monkeypatch.undo()
+
+
+def test_the_gram_matrix_of_the_target_alone_is_part_of_the_whole():
+    """On the grid as well; the features are not looked at."""
+    X, target = table(9000, seed=7)
+    whole = exact_gram(MemoryRows(DOMAIN, X, target))
+    alone = exact_gram(MemoryRows(DOMAIN, X, target), features=False)
+    assert alone.tolist() == whole[np.ix_([0, -1], [0, -1])].tolist()
 
 
 def test_sums_and_squares_are_exact_too():
     X, target = table(9000, seed=6)
-    gram = exact_gram(DOMAIN, X, target)
-    sums, squares, n = exact_sums(DOMAIN, X, target)
+    gram = exact_gram(MemoryRows(DOMAIN, X, target))
+    sums, squares, n = exact_sums(MemoryRows(DOMAIN, X, target))
     assert sums.tolist() == gram[0, 1:].tolist()
     assert squares.tolist() == np.diag(gram)[1:].tolist()
     assert n == 9000
 
 
 def test_the_greatest_sums_of_a_block_and_of_a_fold_are_exact(monkeypatch):
-    """All entries 1: 2^13 rows are 2^53 units, and folds of 2^9 such blocks stay below 2^63."""
+    """All entries 1: 2^13 rows are 2^53 units. Folds of states of four such blocks are < 2^63."""
     domain = Domain.unit_box(1, target=(-1.0, 1.0))
-    assert gram_module.MOST_ROWS * 2**GRAM_BITS <= 2**53
-    assert gram_module.FOLD * gram_module.MOST_ROWS * 2**GRAM_BITS < 2**63
-    monkeypatch.setattr(gram_module, "FOLD", 4)
-    n = 9 * gram_module.MOST_ROWS + 5
-    found = exact_gram(domain, np.ones((n, 1)), np.ones(n))
-    assert (found == n * 2**GRAM_BITS).all()
-    assert all(type(value) is int for value in found.ravel())
+    assert block_module.MOST_ROWS * 2**GRAM_BITS <= 2**53
+    assert total_module.FOLD * SLOPE_BLOCKS * block_module.MOST_ROWS * 2**GRAM_BITS < 2**63
+    monkeypatch.setattr(total_module, "FOLD", 4)
+    n = 9 * block_module.MOST_ROWS + 5
+    rows = MemoryRows(domain, np.ones((n, 1)), np.ones(n))
+    for found in (exact_gram(rows), exact_gram(rows, features=False), exact_cross(rows)):
+        assert (found == n * 2**GRAM_BITS).all()
+        assert all(type(value) is int for value in found.ravel())
 
 
 def test_frames_arrays_lists_and_files_are_one_table(tmp_path):
     X, target = table(500, seed=4)
-    whole = exact_gram(DOMAIN, X, target).tolist()
+    whole = exact_gram(MemoryRows(DOMAIN, X, target)).tolist()
     cells = X.to_numpy(dtype=object)
     for same in (cells, cells.tolist(), X[["sex", "b", "a", "job"]], np.asfortranarray(cells)):
-        assert exact_gram(DOMAIN, same, target).tolist() == whole
+        assert exact_gram(MemoryRows(DOMAIN, same, target)).tolist() == whole
     domain = Domain.unit_box(3, target=(-1.0, 1.0))
     numbers = np.random.default_rng(5).uniform(-1, 1, (500, 3))
-    expected = exact_gram(domain, numbers, target).tolist()
+    expected = exact_gram(MemoryRows(domain, numbers, target)).tolist()
     stored = np.memmap(tmp_path / "rows", dtype=float, mode="w+", shape=numbers.shape)
     stored[:] = numbers
     strided = np.repeat(numbers, 2, axis=0)[::2]
     for same in (stored, strided, tuple(map(tuple, numbers)), pd.DataFrame(numbers)):
-        assert exact_gram(domain, same, target).tolist() == expected
+        assert exact_gram(MemoryRows(domain, same, target)).tolist() == expected
 
 
 def peak_memory(domain, X, target):
     tracemalloc.start()
-    exact_gram(domain, X, target)
+    exact_gram(MemoryRows(domain, X, target))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak
@@ -175,5 +208,15 @@ def test_memory_does_not_grow_with_the_number_of_rows(tmp_path):
 def test_one_row_and_no_columns():
     """A column of one level leaves the ones and the target."""
     domain = Domain({"a": ["x"]}, target=(0.0, 1.0))
-    found = exact_gram(domain, np.array([["x"]], dtype=object), np.array([0.5]))
+    found = exact_gram(MemoryRows(domain, np.array([["x"]], dtype=object), np.array([0.5])))
     assert found.tolist() == [[2**40, 2**39], [2**39, 2**38]]
+
+
+@pytest.mark.parametrize("n", [2**23, 2**31])
+def test_statistics_of_many_rows_exceed_63_bits(n):
+    """All entries of n rows of ones."""
+    layout = MomentLayout.of(Domain.unit_box(2), target_square=True, neighbors="replace_one")
+    gram = np.full((4, 4), n * 2**GRAM_BITS, dtype=object)
+    found = exact_statistic(layout, gram)
+    expected = (layout.scale - layout.shift).astype(int) * n
+    assert found.tolist() == [int(v) * 2**GRAM_BITS for v in expected]

@@ -30,7 +30,8 @@ ALLOWED = {
     "noise": GROUND | {"privacy"},
     "geometry": GROUND,
     "mechanisms": MIDDLE,
-    "linear_model": MIDDLE | {"mechanisms"},
+    "rows": BASE | {"domain"},
+    "linear_model": MIDDLE | {"mechanisms", "rows"},
     **{room: MIDDLE | {"mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
 }
 PUBLIC = {
@@ -107,6 +108,7 @@ PUBLIC = {
     ],
     "skdp.domain": ["Domain"],
     "skdp.randomness": ["Lattice", "as_generator"],
+    "skdp.rows": ["Block", "Kept", "KeptBlocks", "MemoryRows", "Rows"],
     "skdp.linear_model": ["DPHuberRegressor", "DPLinearRegression", "DPLogisticRegression"],
 }
 # Imports that no statement shows. Lazy packages repeat theirs for type checkers, which a test below
@@ -116,7 +118,9 @@ HIDDEN = {
         "import_module",
         'getattr(import_module("skdp.noise"), name)',
     ],
-    "skdp.domain.tables": ['sys.modules.get("pandas")'],
+    "skdp.domain.cells": ['sys.modules.get("pandas")'],
+    "skdp.rows.cluster": ['sys.modules.get("distributed")', "sys.modules"],
+    "skdp.rows.streams": ['sys.modules.get("pyarrow.dataset")'],
     "skdp._checks": ["import_module", "import_module(name)"],
     "skdp._lazy": [
         "import_module",

@@ -6,8 +6,9 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.records import Records
 from skdp.mechanisms.knorm.noise import KNormNoise
+from skdp.rows import MemoryRows
 
 RELATIONS = ["replace_one", "add_remove"]
 UNCHARGED = "No budget was spent and no noise was drawn."
@@ -87,9 +88,10 @@ def test_rows_in_a_ball_of_any_radius(radius, intercept):
 def refits(model, X, y, seeds):
     """Yield the model after new draws of its noise; the table is read once."""
     plan = model._plan(model._design, len(X), 1)
-    targets, _ = model._targets(y, len(X))
+    target, labels, _ = model._target(y, len(X))
     algorithm = model._algorithm()
-    sums = algorithm.sums(plan, Rows(model._design, X, targets))
+    rows = MemoryRows(model._design.domain, X, target)
+    sums = algorithm.sums(plan, Records(model._design, rows, labels))
     for seed in seeds:
         model._store(plan, algorithm.release(plan, sums, np.random.default_rng(seed)), {})
         yield model

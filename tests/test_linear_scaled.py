@@ -18,6 +18,7 @@ from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixGaussianNoise
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.privacy.losses.normal_profile import log_delta
+from skdp.rows import MemoryRows
 
 UNIT = 2**GRAM_BITS
 MIXED = Domain({"a": (-1, 1), "b": list("uvw"), "c": (-1, 1)}, target=(-1, 1))
@@ -76,7 +77,7 @@ def test_rows_have_length_at_most_one_and_near_ones_are_kept(seed):
 def test_sums_are_exact():
     """Against integers: the numbers in units of the grid."""
     X, y = table(500, 0)
-    sums, squares, n = exact_sums(MIXED, X, y)
+    sums, squares, n = exact_sums(MemoryRows(MIXED, X, y))
     rows = np.column_stack([MIXED.encode(X), y])
     grid = np.rint(rows * 2**NUMBER_BITS).astype(int).astype(object)
     assert n == 500
@@ -97,7 +98,7 @@ def test_what_a_record_changes_in_scaled_moments_has_a_bounded_trace_norm():
             for _ in "ab"
         )
         grams = [
-            exact_gram(MIXED, np.array([x], dtype=object), np.array([y]), scaler.place)
+            exact_gram(MemoryRows(MIXED, np.array([x], dtype=object), np.array([y])), scaler.place)
             for x, y in ((a, -1.0), (b, 1.0))
         ]
         change = (grams[0] - grams[1]).astype(float) / UNIT
@@ -109,7 +110,7 @@ def test_the_scaling_depends_on_the_release_alone():
     """Equal noisy sums give equal scalings; other noise gives another scaling."""
     X, y = table(4000, 1)
     plan = plan_of(MIXED, n=4000)
-    sums = plan.sums(MIXED, X, y)
+    sums = plan.sums(MemoryRows(MIXED, X, y))
     rngs = [np.random.default_rng(k) for k in (0, 0, 1)]
     scalers = [plan.scaler(plan.first.release(sums, rng)) for rng in rngs]
     np.testing.assert_array_equal(scalers[0].centre, scalers[1].centre)

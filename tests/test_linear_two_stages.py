@@ -19,6 +19,7 @@ from skdp.linear_model._shared.gram import exact_gram
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.rows import MemoryRows
 
 RELATIONS = ["replace_one", "add_remove"]
 LEVELS = {"a": (0, 3), "job": ["x", "y", "z"], "b": (-1, 1), "sex": ["f", "m"]}
@@ -64,7 +65,7 @@ def scalers(plan, rng, n=10):
 
 def gram_of(domain, pair, place):
     inside = domain if domain.is_ball else domain.encoded
-    return exact_gram(inside, pair[0][None], np.array([pair[1]]), place)
+    return exact_gram(MemoryRows(inside, pair[0][None], np.array([pair[1]])), place)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -100,7 +101,7 @@ def test_the_box_of_the_scaling_stage_holds_every_change(name, neighbors):
     for _ in range(200):
         seen = []
         for x, y in (record(domain, rng), record(domain, rng)):
-            seen.append(plan.sums(inside, x[None], np.array([y])).astype(float) / 2**40)
+            seen.append(plan.sums(MemoryRows(inside, x[None], np.array([y]))).astype(float) / 2**40)
         change = seen[0] if neighbors == "add_remove" else seen[0] - seen[1]
         greatest = max(greatest, float(plan.first.noise.ball.gauge(change)))
     assert greatest == 1.0
@@ -143,7 +144,7 @@ def test_a_row_scaled_does_not_depend_on_other_rows(name):
     for scaler in scalers(plan, rng, 4):
         alone = sum(gram_of(domain, row, scaler.place) for row in rows)
         order = rng.permutation(60)
-        found = exact_gram(inside, X[order], y[order], scaler.place)
+        found = exact_gram(MemoryRows(inside, X[order], y[order]), scaler.place)
         assert found.tolist() == alone.tolist()
 
 

@@ -2,11 +2,13 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+from exact_gradient import on_grid, problem
 from scipy import integrate
 from scipy.special import expit, logit
 
@@ -21,6 +23,7 @@ from skdp.linear_model._objective.perturbation import (
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic, _power
 from skdp.mechanisms import KNorm, Sensitivity
+from skdp.rows import block as block_module
 
 EPSILONS = [0.05, 0.25, 1.0, 4.0]
 LOSSES = [Logistic(), SharpLogistic(0.6), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
@@ -182,44 +185,96 @@ def perturbation(ridge, leverage):
     return Perturbation(Logistic(), 1.0, 0.8, np.array(ridge), leverage, noise, norm, 10_000)
 
 
+SHAPES = {
+    "numbers": (False, ()),
+    "intercept": (True, ()),
+    "centred levels": (True, (2, 5)),
+    "levels": (False, (3,)),
+}
+
+
+def weights_of(plan, made, rows=slice(None)):
+    """The weights of some rows, in one block."""
+    (state,) = made.states()
+    weigh = plan.weigh(made.layout)
+    return weigh(state.chosen(rows)).weight
+
+
+def is_below(weight, row, parts, leverage):
+    """Whether w x' diag(1 / ridge) x <= leverage, in fractions."""
+    square = sum(x**2 / r for x, r in zip(row, parts, strict=True))
+    assert weight == pytest.approx(min(1.0, leverage / max(float(square), 1e-9)), rel=2e-9)
+    return Fraction(weight) * square <= Fraction(leverage)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("leverage", [0.3, 3.0])
-def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage):
+def test_rows_are_weighted_down_to_the_leverage_and_no_farther(leverage, shape, monkeypatch):
     """By the definition, w(x) x' diag(1 / ridge) x <= leverage, in fractions.
 
-    Ridges are far from 1 on both sides, and rows fill several blocks.
+    Ridges are far from 1 on both sides, or equal, and rows fill several parts.
     """
-    ridge = [0.02, 0.5, 7.0, 400.0]
-    plan = perturbation(ridge, leverage)
-    rows = np.random.default_rng(0).uniform(-1, 1, (300, 4))
-    rows[:40], rows[40:80, 0] = rows[:40].round(), 0.0
-    found, parts = plan.weights(rows, cells=1), [Fraction(r) for r in ridge]
-    for weight, row in zip(found.tolist(), rows.tolist(), strict=True):
-        square = sum(Fraction(x) ** 2 / r for x, r in zip(row, parts, strict=True))
-        assert Fraction(weight) * square <= Fraction(leverage)
-        assert weight == pytest.approx(min(1.0, leverage / max(float(square), 1e-9)), rel=2e-9)
-    assert found.max() <= 1
-    assert (found < 0.999).any()
+    monkeypatch.setattr(block_module, "CELLS", 1)
+    intercept, sizes = SHAPES[shape]
+    made = problem(300, 4, Logistic(), intercept=intercept, sizes=sizes)
+    design = on_grid(np.random.default_rng(0).uniform(-1, 1, (300, 4)))
+    design[:40], design[40:80, 0] = design[:40].round(), 0.0
+    made = replace(made, design=design)
+    unequal = np.geomspace(0.02, 400, made.dim)
+    median = float(np.median(np.square(made.matrix()).sum(axis=1)))
+    for ridge in (unequal, unequal[::-1].copy(), np.full(made.dim, median / leverage)):
+        plan = perturbation(ridge, leverage)
+        found, parts = weights_of(plan, made), [Fraction(r) for r in ridge]
+        for weight, row in zip(found.tolist(), made.fractions(), strict=True):
+            assert is_below(weight, row, parts, leverage)
+        assert found.max() <= 1
+        assert (found < 0.999).any()
     assert (found > 0.999).any()
 
 
+def test_a_weight_that_is_not_rounded_down_is_caught():
+    """The twin: the quotient of floats exceeds the leverage for some rows."""
+    made = problem(300, 4, Logistic(), intercept=True, sizes=(3,))
+    ridge, leverage = np.geomspace(0.02, 400, made.dim), 0.3
+    parts = [Fraction(r) for r in ridge]
+    scores = (np.square(made.matrix()) / ridge).sum(axis=1)
+    weights = np.minimum(1.0, leverage / scores).tolist()
+    rows = list(made.fractions())
+    assert not all(is_below(w, r, parts, leverage) for w, r in zip(weights, rows, strict=True))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dim", [1, 4, 9, 50])
-def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim):
+def test_a_weight_is_a_function_of_its_row_to_the_last_bit(dim, shape, monkeypatch):
     """Wherever the row stands, next to others or alone; a product of matrices is none."""
-    rng = np.random.default_rng(1)
-    plan = perturbation(rng.uniform(0.1, 5, dim), 0.05)
-    rows = rng.uniform(-1, 1, (700, dim))
-    found = plan.weights(rows, cells=1)
-    np.testing.assert_array_equal(found, plan.weights(rows))
-    np.testing.assert_array_equal(found[1:], plan.weights(rows[1:].copy()))
-    np.testing.assert_array_equal(found[::-1], plan.weights(rows[::-1].copy()))
-    np.testing.assert_array_equal(found[13:14], plan.weights(rows[13:14].copy()))
+    rng, (intercept, sizes) = np.random.default_rng(1), SHAPES[shape]
+    made = problem(700, dim, Logistic(), intercept=intercept, sizes=sizes)
+    made = replace(made, design=on_grid(rng.uniform(-1, 1, (700, dim))))
+    for ridge in (rng.uniform(0.1, 5, made.dim), np.full(made.dim, 0.3)):
+        plan = perturbation(ridge, 0.05)
+        found = weights_of(plan, made)
+        with monkeypatch.context() as patch:
+            patch.setattr(block_module, "CELLS", 1)
+            np.testing.assert_array_equal(found, weights_of(plan, made))
+        for rows in (slice(1, None), slice(None, None, -1), slice(13, 14), slice(7, 300, 3)):
+            np.testing.assert_array_equal(found[rows], weights_of(plan, made, rows))
+
+
+def test_rows_keep_all_else_when_they_are_weighted():
+    made = problem(30, 3, Logistic(), intercept=True, sizes=(3,))
+    (state,) = made.states()
+    found = perturbation(np.full(made.dim, 0.1), 0.05).weigh(made.layout)(state)
+    assert found.numbers is state.numbers
+    assert found.levels is state.levels
+    assert found.target is state.target
+    assert state.weight is None
 
 
 def test_no_row_is_weighted_where_the_ridge_covers_the_longest():
     """The least of the ridges decides; a hair less of it, and rows are weighted."""
-    ridge = np.array([2.0, 5.0, 300.0])
-    assert perturbation(ridge, 3 / 2.0 * (1 + 1e-12)).weights(np.ones((2, 3))) is None
-    assert perturbation(ridge * 0.999, 3 / 2.0).weights(np.ones((2, 3))) is not None
+    ridge, layout = np.array([2.0, 5.0, 300.0]), problem(2, 3, Logistic()).layout
+    assert perturbation(ridge, 3 / 2.0 * (1 + 1e-12)).weigh(layout) is None
+    assert perturbation(ridge * 0.999, 3 / 2.0).weigh(layout) is not None
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])

@@ -20,9 +20,10 @@ from skdp import (
     Ledger,
 )
 from skdp.domain.layout import read_once
-from skdp.domain.tables import ArrayTable, KeptTable
+from skdp.domain.tables import ArrayTable, EncodedRows
 from skdp.linear_model._shared.gram import exact_gram
 from skdp.model_selection import PrivateSearchCV, epsilon_curve
+from skdp.rows import MemoryRows
 
 SECRET = "Zanzibar"
 N = 1200
@@ -521,6 +522,8 @@ CHANGING = {
 }
 # Their numbers are read where they are, twice.
 IN_PLACE = {"array", "infinite", "file"}
+if int(pd.__version__.partition(".")[0]) < 3:  # later versions copy a frame before they write
+    IN_PLACE |= {"frame"}
 
 
 @pytest.fixture
@@ -583,7 +586,7 @@ def test_what_turned_bad_counts_as_zero(bad, domain):
     mended = np.where(np.isfinite(rows), rows, 0.0)
     found = domain.encode(ArrayTable(rows, again=True))
     np.testing.assert_array_equal(found, domain.encode(mended))
-    sums = [exact_gram(domain, table, Y[:50] * 1.0) for table in
+    sums = [exact_gram(MemoryRows(domain, table, Y[:50] * 1.0)) for table in
             (ArrayTable(rows, again=True), mended)]  # fmt: skip
     assert sums[0].tolist() == sums[1].tolist()
     refusal(lambda: domain.encode(ArrayTable(rows)), "column 0 must hold finite")
@@ -596,7 +599,7 @@ def test_a_table_that_was_kept_is_encoded_alike():
     table.iloc[:3, 0] = [7.0, -7.0, 0.0]
     for rows in (table, table.to_numpy(object), table.to_numpy(object).tolist(), table[["b", "a"]]):
         kept = read_once(LEVELS, rows)
-        assert isinstance(kept, KeptTable)
+        assert isinstance(kept, EncodedRows)
         expected = LEVELS.encode(table)
         np.testing.assert_array_equal(LEVELS.encode(kept), expected)
         np.testing.assert_array_equal(LEVELS.encode(kept.part(7, 90)), expected[7:90])

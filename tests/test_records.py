@@ -10,16 +10,33 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from summed_records import MIXED, ONE, SLOPES, STEP, moved, on_grid, scaled, sums, table
+from summed_records import (
+    MIXED,
+    ONE,
+    SLOPES,
+    STEP,
+    gradients,
+    kept,
+    moved,
+    on_grid,
+    scaled,
+    sums,
+    sums_along,
+    table,
+)
 
-import skdp.linear_model._descent.records as records_module
+import skdp.linear_model._descent.gradients as gradients_module
 from skdp import Domain
 from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.records import BLOCK, Predictors, Records, _folded
+from skdp.linear_model._descent.gradients import SLOPE_BLOCKS, Gradients
 from skdp.linear_model._descent.slopes import logistic_slope, residual
-from skdp.linear_model._shared.gram import MOST_ROWS, NUMBER_BITS
+from skdp.linear_model._shared.gram import NUMBER_BITS
+from skdp.rows.block import MOST_ROWS
+from skdp.rows.total import FOLD, Total
 
 LARGEST_MOVE = 2.0**21
+# Rows of the state of a descent with few columns.
+SLOPE_ROWS = SLOPE_BLOCKS * MOST_ROWS
 
 # One record after the other, in Python's own floats and fractions
 
@@ -121,8 +138,8 @@ def test_one_record_moves_a_block_as_declared(rows, scaling, seed, size, kind):
     """Replaced: 2 in one coordinate, or 1 in each of two; added: 1 in one coordinate."""
     blocks, scaling, X, y, facts = one_case(rows, scaling, seed, size, kind)
     before, after, without = (
-        sums(blocks, scaling, X[kept], y[kept], **facts)[: blocks.dim]
-        for kept in (slice(1, None), slice(0, -1), slice(1, -1))
+        sums(blocks, scaling, X[some], y[some], **facts)[: blocks.dim]
+        for some in (slice(1, None), slice(0, -1), slice(1, -1))
     )
     for place in blocks.places:
         replaced = np.abs(after - before)[place]
@@ -170,12 +187,12 @@ def test_sums_do_not_depend_on_the_order_or_on_padding(slope):
     blocks = Blocks(Domain.unit_box(2), intercept=True)
     scaling, moves = scaled(blocks, 0.1, 0.2), moved(blocks, 3, 2.0)
     rng = np.random.default_rng(4)
-    n = BLOCK + MOST_ROWS + 13
+    n = SLOPE_ROWS + MOST_ROWS + 13
     X, y = rng.uniform(-1, 1, (n, 2)), rng.integers(0, 2, n).astype(float)
     whole = sums(blocks, scaling, X, y, slope, moves)
     order = rng.permutation(n)
     assert whole.tolist() == sums(blocks, scaling, X[order], y[order], slope, moves).tolist()
-    for cut in (1, 2, 3, 5, 7, 63, MOST_ROWS - 1, MOST_ROWS + 1, BLOCK + 1):
+    for cut in (1, 2, 3, 5, 7, 63, MOST_ROWS - 1, MOST_ROWS + 1, SLOPE_ROWS + 1):
         parts = [
             sums(blocks, scaling, X[s], y[s], slope, moves) for s in np.split(np.arange(n), [cut])
         ]
@@ -199,32 +216,53 @@ def test_a_slope_that_depends_on_its_neighbours_is_caught():
 
 def test_without_the_grid_shares_would_not_add_up(monkeypatch):
     """The twin: shares of all bits, whose sums are rounded."""
-    monkeypatch.setattr(records_module, "ROUNDER", 0.0)
+    monkeypatch.setattr(gradients_module, "ROUNDER", 0.0)
     blocks = Blocks(Domain.unit_box(1), intercept=True)
     rng = np.random.default_rng(7)
     X, y = rng.uniform(-1, 1, (50, 1)), rng.integers(0, 2, 50).astype(float)
     moves = [(0, np.array([0.3]))]
     whole, first, rest = (
-        sums(blocks, scaled(blocks), X[kept], y[kept], logistic_slope, moves)
-        for kept in (slice(None), slice(0, 20), slice(20, None))
+        sums(blocks, scaled(blocks), X[some], y[some], logistic_slope, moves)
+        for some in (slice(None), slice(0, 20), slice(20, None))
     )
     assert whole.tolist() != (first + rest).tolist()
 
 
 def test_sums_of_a_hundred_million_records_do_not_overflow():
     """All at the bound: 2^67 units of 2^-40, beyond any integer of 64 bits."""
-    parts = [np.array([2.0**13, -(2.0**13), 2.0**-40])] * (10**8 // MOST_ROWS)
-    k = len(parts)
-    assert _folded(parts).tolist() == [k * 2**53, -k * 2**53, k]
-    assert k * 2**53 > 2**63
+    assert SLOPE_ROWS * ONE == 2**55
+    part, k = np.array([2**55, -(2**55), 1]), 10**8 // SLOPE_ROWS
+    total = Total()
+    for _ in range(k):
+        total.add(part)
+    assert total.result().tolist() == [k * 2**55, -k * 2**55, k]
+    assert k * 2**55 > 2**63 > FOLD * 2**55
+    assert part.tolist() == [2**55, -(2**55), 1]
 
 
 def test_records_that_count_more_than_they_may_are_caught():
     """The twin: one unit of the grid more than the greatest weight."""
     blocks = Blocks(Domain.unit_box(1), intercept=False)
-    records = Records(blocks, scaled(blocks, 0.0, 0.3), np.ones((1, 1)), 1)
-    predictors = Predictors(records, np.zeros(1), logistic_slope)
-    predictors.move(0, np.array([50.0]))
-    assert ONE - 4 * 2**NUMBER_BITS < predictors.gradient(0)[0] <= ONE
-    records.weight += np.float32(STEP)
-    assert predictors.gradient(0)[0] > ONE
+    model = gradients(
+        blocks, scaled(blocks, 0.0, 0.3), np.ones((1, 1)), np.zeros(1), logistic_slope
+    )
+    model.move(0, np.array([50.0]))
+    assert ONE - 4 * 2**NUMBER_BITS < model.of_block(0)[0] <= ONE
+    (state,) = model.kept.states
+    state.weight += np.float32(STEP)
+    assert model.of_block(0)[0] > ONE
+
+
+@pytest.mark.parametrize("clips", [None, np.full(6, 0.25)], ids=["weighted", "clipped"])
+def test_positions_of_labels_are_targets_of_0_and_1(clips):
+    """For each of three labels: the sums are those of its indicator."""
+    blocks = Blocks(MIXED, intercept=True)
+    scaling, moves = scaled(blocks, 0.1, 0.3), moved(blocks, 5, 2.0)
+    X, _ = table(400)
+    labels = np.random.default_rng(8).integers(0, 3, 400).astype(np.uint8)
+    same = kept(blocks, scaling, X, labels)
+    for label in range(3):
+        model = Gradients(same, blocks, label, logistic_slope, clips)
+        y = (labels == label).astype(float)
+        expected = sums(blocks, scaling, X, y, logistic_slope, moves, clips)
+        assert sums_along(model, moves).tolist() == expected.tolist()

@@ -8,15 +8,28 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from summed_records import MIXED, ONE, STEP, moved, plain, scaled, sums, table
+from summed_records import (
+    MIXED,
+    ONE,
+    STEP,
+    gradients,
+    kept,
+    moved,
+    one_state,
+    plain,
+    scaled,
+    sums,
+    sums_along,
+    table,
+)
 
-import skdp.linear_model._descent.records as records_module
+import skdp.linear_model._descent.scaled_rows as scaled_rows_module
 from skdp import Domain
 from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.records import Predictors, Records
+from skdp.linear_model._descent.gradients import Gradients
 from skdp.linear_model._descent.scaling import RowBound
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
-from skdp.linear_model._shared.gram import MOST_ROWS
+from skdp.rows.block import MOST_ROWS
 
 # Numbers, weights, levels
 
@@ -26,7 +39,7 @@ def test_numbers_are_on_the_grid_and_weights_the_greatest_there(scale):
     blocks = Blocks(Domain.unit_box(3), intercept=True)
     X = np.random.default_rng(8).uniform(-1, 1, (500, 3))
     X[0], X[1] = 1.0, 0.0
-    found = Records(blocks, scaled(blocks, 0.25 * scale, scale), X, 500)
+    found = one_state(blocks, scaled(blocks, 0.25 * scale, scale), X)
     numbers = found.numbers.astype(float)
     assert np.array_equal(np.rint(numbers / STEP), numbers / STEP)
     assert np.abs(numbers - (X.T - 0.25 * scale) / scale).max() <= STEP * (1 / scale + 1)
@@ -50,7 +63,7 @@ def test_no_row_is_longer_than_its_bound_and_none_is_shortened_without_need(
     X, _ = table(300)
     precision = np.random.default_rng(15).uniform(0.1, 2, len(blocks))
     scaling = replace(scaled(blocks, 0.1, 0.4), rows=RowBound(precision, bound, power=power))
-    found = Records(blocks, scaling, X, 300)
+    found = one_state(blocks, scaling, X)
     ones = np.ones((1, 300))
     columns = np.vstack([ones[: int(intercept)], found.numbers, ones]).T.tolist()
     for row, w in zip(columns, found.weight.tolist(), strict=True):
@@ -66,26 +79,26 @@ def test_no_row_is_longer_than_its_bound_and_none_is_shortened_without_need(
 def test_a_length_without_a_bound_is_refused(bound):
     blocks = Blocks(Domain.unit_box(2), intercept=True)
     with pytest.raises(ValueError, match="scaling must bound the length of rows by a number > 0"):
-        Records(blocks, scaled(blocks, bound=bound), np.eye(2), 2)
+        kept(blocks, scaled(blocks, bound=bound), np.eye(2))
 
 
 def test_records_within_the_scaling_count_in_full():
     blocks = Blocks(Domain.unit_box(2), intercept=True)
-    assert np.all(Records(blocks, scaled(blocks), np.eye(2), 2).weight == 1)
+    assert np.all(one_state(blocks, scaled(blocks), np.eye(2)).weight == 1)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, 1e-7, 1e-300, np.nan])
 def test_a_scaling_that_leaves_the_grid_is_refused(scale):
     blocks = Blocks(Domain.unit_box(2), intercept=True)
     with pytest.raises(ValueError, match=r"scaling must have centres and scales that keep numbers"):
-        Records(blocks, scaled(blocks, 0.0, scale), np.eye(2), 2)
+        kept(blocks, scaled(blocks, 0.0, scale), np.eye(2))
 
 
 @pytest.mark.parametrize("centre", [np.nan, np.inf, 1e7])
 def test_a_centre_far_away_is_refused(centre):
     blocks = Blocks(Domain.unit_box(2), intercept=True)
     with pytest.raises(ValueError, match="scaling must have"):
-        Records(blocks, scaled(blocks, centre, 1.0), np.eye(2), 2)
+        kept(blocks, scaled(blocks, centre, 1.0), np.eye(2))
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(2, "u1"), (256, "u1"), (257, "u2")])
@@ -93,7 +106,7 @@ def test_levels_are_kept_in_the_smallest_integers(size, dtype):
     names = [f"l{k}" for k in range(size)]
     blocks = Blocks(Domain({"c": names, "x": (-1, 1)}), intercept=True)
     X = np.array([[name, 0.5] for name in names], dtype=object)
-    (levels,) = Records(blocks, scaled(blocks), X, size).levels
+    (levels,) = one_state(blocks, scaled(blocks), X).levels
     assert levels.dtype == np.dtype(dtype)
     assert levels.tolist() == list(range(size))
 
@@ -118,44 +131,72 @@ def test_rows_of_a_ball_are_exact_too():
 def test_predictors_follow_moves_at_the_next_gradient(clips):
     blocks = Blocks(MIXED, intercept=True)
     X, y = table(300)
-    records = Records(blocks, scaled(blocks, 0.1, 0.5), X, 300)
-    predictors = Predictors(records, y, ResidualSlope(2.0), clips)
+    seen = []
+
+    def slope(predictor, target):
+        seen.append(predictor.copy())
+        return ResidualSlope(2.0)(predictor, target)
+
+    model = gradients(blocks, scaled(blocks, 0.1, 0.5), X, y, slope, clips)
     moves = moved(blocks, 11) + moved(blocks, 12)
+    model.of_block(0)
     for block, change in moves:
-        predictors.move(block, change)
-    assert not predictors.values.any()
-    predictors.gradient(0)
+        model.move(block, change)
+    assert len(seen) == 1
+    assert not seen[0].any()
+    model.of_block(0)
     theta = np.zeros(blocks.dim)
     for block, change in moves:
         theta[blocks.places[block]] += change
     coef, intercept = blocks.of_columns(theta)
     encoded = MIXED.encode(X)
     encoded[:, :2] = (encoded[:, :2] - 0.1) / 0.5
-    np.testing.assert_allclose(predictors.values, encoded @ coef + intercept, atol=1e-5)
-    values = predictors.values.copy()
-    predictors.gradient(1)
-    assert np.array_equal(values, predictors.values)
+    np.testing.assert_allclose(seen[1], encoded @ coef + intercept, atol=1e-5)
+    model.of_block(1)
+    model.of_all()
+    assert np.array_equal(seen[1], seen[2])
+    assert np.array_equal(seen[1], seen[3])
+
+
+@pytest.mark.parametrize("clips", [None, np.full(6, 0.5)], ids=["weighted", "clipped"])
+def test_predictors_that_are_lost_are_computed_again_to_the_last_bit(clips):
+    """Models that share rows take turns: each turn loses the predictors of the other."""
+    blocks = Blocks(MIXED, intercept=True)
+    X, y = table(300)
+    rows = kept(blocks, scaled(blocks, 0.1, 0.5), X, y)
+    slope, moves = ResidualSlope(2.0), [moved(blocks, seed) for seed in (11, 12)]
+    alone = [
+        sums_along(gradients(blocks, scaled(blocks, 0.1, 0.5), X, y, slope, clips), own)
+        for own in moves
+    ]
+    models = [Gradients(rows, blocks, None, slope, clips) for _ in moves]
+    found = [[model.of_all()] for model in models]
+    for k in range(len(moves[0])):
+        for model, own, parts in zip(models, moves, found, strict=True):
+            model.move(*own[k])
+            parts.append(model.of_block(own[k][0]))
+    for model, parts, expected in zip(models, found, alone, strict=True):
+        assert np.concatenate([*parts, model.of_all()]).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("clips", [None, np.geomspace(1e-3, 10, 6)], ids=["weighted", "clipped"])
 def test_all_gradients_at_once_are_those_of_the_blocks(clips):
     blocks = Blocks(MIXED, intercept=True)
     X, y = table(MOST_ROWS + 100)
-    predictors = Predictors(Records(blocks, scaled(blocks, 0, 0.3), X, len(y)), y, residual, clips)
-    if clips is None:
-        predictors.slope = logistic_slope
-    one_by_one = np.concatenate([predictors.gradient(k) for k in range(len(blocks))])
-    assert predictors.gradients().tolist() == one_by_one.tolist()
+    slope = logistic_slope if clips is None else residual
+    model = gradients(blocks, scaled(blocks, 0, 0.3), X, y, slope, clips)
+    one_by_one = np.concatenate([model.of_block(k) for k in range(len(blocks))])
+    assert model.of_all().tolist() == one_by_one.tolist()
 
 
 def test_many_numbers_at_once_are_read_in_strips(monkeypatch):
     """A conversion of all columns at once would take more memory than the records."""
-    monkeypatch.setattr(records_module, "CELLS", 100)
+    monkeypatch.setattr(scaled_rows_module, "CELLS", 100)
     blocks = Blocks(Domain.unit_box(7), intercept=True)
     X, y = np.random.default_rng(13).uniform(-1, 1, (40, 7)), np.ones(40)
-    predictors = Predictors(Records(blocks, scaled(blocks), X, 40), y, logistic_slope)
-    expected = np.concatenate([predictors.gradient(k) for k in range(8)])
-    assert predictors.gradients().tolist() == expected.tolist()
+    model = gradients(blocks, scaled(blocks), X, y, logistic_slope)
+    expected = np.concatenate([model.of_block(k) for k in range(8)])
+    assert model.of_all().tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("domain", [Domain.unit_box(1), Domain({"c": ["x", "y"]})])
@@ -175,19 +216,17 @@ def test_one_kind_of_block_is_enough(domain, intercept):
 @pytest.mark.parametrize("change", [np.nan, np.inf, 2.0**22])
 def test_steps_without_end_are_refused(change):
     blocks = Blocks(Domain.unit_box(1), intercept=True)
-    predictors = Predictors(
-        Records(blocks, scaled(blocks), np.eye(1), 1), np.ones(1), logistic_slope
-    )
+    model = gradients(blocks, scaled(blocks), np.eye(1), np.ones(1), logistic_slope)
     with pytest.raises(ValueError, match="step must be at most"):
-        predictors.move(0, np.array([change]))
+        model.move(0, np.array([change]))
 
 
 @pytest.mark.parametrize("clip", [0.0, -1.0, np.nan, np.inf])
 def test_clips_bound_something(clip):
     blocks = Blocks(Domain.unit_box(1), intercept=False)
-    records = Records(blocks, scaled(blocks), np.eye(1), 1)
+    rows = kept(blocks, scaled(blocks), np.eye(1), np.ones(1))
     with pytest.raises(ValueError, match="clips must be finite and > 0"):
-        Predictors(records, np.ones(1), residual, np.array([clip]))
+        Gradients(rows, blocks, None, residual, np.array([clip]))
 
 
 # Memory
@@ -200,9 +239,9 @@ def test_a_fit_holds_the_columns_and_little_more():
     blocks = Blocks(Domain.unit_box(d), intercept=True)
     X, y = rng.uniform(-1, 1, (n, d)), rng.integers(0, 2, n).astype(float)
     tracemalloc.start()
-    predictors = Predictors(Records(blocks, scaled(blocks), X, n), y, logistic_slope)
-    predictors.move(1, np.ones(1))
-    predictors.gradient(2)
+    model = gradients(blocks, scaled(blocks), X, y, logistic_slope)
+    model.move(1, np.ones(1))
+    model.of_block(2)
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 4 * n * d + 1.6 * 8 * n

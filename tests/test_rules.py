@@ -7,8 +7,16 @@ import pytest
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
+from skdp.linear_model._objective import families
 from skdp.linear_model._objective import rules as _rules
-from skdp.linear_model._objective.families import Q_GRID, KNormFamily, cluster, rough_leverage
+from skdp.linear_model._objective.families import (
+    Q_GRID,
+    GaussianFamily,
+    KNormFamily,
+    cluster,
+    rough_leverage,
+)
+from skdp.linear_model._objective.gaussian import greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model._objective.rules import choose
 from skdp.linear_model._objective.task import ModelTask
@@ -240,3 +248,24 @@ def test_a_public_size_is_used_under_add_remove_and_only_there(make):
     np.testing.assert_array_equal(same[0], same[1])
     np.testing.assert_array_equal(same[0], same[2])
     assert (coefs["add_remove", 50].coef_ != coefs["add_remove", 10**6].coef_).any()
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_rough_choice_of_gaussian_noise_has_nearly_the_least_risk(name, neighbors, monkeypatch):
+    """Near ties may be decided otherwise than by exact shifts; the risk does not show it."""
+    reference, losses, _ = KINDS["logistic"]
+    for n, epsilon, delta in [(300, 0.2, 1e-6), (5_000, 1.0, 1e-5), (10**5, 4.0, 1e-9)]:
+        facts = {"n": n, "size": float(n), "epsilon": epsilon, "delta": delta}
+        task = ModelTask(DESIGNS[name], reference=reference, neighbors=neighbors, **facts)
+        found = choose(task, losses[::2], [GaussianFamily()])
+        with monkeypatch.context() as patched:
+            patched.setattr(families, "rough_shifts", exact_shifts)
+            exact = choose(task, losses[::2], [GaussianFamily()])
+        assert found.risk <= exact.risk * 1.003
+        if (found.loss, found.q) == (exact.loss, exact.q):
+            np.testing.assert_allclose(found.ridge, exact.ridge, rtol=1e-12)
+
+
+def exact_shifts(loss, leverages, *asked):
+    return np.array([greatest_shift(loss, leverage, *asked) for leverage in leverages])

@@ -544,7 +544,7 @@ def test_scores_are_silent_whatever_is_counted(table, capfd, caplog):
 # Scores are functions of the record
 
 
-@pytest.mark.parametrize("dim", [1, 2, 7, 8, 9, 31, 100, 129, 300])
+@pytest.mark.parametrize("dim", [1, 2, 7, 8, 9, 31, 100, 129, 300, 9000])
 def test_predictors_do_not_depend_on_other_rows(dim):
     """Bit by bit, of a row alone, among few, and among more than fit in a block."""
     rng = np.random.default_rng(dim)

@@ -19,6 +19,7 @@ from skdp import Domain, DPLinearRegression
 from skdp.linear_model._moments.two_stages import TwoStages
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
+from skdp.rows import MemoryRows
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def released_units(model: DPLinearRegression, n: int) -> tuple[NDArray[Any], Row
 def exact_units(model: DPLinearRegression, table: Data, scaler: RowScaler | None) -> NDArray[Any]:
     """Return what a table would release without noise."""
     layout = model.moments_.layout
-    gram = exact_gram(model.domain, *table, scaler.place if scaler else None)
+    gram = exact_gram(MemoryRows(model.domain, *table), scaler.place if scaler else None)
     i, j = layout.pairs.T
     scale, shift = (v.astype(np.int64) for v in (layout.scale, layout.shift))
     exact: NDArray[Any] = scale * gram[i, j] - shift * gram[0, 0]

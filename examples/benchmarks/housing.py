@@ -27,6 +27,7 @@ from report import FloatArray
 from skdp import Domain
 from skdp.linear_model._moments.moments import MomentPlan
 from skdp.linear_model._shared.gram import exact_gram
+from skdp.rows import MemoryRows
 
 SET = "king_county_house_sales"
 EPSILONS = [2.0**k for k in range(-3, 6)]
@@ -137,7 +138,7 @@ def coded(levels: str, known: bool) -> Coded:
         table = table[[*NUMBERS, *names]]
         domain = Domain({**NUMBERS, **dict.fromkeys(names, (0, 1))}, target=(-1, 1))
     X = domain.encode(table)
-    gram = exact_gram(domain.encoded, X, y).astype(np.int64)
+    gram = exact_gram(MemoryRows(domain.encoded, X, y)).astype(np.int64)
     indicators = np.arange(domain.n_encoded) >= len(NUMBERS)
     return Coded(domain.encoded, X, y, gram, indicators & known)
 

@@ -30,7 +30,7 @@ from skdp.linear_model._moments import rules as rules
 from skdp.linear_model._moments.cross import CrossMoments
 from skdp.linear_model._moments.moments import MomentPlan, Moments
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import GRAM_BITS
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic
 from skdp.linear_model._shared.task import Task
 
 FloatArray = NDArray[np.float64]
@@ -85,8 +85,7 @@ def plans(p: int, n: int, signals: tuple[float, ...]) -> Iterator[MomentPlan]:
     """Yield a plan for epsilon = 1 for each signal."""
     ball = rules.moment_ball(Domain.unit_box(p, target=(-1, 1)), "replace_one")
     for signal in signals:
-        weights = rules.importance(ball.layout, signal)
-        noise = rules._noise(ball, "matrix", weights, 1.0, 0.0)
+        noise = rules._named_noise(ball, "matrix", signal, True, 1.0, 0.0)
         yield MomentPlan(ball.layout, noise, n)
 
 
@@ -103,7 +102,8 @@ def losses(
     found = []
     for k in range(repeats):
         problem = Problem.draw(p, np.random.default_rng([seed, p, k]))
-        released = plan.release(exact(problem, n), np.random.default_rng([seed, p, n, k]))
+        sums = exact_statistic(plan.layout, exact(problem, n))
+        released = plan.release_moments(sums, np.random.default_rng([seed, p, n, k]))
         found.append(problem.loss(solve(Moments.of(plan, released, names).noisy(True)).theta))
     return float(np.mean(found))
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
+from skdp._arrays import FloatArray, repeated, squared_lengths, wide_rows
 
 # Division by a width between this and its inverse cannot overflow.
 SMALLEST_WIDTH = 1e-290
@@ -27,13 +29,15 @@ class Box:
     is_unit: bool
 
     def __call__(self, block: FloatArray) -> None:
-        """Project the rows of ``block`` in place."""
+        """Project the rows of ``block``, of shape (n, columns), in place."""
         if self.is_unit:
             pass
-        elif self._per_width is not None:
+        elif self._wide is not None:
             # Each step is monotone, rounding included.
-            block -= self.lower
-            block *= self._per_width
+            lower, per_width = self._wide
+            for rows in wide_rows(block):
+                rows -= lower[: rows.shape[1]]
+                rows *= per_width[: rows.shape[1]]
             block -= 1.0
         else:
             # Halves, because upper - lower and its inverse may overflow.
@@ -45,24 +49,32 @@ class Box:
         np.clip(block, -1.0, 1.0, out=block)
 
     @cached_property
-    def _per_width(self) -> FloatArray | None:
-        """Return 2 / width, rounded up so that the upper bound is mapped to 1 or above."""
+    def _wide(self) -> tuple[FloatArray, FloatArray] | None:
+        """Lower bounds and 2 / width of wide rows, or None if a width is out of range."""
         with np.errstate(over="ignore"):
-            width = np.atleast_1d(self.upper - self.lower)
+            width = self.upper - self.lower
         if width.min() < SMALLEST_WIDTH or width.max() > 1 / SMALLEST_WIDTH:
             return None
         factor = 2 / width
-        return np.where(factor * width < 2, np.nextafter(factor, np.inf), factor)
+        # Rounded up, so that the upper bound is mapped to 1 or above.
+        factor = np.where(factor * width < 2, np.nextafter(factor, np.inf), factor)
+        return repeated(self.lower), repeated(factor)
 
 
-def keep_largest_indicator(block: FloatArray) -> None:
-    """Set the largest entry of each row (the first of ties) to 1 if above 1/2, all others to 0."""
+def largest_indicators(block: FloatArray) -> NDArray[np.intp]:
+    """Return 1 + the position of the largest entry of each row if above 1/2, otherwise 0.
+
+    Of ties, the first entry counts.
+    """
     if not block.shape[1]:
-        return
-    largest = block.argmax(axis=1)
-    rows = np.flatnonzero(block.max(axis=1) > 0.5)
-    block[...] = 0.0
-    block[rows, largest[rows]] = 1.0
+        return np.zeros(len(block), dtype=np.intp)
+    return np.where(block.max(axis=1) > 0.5, block.argmax(axis=1) + 1, 0)
+
+
+def write_indicators(positions: NDArray[Any], out: FloatArray) -> None:
+    """Write the ones among indicators into zeros, (n, levels - 1); level 0 has none."""
+    rows = np.flatnonzero(positions)
+    out[rows, positions[rows].astype(np.intp) - 1] = 1.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ class Ball:
         peak = np.abs(block).max(axis=1)
         peak[peak == 0.0] = 1.0
         unit = block / peak[:, None]  # squares of the raw entries may overflow
-        norm = np.sqrt(np.einsum("ij,ij->i", unit, unit))
+        norm = np.sqrt(squared_lengths(unit))
         # A norm of d terms has an error of at most d + 4 units of rounding, in any order of
         # summation. Rows are kept only if no such sum can exceed the radius. Scaled rows end
         # slightly further inside, so that a second projection keeps them.

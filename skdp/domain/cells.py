@@ -6,14 +6,17 @@ learn only that reading failed, and raise an error with a message of their own.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import chain
+from threading import RLock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import sparray, spmatrix
 
 from skdp._checks import fail
 
@@ -36,6 +39,9 @@ _OWN = frozenset(
 _LISTS = frozenset({list, tuple})
 # Numpy makes an array of one type of lists of these; values that are not real keep their type.
 _ONE_TYPE = _OWN | _LISTS | {np.datetime64, np.timedelta64}
+
+
+_WARNINGS = RLock()
 
 
 def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]:
@@ -115,7 +121,14 @@ def has_foreign(kinds: set[type]) -> bool:
 
 def silenced(kinds: set[type]) -> AbstractContextManager[Any]:
     """Return a context without warnings if cells of these types run foreign code."""
-    return warnings.catch_warnings(action="ignore") if has_foreign(kinds) else nullcontext()
+    return _alone_without_warnings() if has_foreign(kinds) else nullcontext()
+
+
+@contextmanager
+def _alone_without_warnings() -> Iterator[None]:
+    # The filters of warnings belong to the process: two threads must not change them at once.
+    with _WARNINGS, warnings.catch_warnings(action="ignore"):
+        yield
 
 
 def refuse_not_real(kinds: set[type]) -> None:
@@ -128,7 +141,37 @@ def copy_reals(cells: NDArray[Any], out: NDArray[np.float64]) -> None:
     """Copy cells into ``out`` as floats; raise any error if one is not a real number."""
     if cells.dtype.kind in NOT_REAL:
         raise TypeError("not real numbers")
-    kinds = kinds_of(cells.flat) if cells.dtype.kind == "O" else set()
+    if cells.dtype.kind != "O":
+        out[...] = cells
+        return
+    kinds = kinds_of(cells.flat)
     refuse_not_real(kinds)
     with silenced(kinds):
         out[...] = cells
+
+
+def is_sparse(X: Any) -> bool:
+    """Return whether ``X`` is a sparse array, from its type and not from its attributes."""
+    return issubclass(type(X), (sparray, spmatrix))
+
+
+def plain(X: Any) -> Any:
+    """Return the cells of ``X`` as a DataFrame or an array, not of a subclass.
+
+    A subclass may have its own code for reading cells, and may return other cells the next time.
+    """
+    pandas, found = pandas_module(), None
+    with suppress(Exception):
+        if pandas is not None and isinstance(X, pandas.DataFrame):
+            return X if type(X) is pandas.DataFrame else pandas.DataFrame(X)
+        # The cells of an array of dask would all be computed here.
+        found = hasattr(X, "columns") or hasattr(type(X), "__dask_graph__")
+    if found:
+        rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
+        raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
+    return as_cells(X)
+
+
+def pandas_module() -> Any:
+    """Return pandas, or None: if there is a DataFrame, it was imported."""
+    return sys.modules.get("pandas")

@@ -7,7 +7,8 @@ encoded columns (``encoded``).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -16,7 +17,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
+from skdp.domain.cells import has_foreign, kinds_of
+
+# Arrays of these types are compared without running foreign code: signed and unsigned integers,
+# floats and strings. Other arrays of numbers are converted to one of them without a change.
+_STRINGS = ("U", "S")
+_COMMON = ("i8", "u8", "f8", *_STRINGS)
+_Search: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
+# Integer levels are looked up in a table if it is not larger than this.
+_DENSE = 2**16
 
 
 def listed(items: Iterable[str]) -> str:
@@ -25,6 +34,20 @@ def listed(items: Iterable[str]) -> str:
     if len(shown) > 8:
         shown = [*shown[:4], f"... {len(shown) - 5} more ...", shown[-1]]
     return ", ".join(shown)
+
+
+def _common(dtype: np.dtype[Any]) -> str | None:
+    """Return the type of `_COMMON` that arrays of a type are compared as, or None."""
+    if dtype.kind in _STRINGS:
+        return dtype.kind
+    if dtype.kind in "biu":
+        return "u8" if dtype.kind == "u" else "i8"
+    return "f8" if dtype.kind == "f" and dtype.itemsize <= 8 else None
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a string can be encoded; others have halves of surrogate pairs."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @dataclass(frozen=True)
@@ -94,21 +117,94 @@ class Levels:
     def _position(self) -> dict[Hashable, int]:
         return {level: position for position, level in enumerate(self.levels)}
 
-    def encode(self, positions: NDArray[np.intp], out: FloatArray) -> None:
-        """Write the indicators of levels into ``out`` of shape (len(positions), n_out)."""
-        rows = np.flatnonzero(positions)
-        out[...] = 0.0
-        out[rows, positions[rows] - 1] = 1.0
+    @property
+    def _other(self) -> int:
+        return self._position[self.other]
 
-    def positions(self, values: list[Any]) -> NDArray[np.intp]:
-        """Return the position of the level of each of ``values``."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Smallest unsigned integer type of positions."""
+        return np.min_scalar_type(len(self.levels) - 1)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether comparing cells with the levels runs no foreign code."""
+        return not has_foreign(kinds_of(self.levels))
+
+    def positions(self, values: list[Any]) -> NDArray[Any]:
+        """Return the position of the level of each of ``values``, of the type ``dtype``."""
         # A dict is as fast as pandas' hash tables here, and has one definition of "equal".
-        other = self._position[self.other]
+        other = self._other
         try:
             found = map(self._position.get, values, repeat(other))
-            return np.fromiter(found, dtype=np.intp, count=len(values))
+            return np.fromiter(found, dtype=self.dtype, count=len(values))
         except TypeError:  # a cell without a hash is not a level
-            return np.array([self._position_or(value, other) for value in values], dtype=np.intp)
+            return np.array([self._position_or(value, other) for value in values], self.dtype)
+
+    def compares(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether `positions_in` supports arrays of a type."""
+        return self.is_plain and _common(dtype) is not None
+
+    def positions_in(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """Return what `positions` returns for the cells of an array of numbers or strings."""
+        common = _common(cells.dtype)
+        if common not in _STRINGS:
+            cells = cells.astype(common, copy=False)
+        return self._searches[common](cells)
+
+    def positions_in_arrow(self, words: Any) -> NDArray[Any]:
+        """Return what `positions` returns for the cells of an Arrow array of strings."""
+        import pyarrow.compute
+
+        known = [level for level in self.levels if isinstance(level, str) and is_unicode(level)]
+        found = self.positions([*known, self.other])
+        places = pyarrow.compute.index_in(words, pyarrow.array(known, words.type))
+        return np.asarray(found[places.fill_null(len(known)).to_numpy()])
+
+    @cached_property
+    def _searches(self) -> dict[str | None, _Search]:
+        """For each common type, a function that returns the positions of an array of this type.
+
+        All are prepared at once: what is kept in a domain does not depend on data.
+        """
+        longest = max([1, *(len(level) for level in self.levels if isinstance(level, str | bytes))])
+        types = {common: common + str(longest) * (common in _STRINGS) for common in _COMMON}
+        return {common: self._search(np.dtype(dtype)) for common, dtype in types.items()}
+
+    def _search(self, dtype: np.dtype[Any]) -> _Search:
+        places = {}
+        for level, position in self._position.items():
+            # A level that is no cell of this type is changed by the conversion, or is an error.
+            with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
+                key = np.array(level, dtype).item()
+                if key == level:
+                    places[key] = position
+        if not places:
+            return lambda cells: np.full(len(cells), self._other, self.dtype)
+        keys = np.array(sorted(places), dtype)
+        found = np.array([places[key] for key in keys.tolist()], self.dtype)
+        if dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) < _DENSE:
+            return self._dense(keys, found)
+
+        def sorted_search(cells: NDArray[Any]) -> NDArray[Any]:
+            at = np.minimum(np.searchsorted(keys, cells), len(keys) - 1)
+            return np.where(keys[at] == cells, found[at], self.dtype.type(self._other))
+
+        return sorted_search
+
+    def _dense(self, keys: NDArray[Any], found: NDArray[Any]) -> _Search:
+        """Return a function that reads positions of integers from a table."""
+        least, unknown = int(keys[0]), int(keys[-1]) - int(keys[0]) + 1
+        table = np.full(unknown + 1, self._other, self.dtype)
+        table[[key - least for key in keys.tolist()]] = found
+
+        def dense_search(cells: NDArray[Any]) -> NDArray[Any]:
+            # Modulo 2^64, integers below the least key are large.
+            offset = (cells - keys[0]).view(np.uint64)
+            np.minimum(offset, unknown, out=offset)
+            return np.asarray(table[offset.view(np.int64)])
+
+        return dense_search
 
     def _position_or(self, value: Any, other: int) -> int:
         try:

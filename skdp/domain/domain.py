@@ -18,8 +18,8 @@ from skdp.domain._projections import Box, ball_norm, box_norm
 from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
 from skdp.domain.encoder import DomainEncoder
-from skdp.domain.layout import Layout, Piece
-from skdp.domain.tables import as_table, read_target, room_for
+from skdp.domain.layout import Layout, Piece, encode
+from skdp.domain.tables import read_target
 
 
 class Domain:
@@ -280,21 +280,16 @@ class Domain:
             or a column of numbers holds anything but finite numbers. No message contains a value,
             a row, the number of rows, or the message of an error that a cell raised.
         """
-        table = as_table(X, self._names, self.n_columns)
-        encoded = room_for(table.n_rows, self.n_encoded, out)
-        with np.errstate(all="ignore"):  # a warning would be about the data
-            for start in range(0, table.n_rows, table.block):
-                rows = slice(start, start + table.block)
-                for piece in self._pieces:
-                    piece.encode(table, rows, encoded[rows], self._label_at)
-        return encoded
+        return encode(self, X, out)
 
-    def encode_target(self, y: Any) -> FloatArray:
+    def encode_target(self, y: Any, *, again: bool = False) -> FloatArray:
         """Clip a regression target to its bounds and scale it to [-1, 1].
 
         Parameters
         ----------
         y : array-like of shape (n,) or (n, 1), units of the target
+        again : bool, default=False
+            Whether ``y`` was read before. Then entries that are not finite count as 0.
 
         Returns
         -------
@@ -302,8 +297,9 @@ class Domain:
         """
         target = self._target_number()
         with np.errstate(all="ignore"):
-            scaled = read_target(y, "target")
-            Box(np.array(target.lower), np.array(target.upper), target.is_unit)(scaled)
+            scaled = read_target(y, "target", again)
+            box = Box(np.array([target.lower]), np.array([target.upper]), target.is_unit)
+            box(scaled[:, None])
         return scaled
 
     def decode_target(self, t: ArrayLike) -> FloatArray:

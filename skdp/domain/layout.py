@@ -2,51 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.domain._projections import Ball, Box, keep_largest_indicator
+from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
 from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.tables import KeptTable, Table, as_table, read_levels, read_numbers
+from skdp.domain.tables import (
+    EncodedRows,
+    Table,
+    as_table,
+    read_levels,
+    read_numbers,
+    room_for,
+)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Neighbouring columns that are encoded by one call per block of rows."""
+    """Neighbouring columns that are encoded by one call per block of rows.
+
+    Attributes
+    ----------
+    read : slice
+        Columns of the table.
+    write : slice
+        Encoded columns.
+    step : Levels or callable
+        The levels, or a projection of numbers in place; None for a block of indicators.
+    place : slice or int
+        Columns among the numbers, or the position among the columns of levels.
+    """
 
     read: slice
     write: slice
-    step: Levels | Callable[[FloatArray], None]
+    step: Levels | Callable[[FloatArray], None] | None
+    place: slice | int
+
+    def write_numbers(
+        self, table: Table, rows: slice, cells: FloatArray, label: Callable[[int], str]
+    ) -> None:
+        """Write the numbers of ``rows`` into ``cells``, a view of their encoded columns."""
+        if isinstance(table, EncodedRows):
+            cells[...] = table.numbers[rows, self.place]
+            return
+        # Access to a few columns of a wider array is slow: it is done once and not five times.
+        work = cells if cells.flags.c_contiguous else np.empty(cells.shape)
+        read_numbers(table, rows, self.read, work, label)
+        self.step(work)  # type: ignore[operator, misc]
+        if work is not cells:
+            cells[...] = work
+
+    def positions(self, table: Table, rows: slice, label: Callable[[int], str]) -> NDArray[Any]:
+        """Return the position of the level of each of ``rows``."""
+        if isinstance(table, EncodedRows):
+            return table.levels[self.place][rows]  # type: ignore[return-value]
+        if isinstance(self.step, Levels):
+            return read_levels(table, rows, self.read.start, self.step, label)
+        work = np.empty((rows.stop - rows.start, self.read.stop - self.read.start))
+        read_numbers(table, rows, self.read, work, label)
+        return largest_indicators(work)
 
     def encode(
         self, table: Table, rows: slice, out: FloatArray, label: Callable[[int], str]
     ) -> None:
-        """Write the encoded cells of ``rows`` into ``out``, a view of the same rows."""
+        """Write the encoded cells of ``rows`` into ``out``, zeros of the same rows."""
         cells = out[:, self.write]
-        if isinstance(self.step, Levels):
-            positions = read_levels(table, rows, self.read.start, self.step, label)
-            self.step.encode(positions, cells)
+        if isinstance(self.place, slice):
+            self.write_numbers(table, rows, cells, label)
         else:
-            # Access to a few columns of a wider array is slow: it is done once and not five times.
-            work = cells if cells.flags.c_contiguous else np.empty(cells.shape)
-            read_numbers(table, rows, self.read, work, label)
-            self.step(work)
-            if work is not cells:
-                cells[...] = work
-
-    def keep(self, table: Table, rows: slice, out: FloatArray, label: Callable[[int], str]) -> None:
-        """Write finite numbers and positions of levels into ``out``, without encoding."""
-        if isinstance(self.step, Levels):
-            column = self.read.start
-            out[:, column] = read_levels(table, rows, column, self.step, label)
-        else:
-            read_numbers(table, rows, self.read, out[:, self.read], label)
+            write_indicators(self.positions(table, rows, label), cells)
 
 
 @dataclass(frozen=True)
@@ -94,19 +125,38 @@ class Layout:
 
     def pieces(self, radius: float | None) -> Iterator[Piece]:
         """Yield pieces: runs of numbers, single columns of levels, single blocks of indicators."""
+        numbers = levels = 0
         for _, group in groupby(self.placed, key=_run_key):
             columns, reads, writes = zip(*group, strict=True)
             read = slice(reads[0].start, reads[-1].stop)
             write = slice(writes[0].start, writes[-1].stop)
-            if write.start < write.stop:  # a single level leaves nothing to write
-                yield Piece(read, write, _step(columns, radius))
+            if write.start == write.stop:  # a single level leaves nothing to write
+                continue
+            step = _step(columns, radius)
+            if isinstance(columns[0], Number):
+                place = slice(numbers, numbers + len(columns))
+                numbers = place.stop
+                yield Piece(read, write, step, place)
+            else:
+                yield Piece(read, write, step, levels)
+                levels += 1
 
 
-def read_once(domain: Any, X: Any) -> Table:
-    """Return a table that can be read several times; only the first reading can raise.
+def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
+    """Return the encoded rows of a table or an array-like; see `Domain.encode`."""
+    table = as_table(X, domain.names, domain.n_columns)
+    encoded = room_for(table.n_rows, domain.n_encoded, out)
+    with np.errstate(all="ignore"):  # a warning would be about the data
+        for rows in _blocks(table):
+            if domain.blocks:
+                encoded[rows] = 0.0  # indicators, of which only ones are written
+            for piece in domain._pieces:
+                piece.encode(table, rows, encoded[rows], domain._label_at)
+    return encoded
 
-    Numbers of an array stay in place, which may be a file larger than the memory. All other cells
-    are read here, because their own code may return other values the next time.
+
+def encode_compactly(domain: Any, X: Any) -> EncodedRows:
+    """Return the encoded rows of a table or an array-like, without dense indicators.
 
     Raises
     ------
@@ -114,15 +164,77 @@ def read_once(domain: Any, X: Any) -> Table:
         As `Domain.encode` does.
     """
     table = as_table(X, domain.names, domain.n_columns)
-    if table.is_plain:
+    if isinstance(table, EncodedRows):
         return table
-    cells = np.zeros((table.n_rows, domain.n_columns))
-    with np.errstate(all="ignore"):  # a warning would be about the data
-        for start in range(0, table.n_rows, table.block):
-            rows = slice(start, start + table.block)
-            for piece in domain._pieces:
-                piece.keep(table, rows, cells[rows], domain._label_at)
-    return KeptTable(cells)
+    encoded = _room(domain, table.n_rows)
+    for rows in _blocks(table):
+        _write(domain, table, rows, encoded.part(rows.start, rows.stop))
+    return encoded
+
+
+def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
+    """Yield all rows in blocks, encoded compactly. All blocks use the same memory."""
+    table = as_table(X, domain.names, domain.n_columns)
+    room = _room(domain, min(table.n_rows, table.block))
+    for rows in _blocks(table):
+        encoded = room.part(0, rows.stop - rows.start)
+        _write(domain, table, rows, encoded)
+        yield rows, encoded
+
+
+def _room(domain: Any, n_rows: int) -> EncodedRows:
+    types = [np.min_scalar_type(size) for size in domain.block_sizes if size]
+    levels = tuple(np.empty(n_rows, dtype) for dtype in types)
+    return EncodedRows(np.empty((n_rows, domain.n_numbers)), levels)
+
+
+def _write(domain: Any, table: Table, rows: slice, out: EncodedRows) -> None:
+    """Encode ``rows`` of a table into ``out``."""
+    with np.errstate(all="ignore"):
+        for piece in domain._pieces:
+            if isinstance(piece.place, slice):
+                piece.write_numbers(table, rows, out.numbers[:, piece.place], domain._label_at)
+            else:
+                out.levels[piece.place][:] = piece.positions(table, rows, domain._label_at)
+
+
+def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
+    """Write compactly encoded rows with indicators into ``out`` of shape (n, n_encoded)."""
+    for piece in domain._pieces:
+        if isinstance(piece.place, slice):
+            out[:, piece.write] = rows.numbers[:, piece.place]
+        else:
+            out[:, piece.write] = 0.0
+            write_indicators(rows.levels[piece.place], out[:, piece.write])
+
+
+def levels_by_name(domain: Any) -> dict[str, tuple[Hashable, ...]]:
+    """Return the levels of each column of levels, by its name."""
+    pairs = ((domain._labels[read.start], column) for column, read, _ in domain._layout.placed)
+    return {name: column.levels for name, column in pairs if isinstance(column, Levels)}
+
+
+def read_once(domain: Any, X: Any) -> Table:
+    """Return a table that can be read several times; only the first reading can raise.
+
+    Cells of a type that is read without foreign code stay in place, which may be a file larger
+    than the memory. Other tables are encoded here, because a cell's own code may return other
+    values the next time.
+
+    Raises
+    ------
+    ValueError
+        As `Domain.encode` does.
+    """
+    table = as_table(X, domain.names, domain.n_columns)
+    if isinstance(table, EncodedRows) or table.is_plain:
+        return table
+    return encode_compactly(domain, table)
+
+
+def _blocks(table: Table) -> Iterator[slice]:
+    for start in range(0, table.n_rows, table.block):
+        yield slice(start, min(start + table.block, table.n_rows))
 
 
 def _slices(widths: Sequence[int]) -> list[slice]:
@@ -137,13 +249,15 @@ def _run_key(placed: tuple[Column, slice, slice]) -> object:
     return ("unit" if column.is_unit else "box") if isinstance(column, Number) else read.start
 
 
-def _step(run: Sequence[Column], radius: float | None) -> Levels | Callable[[FloatArray], None]:
+def _step(
+    run: Sequence[Column], radius: float | None
+) -> Levels | Callable[[FloatArray], None] | None:
     if radius is not None:
         return Ball(radius)
     if isinstance(run[0], Levels):
         return run[0]
     numbers = [column for column in run if isinstance(column, Number)]
     if not numbers:
-        return keep_largest_indicator
+        return None
     lower, upper = np.array([(c.lower, c.upper) for c in numbers]).T
     return Box(lower, upper, is_unit=numbers[0].is_unit)

@@ -7,23 +7,34 @@ cell, which may quote a value, would be attached as ``__context__``.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import sparray, spmatrix
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.domain.cells import as_cells, copy_reals, kinds_of, silenced
+from skdp.domain.cells import (
+    NOT_REAL,
+    as_cells,
+    copy_reals,
+    has_foreign,
+    is_sparse,
+    kinds_of,
+    pandas_module,
+    plain,
+    silenced,
+)
 from skdp.domain.columns import Levels
 
-# A quarter of a MiB of floats, so that a block stays in the cache for the next step.
-_CACHED_CELLS = 2**15
+# Half a MiB of floats, so that a block stays in the cache for the next step.
+_CACHED_CELLS = 2**16
+# Taking rows from some columns of a frame takes a time that does not depend on their number.
+_FEWEST_ROWS = 4096
 # Types of arrays of numbers, which are read without running foreign code.
 _PLAIN = frozenset("biuf")
 
@@ -66,7 +77,7 @@ class ArrayTable:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every cell is a number, and reading runs no foreign code."""
+        """Whether every cell is a number, so that reading runs no foreign code."""
         return self.cells.dtype.kind in _PLAIN
 
     def part(self, start: int, stop: int) -> ArrayTable:
@@ -77,18 +88,105 @@ class ArrayTable:
         """Copy cells into ``out`` as floats, or raise any error."""
         copy_reals(self.cells[rows, columns], out)
 
-    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
+    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell of a column, or raise any error."""
-        return positions_of(self.cells[rows, column].tolist(), levels)
+        return positions_of(self.cells[rows, column], levels)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Encoded rows with the positions of levels in place of indicators.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n, n_numbers)
+    levels : tuple of unsigned integer arrays of shape (n,)
+        Position of each row's level, for each column of levels that has two levels or more. The
+        first level, which has no indicator, is 0.
+    again : bool
+        As in the other tables. Reading encoded rows never raises an error.
+    """
+
+    numbers: FloatArray
+    levels: tuple[NDArray[Any], ...]
+    again: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows; it may be private."""
+        return len(self.numbers)
+
+    @property
+    def block(self) -> int:
+        """Number of rows to read at a time."""
+        n_columns: int = self.numbers.shape[1]
+        return max(1, _CACHED_CELLS // max(1, n_columns))
+
+    def part(self, start: int, stop: int) -> EncodedRows:
+        """Return some rows."""
+        levels = tuple(positions[start:stop] for positions in self.levels)
+        return replace(self, numbers=self.numbers[start:stop], levels=levels)
 
 
 @dataclass(frozen=True)
-class KeptTable(ArrayTable):
-    """Cells after a first reading: finite numbers, and positions of levels, as floats."""
+class _FrameColumn:
+    """A column of a DataFrame. Any of its attributes and methods may raise any error."""
 
-    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
-        """Return the position of the level of each cell of a column."""
-        return self.cells[rows, column].astype(np.intp)
+    series: Any
+
+    @cached_property
+    def cells(self) -> NDArray[Any] | None:
+        """The column, if it is an array of numpy and not of dates."""
+        dtype = self.series.dtype
+        plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
+        return self.series.to_numpy() if plain else None
+
+    @cached_property
+    def categories(self) -> list[Any] | None:
+        """Categories of a categorical column whose reading runs no foreign code."""
+        if type(self.series.array) is not pandas_module().Categorical:
+            return None
+        found: list[Any] = self.series.array.categories.tolist()
+        return None if has_foreign(kinds_of(found)) else found
+
+    @cached_property
+    def words(self) -> Any:
+        """Arrow array of a column of strings."""
+        array, arrays = self.series.array, pandas_module().arrays
+        if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
+            return None
+        found = array.__arrow_array__()
+        return found if str(found.type) in ("string", "large_string") else None
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether reading the column again runs no foreign code."""
+        if self.cells is not None:
+            return self.cells.dtype.kind in _PLAIN
+        return self.categories is not None
+
+    @cached_property
+    def _found(self) -> dict[Levels, NDArray[Any]]:
+        """Positions of the categories, and of a missing cell."""
+        return {}
+
+    def copy_numbers(self, rows: slice, out: FloatArray) -> None:
+        """Copy cells into ``out`` as floats, or raise any error."""
+        cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
+        copy_reals(cells, out)
+
+    def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
+        """Return the position of the level of each cell, or raise any error."""
+        if self.cells is not None:
+            return positions_of(self.cells[rows], levels)
+        if self.categories is not None:
+            if levels not in self._found:
+                self._found[levels] = levels.positions([*self.categories, levels.other])
+            # The code of a missing cell is -1.
+            return np.asarray(self._found[levels][self.series.array.codes[rows]])
+        if self.words is not None and levels.is_plain:
+            return levels.positions_in_arrow(self.words[rows])
+        return _positions_of_values(self.series.iloc[rows].tolist(), levels)
 
 
 @dataclass(frozen=True)
@@ -97,48 +195,69 @@ class _FrameTable:
 
     frame: Any
     places: NDArray[np.intp]
-    block: int = 8192  # taking rows from a frame costs far more than from an array
+    start: int
+    stop: int
     again: bool = False
-    is_plain: bool = False
+    # By the positions of declared columns; they are kept, because taking a column is slow.
+    columns: dict[int, _FrameColumn] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
         """Number of rows; it may be private."""
-        n_rows: int = len(self.frame)
-        return n_rows
+        return self.stop - self.start
+
+    @property
+    def block(self) -> int:
+        """Number of rows to encode at a time."""
+        return max(_FEWEST_ROWS, _CACHED_CELLS // max(1, len(self.places)))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether reading runs no foreign code."""
+        with suppress(Exception):
+            return all(self._column(k).is_plain for k in range(len(self.places)))
+        return False
 
     def part(self, start: int, stop: int) -> _FrameTable:
         """Return some rows."""
-        return replace(self, frame=self.frame.iloc[start:stop])
+        start, stop, _ = slice(start, stop).indices(self.n_rows)
+        return replace(self, start=self.start + start, stop=self.start + stop)
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
         """Copy cells into ``out`` as floats, or raise any error."""
-        cells = self.frame.iloc[rows, self.places[columns]]
-        if all(isinstance(kind, np.dtype) and kind.kind in _PLAIN for kind in cells.dtypes):
-            out[...] = cells.to_numpy(np.float64)
-            return
-        # One by one: together pandas would make numbers of dates.
-        for k in range(out.shape[1]):
-            copy_reals(np.asarray(cells.iloc[:, k]), out[:, k])
+        for k, column in enumerate(range(columns.start, columns.stop)):
+            self._column(column).copy_numbers(self._moved(rows), out[:, k])
 
-    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[np.intp]:
+    def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell of a column, or raise any error."""
-        return positions_of(self.frame.iloc[rows, self.places[column]].tolist(), levels)
+        return self._column(column).positions(self._moved(rows), levels)
+
+    def _moved(self, rows: slice) -> slice:
+        start, stop, _ = rows.indices(self.n_rows)
+        return slice(self.start + start, self.start + stop)
+
+    def _column(self, column: int) -> _FrameColumn:
+        found = self.columns.get(column)
+        if found is None:
+            found = _FrameColumn(self.frame.iloc[:, self.places[column]])
+            self.columns[column] = found
+        return found
 
 
-Table: TypeAlias = ArrayTable | _FrameTable
+RawTable: TypeAlias = ArrayTable | _FrameTable
+Table: TypeAlias = RawTable | EncodedRows
 
 
 def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
     """Return ``X`` as a table after a check of its columns; a table is returned unchanged."""
-    if isinstance(X, ArrayTable | _FrameTable):
+    if isinstance(X, ArrayTable | EncodedRows | _FrameTable):
         return X
     if is_sparse(X):
         remedy = "Use X.toarray()."
         raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
     X = plain(X)
     if not isinstance(X, np.ndarray):
-        return _FrameTable(X, _places(X.columns, names, n_columns))
+        return _FrameTable(X, _places(X.columns, names, n_columns), 0, len(X))
     if X.ndim != 2:
         remedy = "Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row."
         raise fail("X", "be of 2 dimensions", X.ndim, remedy)
@@ -146,30 +265,8 @@ def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
     return ArrayTable(X)
 
 
-def is_sparse(X: Any) -> bool:
-    """Return whether ``X`` is a sparse array, from its type and not from its attributes."""
-    return issubclass(type(X), (sparray, spmatrix))
-
-
-def plain(X: Any) -> Any:
-    """Return the cells of ``X`` as a DataFrame or an array, not of a subclass.
-
-    A subclass may have its own code for reading cells, and may return other cells the next time.
-    """
-    pandas = sys.modules.get("pandas")  # if there is a DataFrame, pandas was imported
-    found = None
-    with suppress(Exception):
-        if pandas is not None and isinstance(X, pandas.DataFrame):
-            return X if type(X) is pandas.DataFrame else pandas.DataFrame(X)
-        found = hasattr(X, "columns")
-    if found:
-        rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
-        raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
-    return as_cells(X)
-
-
 def read_numbers(
-    table: Table, rows: slice, columns: slice, out: FloatArray, label: Callable[[int], str]
+    table: RawTable, rows: slice, columns: slice, out: FloatArray, label: Callable[[int], str]
 ) -> None:
     """Copy finite numbers into ``out``, or raise an error for the first invalid column."""
     if _read(table, rows, columns, out):
@@ -179,7 +276,7 @@ def read_numbers(
             raise _not_numbers(label(column))
 
 
-def read_target(y: Any, label: str) -> FloatArray:
+def read_target(y: Any, label: str, again: bool = False) -> FloatArray:
     """Return a new float array of the entries of ``y``, of shape (n,) or (n, 1)."""
     cells = as_cells(y, "y")
     if cells.ndim == 1:
@@ -188,7 +285,7 @@ def read_target(y: Any, label: str) -> FloatArray:
         raise fail("y", "have one dimension", cells.ndim, "One target is fitted at a time.")
     out = np.empty(cells.shape)
     with np.errstate(all="ignore"):  # a warning would be about the data
-        read_numbers(ArrayTable(cells), slice(None), slice(0, 1), out, label=lambda _: label)
+        read_numbers(ArrayTable(cells, again), slice(None), slice(0, 1), out, label=lambda _: label)
     return out[:, 0]
 
 
@@ -214,29 +311,47 @@ def _not_numbers(label: str) -> NotNumbers:
 
 
 def read_levels(
-    table: Table, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
-) -> NDArray[np.intp]:
+    table: RawTable, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
+) -> NDArray[Any]:
     """Return the position of each cell's level, or raise an error that names the column."""
     found = None
     with suppress(Exception):
         found = table.positions(rows, column, levels)
+    if found is None and table.again:
+        cells = range(*rows.indices(table.n_rows))
+        found = np.concatenate([_level_again(table, row, column, levels) for row in cells])
     if found is None:
         rule = "hold cells that can be hashed and compared without an error"
         raise fail(label(column), rule, remedy="Replace the others by a public rule before.")
     return found
 
 
-def positions_of(values: list[Any], levels: Levels) -> NDArray[np.intp]:
-    """Return the position of each value's level, without warnings of values, or raise any error."""
+def _level_again(table: RawTable, row: int, column: int, levels: Levels) -> NDArray[Any]:
+    """Return the position of one cell's level; that of `other` if it cannot be read any more."""
+    with suppress(Exception):
+        return table.positions(slice(row, row + 1), column, levels)
+    return levels.positions([levels.other])
+
+
+def positions_of(cells: NDArray[Any], levels: Levels) -> NDArray[Any]:
+    """Return the position of each cell's level, without warnings of values, or raise any error."""
+    if levels.compares(cells.dtype):
+        return levels.positions_in(cells)
+    return _positions_of_values(cells.tolist(), levels)
+
+
+def _positions_of_values(values: list[Any], levels: Levels) -> NDArray[Any]:
     with silenced(kinds_of(values)):
         return levels.positions(values)
 
 
-def _read(table: Table, rows: slice, columns: slice, out: FloatArray) -> bool:
+def _read(table: RawTable, rows: slice, columns: slice, out: FloatArray) -> bool:
     try:
         table.copy_numbers(rows, columns, out)
     except Exception:  # a cell's own code may raise anything
-        return False
+        if not table.again:
+            return False
+        _read_again(table, rows, columns, out)
     # The sum is finite unless an entry is not, or large entries overflow: one pass, no temporary.
     if np.isfinite(out.sum()):
         return True
@@ -244,6 +359,16 @@ def _read(table: Table, rows: slice, columns: slice, out: FloatArray) -> bool:
     if table.again:
         out[~finite] = 0.0
     return table.again or bool(finite.all())
+
+
+def _read_again(table: RawTable, rows: slice, columns: slice, out: FloatArray) -> None:
+    """Copy cells one by one; those that are not numbers any more are NaN."""
+    for k, row in enumerate(range(*rows.indices(table.n_rows))):
+        for j, column in enumerate(range(columns.start, columns.stop)):
+            out[k, j] = np.nan
+            with suppress(Exception):
+                cell = slice(row, row + 1), slice(column, column + 1)
+                table.copy_numbers(*cell, out[k : k + 1, j : j + 1])
 
 
 def _places(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDArray[np.intp]:

@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive
-from skdp._identity import claims
+from skdp._identity import claims, remembered
 
 # Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
@@ -67,6 +67,7 @@ def is_one_sided(loss: Loss) -> bool:
     return claims(loss, "one_sided", about=("slope",))
 
 
+@remembered(maxsize=64)
 def greatest_curvature(loss: Loss) -> float:
     """Return the bound on the curvature at all slopes."""
     return float(loss.curvature_bound(0.0, loss.slope_bound))

@@ -17,9 +17,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._checks import fail
-from skdp.domain.cells import NOT_REAL, as_cells, has_foreign, kinds_of, refuse_not_real
+from skdp.domain.cells import (
+    NOT_REAL,
+    as_cells,
+    has_foreign,
+    is_sparse,
+    kinds_of,
+    plain,
+    refuse_not_real,
+)
 from skdp.domain.columns import Levels
-from skdp.domain.tables import as_table, is_sparse, plain, positions_of
+from skdp.domain.tables import as_table, positions_of
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
 
 # The solver's tolerance is set for at most this many records.
@@ -73,7 +81,7 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
         from sklearn.exceptions import DataConversionWarning
 
         text = "A column-vector y was passed when a 1d array was expected. Use y.ravel()."
-        warnings.warn(text, DataConversionWarning, stacklevel=4)
+        warnings.warn(text, DataConversionWarning, stacklevel=5)
         out = out[:, 0]
     if out.ndim != 1:
         raise fail("y", "be a 1d array", out.ndim, "y should be a 1d array: one target per row.")
@@ -83,16 +91,45 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
 
 
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sorted public labels, and the position of every entry of ``y`` among them."""
-    labels = _inferred(y) if declared is None else _sorted_labels(declared)
-    if len(labels) < 2:
-        rule = "hold at least two labels; one class cannot be fitted"
-        raise fail("classes", rule, None, _DECLARE)
+    """Return the sorted public labels, and the position of every entry of ``y`` among them.
+
+    Positions are of the smallest unsigned integer type.
+    """
+    labels = _inferred(y) if declared is None else sorted_labels(declared)
+    _refuse_one(labels)
     return labels, _places(y, labels)
 
 
-def _sorted_labels(declared: Any) -> NDArray[Any]:
+def label_positions(y: Any, labels: NDArray[Any], again: bool) -> NDArray[Any]:
+    """Return positions of ``y`` among sorted labels; read again, undeclared ones count as 0."""
+    cells = as_cells(y, "y")
+    if cells.ndim == 2 and cells.shape[1] == 1:
+        cells = cells[:, 0]
+    if cells.ndim != 1:
+        raise fail("y", "be a 1d array", cells.ndim, "One target is fitted at a time.")
+    if not again:
+        return _places(cells, labels)
+    found = None
+    with suppress(Exception):
+        found = _positions(cells, labels)
+    if found is None:
+        found = np.array([_position_again(cells[k : k + 1], labels) for k in range(len(cells))])
+    places: NDArray[Any] = np.maximum(found, 1) - 1
+    return places.astype(np.min_scalar_type(len(labels) - 1), copy=False)
+
+
+def _position_again(cell: NDArray[Any], labels: NDArray[Any]) -> int:
+    """Return 1 + the position of one cell; 0 if it is not a label any more."""
+    with suppress(Exception):
+        return int(_positions(cell, labels)[0])
+    return 0
+
+
+def sorted_labels(declared: Any) -> NDArray[Any]:
+    """Return declared labels in their order; raise if none are declared, or one."""
     labels = None
+    if declared is None:
+        raise fail("classes", "be declared where y is not in memory", None, _DECLARE)
     with suppress(TypeError, ValueError):
         array = np.asarray(declared)
         # numpy converts labels of two types to strings.
@@ -100,7 +137,14 @@ def _sorted_labels(declared: Any) -> NDArray[Any]:
             labels = np.unique(array)
     if labels is None or len(labels) != len(declared):
         raise fail("classes", "be a list of distinct labels of one type", declared)
+    _refuse_one(labels)
     return labels
+
+
+def _refuse_one(labels: NDArray[Any]) -> None:
+    if len(labels) < 2:
+        rule = "hold at least two labels; one class cannot be fitted"
+        raise fail("classes", rule, None, _DECLARE)
 
 
 def _inferred(y: NDArray[Any]) -> NDArray[Any]:
@@ -116,7 +160,7 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     if labels is None:
         raise fail("y", "hold labels of one type", remedy=_DECLARE)
     text = f"The labels were read off y, which no guarantee covers. {_DECLARE}"
-    warnings.warn(text, PrivacyLeakWarning, stacklevel=5)
+    warnings.warn(text, PrivacyLeakWarning, stacklevel=6)
     return labels
 
 
@@ -125,24 +169,23 @@ def _places(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     found = None
     with suppress(Exception):  # the code of a cell's class may raise any error
         found = _positions(y, labels)
-    if found is None or found.min(initial=0) < 0:
+    if found is None or not found.all():
         remedy = f"Declared are {labels.tolist()}. Map or drop other labels by a public rule."
         raise fail("y", "hold declared labels only", None, remedy)
-    return found
+    return (found - 1).astype(np.min_scalar_type(len(labels) - 1), copy=False)
 
 
 def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Return positions in ``labels``, or -1 for entries that are not there; may raise any error."""
+    """Return 1 + positions in ``labels``, or 0 for entries not there; may raise any error."""
     kinds = {array.dtype.kind for array in (y, labels)}
-    if kinds & NOT_REAL and len(kinds) > 1:
-        raise TypeError("dates are labels among dates only")
+    if kinds & NOT_REAL:
+        if len(kinds) > 1:
+            raise TypeError("dates are labels among dates only")
+        found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
+        return np.asarray(np.where(labels[found] == y, found + 1, 0))
     if y.dtype.kind == "O":
-        values = y.tolist()
-        refuse_not_real(kinds_of(values))
-        # Read only once: a cell of another class may give a different value at a second reading.
-        return positions_of(values, Levels((None, *labels.tolist()), None)) - 1
-    found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
-    return np.asarray(np.where(labels[found] == y, found, -1))
+        refuse_not_real(kinds_of(y.flat))
+    return positions_of(y, Levels((None, *labels.tolist()), None))
 
 
 def check_ledger(name: str, ledger: Any) -> None:

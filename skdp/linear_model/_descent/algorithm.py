@@ -15,8 +15,8 @@ from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp.domain import Domain
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.descend import FARTHEST, Descent, Watch
+from skdp.linear_model._descent.gradients import Gradients, keep_scaled
 from skdp.linear_model._descent.plan import DescentPlan, DescentTask, plan_descent
-from skdp.linear_model._descent.records import Predictors, Records
 from skdp.linear_model._descent.rules import (
     WHOLE_RANGE,
     Kind,
@@ -30,7 +30,7 @@ from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, res
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.progress import Progress
-from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.validation import is_auto
@@ -102,29 +102,27 @@ class CoordinateDescent:
         )
         return plan_descent(descent, stage)
 
-    def sums(self, plan: DescentPlan, rows: Rows) -> Any:
-        """Return the exact sums of a scaling stage or None, the rows, and the records or None."""
-        rows = rows.once()
-        if plan.stage is None:
-            return None, rows, Records(plan.task.blocks, scaling_of(plan, None), rows.X, rows.n)
-        _, table, target = rows.one
-        return plan.stage.exact(table, target), rows.again(), None
+    def sums(self, plan: DescentPlan, records: Records) -> Any:
+        """Return the records, the sums of a scaling stage or None, and scaled rows or None."""
+        if plan.stage is not None:
+            return records, plan.stage.exact(records.rows), None
+        return records, None, keep_scaled(records.rows, plan.task.blocks, scaling_of(plan, None))
 
     def release(self, plan: DescentPlan, sums: Any, rng: Generator) -> Solution:
         """Release the scaling stage, and the gradients of every model."""
-        exact, rows, records = sums
+        records, exact, kept = sums
         seen = None if exact is None else plan.release_stage(exact, rng)
         scaling = scaling_of(plan, seen)
-        if records is None:
-            records = Records(plan.task.blocks, scaling, rows.X, rows.n)
+        if kept is None:
+            kept = keep_scaled(records.rows, plan.task.blocks, scaling)
         descent, slope = self._descent(plan, scaling)
         models: list[Model] = []
         history: list[Progress] = []
-        for k, target in enumerate(rows.targets):
+        for k, label in enumerate(records.models):
             watch = self._watch(plan, scaling, k, history)
-            predictors = Predictors(records, target, slope, descent.clips)
+            gradients = Gradients(kept, plan.task.blocks, label, slope, descent.clips)
             start = self._start(plan, scaling, k)
-            theta = descent.run(predictors, start, plan.noise, rng, watch)
+            theta = descent.run(gradients, start, plan.noise, rng, watch)
             models.append(_encoded_model(plan.task.blocks, scaling, theta))
         passes = [progress.n_pass for progress in history]
         attributes = {

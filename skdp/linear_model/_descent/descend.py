@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._draws import gumbels
 from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.records import Predictors
+from skdp.linear_model._descent.gradients import Gradients
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.noise import Publication
 
@@ -74,16 +74,16 @@ class Descent:
     choice: float | None = None
 
     def run(
-        self, predictors: Predictors, start: FloatArray, noise: Any, rng: Generator, watch: Watch
+        self, gradients: Gradients, start: FloatArray, noise: Any, rng: Generator, watch: Watch
     ) -> FloatArray:
         """Return the coordinates after all passes, (dim,)."""
         theta = start.clip(-FARTHEST, FARTHEST)
         for block, place in enumerate(self.blocks.places):
-            predictors.move(block, theta[place])
+            gradients.move(block, theta[place])
         tail: list[FloatArray] = []
         release = _Release(self, noise, rng)
         for done in range(1, self.n_passes + 1):
-            self._pass(theta, predictors, release, rng)
+            self._pass(theta, gradients, release, rng)
             if 2 * done > self.n_passes:
                 tail.append(theta.copy())
             if watch(done, theta.copy()):
@@ -91,24 +91,24 @@ class Descent:
         return _averaged(tail) if self.average and tail else theta
 
     def _pass(
-        self, theta: FloatArray, predictors: Predictors, release: _Release, rng: Generator
+        self, theta: FloatArray, gradients: Gradients, release: _Release, rng: Generator
     ) -> None:
         if self.order == "greedy":
-            self._greedy_step(theta, predictors, release, rng)
+            self._greedy_step(theta, gradients, release, rng)
             return
         release.renew()  # once per pass, in which each block occurs once
         count = len(self.blocks)
         blocks = rng.permutation(count).tolist() if self.order == "random" else range(count)
         for block in blocks:
             place = self.blocks.places[block]
-            gradient = release(place, predictors.gradient(block))
-            predictors.move(block, self._move(theta, place, gradient))
+            gradient = release(place, gradients.of_block(block))
+            gradients.move(block, self._move(theta, place, gradient))
 
     def _greedy_step(
-        self, theta: FloatArray, predictors: Predictors, release: _Release, rng: Generator
+        self, theta: FloatArray, gradients: Gradients, release: _Release, rng: Generator
     ) -> None:
         """Move the coordinate with the largest noisy gradient."""
-        exact = predictors.gradients()
+        exact = gradients.of_all()
         j = self._steepest(theta, exact, rng)
         place = slice(j, j + 1)
         release.renew()
@@ -116,7 +116,7 @@ class Descent:
         block = int(np.searchsorted([p.stop for p in self.blocks.places], j, side="right"))
         change = np.zeros(self.blocks.sizes[block])
         change[j - self.blocks.places[block].start] = self._move(theta, place, gradient)[0]
-        predictors.move(block, change)
+        gradients.move(block, change)
 
     def _steepest(self, theta: FloatArray, exact: NDArray[Any], rng: Generator) -> int:
         """Draw a coordinate by the exponential mechanism; the score is the least subgradient."""

@@ -23,6 +23,7 @@ from skdp.linear_model._shared.gram import exact_sums, row_unit
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import DESCENT
 from skdp.linear_model._standardize.scaler import Scaler
+from skdp.rows import Rows
 
 # Standard deviations of a number that are scaled to 1. Records beyond have smaller weights.
 RADIUS = 3.0
@@ -145,9 +146,9 @@ class DescentStage:
             found = [(1.0, 1 + 2 * k + levels)]
         return tuple((size, count) for size, count in found if count)
 
-    def exact(self, X: Any, target: FloatArray) -> NDArray[Any]:
+    def exact(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums in units of 2^-40, (dim,)."""
-        return self.sums.exact(*exact_sums(self.blocks.domain, X, target))
+        return self.sums.exact(*exact_sums(rows))
 
     def scaling(self, released: FloatArray, deviation: float, rows: RowBound) -> Scaling:
         """Return the scaling from sums with noise of this standard deviation."""

@@ -23,7 +23,7 @@ from skdp.linear_model._moments.rules import check_mechanism, plan_moments
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
-from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Task
 
 
@@ -46,16 +46,15 @@ class FunctionalMechanism:
         """Choose the moments, and calibrate their noise, from public information only."""
         return plan_moments(task, self.asked.mechanism)
 
-    def sums(self, plan: Any, rows: Rows) -> Any:
+    def sums(self, plan: Any, records: Records) -> Any:
         """Return the exact sums of the first stage, and the rows for a second stage."""
-        rows = rows.once()
-        return plan.sums(*rows.one), rows.again()
+        return plan.sums(records.rows), records
 
     def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
         """Release the moments, and return the coefficients that they give."""
-        exact, rows = sums
+        exact, records = sums
         # The solver may call a function of the user. Its errors get the note on the budget.
-        return self.solve(rows.design, plan.release(exact, rows.one, rng))
+        return self.solve(records.design, plan.release(exact, records.rows, rng))
 
     def solve(self, design: Design, moments: Moments) -> Solution:
         """Return the coefficients that moments give; 0 for columns without moments."""

@@ -23,6 +23,7 @@ from skdp.geometry import LpBall, NormBall, ProductBall
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.moments import Moments, TwoReleases
+from skdp.linear_model._shared.gram import Place, exact_cross
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model._standardize.rules import CROSS
@@ -31,6 +32,7 @@ from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, re
 from skdp.mechanisms import GaussianNoise, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.rows import Rows
 
 Stages = tuple[ScalingStage, KNormNoise | GaussianNoise]
 
@@ -106,9 +108,9 @@ class CrossMoments(TwoReleases):
         columns = np.append(numbers - 1, self.layout.n_encoded)
         return RowScaler(Scaler.of(self.layout.n_encoded, columns, centre, scale), factor, True)
 
-    def exact_moments(self, gram: NDArray[Any]) -> NDArray[Any]:
+    def exact_moments(self, rows: Rows, place: Place | None = None) -> NDArray[Any]:
         """Return the sums of the target and of its products, in units of 2^-40."""
-        return gram[:-1, -1]
+        return exact_cross(rows, place)
 
     def moments(
         self, seen: Estimates, box: RowScaler, released: FloatArray, names: tuple[str, ...]

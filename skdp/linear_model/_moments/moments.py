@@ -15,14 +15,18 @@ from skdp.domain import Domain
 from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
-from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram, exact_statistic, exact_sums
+from skdp.linear_model._shared.gram import (
+    GRAM_BITS,
+    Place,
+    exact_gram,
+    exact_statistic,
+    exact_sums,
+)
 from skdp.linear_model._standardize.column_sums import Estimates
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import ScalingStage
-from skdp.mechanisms.noise import publication, release_integers, variances
-
-# The domain, the table and the target.
-Data = tuple[Domain, Any, FloatArray]
+from skdp.mechanisms.noise import first_covariance, publication, release_integers, variances
+from skdp.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,23 +64,23 @@ class MomentPlan:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
         publication(self.noise)
 
-    def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
+    def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the first reading of the records, in units of 2^-40."""
-        return exact_gram(domain, X, target)
+        return self.exact_moments(rows)
 
-    def release(self, exact: NDArray[Any], data: Data, rng: Generator) -> Moments:
+    def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
         """Release the moments."""
-        names = names_of(data[0]) if self.layout.n_rows > 2 else ("1", "target")
+        names = names_of(rows.domain) if self.layout.n_rows > 2 else ("1", "target")
         return Moments.of(self, self.release_moments(exact, rng), names)
 
-    def release_moments(self, gram: NDArray[Any], rng: Generator) -> FloatArray:
-        """Return the noisy moments, (dim,), of an exact Gram matrix in units of 2^-40."""
-        return release_integers(self.noise, self.exact_moments(gram), -GRAM_BITS, rng)
+    def release_moments(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
+        """Return the noisy moments, (dim,), of exact ones in units of 2^-40."""
+        return release_integers(self.noise, exact, -GRAM_BITS, rng)
 
-    def exact_moments(self, gram: NDArray[Any]) -> NDArray[Any]:
-        """Return the moments of an exact Gram matrix, in units of 2^-40."""
-        if len(gram) != self.layout.n_rows:  # only the target's mean: the ones and the target
-            gram = gram[np.ix_([0, -1], [0, -1])]
+    def exact_moments(self, rows: Rows, place: Place | None = None) -> NDArray[Any]:
+        """Return the moments of rows mapped by ``place``, in units of 2^-40."""
+        # A layout of two columns has only the target's mean.
+        gram = exact_gram(rows, place, features=self.layout.n_rows > 2)
         return exact_statistic(self.layout, gram)
 
 
@@ -103,20 +107,20 @@ class TwoReleases(MomentPlan):
         self.first.check_published()
         super().check_published()
 
-    def sums(self, domain: Domain, X: Any, target: FloatArray) -> NDArray[Any]:
+    def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the scaling stage, in units of 2^-40."""
-        return self.first.sums.exact(*exact_sums(domain, X, target))
+        return self.first.sums.exact(*exact_sums(rows))
 
     def scaler(self, seen: Estimates) -> RowScaler:
         """Return the map of the rows that estimates give."""
         raise NotImplementedError
 
-    def release(self, exact: NDArray[Any], data: Data, rng: Generator) -> Moments:
+    def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
         """Release both stages."""
         seen = self.first.release(exact, rng)
         scaler = self.scaler(seen)
-        released = self.release_moments(exact_gram(*data, scaler.place), rng)
-        return self.moments(seen, scaler, released, names_of(data[0]))
+        released = self.release_moments(self.exact_moments(rows, scaler.place), rng)
+        return self.moments(seen, scaler, released, names_of(rows.domain))
 
     def moments(
         self, seen: Estimates, scaler: RowScaler, released: FloatArray, names: tuple[str, ...]
@@ -264,15 +268,11 @@ class Moments:
 def _deviations(plan: MomentPlan) -> FloatArray:
     """Return the standard deviation of the noise in each entry of the Gram matrix."""
     layout, noise = plan.layout, plan.noise
-    variance = variances(noise)
-    if hasattr(noise, "count_covariance"):
-        shared = noise.count_covariance()
-    elif layout.adds:
-        shared = noise.covariance()[0]
-    else:
-        shared = np.zeros(layout.dim)
-    # Entries that were released minus the count get the noisy count added.
-    moved = variance + 2 * layout.shift * shared + layout.shift**2 * variance[0]
+    moved = variance = variances(noise)
+    if layout.shift.any():
+        # Entries that were released minus the count get the noisy count added.
+        shared = 2 * layout.shift * first_covariance(noise)
+        moved = variance + shared + layout.shift**2 * variance[0]
     out = np.zeros((layout.n_rows, layout.n_rows))
     i, j = layout.pairs.T
     out[i, j] = out[j, i] = np.sqrt(moved / layout.scale**2)

@@ -12,6 +12,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
+from skdp._identity import remembered
 from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
@@ -77,17 +78,16 @@ def plan_moments(task: Task, mechanism: Any) -> MomentPlan:
     ball = moment_ball(domain, task.neighbors)
     # Features of rows in a ball are small: their coefficients are large.
     signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, task.epsilon)
-    weights = importance(ball.layout, signal, intercept)
     # Other plans need a number of records, and a domain that is not a ball.
     free = isinstance(mechanism, str) and mechanism == "auto" and not domain.is_ball
     if free and known is not None and intercept:
-        matrix = MomentPlan(ball.layout, _noise(ball, "matrix", weights, task), n)
+        matrix = MomentPlan(ball.layout, _noise(ball, "matrix", signal, task), n)
         if _worth_two_stages(matrix, known):
             many = strength(ball.layout, known, task.epsilon) / WIDER_FROM
             stages = TwoStages.plan(task, 1 + WIDER * math.log2(max(1.0, many)))
             if stages.first_deviation(known) <= MOST_FIRST_NOISE:
                 return stages
-    plan = MomentPlan(ball.layout, _noise(ball, mechanism, weights, task), n)
+    plan = MomentPlan(ball.layout, _noise(ball, mechanism, signal, task), n)
     if not free or known is None or feature_noise(plan) <= MOST_NOISE * known:
         return plan
     if intercept and 0 < domain.n_encoded <= MOST_CROSS_COLUMNS:
@@ -160,14 +160,22 @@ def _sensitivity(ball: Any) -> Sensitivity:
     return Sensitivity(ball, neighbors=ball.layout.neighbors)
 
 
-def _noise(ball: Any, mechanism: Any, weights: FloatArray, task: Task) -> Noise:
-    sensitivity, epsilon, delta = _sensitivity(ball), task.epsilon, task.delta
+def _noise(ball: Any, mechanism: Any, signal: float, task: Task) -> Noise:
+    budget = {"epsilon": task.epsilon, "delta": task.delta}
     if isinstance(mechanism, str):
-        if mechanism == "auto":
-            return _least(ball, sensitivity, weights, epsilon, delta)
-        named = {"matrix": MatrixLaplace(weights), "elliptic": EllipticGaussian(weights)}
-        mechanism = named.get(mechanism, mechanism)
-    return calibrate(mechanism, sensitivity, epsilon=epsilon, delta=delta)
+        return _named_noise(ball, mechanism, signal, task.design.intercept, **budget)
+    return calibrate(mechanism, _sensitivity(ball), **budget)
+
+
+@remembered(maxsize=32)
+def _named_noise(
+    ball: Any, mechanism: str, signal: float, intercept: bool, epsilon: float, delta: float
+) -> Noise:
+    weights, sensitivity = importance(ball.layout, signal, intercept), _sensitivity(ball)
+    if mechanism == "auto":
+        return _least(ball, sensitivity, weights, epsilon, delta)
+    named = {"matrix": MatrixLaplace(weights), "elliptic": EllipticGaussian(weights)}
+    return calibrate(named.get(mechanism, mechanism), sensitivity, epsilon=epsilon, delta=delta)
 
 
 def _least(

@@ -1,1 +1,1 @@
-"""Objective perturbation: calibration, choice of the noise, problem, solver and certificate."""
+"""Objective perturbation: calibration, choice of the noise, clipping bounds."""

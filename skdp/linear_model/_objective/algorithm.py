@@ -14,7 +14,12 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, fail
 from skdp._identity import claims
 from skdp.geometry import NormBall
-from skdp.linear_model._objective.clipping import ClippingBounds, ClippingStage, plan_clipping
+from skdp.linear_model._objective.clipping import (
+    ClippingBounds,
+    ClippingStage,
+    Finish,
+    plan_clipping,
+)
 from skdp.linear_model._objective.families import GaussianFamily, KNormFamily
 from skdp.linear_model._objective.gaussian import corners
 from skdp.linear_model._objective.loss_check import check_loss
@@ -22,8 +27,9 @@ from skdp.linear_model._objective.perturbation import Perturbation, leverage_apa
 from skdp.linear_model._objective.rules import choose
 from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
-from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Task
+from skdp.linear_model._solver.design_rows import Build, Layout
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import Loss
 from skdp.linear_model.validation import is_auto
@@ -137,22 +143,23 @@ class ObjectivePerturbation:
         delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
         return Plan(objective, clipping, delta)
 
-    def sums(self, plan: Plan, rows: Rows) -> Any:
-        """Return the rows with their design matrix, and the exact sums of a scaling stage."""
-        matrix = rows.matrix()
-        exact = plan.clipping.exact(matrix, rows.targets[0]) if plan.clipping else None
-        return rows, matrix, exact
+    def sums(self, plan: Plan, records: Records) -> Any:
+        """Return the records, rows of the design matrix, and the sums of a scaling stage."""
+        kept = records.rows.keep(Build(records.design))
+        # Without a scaling stage the rows are read once, so that errors in them are found here.
+        exact = plan.clipping.exact(kept, records.rows.n) if plan.clipping else kept.sum(len)
+        return records, kept, exact
 
     def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
-        """Release the clipping bounds and one model for each target."""
-        (rows, matrix, exact), objective = sums, plan.objective
-        design, targets = rows.design, rows.targets
+        """Release the clipping bounds and one model for each label."""
+        (records, kept, exact), objective = sums, plan.objective
+        design, layout = records.design, Layout(records.design)
         bounds = ClippingBounds.whole(design)
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
-            bounds.scale_numbers(design, matrix)
-            targets = [bounds.scale_target(target) for target in targets]
-        theta = np.array([objective.release(matrix, target, rng) for target in targets])
+        kept = kept.map(Finish(bounds, layout, objective.weigh(layout)))
+        facts = kept, layout, records.rows.n
+        theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(objective.inflation * theta)
         attributes: dict[str, Any] = {"bounds_": bounds.in_units(design.domain)}
         if self.reference.target == "number":

@@ -2,7 +2,8 @@
 
 K-norm noise is pure DP; Gaussian noise needs delta > 0. ``grid`` holds the candidates for q;
 ``usual_q``, if not None, is the only candidate. The expected error is multiplied by ``handicap``
-before it is compared with that of the other family.
+before it is compared with that of the other family. If ``is_rough``, the scales of several q are
+approximate, and those of a single q are exact.
 """
 
 from __future__ import annotations
@@ -18,8 +19,18 @@ from skdp._checks import fail
 from skdp._identity import remembered
 from skdp.geometry import NormBall
 from skdp.geometry.ball import uniform_variance
-from skdp.linear_model._objective.gaussian import JointProfile, ReleasedProfile, greatest_shift
-from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart, room
+from skdp.linear_model._objective.gaussian import (
+    JointProfile,
+    ReleasedProfile,
+    greatest_shift,
+    rough_shifts,
+)
+from skdp.linear_model._objective.perturbation import (
+    greatest_leverage,
+    leverage_apart,
+    leverages_apart,
+    room,
+)
 from skdp.linear_model._objective.task import ModelTask, per_coordinate
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss
@@ -76,6 +87,7 @@ class KNormFamily:
     ball: NormBall | None = None
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = Q_GRID
+    is_rough: ClassVar[bool] = False
     # One random radius scales all coordinates. A large radius moves all coefficients at once, which
     # affects predictions more than the mean squared error shows.
     handicap: ClassVar[float] = 1.25
@@ -123,6 +135,7 @@ class GaussianFamily:
     elliptic: bool = True
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = GAUSSIAN_GRID
+    is_rough: ClassVar[bool] = True
     handicap: ClassVar[float] = 1.0
 
     @property
@@ -141,13 +154,17 @@ class GaussianFamily:
     def scales(
         self, task: ModelTask, loss: Loss, grid: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return c / mu, and the leverages."""
-        leverage = np.array([leverage_apart(loss, float(q), task.epsilon) for q in grid])
+        """Return c / mu, and the leverages; mu is approximate for more than one q."""
         # The curvature of several models is treated as that of one model: an approximation.
-        whole = [leverage_apart(loss, float(q), self._epsilon(task)) for q in grid]
-        shift = np.array([self._shift(task, loss, leverage, 1) for leverage in whole])
+        whole = leverages_apart(loss, grid, self._epsilon(task))
+        asked = self._epsilon(task), task.delta, task.neighbors
+        if len(whole) > 1:
+            shift = rough_shifts(loss, whole, *asked)
+        else:
+            shift = np.array([greatest_shift(loss, whole[0], *asked)])
         with np.errstate(divide="ignore"):
-            return loss.slope_bound * math.sqrt(task.n_models) / shift, leverage
+            scale = loss.slope_bound * math.sqrt(task.n_models) / shift
+        return scale, np.array(leverages_apart(loss, grid, task.epsilon))
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return Gaussian noise, calibrated by the joint profile."""

@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
-from skdp._search import passing_below_root
+from skdp._search import halved, passing_below_root
 from skdp.linear_model.losses import Loss, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -41,6 +43,12 @@ _LOWEST = -30.0
 _SEARCHED = 64
 # Covers the rounding errors of a profile.
 _SLACK = 1 + 1e-10
+# Greatest logarithm of the factor by which the curvature may divide a shift.
+_MOST_FALL = 12.0
+# Approximate shifts: their usual relative error, and a quadrature of [0, 1].
+_ROUGH = 2e-3
+_POINTS, _WEIGHTS = (roots_legendre(16)[0] + 1) / 2, roots_legendre(16)[1] / 2
+_LOG_ROOT = math.log(2 * math.pi) / 2
 
 
 @dataclass(frozen=True)
@@ -169,19 +177,30 @@ def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
     return _Pieces(slope, height, np.maximum(start, _LOWEST), log_rest, sides)
 
 
-def _lines(loss: Loss, shift: float, leverage: float) -> tuple[FloatArray, FloatArray]:
-    """Return lines above l, one per cell: the shift at its upper end and its curvature bound."""
+@remembered(maxsize=64)
+def _cells(loss: Loss) -> tuple[FloatArray, FloatArray]:
+    """Return the upper ends of cells of slopes, as shares of the bound, and their curvatures."""
     low = 1 - np.geomspace(1.0, _NEAREST, _CELLS)
-    high = np.append(low[1:], 1.0)
-    c = loss.slope_bound
+    high, c = np.append(low[1:], 1.0), loss.slope_bound
     curvature = np.asarray(loss.curvature_bound(c * low, c * high), dtype=float)
     if not np.all(curvature >= 0):  # also catches NaN
         raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
-    cost = np.log1p(curvature * leverage)
-    length = shift * high
+    return high, curvature
+
+
+def _lines(
+    loss: Loss, shift: FloatArray | float, leverage: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """Return lines above l, one per cell: the shift at its upper end and its curvature bound.
+
+    The shape is (..., lines) for shifts and leverages of shape (..., 1).
+    """
+    high, curvature = _cells(loss)
+    cost, length = np.log1p(curvature * leverage), shift * high
     # l is convex in the length: the maximum over [0, length] is at one of the ends.
-    slope = np.concatenate([[0.0], length])
-    return slope, np.concatenate([[cost.max()], length**2 / 2 + cost])
+    top = cost.max(axis=-1, keepdims=True)
+    slope = np.concatenate([0.0 * top, length], axis=-1)
+    return slope, np.concatenate([top, length**2 / 2 + cost], axis=-1)
 
 
 def _envelope(slope: FloatArray, height: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -228,28 +247,104 @@ def greatest_shift(
     The models have independent noise. The result is within a relative 1e-9 of the greatest, or
     1e-3 for several models, and never above it; 0 if the curvature alone spends more than epsilon.
     """
-    records = 2 if neighbors == "replace_one" else 1
-    high = 1 / (records * math.sqrt(models) * gaussian_scale(epsilon, delta))
+    top = _log_shift_alone(epsilon, delta, neighbors) - math.log(models) / 2
+    least = top - _MOST_FALL
 
     @cache
     def excess(log_shift: float) -> float:
         profile = JointProfile(loss, math.exp(log_shift), leverage, neighbors)
         return _composed(profile, models, epsilon) - math.log(delta)
 
-    top = math.log(high)
     if excess(top) <= 0:
-        return high / ROUND_UP
-    low = top - 1.0
+        return math.exp(top) / ROUND_UP
+    # The bracket is narrow around an approximate value, which is less accurate for several models.
+    (guess,) = rough_shifts(loss, (leverage,), epsilon, delta, neighbors)
+    low = max(math.log(guess / math.sqrt(models)), least) if guess > 0 else least
+    step = _ROUGH if models == 1 else 0.05
+    while low + step < top and excess(low + step) <= 0:
+        low, step = low + step, 4 * step
+    top = min(low + step, top)
     while excess(low) > 0:
-        low, top = low - 1.0, low
-        if low < math.log(high) - 12:
+        if low == least:
             return 0.0
+        low, top, step = max(low - step, least), low, 4 * step
     # A composition takes a thousand times as long as a single profile.
     tolerance = 1e-9 if models == 1 else 1e-3
     found = passing_below_root(
         excess, low, top, xtol=tolerance / 8, back=tolerance / 4, floor=-50.0
     )
     return math.exp(found) / ROUND_UP
+
+
+def _log_shift_alone(epsilon: float, delta: float, neighbors: str) -> float:
+    """Return the log of the greatest shift of Gaussian noise without curvature."""
+    records = 2 if neighbors == "replace_one" else 1
+    return -math.log(records * gaussian_scale(epsilon, delta))
+
+
+@remembered(maxsize=1024)
+def rough_shifts(
+    loss: Loss, leverages: tuple[float, ...], epsilon: float, delta: float, neighbors: str
+) -> FloatArray:
+    """Return the greatest shifts for several leverages, (n,), usually within one percent.
+
+    They can be above the greatest shifts: compare candidates by them, but do not calibrate. 0 if
+    the curvature alone spends more than epsilon. In the bound delta_2(a) + e^a delta_1(epsilon - a)
+    of a replacement each term is set to delta / 2.
+    """
+    bounds = np.array(leverages)
+    top = _log_shift_alone(epsilon, delta, neighbors)
+    low, high = np.full((2, len(leverages)), [[top - _MOST_FALL], [top]])
+    if neighbors == "add_remove":
+
+        def is_high(log_shift: FloatArray) -> NDArray[np.bool_]:
+            left = np.full(len(log_shift), epsilon)
+            return np.asarray(_rough_removed(loss, log_shift, bounds, left) > math.log(delta))
+
+    else:
+        half = math.log(delta) - math.log(2)
+        shifts, splits = _rough_splits(epsilon, delta, 1 if is_one_sided(loss) else 2)
+
+        def is_high(log_shift: FloatArray) -> NDArray[np.bool_]:
+            a = np.interp(log_shift, shifts, splits)
+            return np.asarray(a + _rough_removed(loss, log_shift, bounds, epsilon - a) > half)
+
+    return np.where(is_high(low), 0.0, np.exp(halved(is_high, low, high, _ROUGH / 4)))
+
+
+@remembered(maxsize=256)
+def _rough_splits(epsilon: float, delta: float, sides: int) -> tuple[FloatArray, FloatArray]:
+    """Return log shifts, and the shares a of epsilon at which their delta_2(a) is delta / 2."""
+    splits, half = epsilon * np.linspace(0.0, 1.0, 65), math.log(delta) - math.log(2)
+
+    def is_high(log_shift: FloatArray) -> NDArray[np.bool_]:
+        shift = np.exp(log_shift)
+        t = np.maximum(splits / shift - shift / 2, _LOWEST)
+        with np.errstate(divide="ignore"):
+            found = np.log(sides * fall_of_mills_ratio(t, shift)) - t * t / 2 - _LOG_ROOT
+        return np.asarray(found > half)
+
+    top = -math.log(gaussian_scale(epsilon, delta))
+    ends = np.full(65, half - 1), np.full(65, top)
+    return halved(is_high, *ends, _ROUGH / 4), splits
+
+
+def _rough_removed(
+    loss: Loss, log_shift: FloatArray, leverage: FloatArray, epsilon: FloatArray
+) -> FloatArray:
+    """Return the log of delta_1 for shifts, leverages and epsilons, (n,) each, by quadrature."""
+    sides = 1 if is_one_sided(loss) else 2
+    slope, height = _lines(loss, np.exp(log_shift)[:, None], leverage[:, None])
+    # Where the first line exceeds epsilon, and the length in which the density falls by 1 / e.
+    start = ((epsilon[:, None] - height[:, 1:]) / slope[:, 1:]).min(axis=1)
+    start = np.maximum(start, -8.0 if sides == 1 else 0.0)
+    length = np.minimum(24 / (start + np.sqrt(start * start + 4)), 8 - np.minimum(start, 0.0))
+    z = length[:, None] * _POINTS
+    lines = slope[:, None, :] * (start[:, None] + z)[:, :, None] + height[:, None, :]
+    gain = -np.expm1(np.minimum(epsilon[:, None] - lines.max(axis=2), 0.0))
+    total = length * ((np.exp(-z * (start[:, None] + z / 2)) * gain) @ _WEIGHTS)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(sides * total) - start * start / 2 - _LOG_ROOT)
 
 
 def _composed(profile: JointProfile, models: int, epsilon: float) -> float:

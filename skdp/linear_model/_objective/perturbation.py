@@ -20,6 +20,7 @@ inexactness of the solver.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,12 +32,14 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
-from skdp.linear_model._objective.certificate import attainable_tolerance
-from skdp.linear_model._objective.problem import Objective
-from skdp.linear_model._objective.solve import minimise
+from skdp.linear_model._solver.certificate import attainable_tolerance
+from skdp.linear_model._solver.design_rows import Layout, Weigh
+from skdp.linear_model._solver.problem import Objective
+from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import Loss, greatest_curvature
 from skdp.mechanisms.noise import Noise, variances
 from skdp.randomness import granularity_of, publish_near
+from skdp.rows import Kept
 
 # Share of epsilon spent on hiding the solver's inexactness and the rounding to a lattice, and the
 # most that all models together spend on it: it divides the delta of the noise by exp of its half.
@@ -88,9 +91,16 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
 
 def leverage_apart(loss: Loss, q: float, epsilon: float) -> float:
     """Return the greatest leverage that leaves q epsilon to any additive noise (Theorem 2)."""
+    return leverages_apart(loss, (q,), epsilon)[0]
+
+
+def leverages_apart(loss: Loss, shares: Iterable[float], epsilon: float) -> tuple[float, ...]:
+    """Return `leverage_apart` for several q."""
     curvature = greatest_curvature(loss)
-    left = math.expm1(min(epsilon * (1 - q), 700.0))
-    return left / curvature * (1 - 1e-9) if curvature > 0 else math.inf
+    if not curvature > 0:
+        return tuple(math.inf for _ in shares)
+    left = (math.expm1(min(epsilon * (1 - float(q)), 700.0)) for q in shares)
+    return tuple(room / curvature * (1 - 1e-9) for room in left)
 
 
 def room(s: FloatArray, q: FloatArray | float, epsilon: float, neighbors: str) -> FloatArray:
@@ -163,20 +173,11 @@ class Perturbation:
             f" {type(self.noise).__name__} in {len(self.ridge)} dimensions"
         )
 
-    def weights(self, design: FloatArray, cells: int = 2**17) -> FloatArray | None:
-        """Return w for every row, (n,); None if every row of the domain has weight 1."""
+    def weigh(self, layout: Layout) -> Weigh | None:
+        """Return the weights of rows; None if every row of the domain has weight 1."""
         if not self.row_norm**2 / np.min(self.ridge) > self.leverage:
             return None
-        out, block = np.empty(len(design)), max(256, cells // design.shape[1])
-        for start in range(0, len(design), block):
-            rows = design[start : start + block]
-            shares = np.square(rows)
-            shares /= self.ridge
-            # The last bits of a matrix product would depend on the position of a row.
-            shares.sum(axis=1, out=out[start : start + block])
-        # Rounded down by more than the error of the sum, so that w l <= leverage holds.
-        np.maximum(out, self.leverage, out=out)
-        return np.divide(self.leverage * (1 - 1e-9), out, out=out)
+        return Weigh(layout, self.ridge, self.leverage)
 
     @cached_property
     def _spread(self) -> float:
@@ -205,18 +206,25 @@ class Perturbation:
         spread = 3 * math.sqrt(len(self.ridge)) / self.output_epsilon
         return float(0.1 * np.min(moved) / spread * np.min(self.ridge))
 
-    def release(self, design: FloatArray, target: FloatArray, rng: Generator) -> FloatArray:
-        """Draw V, minimise, add the output noise, and return a point of the lattice, (dim,)."""
+    def release(
+        self, rows: Kept, layout: Layout, n: int, label: int | None, rng: Generator
+    ) -> FloatArray:
+        """Draw V, minimise, add the output noise, and return a point of the lattice, (dim,).
+
+        Parameters
+        ----------
+        rows : Kept
+            States are weighted `DesignRows`.
+        layout : Layout
+        n : int
+            The number of rows.
+        label : int or None
+            The position of the label that the model predicts; None for a regression.
+        """
         linear_term = self.noise.rvs(rng)
         hidden = self.hidden
         objective = Objective(
-            loss=self.loss,
-            design=design,
-            target=target,
-            ridge=self.ridge,
-            linear_term=linear_term,
-            weight=self.weights(design),
-            row_norm=self.row_norm,
+            self.loss, rows, layout, self.ridge, linear_term, self.row_norm, n, label
         )
         found = minimise(objective, self.tolerance)
         return publish_near(found.theta, hidden.exponent, hidden.scale, rng)

@@ -85,6 +85,9 @@ def _best(
     ridge = _ridges(task, floor + noise * per_ridge, floor, leverage)
     risk = population.risk(ridge, noise, curvature, score)
     at = int(np.argmin(risk))
+    if family.is_rough and len(grid) > 1:  # only the best candidate is calibrated exactly
+        loss, share = pairs[at]
+        return _best(task, [loss], family, np.array([share]), importance)
     ridges = per_coordinate(task.design, ridge[at])
     return Choice(*pairs[at], ridges, family, shape, float(risk[at]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Protocol, dataclass_transform
 
@@ -16,13 +17,19 @@ from skdp._checks import check_choice, check_count, check_epsilon, check_interva
 from skdp._identity import one_call
 from skdp.domain import Domain
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.predict import row_products
-from skdp.linear_model._shared.rows import Rows
+from skdp.linear_model._shared.predict import predictors
+from skdp.linear_model._shared.records import Records
+from skdp.linear_model._shared.sources import Source, header_of, spell_levels, split_frame
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.validation import check_ledger, check_table, spent_note
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
+from skdp.rows import MemoryRows
+from skdp.rows.cluster import ClusterRows, Collection, is_collection
+from skdp.rows.streamed import StreamedRows
+from skdp.rows.streams import CsvStream, stream_of
+from skdp.rows.threads import shared_threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +43,7 @@ class Solution:
     attributes : dict
         Further public attributes of the fitted estimator by their names.
     clipping : ClippingBounds or None
-        Its method ``clip`` clips encoded rows in place before predictions are made.
+        Its method ``clip`` clips encoded numbers in place before predictions are made.
     """
 
     coef: FloatArray
@@ -59,7 +66,7 @@ class Algorithm(Protocol):
     def plan(self, task: Task) -> Any:
         """Return the plan of a task."""
 
-    def sums(self, plan: Any, rows: Rows) -> Any:
+    def sums(self, plan: Any, records: Records) -> Any:
         """Return exact statistics of the records. Errors in the data are raised here."""
 
     def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
@@ -84,7 +91,8 @@ def with_parameters(cls):
 class PrivateLinearModel(BaseEstimator):
     """Base of the private linear models, with the parameters that all of them have.
 
-    A subclass has the methods ``_targets``, which returns the targets that are read from y,
+    A subclass has the methods ``_target``, which returns the encoded target, the positions of the
+    labels that models predict and further attributes,
     ``_algorithm``, which returns the algorithm with its parameters, and ``_set_coefficients``,
     which decodes the coefficients.
     """
@@ -99,17 +107,23 @@ class PrivateLinearModel(BaseEstimator):
     random_state: RandomStateLike = None
     ledger: Ledger | None = None
 
-    def fit(self, X, y, **unsupported):
+    def fit(self, X, y=None, *, target=None, **unsupported):
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
 
         Parameters
         ----------
-        X : DataFrame or array-like of shape (n, n_features)
-            An array is read in blocks of rows. For :class:`DPLinearRegression` a
-            ``numpy.memmap`` may be larger than the memory. Some mechanisms read X twice. An entry
-            that is not finite at the second reading counts as 0.
-        y : array-like of shape (n,)
-            Labels for a classifier, or numbers in the units of the target for a regressor.
+        X : DataFrame, array-like, collection, path or callable
+            A table of shape (n, n_features) in memory, or a larger one: a ``dask`` array or
+            DataFrame; the path of a Parquet, CSV or Feather file or of a folder of such files, or
+            a ``pyarrow.dataset.Dataset``; a function without arguments that returns an iterable
+            of DataFrames or of pairs of a table and a target. Some tables are read several times.
+            An entry that is not valid any more at a later reading counts as 0, or as the first
+            label. Of files only the columns of the domain are read.
+        y : array-like of shape (n,) or dask collection, default=None
+            Labels for a classifier, or numbers in the units of the target for a regressor. None if
+            ``target`` is given, or if ``X`` has pairs. Its partitions are those of ``X``.
+        target : str, default=None
+            Name of the column of ``X`` that is the target.
 
         Returns
         -------
@@ -124,18 +138,19 @@ class PrivateLinearModel(BaseEstimator):
             whether the budget was spent.
         """
         # Whether numpy warns of underflow would depend on the data.
-        with np.errstate(all="ignore"), one_call():
+        with np.errstate(all="ignore"), one_call(), shared_threads():
             with spent_note() as spent:
                 _refuse(unsupported)
                 self._check_parameters()
-                X = check_table(self, X, self.domain, reset=True)
-                targets, labels = self._targets(y, len(X))
+                source = self._source(X, y, target)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                plan = self._plan(design, len(X), len(targets))
+                n, labels = source.n(), source.labels
+                plan = self._plan(design, n, max(1, len(labels)))
                 plan.check_published()
                 guarantee = self._guarantee(plan)
                 algorithm = self._algorithm()
-                sums = algorithm.sums(plan, Rows(design, X, targets))
+                records = Records(design, source.rows(design.domain), labels)
+                sums = algorithm.sums(plan, records)
                 rng = as_generator(self.random_state)
                 if self.ledger is not None:
                     self.ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
@@ -147,8 +162,38 @@ class PrivateLinearModel(BaseEstimator):
             # The number of steps of a solver depends on the data. A solver that does not converge
             # raises an error, so a model that exists has converged.
             self.n_iter_, self.converged_ = 1, True
-            self._store(plan, solution, labels)
+            self._store(plan, solution, source.attributes)
             return self
+
+    def _source(self, X, y, target):
+        """Return the rows, after checks of what is public of them."""
+        if is_collection(X):
+            data = Collection(X, y, target)
+            return self._distant(data, target, partial(ClusterRows, data=data))
+        stream = stream_of(X)
+        if stream is not None:
+            if y is not None:
+                rule = "be None where X is read in batches"
+                raise fail("y", rule, None, "Name the target column.")
+            return self._distant(
+                stream, target, partial(StreamedRows, stream=stream, target=target)
+            )
+        X, y = split_frame(X, y, target)
+        X = check_table(self, X, self.domain, reset=True)
+        encoded, labels, attributes = self._target(y, len(X))
+        rows = partial(MemoryRows, X=X, target=encoded)
+        return Source(lambda: len(encoded), rows, labels, attributes)
+
+    def _distant(self, data, target, rows):
+        """Return rows that are not in memory."""
+        check_table(self, header_of(data, self.domain, target), self.domain, reset=True)
+        coder, labels, attributes = self._coder()
+        if isinstance(data, CsvStream):
+            spell_levels(data, self.domain, target, attributes.get("classes_"))
+        if data.n == 0:
+            raise ValueError("X must have records: found 0 sample(s), a minimum of 1 is required.")
+        facts = {"coder": coder, "checks_count": self.neighbors == "replace_one"}
+        return Source(lambda: data.n, partial(rows, **facts), labels, attributes)
 
     def _asked(self):
         """Return the parameters; later changes of the estimator do not change them."""
@@ -210,11 +255,11 @@ class PrivateLinearModel(BaseEstimator):
             "running time, memory and errors are not observed",
         )
 
-    def _store(self, plan, solution, labels):
+    def _store(self, plan, solution, attributes):
         """Set the fitted attributes."""
         self._clipping = solution.clipping
         self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
-        for name, value in (labels | solution.attributes).items():
+        for name, value in (attributes | solution.attributes).items():
             setattr(self, name, value)
         self._set_coefficients()
 
@@ -225,10 +270,10 @@ class PrivateLinearModel(BaseEstimator):
         The predictor of a row does not depend on other rows, bit for bit.
         """
         check_is_fitted(self, "coef_")  # a failed fit may set other attributes
-        encoded = self._design.domain.encode(check_table(self, X, self._design.domain, reset=False))
-        if self._clipping is not None:
-            self._clipping.clip(encoded)
-        return row_products(encoded, self._encoded_coef) + self._encoded_intercept
+        domain = self._design.domain
+        X = check_table(self, X, domain, reset=False)
+        model = self._encoded_coef, self._encoded_intercept
+        return predictors(domain, X, *model, self._clipping)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,7 +9,9 @@ from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
-from skdp.linear_model.validation import check_labels, check_target
+from skdp.linear_model._shared.batches import for_any_rows
+from skdp.linear_model._shared.sources import LabelCoder
+from skdp.linear_model.validation import check_labels, check_target, sorted_labels
 
 
 @with_parameters
@@ -29,27 +31,34 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         inferred = "the set of labels in y is public: it was read off y, as none were declared"
         return (*super()._assumptions(), inferred)
 
-    def _targets(self, y, n):
-        """Return one 0/1 target for each model, and the labels."""
+    def _target(self, y, n):
         labels, found = check_labels(check_target(self, y, n), self._declared_labels())
-        positive = [1] if len(labels) == 2 else range(len(labels))
-        return [(found == k).astype(float) for k in positive], {"classes_": labels}
+        found = found.astype(np.min_scalar_type(len(labels)))
+        return found, _predicted(labels), {"classes_": labels}
+
+    def _coder(self):
+        """Return the coder of a target that is not in memory, whose labels are declared."""
+        labels = sorted_labels(self._declared_labels())
+        return LabelCoder(labels), _predicted(labels), {"classes_": labels}
 
     def _set_coefficients(self):
         encoded = self._encoded_coef, self._encoded_intercept
         self.coef_, self.intercept_ = self._design.domain.decode_coef(*encoded)
 
+    @for_any_rows
     def decision_function(self, X):
         """Return the log-odds, (n,) for two classes, or one-versus-rest, (n, n_classes)."""
         z = self._predictor(X)
         return z[:, 0] if z.shape[1] == 1 else z
 
+    @for_any_rows
     def predict(self, X):
         """Return the most probable label of every row, (n,)."""
         z = self.decision_function(X)
         best = (z > 0).astype(int) if z.ndim == 1 else np.argmax(z, axis=1)
         return self.classes_[best]
 
+    @for_any_rows
     def predict_proba(self, X):
         """Return the probability of every class, (n, n_classes)."""
         z = self.decision_function(X)
@@ -57,6 +66,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             return np.column_stack([expit(-z), expit(z)])
         return np.exp(self._log_shares(z))
 
+    @for_any_rows
     def predict_log_proba(self, X):
         """Return the logarithm of :meth:`predict_proba`, (n, n_classes)."""
         z = self.decision_function(X)
@@ -68,3 +78,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def _log_shares(z):
         log_p = log_expit(z)
         return log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True)
+
+
+def _predicted(labels):
+    """Return the positions of the labels that models predict: one of two, or all."""
+    return (1,) if len(labels) == 2 else tuple(range(len(labels)))

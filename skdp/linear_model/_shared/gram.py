@@ -3,13 +3,15 @@
 Each encoded number is rounded to a multiple of 2^-20, which keeps it within its bounds. Rows of a
 ball are first divided by a power of two, so that they lie in [-1, 1]. Products are then multiples
 of 2^-40. Sums over a block of at most 2^13 rows are exact in floats in any order, and blocks are
-added as integers. So the matrix has no rounding error that depends on other records.
+added as integers. So the matrix has no rounding error that depends on other records, and it does
+not depend on how the rows are cut into blocks.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,83 +19,80 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp.domain import Domain
-from skdp.domain.tables import as_table
+from skdp.domain.layout import write_rows
 from skdp.geometry.moments import MomentLayout
+from skdp.rows import Block, Rows
 
 # Fractional bits of an encoded number, and of a product of two.
 NUMBER_BITS = 20
 GRAM_BITS = 2 * NUMBER_BITS
-# Up to 2^40 * 2^13 floats hold all sums exactly.
-MOST_ROWS = 2**13
 # Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
-# A block and its matrix fit in the cache. Sums of FOLD blocks stay below 2^63.
-CELLS = 2**18
-FOLD = 2**9
+
+# A function that maps rows (1, x, y) in place, each by itself, to results in [-1, 1].
+Place = Callable[[FloatArray], None]
 
 
-def exact_gram(
-    domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
-) -> NDArray[Any]:
+def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) -> NDArray[Any]:
     """Return the Gram matrix of the rows (1, x, y) in units of 2^-40, as Python integers.
 
     Parameters
     ----------
-    X : DataFrame, array-like or table of `skdp.domain.tables`, with n rows
-        Read once, in blocks of rows: an array in a file may be larger than the memory.
-    target : ndarray of shape (n,), entries in [-1, 1]
+    rows : Rows
+        With a regression target. They are read once.
     place : callable or None
-        A function that maps blocks of rows (1, x, y) in place, before they are rounded to the
-        grid. It maps each row by itself, and its results are in [-1, 1].
+        A function that maps rows (1, x, y) in place before they are rounded to the grid. It maps
+        each row by itself, and its results are in [-1, 1].
+    features : bool, default=True
+        Otherwise the rows are (1, y).
 
     Returns
     -------
-    ndarray of shape (n_encoded + 2, n_encoded + 2) of int
+    ndarray of shape (n_encoded + 2, n_encoded + 2) or (2, 2) of int
     """
-    width = domain.n_encoded + 2
-    total: NDArray[Any] = np.zeros((width, width), dtype=object)
-    part = np.zeros((width, width), dtype=np.int64)
-    for k, rows in enumerate(blocks_of(domain, X, target, place), start=1):
-        part += np.asarray(np.ldexp(rows.T @ rows, GRAM_BITS), dtype=np.int64)
-        if k % FOLD == 0:
-            total, part = total + part, np.zeros_like(part)
-    folded: NDArray[Any] = total + part
-    return folded
+    part = _Gram(rows.domain, place) if features else _target_gram
+    gram: NDArray[Any] = rows.sum(part)
+    return gram
+
+
+def exact_cross(rows: Rows, place: Place | None = None) -> NDArray[Any]:
+    """Return the last column of `exact_gram`, without its last entry."""
+    cross: NDArray[Any] = rows.sum(_Cross(rows.domain, place))
+    return cross
 
 
 def exact_statistic(layout: MomentLayout, gram: NDArray[Any]) -> NDArray[Any]:
     """Return the entries of an exact Gram matrix that a layout releases, in units of 2^-40."""
     i, j = layout.pairs.T
-    scale, shift = (v.astype(np.int64) for v in (layout.scale, layout.shift))
+    # As Python integers: beyond 2^23 rows the sums exceed 63 bits.
+    scale, shift = (v.astype(np.int64).astype(object) for v in (layout.scale, layout.shift))
     return np.asarray(scale * gram[i, j] - shift * gram[0, 0])
 
 
-def exact_sums(
-    domain: Domain, X: Any, target: FloatArray
-) -> tuple[NDArray[Any], NDArray[Any], int]:
+def exact_sums(rows: Rows) -> tuple[NDArray[Any], NDArray[Any], int]:
     """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n."""
-    rows = (rows[:, 1:] for rows in blocks_of(domain, X, target))
-    return *sums_of(rows, domain.n_encoded + 1), len(target)
+    return *rows.sum(_Sums(rows.domain)), rows.n
 
 
-def sums_of(blocks: Iterable[FloatArray], width: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sums of columns and of their squares in units of 2^-40, as Python integers.
+def sums_of(numbers: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sums of columns and of their squares in units of 2^-40.
 
     Parameters
     ----------
-    blocks : iterable of ndarray of shape (up to 2^13, width), entries in [-1, 1]
-        Entries are first rounded to the grid.
-    width : int
+    numbers : ndarray of shape (up to 2^13, width), entries in [-1, 1]
+        Entries are first rounded to the grid, in place.
     """
-    sums: NDArray[Any] = np.zeros(width, dtype=object)
-    squares = sums.copy()
-    for rows in blocks:
-        seen, ones = rows + ROUNDER, np.ones(len(rows))
-        seen -= ROUNDER
-        sums += np.asarray(np.ldexp(ones @ seen, GRAM_BITS), dtype=np.int64)
-        np.square(seen, out=seen)
-        squares += np.asarray(np.ldexp(ones @ seen, GRAM_BITS), dtype=np.int64)
-    return sums, squares
+    ones = np.ones(len(numbers))
+    numbers += ROUNDER
+    numbers -= ROUNDER
+    sums = in_units(ones @ numbers)
+    np.square(numbers, out=numbers)
+    return sums, in_units(ones @ numbers)
+
+
+def in_units(sums: FloatArray) -> NDArray[np.int64]:
+    """Return exact sums in units of 2^-40."""
+    return np.ldexp(sums, GRAM_BITS).astype(np.int64)
 
 
 def row_unit(domain: Domain) -> float:
@@ -104,28 +103,86 @@ def row_unit(domain: Domain) -> float:
     return math.ldexp(1.0, exponent - (share == 0.5))
 
 
-def block_rows(width: int) -> int:
-    """Return the number of rows of a block, whose sums are exact, and which fits in the cache."""
-    return min(MOST_ROWS, max(256, CELLS // width))
+@dataclass(frozen=True, eq=False)
+class _Gram:
+    domain: Domain
+    place: Place | None
+
+    def __call__(self, block: Block) -> NDArray[np.int64]:
+        if self.place is None and not block.levels:
+            return _gram_of_numbers(self.domain, block)
+        blocks = whole_rows(self.domain, block, self.place)
+        return _added(in_units(rows.T @ rows) for rows in blocks)
 
 
-def blocks_of(
-    domain: Domain, X: Any, target: FloatArray, place: Callable[[FloatArray], None] | None = None
-) -> Iterator[FloatArray]:
-    """Yield blocks of rows (1, x, y) on the grid. All blocks use the same memory."""
-    table = as_table(X, domain.names, domain.n_columns)
-    q, n, unit = domain.n_encoded, len(target), row_unit(domain)
-    step = block_rows(q + 2)
-    buffer = np.empty((min(step, n), q + 2))
-    for start in range(0, n, step):
-        stop = min(n, start + step)
-        rows = buffer[: stop - start]
-        domain.encode(table.part(start, stop), out=rows[:, 1:-1])
+def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
+    """Return the Gram matrix of rows without indicators, which need not be put together."""
+    width, unit = domain.n_encoded + 2, row_unit(domain)
+    x = block.numbers + ROUNDER if unit == 1.0 else block.numbers / unit + ROUNDER
+    x -= ROUNDER
+    y = block.target + ROUNDER - ROUNDER
+    ones, gram = np.ones(len(y)), np.empty((width, width))
+    gram[1:-1, 1:-1] = x.T @ x
+    gram[0, 1:-1], gram[-1, 1:-1] = ones @ x, y @ x
+    gram[0, 0], gram[0, -1], gram[-1, -1] = len(y), ones @ y, y @ y
+    gram[:, 0], gram[:, -1] = gram[0], [*gram[0, -1:], *gram[-1, 1:]]
+    return in_units(gram)
+
+
+def _target_gram(block: Block) -> NDArray[np.int64]:
+    """Return the Gram matrix of the rows (1, y), on the grid."""
+    y = block.target + ROUNDER - ROUNDER
+    rows = np.column_stack([np.ones(len(y)), y])
+    return in_units(rows.T @ rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cross:
+    domain: Domain
+    place: Place | None
+
+    def __call__(self, block: Block) -> NDArray[np.int64]:
+        blocks = whole_rows(self.domain, block, self.place)
+        return _added(in_units(rows[:, -1] @ rows[:, :-1]) for rows in blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums of columns and of their squares; those of indicators are counts."""
+
+    domain: Domain
+
+    def __call__(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        domain, one = self.domain, 2**GRAM_BITS
+        sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
+        places = [*domain.number_index.tolist(), domain.n_encoded]
+        numbers = np.column_stack([block.numbers / row_unit(domain), block.target])
+        sums[places], squares[places] = sums_of(numbers)
+        blocks = [b for b in domain.blocks if b.stop > b.start]
+        for columns, codes in zip(blocks, block.levels, strict=True):
+            counts = np.bincount(codes, minlength=columns.stop - columns.start + 1)[1:]
+            sums[columns] = squares[columns] = counts * one
+        return sums, squares
+
+
+def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[FloatArray]:
+    """Yield the rows (1, x, y) of a block on the grid, in parts that fit in the cache."""
+    unit, width = row_unit(domain), domain.n_encoded + 2
+    for part in block.parts(width):
+        rows = np.empty((len(part), width))
+        rows[:, 0], rows[:, -1] = 1.0, part.target
+        write_rows(domain, part, rows[:, 1:-1])
         if unit != 1.0:
             rows[:, 1:-1] /= unit
-        rows[:, 0], rows[:, -1] = 1.0, target[start:stop]
         if place is not None:
             place(rows)
         rows += ROUNDER
         rows -= ROUNDER
         yield rows
+
+
+def _added(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    first, *others = parts
+    for part in others:
+        first += part
+    return first

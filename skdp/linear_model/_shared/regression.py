@@ -8,6 +8,8 @@ from sklearn.base import RegressorMixin
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.linear_model._shared.base import PrivateLinearModel
+from skdp.linear_model._shared.batches import for_any_rows
+from skdp.linear_model._shared.sources import NumberCoder
 from skdp.linear_model.validation import check_target
 
 
@@ -22,15 +24,20 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
             raise fail("domain", "declare the target's bounds", None, "Give target=(lower, upper).")
         return domain
 
-    def _targets(self, y, n):
+    def _target(self, y, n):
         domain = self._public_domain(self.n_features_in_)
-        return [domain.encode_target(check_target(self, y, n))], {}
+        return domain.encode_target(check_target(self, y, n)), (), {}
+
+    def _coder(self):
+        """Return the coder of a target that is not in memory."""
+        return NumberCoder(self._public_domain(self.n_features_in_)), (), {}
 
     def _set_coefficients(self):
         encoded = self._encoded_coef, self._encoded_intercept
         coef, intercept = self._design.domain.decode_coef(*encoded, regression=True)
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
+    @for_any_rows
     def predict(self, X):
         """Return predictions in the target's units, clipped to its bounds, (n,)."""
         scaled = self._predictor(X)[:, 0]

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
+from skdp._arrays import FloatArray, squared_lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,6 @@ class RowScaler:
         if self.clips:
             np.clip(rows, -1.0, 1.0, out=rows)
             return
-        length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        length = np.sqrt(squared_lengths(rows))
         outside = np.flatnonzero(length > 1)
         rows[outside] /= length[outside, None]

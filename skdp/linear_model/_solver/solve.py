@@ -18,17 +18,22 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive
-from skdp.linear_model._objective.certificate import UNIT, certified_gradient
-from skdp.linear_model._objective.problem import Objective, euclidean
+from skdp.linear_model._solver.certificate import UNIT, certified_gradient
+from skdp.linear_model._solver.problem import DOUBLE, SINGLE, Objective, euclidean
 
 STRIDE = 16
+MOST_SAMPLE = 2**17  # rows, or a multiple of the columns
+LARGE = 2**21  # entries from which single precision saves time
 MEMORY = 10
 PATIENCE = 50  # steps before the step rule becomes strict
 NOISE_PATIENCE = 30  # steps without progress if the gradient may consist of rounding errors
@@ -60,36 +65,30 @@ def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
     ------
     NotCertified
         If no such point is found. Nothing may be released then.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.linear_model.losses import Logistic
-    >>> design, target = np.ones((4, 1)), np.array([0.0, 1.0, 1.0, 1.0])
-    >>> ridge, linear_term = np.array([1e-9]), np.array([0.0])
-    >>> J = Objective(Logistic(), design, target, ridge, linear_term, row_norm=1.0)
-    >>> minimise(J, tolerance=1e-12).theta.round(6)  # log 3
-    array([1.098612])
     """
     tolerance = check_positive("tolerance", tolerance)
     # Trial points may overflow; they are rejected by their gradient.
     with np.errstate(all="ignore"):
         theta, metric = _start(objective)
+        if objective.n * objective.dim > LARGE:
+            theta = _descend(objective, theta, metric, tolerance / 2, single=True)
+            with suppress(NotCertified):
+                return _polish(objective, theta, metric, tolerance)
         theta = _descend(objective, theta, metric, tolerance / 2)
         return _polish(objective, theta, metric, tolerance)
 
 
 def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
     """Return the minimiser over a sample, to the precision of the sample, and a metric."""
-    n, d = objective.design.shape
+    n, d = objective.n, objective.dim
     if n // STRIDE < max(20 * d, 256):
         return np.zeros(d), _Metric(objective, np.zeros(d))
-    sample = objective.subsample(STRIDE)
+    sample = objective.subsample(max(STRIDE, n // max(MOST_SAMPLE, 400 * d)))
     theta, metric = _start(sample)
-    noise = 0.03 * objective.loss.slope_bound * objective.row_norm * math.sqrt(n / STRIDE)
+    noise = 0.03 * objective.loss.slope_bound * objective.row_norm * math.sqrt(sample.n)
     theta = _descend(sample, theta, metric, noise)
     metric.refresh(sample, theta)
-    metric.unit = 1.0 / STRIDE
+    metric.unit = sample.n / n
     return theta, metric
 
 
@@ -104,7 +103,7 @@ class _Metric:
         """Compute the Hessian at theta and delete the steps."""
         self.pairs.clear()
         self.unit = 1.0
-        hessian = objective.hessian(theta)
+        self.core, hessian, self.diagonal = objective.hessian(theta)
         # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
         self.scale = 1 / np.sqrt(hessian.diagonal())
         hessian *= np.outer(self.scale, self.scale)
@@ -123,7 +122,10 @@ class _Metric:
             part = step @ q / curvature
             q = q - part * change
             parts.append(part)
-        q = self.scale * self.unit * cho_solve(self.factor, self.scale * q, check_finite=False)
+        core = self.scale * q[self.core]
+        q = q / self.diagonal
+        q[self.core] = self.scale * cho_solve(self.factor, core, check_finite=False)
+        q *= self.unit
         for (step, change, curvature), part in zip(self.pairs, reversed(parts), strict=True):
             q = q + (part - change @ q / curvature) * step
         return np.asarray(q)
@@ -140,19 +142,34 @@ def _factor(matrix: FloatArray) -> tuple[FloatArray, bool]:
     return np.eye(len(matrix)), True
 
 
-def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: float) -> FloatArray:
-    """Step until the gradient, in plain arithmetic, is expected to be at most ``target``."""
-    gradient, fresh = objective.gradient(theta), False
+def _descend(
+    objective: Objective,
+    theta: FloatArray,
+    metric: _Metric,
+    target: float,
+    single: bool = False,
+) -> FloatArray:
+    """Step until the gradient, in plain arithmetic, is expected to be at most ``target``.
+
+    In single precision the steps end where the gradient may consist of rounding errors.
+    """
+    evaluate = partial(objective.gradient, single=single)
+    final = target
+    unit, noise_patience = (SINGLE, 1) if single else (DOUBLE, NOISE_PATIENCE)
+    if single:
+        random = SINGLE * objective.row_norm * objective.loss.slope_bound
+        target = max(target, random * math.sqrt(objective.n))
+    gradient, fresh = evaluate(theta), False
     size, before, best, best_step = euclidean(gradient), 0.0, math.inf, 0
     for steps in range(MAX_STEPS):
-        patience = NOISE_PATIENCE if size < objective.noise(theta) else MAX_STEPS
+        patience = noise_patience if size < objective.noise(theta, unit) else MAX_STEPS
         if not size > target or steps - best_step > patience:
             return theta
         direction = -metric.solve(gradient)
         # Convergence is superlinear: after such a step the caller checks the gradient.
         if size * size < before * target:
             return theta + direction
-        found = _search(objective, theta, gradient, direction, 0.9 if steps < PATIENCE else 0.0)
+        found = _search(evaluate, theta, gradient, direction, 0.9 if steps < PATIENCE else 0.0)
         if found is None and fresh:
             return theta
         if found is not None:
@@ -162,7 +179,7 @@ def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: f
         if size < 0.5 * best:
             best, best_step = size, steps
         # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
-        left, pace = np.log(np.divide([size, before], [target, size]))
+        left, pace = np.log(np.divide([size, before], [final, size]))
         fresh = not left < pace * (3 + len(theta) / 16)
         if fresh:
             metric.refresh(objective, theta)
@@ -170,7 +187,7 @@ def _descend(objective: Objective, theta: FloatArray, metric: _Metric, target: f
 
 
 def _search(
-    objective: Objective,
+    evaluate: Callable[[FloatArray], FloatArray],
     theta: FloatArray,
     gradient: FloatArray,
     direction: FloatArray,
@@ -184,7 +201,7 @@ def _search(
     alpha, run = 1.0, 0
     for trial in range(MAX_TRIALS):
         point = theta + alpha * direction
-        there = objective.gradient(point)
+        there = evaluate(point)
         slope = float(there @ direction) / start
         if -0.9 <= slope <= upper:
             return point, there
@@ -223,7 +240,9 @@ def _polish(
             local = True
             continue
         better = size < best
-        if not size < 0.5 * best:
+        if best < math.inf and size < 0.5 * best:
+            metric.learn(theta - at, found.value - value)
+        elif not size < 0.5 * best:
             metric.refresh(objective, theta if better else at)
         if better:
             at, value, best, alpha = theta, found.value, size, 1.0

@@ -1,0 +1,59 @@
+"""Predictions for rows that are not in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.linear_model._shared.sources import header_of, spell_levels
+from skdp.linear_model.validation import check_table
+from skdp.rows.cluster import Collection, is_collection, predictions
+from skdp.rows.streams import CsvStream, Stream, stream_of
+
+
+def for_any_rows(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Let a method of predictions take collections of dask, files and functions.
+
+    For a collection it returns a dask array, and for rows that are read in batches an iterator of
+    arrays, one for each batch.
+    """
+
+    @wraps(method)
+    def called(self: Any, X: Any) -> Any:
+        if is_collection(X):
+            data = Collection(X, X, None)
+            example = _checked_header(self, data)
+            return predictions(
+                partial(method, self), data, _names(self, data), method(self, example)
+            )
+        stream = stream_of(X)
+        if stream is not None:
+            _checked_header(self, stream)
+            if isinstance(stream, CsvStream):
+                spell_levels(stream, self._design.domain, None, None)
+            return _batches(partial(method, self), stream, _names(self, stream))
+        return method(self, X)
+
+    return called
+
+
+def _checked_header(model: Any, data: Stream | Collection) -> Any:
+    check_is_fitted(model, "coef_")
+    domain = model._design.domain
+    return check_table(model, header_of(data, domain, None), domain, reset=False)
+
+
+def _names(model: Any, data: Stream | Collection) -> list[str] | None:
+    """Return the columns to read, or None for all."""
+    names = model._design.domain.names
+    return None if names is None or data.names is None else list(names)
+
+
+def _batches(
+    predict: Callable[[Any], Any], stream: Stream, names: list[str] | None
+) -> Iterator[Any]:
+    for batch in stream.batches(names):
+        yield predict(batch[0] if isinstance(batch, tuple) else batch)

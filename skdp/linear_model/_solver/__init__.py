@@ -1,0 +1,1 @@
+"""Minimisation of a perturbed objective, with a proven bound on the gradient."""

@@ -1,0 +1,283 @@
+r"""A gradient with a proven error bound for every order of summation.
+
+Write u = 2^-53 and gamma_k = k u / (1 - k u). A sum of k products, computed in any order, fused
+or not, has an error of at most gamma_k times the sum of the absolute products (Higham, Accuracy and
+Stability of Numerical Algorithms, section 3.1). The error is 0 if all products are multiples of one
+power of two g and no partial sum exceeds 2^53 g. So each factor is split exactly into a leading
+part on a coarse grid and a small rest (Ozaki et al. 2012): leading times leading is exact, and
+gamma_k applies to products with a rest only.
+
+A row has p numbers U x_j, where U is a power of two and the x_j are multiples of g = 2^-20 with
+|x_j| <= 1, and one level of each of k columns. With t_j = U theta_j, which is exact, its predictor
+is sum_j x_j t_j + kappa + sum_c table_c[level_c]: the constant kappa is the intercept less the mean
+of each centred table. Let C be the sum of the absolute values of these k + 1 parts of kappa,
+S >= |t|_1 + C + sum_c max|table_c|, and 2^B >= c.
+
+1. *Predictor.* With h in [2^-32, 2^-31] S a power of two, t = th + tl with th on the grid h, and
+   constant and tables are split on the grid 2 g h. All partial sums of leading parts are multiples
+   of g h of size at most 2 S <= 2^53 g h: exact. The rests are at most h / 2 each, and
+   p + k + 1 in number; their sum has relative error gamma_{p+k+2}. kappa is a fraction whose error
+   of 2^-105 C is smaller than one more such term. The final sum z adds u |z|:
+       dz_i = u |z_i| + gamma_{p+k+2} (p + k + 2) 2^-32 S.
+2. *Slope.* The loss is accurate to 16 units in the last place of c. Between the exact predictor and
+   z the slope changes by at most K dz_i for a curvature bound K, and, since it is monotone, by at
+   most its change between z and z -+ dz_i. Times the weight (one more rounding, of at most u c)
+   this is the error eta_i of v_i.
+3. *Sum over rows.* An error eta_i in each v_i changes sum_i v_i x_i by at most |x_i|_2 eta_i each.
+   Over b <= 2^13 rows, v = vh + vl with vh on the grid 2^(B-20): partial sums of x'vh stay below
+   2^13 2^B = 2^53 g 2^(B-20): exact, and so are the sums of vh over all rows and over those of a
+   level. Blocks are added as integers. The rest, |vl| <= 2^(B-21), is summed in floats in any order
+   with relative error gamma_{b + blocks + 2}; the sums for centred levels are combinations with
+   coefficients 1 and 1 / (m + 1), so that in norm the error is at most
+   3 n R 2^(B-21) gamma for rows of norm at most R.
+4. *Total.* One math.fsum adds the exact sums, which are divided by m + 1 with one rounding where
+   levels are centred, the rests, the linear term and the two halves of the exact product
+   ridge_j theta_j. Its error is u |gradient_j|. The quotients of centred levels have an error of at
+   most u n c R in norm, as the products of weights and slopes have: together 2 n u c R.
+
+The factor SLACK covers the rounding errors of the bound and rows that exceed the public norm by
+rounding; TINY covers underflow. Rounding must be to nearest, the default of the processor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray
+from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._solver.design_rows import (
+    STEP,
+    DesignRows,
+    Layout,
+    Sums,
+    Terms,
+    sums_over,
+)
+from skdp.linear_model._solver.problem import Objective, euclidean, power_above
+from skdp.linear_model.losses import Loss
+from skdp.rows.block import MOST_ROWS, block_rows
+
+UNIT = 2.0**-53
+SLACK = 1 + 2.0**-20
+TINY = 2.0**-900
+LEAST = 2.0**-200  # replaces smaller |theta|, so that the grids do not underflow
+SLOPE_ULPS = 16  # required of every Loss
+
+
+@dataclass(frozen=True)
+class CertifiedGradient:
+    """A computed gradient and a bound on its distance from the exact one."""
+
+    value: FloatArray
+    error: float
+
+    @property
+    def norm(self) -> float:
+        """Upper bound on the norm of the exact gradient."""
+        return (math.hypot(*self.value.tolist()) + self.error) * SLACK
+
+
+def certified_gradient(
+    objective: Objective, theta: FloatArray, *, local: bool = False
+) -> CertifiedGradient:
+    """Evaluate grad J(theta) with a proven error bound.
+
+    ``local`` bounds the error of each slope by two more evaluations. This takes longer and gives a
+    smaller bound for large predictors, at which the slope is nearly constant.
+    """
+    layout, c = objective.layout, objective.loss.slope_bound
+    split = _SplitTerms.of(layout, theta)
+    grid = power_above(c * SLACK) * 2.0**-20
+    part = _Part(objective.loss, objective.label, layout, split, grid, objective.smoothness, local)
+    # The rows are counted during the same reading as the sums.
+    exact, rest, error, blocks, n = objective.rows.sum(part)
+    value = _total(objective, theta, Sums(*exact), layout.gradient(Sums(*rest)), grid)
+    norm = objective.row_norm
+    error = norm * (error + 2 * n * UNIT * c) + UNIT * euclidean(value)
+    error += _rest_of_sum(n, norm * c, blocks)
+    return CertifiedGradient(value, float(error * SLACK + TINY))
+
+
+def attainable_tolerance(
+    n: int,
+    row_norm: float,
+    dim: int,
+    slope_bound: float,
+    curvature_bound: float,
+    *,
+    radius: float = 100.0,
+    linear_term: float = 0.0,
+) -> float:
+    """Return a gradient norm that can be reached and certified in double precision.
+
+    It is twice the sum of the certificate's error bound and of the change of the gradient when
+    theta is rounded to double precision.
+
+    Parameters
+    ----------
+    n, dim : int >= 1
+        Numbers of rows and of columns.
+    row_norm : float in (0, inf)
+        Bound on |x_i|_2.
+    slope_bound, curvature_bound : float in (0, inf)
+        Bounds on the loss's first and second derivative.
+    radius : float in (0, inf), default=100.0
+        Bound on sum_j |x_ij theta_j|, and on dim^-1/2 row_norm |theta|_2. Both hold if
+        |theta|_1 <= radius and |x_ij| <= 1, and if row_norm |theta|_2 <= radius.
+    linear_term : float in [0, inf), default=0.0
+        Bound on |linear_term|_2.
+
+    Examples
+    --------
+    >>> tolerance = attainable_tolerance(
+    ...     1000, row_norm=2.0, dim=4, slope_bound=1.0, curvature_bound=0.25
+    ... )
+    >>> f"{tolerance:.1e}"
+    '3.8e-11'
+    """
+    dz = UNIT * radius + _rest_of_predictor(dim, 3 * dim * radius)
+    slope = SLOPE_ULPS * math.ulp(slope_bound) + 2 * UNIT * slope_bound + curvature_bound * dz
+    blocks = n // block_rows(dim) + 1
+    certificate = n * row_norm * slope + _rest_of_sum(n, row_norm * slope_bound, blocks)
+    # At the minimum |ridge * theta| <= n c |x| + |linear_term|, and theta is rounded by u |theta|.
+    moved = n * row_norm * (curvature_bound * radius + slope_bound) + linear_term
+    return float(2 * (certificate + UNIT * moved) * SLACK + 2 * TINY)
+
+
+@dataclass(frozen=True, eq=False)
+class _SplitTerms:
+    """The leading parts and the rests of a predictor, and the parts of dz that rows share."""
+
+    high: Terms
+    low: Terms
+    error: float
+
+    @classmethod
+    def of(cls, layout: Layout, theta: FloatArray) -> _SplitTerms:
+        terms, parts = layout.terms(theta), layout.constants(theta)
+        constants = math.nan if None in parts else math.fsum(abs(float(part)) for part in parts)
+        tops = [float(np.abs(table).max()) for table in terms.tables]
+        size = float(np.abs(terms.slopes).sum()) + constants + math.fsum(tops)
+        size = max(size * SLACK, LEAST) if size < math.inf else math.nan
+        grid = power_above(size) * 2.0**-32
+        fine = 2 * grid * STEP
+        slopes = _split(terms.slopes, grid)
+        tables = [_split(table, fine) for table in terms.tables]
+        near = float(_split(np.array([terms.constant]), fine)[0][0])
+        rest = float(sum(parts) - Fraction(near)) if math.isfinite(near) else math.nan
+        high = Terms(slopes[0], near, tuple(table[0] for table in tables))
+        low = Terms(slopes[1], rest, tuple(table[1] for table in tables))
+        return cls(high, low, _rest_of_predictor(len(terms.slopes) + len(tables), size))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Exact sums over a block, those of the rests, the error of the slopes, 1 and the rows."""
+
+    loss: Loss
+    label: int | None
+    layout: Layout
+    terms: _SplitTerms
+    grid: float
+    smoothness: float
+    local: bool
+
+    def __call__(self, rows: DesignRows) -> tuple[Any, Any, float, int, int]:
+        numbers = rows.numbers.astype(np.float64)
+        z = self.terms.high.of(numbers, rows.levels) + self.terms.low.of(numbers, rows.levels)
+        y = target_of(rows.target, self.label)
+        slope = self.loss.slope(z, y)
+        high, low = _split(rows.weighted(slope), self.grid)
+        exact = sums_over(rows, numbers, high, self.layout)
+        fine = self.grid * STEP
+        exact = Sums(
+            _integers(exact.numbers / fine),
+            _integers(exact.total / self.grid),
+            tuple(_integers(own / self.grid) for own in exact.levels),
+        )
+        rest = sums_over(rows, numbers, low, self.layout)
+        dz = UNIT * np.abs(z) + self.terms.error
+        error = float(rows.weighted(self._slope_error(z, y, slope, dz)).sum())
+        return tuple(exact), tuple(rest), error, 1, len(rows)
+
+    def _slope_error(
+        self, z: FloatArray, y: FloatArray, slope: FloatArray, dz: FloatArray
+    ) -> FloatArray:
+        """Return the bound of step 2 on the error of the slope."""
+        own = SLOPE_ULPS * math.ulp(self.loss.slope_bound)
+        moved = self.smoothness * dz
+        if self.local:
+            # 3 dz, because z + 3 dz is rounded: by at most u |z| + 3 u dz <= 2 dz.
+            rise = self.loss.slope(z + 3 * dz, y) - slope
+            fall = slope - self.loss.slope(z - 3 * dz, y)
+            moved = np.minimum(moved, np.maximum(np.maximum(rise, fall), 0.0))
+        return own + moved
+
+
+def _split(a: FloatArray, grid: float) -> tuple[FloatArray, FloatArray]:
+    """Return the nearest multiples of ``grid``, a power of two, and the exact remainders."""
+    # Numbers between 2^52 grid and 2^53 grid have the spacing grid.
+    shift = 1.5 * 2.0**52 * grid
+    high = a + shift
+    high -= shift
+    return high, a - high
+
+
+def _integers(multiples: FloatArray) -> NDArray[np.int64]:
+    """Return whole numbers as integers. Others, such as NaN, are 0; the rest is NaN, too."""
+    return np.where(np.isfinite(multiples), multiples, 0.0).astype(np.int64)
+
+
+def _gamma(k: int) -> float:
+    return k * UNIT / (1 - k * UNIT)
+
+
+def _rest_of_predictor(count: int, size: float) -> float:
+    """Return the second term of dz for ``count`` numbers and columns of levels."""
+    return _gamma(count + 2) * (count + 2) * size * 2.0**-32
+
+
+def _rest_of_sum(n: int, size: float, blocks: int) -> float:
+    """Return the error of the rests in step 3 for size >= |w phi' x|."""
+    return 3 * n * 2 * size * 2.0**-21 * _gamma(MOST_ROWS + blocks + 2)
+
+
+def _total(
+    objective: Objective, theta: FloatArray, exact: Sums, rest: FloatArray, grid: float
+) -> FloatArray:
+    """Return the sums of step 4, each rounded once; NaN if any part is not finite."""
+    parts = np.array([rest, objective.linear_term, objective.ridge * theta])
+    if not np.isfinite(parts).all():
+        return np.full(len(theta), math.nan)
+    pairs = zip(objective.ridge.tolist(), theta.tolist(), strict=True)
+    halves = [float(Fraction(r) * Fraction(t) - Fraction(r * t)) for r, t in pairs]
+    whole = _whole(objective.layout, exact, grid)
+    return np.array([math.fsum(column) for column in np.vstack([parts, halves, whole]).T.tolist()])
+
+
+def _whole(layout: Layout, exact: Sums, grid: float) -> FloatArray:
+    """Return exact sums as the sums of two floats, (2, dim)."""
+    found = np.zeros((2, layout.dim))
+    found[:, layout.numbers] = _halves(exact.numbers) * (grid * STEP * layout.unit)
+    total = int(exact.total[0])
+    if layout.design.intercept:
+        found[:, :1] = _halves(exact.total) * grid
+    for block, size, own in zip(layout.design.blocks, layout.sizes, exact.levels, strict=True):
+        if not layout.design.intercept:
+            found[:, block] = _halves(own[1:]) * grid
+        else:  # a quotient of integers is rounded once
+            found[0, block] = [(int(count) * size - total) / size * grid for count in own[1:]]
+    return found
+
+
+def _halves(integers: NDArray[Any]) -> FloatArray:
+    """Return two floats for each integer, whose sum is exact."""
+    high = integers.astype(np.float64)
+    low = [int(whole) - int(near) for whole, near in zip(integers, high, strict=True)]
+    return np.array([high, np.array(low, dtype=np.float64)])

@@ -1,0 +1,252 @@
+"""Rows of a design matrix, kept compactly during a fit.
+
+Numbers are divided by their unit, a power of two. They are then multiples of 2^-20 in [-1, 1],
+which floats of 32 bits hold exactly. Columns of levels are positions. A centred indicator of level
+k of m + 1 is e_k - (1, ..., 1) / (m + 1) without any rounding: the shift is part of the constant of
+the predictor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
+from skdp.rows import Block
+from skdp.rows.block import block_rows
+
+Singles = NDArray[np.float32]
+
+# Numbers are multiples of it.
+STEP = 2.0**-NUMBER_BITS
+
+
+@dataclass(frozen=True, eq=False)
+class DesignRows:
+    """Some rows of a design matrix.
+
+    Attributes
+    ----------
+    numbers : ndarray of float32, shape (n, numbers)
+        In units of the layout.
+    levels : tuple of unsigned integer arrays of shape (n,)
+    target : ndarray of shape (n,)
+        Of a regression, or the positions of labels.
+    weight : ndarray of shape (n,) or None
+        None if every row has weight 1.
+    """
+
+    numbers: Singles
+    levels: tuple[NDArray[Any], ...]
+    target: NDArray[Any]
+    weight: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def weighted(self, values: FloatArray) -> FloatArray:
+        """Return the products of the weights and of values."""
+        return values if self.weight is None else self.weight * values
+
+    def chosen(self, rows: NDArray[np.intp] | slice) -> DesignRows:
+        """Return some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        levels = tuple(codes[rows] for codes in self.levels)
+        return DesignRows(self.numbers[rows], levels, self.target[rows], weight)
+
+
+def joined(parts: Sequence[DesignRows]) -> list[DesignRows]:
+    """Return the same rows in blocks that fit in the cache."""
+    whole = DesignRows(
+        np.concatenate([rows.numbers for rows in parts]),
+        tuple(map(np.concatenate, zip(*(rows.levels for rows in parts), strict=True))),
+        np.concatenate([rows.target for rows in parts]),
+        None
+        if parts[0].weight is None
+        else np.concatenate([rows.weight for rows in parts if rows.weight is not None]),
+    )
+    step = block_rows(whole.numbers.shape[1] + len(whole.levels) + 1)
+    return [whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)]
+
+
+class Terms(NamedTuple):
+    """A linear predictor: numbers @ slopes + constant + the sum of table[level] over columns."""
+
+    slopes: NDArray[Any]
+    constant: float
+    tables: tuple[NDArray[Any], ...]
+
+    def of(self, numbers: NDArray[Any], levels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the predictor of rows, (n,), in the precision of the numbers."""
+        found: NDArray[Any] = numbers @ self.slopes
+        found += self.constant
+        for table, codes in zip(self.tables, levels, strict=True):
+            found += table.take(codes)
+        return found
+
+    def single(self) -> Terms:
+        """Return the predictor in single precision."""
+        tables = tuple(table.astype(np.float32) for table in self.tables)
+        return Terms(self.slopes.astype(np.float32), self.constant, tables)
+
+
+class Sums(NamedTuple):
+    """Sums over rows of a value: times the numbers, by itself, and of each level."""
+
+    numbers: Any
+    total: Any
+    levels: tuple[Any, ...]
+
+
+def sums_over(rows: DesignRows, numbers: NDArray[Any], values: FloatArray, layout: Layout) -> Sums:
+    """Return the sums of ``values`` over rows; ``numbers`` are those of the rows."""
+    levels = tuple(
+        np.bincount(codes, values, size)
+        for codes, size in zip(rows.levels, layout.sizes, strict=True)
+    )
+    product = values.astype(numbers.dtype, copy=False) @ numbers
+    return Sums(product.astype(np.float64, copy=False), np.array([values.sum()]), levels)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The coordinates of a design: the intercept, the numbers, the columns of levels."""
+
+    design: Design
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.design.dim
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of the numbers, a power of two: their bound, or nearly twice it."""
+        return row_unit(self.design.domain)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.intp] | slice:
+        """Coordinates of the numbers."""
+        return as_slice(np.array(self.design.numbers, dtype=np.intp) + int(self.design.intercept))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of levels of each column of levels."""
+        return tuple(block.stop - block.start + 1 for block in self.design.blocks)
+
+    def terms(self, theta: FloatArray) -> Terms:
+        """Return the predictor of coordinates theta."""
+        tables = tuple(np.append(0.0, theta[block]) for block in self.design.blocks)
+        constants = self.constants(theta)
+        constant = math.nan if None in constants else float(sum(constants))
+        return Terms(theta[self.numbers] * self.unit, constant, tables)
+
+    def constants(self, theta: FloatArray) -> list[Any]:
+        """Return the intercept, and the shift of each centred column of levels, as fractions.
+
+        The relative error of a shift is at most 2^-105. An entry is None if it is not finite.
+        """
+        if not self.design.intercept:
+            return []
+        pairs = zip(self.design.blocks, self.sizes, strict=True)
+        return [_fraction(theta[:1]), *(_fraction(-theta[block], m) for block, m in pairs)]
+
+    def gradient(self, sums: Sums) -> FloatArray:
+        """Return the sum over rows of a value times the row, (dim,)."""
+        found = np.empty(self.dim)
+        found[self.numbers] = sums.numbers * self.unit
+        share = 0.0
+        if self.design.intercept:
+            found[0] = share = sums.total[0]
+        for block, size, own in zip(self.design.blocks, self.sizes, sums.levels, strict=True):
+            found[block] = own[1:] - share / size
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Build:
+    """From encoded rows to rows of a design matrix, before they are scaled."""
+
+    design: Design
+
+    def __call__(self, rows: Block) -> DesignRows:
+        numbers = rows.numbers
+        if self.design.domain.is_ball:
+            # Towards 0: rows stay in the ball.
+            numbers = np.trunc(numbers / Layout(self.design).unit / STEP) * STEP
+        return DesignRows(numbers.astype(np.float32), rows.levels, rows.target)
+
+
+@dataclass(frozen=True, eq=False)
+class Weigh:
+    """Weights w(x) = min(1, leverage / l(x)) of rows, l(x) = sum_j x_j^2 / ridge_j."""
+
+    layout: Layout
+    ridge: FloatArray
+    leverage: float
+
+    def __call__(self, rows: DesignRows) -> DesignRows:
+        scores = self._scores(rows)
+        # Rounded down by more than the error of the sum, so that w l <= leverage holds.
+        np.maximum(scores, self.leverage, out=scores)
+        return replace(rows, weight=np.divide(self.leverage * (1 - 1e-9), scores, out=scores))
+
+    def _scores(self, rows: DesignRows) -> FloatArray:
+        """Return sum_j x_j^2 / ridge_j, which depends on no other row, bit for bit."""
+        design, ridge = self.layout.design, self.ridge
+        scores = self._scores_of_numbers(rows.numbers, ridge[self.layout.numbers])
+        if design.intercept:
+            scores += 1 / ridge[0]
+        for scores_of_levels, codes in zip(self._scores_of_levels, rows.levels, strict=True):
+            scores += scores_of_levels.take(codes)
+        return scores
+
+    @cached_property
+    def _scores_of_levels(self) -> list[FloatArray]:
+        """The part of the score of each level, for each column of levels."""
+        found = []
+        for block, size in zip(self.layout.design.blocks, self.layout.sizes, strict=True):
+            share = 1 / size if self.layout.design.intercept else 0.0
+            inverse = 1 / self.ridge[block]
+            others = share**2 * (inverse.sum() - inverse)  # of the other indicators
+            own = (1 - share) ** 2 * inverse + others
+            found.append(np.append(share**2 * inverse.sum(), own))
+        return found
+
+    def _scores_of_numbers(self, numbers: Singles, ridge: FloatArray) -> FloatArray:
+        scores, step = np.zeros(len(numbers)), block_rows(2 * numbers.shape[1])
+        ridge = ridge / self.layout.unit**2
+        is_equal = bool((ridge == ridge[:1]).all())
+        for at in range(0, len(numbers), step):
+            x = numbers[at : at + step].astype(np.float64)
+            if is_equal and ridge.size:
+                # Squares are multiples of 2^-40: their sum is exact, in any order.
+                scores[at : at + step] = np.vecdot(x, x) / ridge[0]
+            else:
+                # The last bits of a matrix product would depend on the position of a row.
+                scores[at : at + step] = (np.square(x) / ridge).sum(axis=1)
+        return scores
+
+
+def as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Return adjacent columns as a slice, which numpy does not copy."""
+    if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+        return slice(int(columns[0]), int(columns[-1]) + 1)
+    return columns
+
+
+def _fraction(values: FloatArray, divisor: int = 1) -> Fraction | None:
+    """Return the sum of values over a divisor, or None if it is not finite."""
+    entries = values.tolist()
+    if not np.isfinite(values).all() or not math.isfinite(high := math.fsum(entries)):
+        return None
+    return (Fraction(high) + Fraction(math.fsum([*entries, -high]))) / divisor

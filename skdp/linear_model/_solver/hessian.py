@@ -1,0 +1,158 @@
+"""The second derivative of an objective, without dense indicators.
+
+Sums over levels and over pairs of levels are counted. A column with many levels is left out of the
+matrix: of its coordinates only the diagonal is computed, so that time and memory grow with the
+number of levels and not with its square. The solver needs an approximation only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray
+from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._solver.design_rows import DesignRows, Layout, Terms
+from skdp.linear_model.losses import Loss
+from skdp.rows.block import block_rows
+
+# Columns of levels are part of the matrix, the smallest first, while it has so many rows at most.
+MOST_CORE = 1024
+
+
+class Hessian(NamedTuple):
+    """A matrix over some coordinates, and a diagonal for all others.
+
+    Attributes
+    ----------
+    core : ndarray of int, shape (k,)
+        The coordinates of the matrix.
+    matrix : ndarray of shape (k, k)
+    diagonal : ndarray of shape (d,)
+        The diagonal for all coordinates.
+    """
+
+    core: NDArray[np.intp]
+    matrix: FloatArray
+    diagonal: FloatArray
+
+
+def core_columns(layout: Layout) -> tuple[int, ...]:
+    """Return the columns of levels that are part of the matrix."""
+    room = MOST_CORE - (layout.dim - sum(layout.sizes) + len(layout.sizes))
+    chosen: list[int] = []
+    for column in np.argsort(layout.sizes, kind="stable").tolist():
+        room -= layout.sizes[column]
+        if room < 0:
+            break
+        chosen.append(column)
+    return tuple(sorted(chosen))
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureSums:
+    """Sums over rows of weighted curvatures times products of two entries of a row.
+
+    The entries are 1, the numbers and uncentred indicators of all levels. Called with rows, it
+    returns the sums for (1, numbers), for each column of levels, for the numbers and the levels of
+    core columns, and for pairs of levels of core columns.
+    """
+
+    loss: Loss
+    label: int | None
+    layout: Layout
+    terms: Terms
+
+    def __call__(self, rows: DesignRows) -> tuple[Any, ...]:
+        z = self.terms.of(rows.numbers.astype(np.float64), rows.levels)
+        second = rows.weighted(self.loss.curvature(z, target_of(rows.target, self.label)))
+        core, sizes = core_columns(self.layout), self.layout.sizes
+        counts = [
+            np.bincount(codes, second, m) for codes, m in zip(rows.levels, sizes, strict=True)
+        ]
+        numbers = [_by_level(rows, second, c, sizes[c]) for c in core]
+        pairs = [
+            np.bincount(rows.levels[a].astype(np.intp) * sizes[b] + rows.levels[b], second,
+                        sizes[a] * sizes[b])
+            for a, b in combinations(core, 2)
+        ]  # fmt: skip
+        return _gram(rows.numbers, second), tuple(counts), tuple(numbers), tuple(pairs)
+
+
+def assembled(layout: Layout, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessian:
+    """Return the Hessian from the sums of `CurvatureSums` and the ridge."""
+    gram, counts, numbers, pairs = sums
+    units = np.append(1.0, np.full(len(gram) - 1, layout.unit))
+    gram = gram * np.outer(units, units)
+    numbers = [own * layout.unit for own in numbers]
+    design, columns = layout.design, core_columns(layout)
+    p, width = len(gram) - 1, len(gram) + sum(layout.sizes[c] for c in columns)
+    whole = np.zeros((width, width))  # over (1, numbers, all levels of core columns)
+    whole[: p + 1, : p + 1] = gram
+    stops = p + 1 + np.cumsum([0, *(layout.sizes[c] for c in columns)])
+    places = [slice(int(a), int(b)) for a, b in pairwise(stops)]
+    for k, (c, place) in enumerate(zip(columns, places, strict=True)):
+        whole[place, place] = np.diag(counts[c])
+        whole[0, place] = counts[c]
+        whole[1 : p + 1, place] = numbers[k].T
+    for (a, b), own in zip(combinations(range(len(columns)), 2), pairs, strict=True):
+        whole[places[a], places[b]] = own.reshape(-1, layout.sizes[columns[b]])
+    whole = np.triu(whole) + np.triu(whole, 1).T
+    kept = np.concatenate([np.arange(not design.intercept, p + 1)] + [
+        np.arange(place.start + 1, place.stop) for place in places
+    ])  # fmt: skip
+    if design.intercept:  # centred: the share of the column of ones is subtracted
+        shares = np.zeros(width)
+        for c, place in zip(columns, places, strict=True):
+            shares[place] = 1 / layout.sizes[c]
+        whole -= np.outer(shares, whole[0])
+        whole -= np.outer(whole[:, 0], shares)
+    core = _core(layout, columns)
+    matrix = whole[np.ix_(kept, kept)]
+    diagonal = _diagonal(layout, float(gram[0, 0]), counts)
+    diagonal[core] = matrix.diagonal()
+    matrix[np.diag_indices_from(matrix)] += ridge[core]
+    return Hessian(core, matrix, diagonal + ridge)
+
+
+def _core(layout: Layout, columns: tuple[int, ...]) -> NDArray[np.intp]:
+    """Return the coordinates of the matrix: the intercept, the numbers, the core columns."""
+    every = np.arange(layout.dim)
+    blocks = [every[layout.design.blocks[c]] for c in columns]
+    return np.concatenate([every[: int(layout.design.intercept)], every[layout.numbers], *blocks])
+
+
+def _diagonal(layout: Layout, total: float, counts: tuple[Any, ...]) -> FloatArray:
+    """Return the diagonal for the columns of levels; 0 for other coordinates."""
+    found = np.zeros(layout.dim)
+    for block, size, own in zip(layout.design.blocks, layout.sizes, counts, strict=True):
+        share = 1 / size if layout.design.intercept else 0.0
+        found[block] = own[1:] * (1 - 2 * share) + total * share**2
+    return found
+
+
+def _gram(numbers: NDArray[np.float32], second: FloatArray) -> FloatArray:
+    """Return the weighted Gram matrix of (1, numbers), from products in single precision."""
+    found = np.zeros((numbers.shape[1] + 1,) * 2)
+    found[0, 0] = second.sum()
+    step = block_rows(numbers.shape[1])
+    for at in range(0, len(numbers), step):
+        x, s = numbers[at : at + step], second[at : at + step].astype(np.float32)
+        scaled = x * np.sqrt(s)[:, None]
+        found[1:, 1:] += scaled.T @ scaled
+        found[0, 1:] += s @ x
+    found[1:, 0] = found[0, 1:]
+    return found
+
+
+def _by_level(rows: DesignRows, second: FloatArray, column: int, size: int) -> FloatArray:
+    """Return the weighted sums of the numbers of each level, (size, numbers)."""
+    p = rows.numbers.shape[1]
+    places = rows.levels[column].astype(np.intp)[:, None] * p + np.arange(p)
+    values = rows.numbers * second[:, None]
+    found = np.bincount(places.ravel(), values.ravel(), size * p)
+    return np.asarray(found, dtype=np.float64).reshape(size, p)

@@ -1,0 +1,159 @@
+"""The perturbed objective of one fit, evaluated in blocks of rows that fit in the cache."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.linalg import norm
+
+from skdp._arrays import FloatArray
+from skdp._checks import check_positive, fail
+from skdp._identity import is_ours
+from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._solver.design_rows import (
+    DesignRows,
+    Layout,
+    Sums,
+    Terms,
+    joined,
+    sums_over,
+)
+from skdp.linear_model._solver.hessian import CurvatureSums, Hessian, assembled
+from skdp.linear_model.losses import Loss, greatest_curvature
+from skdp.rows import Kept, KeptBlocks
+
+# Rounding errors of gradients in single and in double precision: an estimate without proof.
+SINGLE, DOUBLE = 2.0**-22, 2.0**-48
+
+
+@dataclass(frozen=True)
+class Objective:
+    """J(theta) = sum_i w_i phi(x_i'theta, y_i) + sum_j ridge_j theta_j^2 / 2 + linear_term'theta.
+
+    Parameters
+    ----------
+    loss : Loss
+        phi.
+    rows : Kept
+        The rows x_i with their targets and weights; a state is a `DesignRows`.
+    layout : Layout
+        The coordinates of the rows.
+    ridge, linear_term : (d,) float64 arrays, ridge > 0
+    row_norm : float in (0, inf)
+        Public bound on |x_i|_2. Rounding may increase the norm of a row beyond it by a relative
+        10^-7 at most: the certificate relies on this.
+    n : int
+        The number of rows.
+    label : int or None
+        The position of the label that the model predicts; None for a regression.
+    """
+
+    loss: Loss
+    rows: Kept
+    layout: Layout
+    ridge: FloatArray
+    linear_term: FloatArray
+    row_norm: float
+    n: int
+    label: int | None = None
+
+    def __post_init__(self) -> None:
+        # Messages do not contain the number of rows: it is private under "add_remove".
+        for name in ("ridge", "linear_term"):
+            array = getattr(self, name)
+            if array.dtype != np.float64 or array.shape != (self.layout.dim,):
+                raise fail(name, f"be a float64 array of {self.layout.dim} entries")
+        if not (self.ridge > 0).all():
+            raise fail("ridge", "be > 0 in every coordinate")
+        check_positive("row_norm", self.row_norm)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.layout.dim
+
+    def gradient(self, theta: FloatArray, *, single: bool = False) -> FloatArray:
+        """Return grad J(theta), (d,), with the rounding errors of plain arithmetic.
+
+        ``single`` multiplies numbers in single precision.
+        """
+        terms = self.layout.terms(theta)
+        part = _Slopes(self.loss, self.label, self.layout, terms.single() if single else terms)
+        found = self.layout.gradient(Sums(*self.rows.sum(part)))
+        return found + self.ridge * theta + self.linear_term
+
+    def noise(self, theta: FloatArray, unit: float) -> float:
+        """Return an estimate, without proof, of the rounding errors in the gradient's norm."""
+        slopes = self.loss.slope_bound + self.smoothness * self.row_norm * euclidean(theta)
+        rest = euclidean(self.ridge * theta) + euclidean(self.linear_term)
+        return unit * (self.n * self.row_norm * slopes + rest)
+
+    def hessian(self, theta: FloatArray) -> Hessian:
+        """Return the second derivative of J at theta, from products in single precision."""
+        part = CurvatureSums(self.loss, self.label, self.layout, self.layout.terms(theta))
+        return assembled(self.layout, self.ridge, self.rows.sum(part))
+
+    def subsample(self, stride: int) -> Objective:
+        """Return J on about one row out of each ``stride``, divided by the share of the rows.
+
+        A fixed generator picks one row of each run, so that sorted and periodic data are sampled
+        well. The choice needs no secrecy, because every result is certified on all rows.
+        """
+        rows = joined(self.rows.sum(_Sample(stride)))
+        m = sum(map(len, rows))
+        share = m / self.n
+        return replace(
+            self,
+            rows=KeptBlocks(rows),
+            ridge=self.ridge * share,
+            linear_term=self.linear_term * share,
+            n=m,
+        )
+
+    @cached_property
+    def smoothness(self) -> float:
+        """Bound on the curvature of the loss."""
+        return greatest_curvature(self.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """Sums of weighted slopes times the rows, in the precision of the terms."""
+
+    loss: Loss
+    label: int | None
+    layout: Layout
+    terms: Terms
+
+    def __call__(self, rows: DesignRows) -> Sums:
+        numbers = rows.numbers.astype(self.terms.slopes.dtype, copy=False)
+        z = self.terms.of(numbers, rows.levels)
+        y = target_of(rows.target, self.label)
+        # The package's losses keep the precision; others may expect that of float.
+        kind = z.dtype if is_ours(self.loss) else np.dtype(np.float64)
+        slopes = self.loss.slope(z.astype(kind, copy=False), y.astype(kind, copy=False))
+        return sums_over(rows, numbers, rows.weighted(slopes), self.layout)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    stride: int
+
+    def __call__(self, rows: DesignRows) -> list[DesignRows]:
+        count = max(1, len(rows) // self.stride)
+        start = np.arange(count) * (len(rows) // count)
+        offset = np.random.default_rng(0).integers(0, len(rows) // count, count)
+        return [rows.chosen(start + offset)]
+
+
+def euclidean(v: FloatArray) -> float:
+    """Return |v|_2."""
+    return float(norm(v))
+
+
+def power_above(size: float) -> float:
+    """Return the power of two in (size, 2 size]."""
+    return math.ldexp(1.0, math.frexp(size)[1]) if size < math.inf else math.nan

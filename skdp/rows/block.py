@@ -1,0 +1,78 @@
+"""Blocks of encoded rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray
+from skdp._checks import fail
+from skdp.domain import Domain
+from skdp.domain.layout import encode_compactly
+from skdp.domain.tables import Table
+
+# Sums over so many multiples of 2^-40 in [-1, 1] are exact in floats, in any order.
+MOST_ROWS = 2**13
+# So many floats stay in the processor's cache.
+CELLS = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Encoded rows that lie next to each other.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n, n_numbers)
+        The numbers as the domain encodes them.
+    levels : tuple of unsigned integer arrays of shape (n,)
+        Position of each row's level, for each column of levels that has two levels or more.
+    target : ndarray of shape (n,)
+        The encoded target in [-1, 1], or the position of each label.
+    """
+
+    numbers: FloatArray
+    levels: tuple[NDArray[Any], ...]
+    target: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def parts(self, width: int) -> Iterator[Block]:
+        """Yield parts of the block of which ``width`` floats for each row stay in the cache."""
+        step = block_rows(width)
+        if step >= len(self):
+            yield self
+            return
+        for start in range(0, len(self), step):
+            rows = slice(start, start + step)
+            levels = tuple(codes[rows] for codes in self.levels)
+            yield Block(self.numbers[rows], levels, self.target[rows])
+
+
+def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
+    """Yield the rows of n that belong together, those of so many ``blocks``."""
+    step = blocks * block_rows(domain.n_numbers + len(domain.block_sizes) + 1)
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+def encoded_block(domain: Domain, table: Table, target: NDArray[Any], rows: slice) -> Block:
+    """Return some rows of a table, encoded, with their encoded targets."""
+    found = encode_compactly(domain, table.part(rows.start, rows.stop))
+    return Block(found.numbers, found.levels, target[rows])
+
+
+def check_count(found: int, n: int) -> None:
+    """Raise an error if a reading has another number of rows, which is public, than the first."""
+    if found != n:
+        remedy = "Other code may have changed the source. Nothing of this reading is released."
+        raise fail("X", "have the same number of rows at each reading", remedy=remedy)
+
+
+def block_rows(width: int) -> int:
+    """Return the number of rows of a block with ``width`` floats for each row."""
+    return min(MOST_ROWS, max(256, CELLS // max(1, width)))

@@ -1,0 +1,396 @@
+"""Rows of dask collections: partitions are encoded, kept and summed by the workers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skdp._checks import fail
+from skdp.domain import Domain
+from skdp.rows.block import Block, block_slices, check_count, encoded_block
+from skdp.rows.coders import Coder, columns_to_read, encoded_pair
+from skdp.rows.threads import quietly
+from skdp.rows.total import joined, summed
+
+# Partial sums that are added by one task.
+_FAN_IN = 16
+
+
+class Collection:
+    """A table of dask, with its target as a column or as an aligned collection.
+
+    Parameters
+    ----------
+    X : dask.dataframe.DataFrame or dask.array.Array
+    y : dask collection or None
+        With the partitions of X. None if the target is a column.
+    target : str or None
+        Name of the column of the target.
+    """
+
+    def __init__(self, X: Any, y: Any, target: str | None) -> None:
+        if (y is None) == (target is None):
+            remedy = 'Give y, or the name of a column: fit(X, target="name").'
+            raise fail("y", "be given either as a collection or as a column", None, remedy)
+        if y is not None and not is_collection(y):
+            raise fail("y", "be a dask collection, as X is", type(y).__name__)
+        self.X, self.y, self.target = X, y, target
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns; None for an array."""
+        return list(self.X.columns) if hasattr(self.X, "columns") else None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.X.columns) if hasattr(self.X, "columns") else int(self.X.shape[1])
+
+    def partitions(self, columns: list[str] | None) -> list[tuple[Any, Any]]:
+        """Return pairs of delayed partitions of X, with some columns, and of y or None."""
+        tables = delayed_parts(self.X if columns is None else self.X[columns])
+        targets = [None] * len(tables) if self.y is None else delayed_parts(self._aligned_y())
+        if len(targets) != len(tables):
+            remedy = "Use y = y.repartition(...) or y.rechunk(...)."
+            raise fail("y", "have as many partitions as X", len(targets), remedy)
+        return list(zip(tables, targets, strict=True))
+
+    def _aligned_y(self) -> Any:
+        """Return y in the chunks of X, if both are arrays."""
+        if hasattr(self.y, "chunks") and hasattr(self.X, "chunks"):
+            return self.y.rechunk((self.X.chunks[0], *self.y.chunks[1:]))
+        return self.y
+
+    @cached_property
+    def n(self) -> int:
+        """The number of rows; it is computed unless the chunks of an array are known."""
+        if hasattr(self.X, "chunks") and not np.isnan(self.X.shape[0]):
+            return int(self.X.shape[0])
+        import dask
+
+        return int(sum(dask.compute(*(dask.delayed(len)(part) for part in delayed_parts(self.X)))))
+
+
+class ClusterRows:
+    """Rows of a collection; see `skdp.rows.Rows`.
+
+    Parameters
+    ----------
+    domain : Domain
+    data : Collection
+    coder : Coder
+        Encodes the target.
+    checks_count : bool
+        Whether the number of rows is public. Then an error is raised if a reading has another one.
+    """
+
+    def __init__(self, domain: Domain, data: Collection, coder: Coder, checks_count: bool) -> None:
+        self.domain, self._data, self._checks_count = domain, data, checks_count
+        names = columns_to_read(domain, data.names, data.target)
+        self._partitions = data.partitions(names)
+        self._reader = _Reader(domain, coder, data.target)
+        self._is_read = False
+
+    @property
+    def n(self) -> int:
+        """The number of rows; it may be private."""
+        return self._data.n
+
+    def sum(self, part: Callable[[Block], Any]) -> Any:
+        """Return the sum of ``part(block)`` over all rows."""
+        task = _delayed(_Summed(replace(self._reader, again=self._is_read), part))
+        total, count = _reduced([task(X, y) for X, y in self._partitions])
+        self._check(count)
+        self._is_read = True
+        return total
+
+    def keep(
+        self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False
+    ) -> ClusterStates | WorkerStates:
+        """Keep the states ``build(block)``, each of so many ``blocks``, on the workers."""
+        reader = replace(self._reader, again=self._is_read, blocks=blocks)
+        task = _delayed(_Built(reader, build))
+        states = ClusterStates([task(X, y) for X, y in self._partitions]).persisted()
+        # Errors in the data are raised here.
+        self._check(states.count())
+        self._is_read = True
+        return states
+
+    def _check(self, count: int) -> None:
+        if self._checks_count:
+            check_count(count, self.n)
+
+
+class ClusterStates:
+    """States of blocks on the workers; see `skdp.rows.Kept`.
+
+    Parameters
+    ----------
+    parts : list of delayed
+        Lists of pairs of a state and its number of rows, one list for each partition.
+    """
+
+    def __init__(self, parts: list[Any]) -> None:
+        self._parts = parts
+
+    def persisted(self) -> ClusterStates | WorkerStates:
+        """Return the same states, computed and kept by the workers."""
+        import dask
+
+        kept = list(dask.persist(*self._parts, optimize_graph=False))
+        client = _client()
+        return ClusterStates(kept) if client is None else WorkerStates.of(client, kept)
+
+    def sum(self, part: Callable[[Any], Any]) -> Any:
+        """Return the sum of ``part(state)`` over the blocks."""
+        return self._summed(part)[0]
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._summed(_nothing)[1]
+
+    def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
+        task = _delayed(_SummedStates(part))
+        return _reduced([task(states) for states in self._parts])
+
+    def map(self, function: Callable[[Any], Any]) -> ClusterStates | WorkerStates:
+        """Return ``function(state)`` of every block, kept in place of the states."""
+        task = _delayed(_Mapped(function))
+        return ClusterStates([task(states) for states in self._parts]).persisted()
+
+
+class WorkerStates:
+    """States on the workers of a distributed client, one list for each thread of a worker.
+
+    A sum is one task for each list: with one for each partition, a round of a coordinate descent
+    would mainly wait for the scheduler, which computes the states of a lost worker again.
+    """
+
+    def __init__(self, client: Any, lists: list[Any]) -> None:
+        self._client, self._lists = client, lists
+
+    @classmethod
+    def of(cls, client: Any, kept: list[Any]) -> WorkerStates:
+        """Return the states of persisted partitions, joined where they are."""
+        from distributed import futures_of, wait
+
+        futures = [future for part in kept for future in futures_of(part)]
+        wait(futures)
+        place: dict[str, list[Any]] = {}
+        for future, workers in zip(futures, _places(client, futures), strict=True):
+            place.setdefault(workers, []).append(future)
+        threads = client.nthreads()
+        lists = []
+        for worker, own in sorted(place.items()):
+            count = min(len(own), threads.get(worker, 1))
+            lists += [
+                client.submit(
+                    _chained, own[k::count], pure=False, workers=[worker], allow_other_workers=True
+                )
+                for k in range(count)
+            ]
+        return cls(client, lists)
+
+    def sum(self, part: Callable[[Any], Any]) -> Any:
+        """Return the sum of ``part(state)`` over the blocks."""
+        return self._summed(part)[0]
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self._summed(_nothing)[1]
+
+    def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
+        task, places = _SummedStates(part), range(len(self._lists))
+        calls = self._client.map(task, self._lists, places, pure=False)
+        return _checked(_added(self._client.gather(calls)), len(places))
+
+    def map(self, function: Callable[[Any], Any]) -> WorkerStates:
+        """Return ``function(state)`` of every block, kept in place of the states."""
+        lists = self._client.map(_Mapped(function), self._lists, pure=False)
+        return WorkerStates(self._client, lists)
+
+
+def _places(client: Any, futures: list[Any]) -> list[str]:
+    """Return the first worker that has each future."""
+    who = client.who_has(futures)
+    return [min(who.get(future.key) or [""]) for future in futures]
+
+
+def _chained(lists: list[list[Any]]) -> list[Any]:
+    return [pair for own in lists for pair in own]
+
+
+def _client() -> Any:
+    """Return the distributed client that dask uses at present, or None."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.get_client()
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Yields the blocks of a partition."""
+
+    domain: Domain
+    coder: Coder
+    target: str | None
+    again: bool = False
+    blocks: int = 1
+
+    def __call__(self, X: Any, y: Any) -> Iterator[Block]:
+        batch = (X, y) if self.target is None else X
+        table, encoded = encoded_pair(self.domain, batch, self.target, self.coder, self.again)
+        for rows in block_slices(self.domain, len(encoded), self.blocks):
+            yield encoded_block(self.domain, table, encoded, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Summed:
+    """The sum of ``part`` over a partition, and its number of rows."""
+
+    read: _Reader
+    part: Callable[[Block], Any]
+
+    def __call__(self, X: Any, y: Any) -> tuple[Any, int]:
+        count = 0
+
+        def values() -> Iterator[Any]:
+            nonlocal count
+            for block in self.read(X, y):
+                count += len(block)
+                yield quietly(self.part, block)
+
+        return summed(values()), count
+
+
+@dataclass(frozen=True, eq=False)
+class _Built:
+    read: _Reader
+    build: Callable[[Block], Any]
+
+    def __call__(self, X: Any, y: Any) -> list[Any]:
+        return [(quietly(self.build, block), len(block)) for block in self.read(X, y)]
+
+
+@dataclass(frozen=True, eq=False)
+class _SummedStates:
+    """The sum of ``part`` over states, and their number of rows; numbered if a number is given."""
+
+    part: Callable[[Any], Any]
+
+    def __call__(self, states: list[Any], number: int | None = None) -> Any:
+        total = summed(quietly(self.part, state) for state, _ in states)
+        pair = total, sum(size for _, size in states)
+        return pair if number is None else _numbered(pair, number)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mapped:
+    function: Callable[[Any], Any]
+
+    def __call__(self, states: list[Any]) -> list[Any]:
+        return [(quietly(self.function, state), size) for state, size in states]
+
+
+def _nothing(state: Any) -> None:
+    """Return no statistics: only rows are counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Predicted:
+    predict: Callable[[Any], Any]
+    none: Any
+
+    def __call__(self, X: Any) -> Any:
+        return self.predict(X) if len(X) else self.none
+
+
+def predictions(
+    predict: Callable[[Any], Any], data: Collection, columns: list[str] | None, example: Any
+) -> Any:
+    """Return a dask array of the predictions for all rows; ``example`` are those for one row."""
+    import dask
+    from dask import array
+
+    task = dask.delayed(_Predicted(predict, example[:0]), pure=False)
+    known = getattr(data.X, "chunks", None)
+    parts = [table for table, _ in data.partitions(columns)]
+    sizes = known[0] if known else [np.nan] * len(parts)
+    arrays = [
+        array.from_delayed(task(part), shape=(size, *example.shape[1:]), dtype=example.dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return array.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def is_collection(X: Any) -> bool:
+    """Return whether ``X`` is a collection of dask."""
+    # Asked of the type: the code of a foreign object may raise any error.
+    return "dask" in sys.modules and hasattr(type(X), "__dask_graph__")
+
+
+def delayed_parts(X: Any) -> list[Any]:
+    """Return the delayed partitions of a collection, with all columns each."""
+    if hasattr(X, "chunks") and X.ndim == 2:
+        X = X.rechunk({1: -1})
+    parts = X.to_delayed()
+    return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
+
+
+def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that makes tasks. The function is sent once and not with every task."""
+    import dask
+
+    shared = dask.delayed(function, pure=False)
+    call = dask.delayed(_called, pure=False)
+    return lambda *arguments: call(shared, *arguments)
+
+
+def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:
+    """Return the sums of the pairs that tasks return, added in a tree of fixed shape.
+
+    Each task adds its number to the pair. So a result that is lost or counted twice is found.
+    """
+    import dask
+
+    number, add = dask.delayed(_numbered, pure=False), dask.delayed(_added, pure=False)
+    level = [number(task, k) for k, task in enumerate(tasks)]
+    while len(level) > _FAN_IN:
+        level = [add(level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
+    (found,) = dask.compute(add(level), optimize_graph=False)
+    return _checked(found, len(tasks))
+
+
+def _checked(found: tuple[Any, int, list[int]], tasks: int) -> tuple[Any, int]:
+    """Return a pair of sums; raise unless each task has been added once."""
+    total, count, numbers = found
+    if sorted(numbers) != list(range(tasks)):
+        raise RuntimeError("The scheduler lost or repeated a partition. Nothing is released.")
+    return total, count
+
+
+def _numbered(pair: tuple[Any, int], number: int) -> tuple[Any, int, list[int]]:
+    return (*pair, [number])
+
+
+def _added(parts: Iterable[tuple[Any, int, list[int]]]) -> tuple[Any, int, list[int]]:
+    total, count = None, 0
+    numbers: list[int] = []
+    for value, rows, own in parts:
+        if value is not None:  # an empty partition
+            total = value if total is None else joined(total, value)
+        count, numbers = count + rows, numbers + own
+    return total, count, numbers

@@ -1,0 +1,86 @@
+"""Rows in memory, or in an array that is mapped to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from skdp.domain import Domain
+from skdp.domain.layout import read_once
+from skdp.domain.tables import as_table
+from skdp.rows.block import Block, block_slices, encoded_block
+from skdp.rows.threads import Runner, in_order, one_by_one
+from skdp.rows.total import summed
+
+
+class KeptBlocks:
+    """States of blocks in memory.
+
+    Parameters
+    ----------
+    states : list
+        It is changed by `map`, which replaces the states one by one and so saves memory.
+    """
+
+    def __init__(self, states: list[Any]) -> None:
+        self.states = states
+
+    def sum(self, part: Callable[[Any], Any]) -> Any:
+        """Return the sum of ``part(state)`` over the blocks."""
+        return summed(one_by_one(part, self.states))
+
+    def map(self, function: Callable[[Any], Any]) -> KeptBlocks:
+        """Return ``function(state)`` of every block, kept in place of the states."""
+        for k, state in enumerate(one_by_one(function, self.states)):
+            self.states[k] = state
+        return self
+
+
+class MemoryRows:
+    """Rows of an array or a DataFrame; see `skdp.rows.Rows`.
+
+    Parameters
+    ----------
+    domain : Domain
+    X : DataFrame, array-like or table of `skdp.domain.tables`, with n rows
+    target : ndarray of shape (n,)
+        Encoded numbers in [-1, 1], or positions of labels.
+    """
+
+    def __init__(self, domain: Domain, X: Any, target: NDArray[Any]) -> None:
+        self.domain, self.target = domain, target
+        self._table = as_table(X, domain.names, domain.n_columns)
+        self._is_read = False
+
+    @property
+    def n(self) -> int:
+        """The number of rows; it may be private."""
+        return len(self.target)
+
+    def sum(self, part: Callable[[Block], Any]) -> Any:
+        """Return the sum of ``part(block)`` over all rows."""
+        return summed(self._blocks(part, in_order))
+
+    def keep(
+        self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False
+    ) -> KeptBlocks:
+        """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
+        return KeptBlocks(list(self._blocks(build, one_by_one, blocks)))
+
+    def _blocks(
+        self, function: Callable[[Block], Any], run: Runner, blocks: int = 1
+    ) -> Iterator[Any]:
+        """Yield ``function(block)`` for all blocks, in their order."""
+        if not self._is_read:
+            self._table = read_once(self.domain, self._table)
+        domain, table, target = self.domain, self._table, self.target
+
+        def applied(rows: slice) -> Any:
+            return function(encoded_block(domain, table, target, rows))
+
+        yield from run(applied, block_slices(domain, len(target), blocks))
+        if not self._is_read:
+            self._table, self._is_read = replace(self._table, again=True), True

@@ -1,0 +1,51 @@
+"""The interface of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from skdp.domain import Domain
+from skdp.rows.block import Block
+
+
+class Kept(Protocol):
+    """What was kept of blocks of rows."""
+
+    def sum(self, part: Callable[[Any], Any]) -> Any:
+        """Return the sum of ``part(state)`` over the blocks."""
+
+    def map(self, function: Callable[[Any], Any]) -> Kept:
+        """Return ``function(state)`` of every block, kept in place of the states."""
+
+
+class Rows(Protocol):
+    """Encoded rows of a domain with their targets, in blocks.
+
+    Statistics are arrays, numbers, or tuples or lists of them. Arrays of int64 are added exactly,
+    as integers of any size, if no entry exceeds 2^55. Floats are added in an order that is fixed
+    for the same rows, in the same blocks. Lists are joined. Functions must not change their
+    argument, and they may run in other threads or processes.
+    """
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the rows."""
+
+    @property
+    def n(self) -> int:
+        """The number of rows; it may be private."""
+
+    def sum(self, part: Callable[[Block], Any]) -> Any:
+        """Return the sum of ``part(block)`` over all rows, in blocks of at most 2^13 rows.
+
+        Errors in the data are raised the first time. At a later reading, an entry that is not a
+        finite number any more counts as 0.
+        """
+
+    def keep(self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False) -> Kept:
+        """Return the states ``build(block)``, each of the rows of so many ``blocks``.
+
+        The states are kept where the blocks are. Where rows are streamed, states are built anew at
+        each sum, unless they have ``caches``: then they are kept in memory.
+        """

@@ -1,0 +1,116 @@
+"""Rows that are read in batches, with the memory of a few batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from skdp.domain import Domain
+from skdp.domain.tables import Table
+from skdp.rows.block import Block, block_slices, check_count, encoded_block
+from skdp.rows.coders import Coder, columns_to_read, encoded_pair
+from skdp.rows.memory import KeptBlocks
+from skdp.rows.streams import Stream
+from skdp.rows.threads import in_order
+from skdp.rows.total import summed
+
+# Rows that need at most so many bytes are kept in memory.
+MOST_KEPT = 2**28
+
+
+class StreamedRows:
+    """Rows of a stream; see `skdp.rows.Rows`.
+
+    Parameters
+    ----------
+    domain : Domain
+    stream : Stream
+    target : str or None
+        Name of the column of the target. None if the batches are pairs of a table and a target.
+    coder : Coder
+        Encodes the target.
+    checks_count : bool
+        Whether the number of rows is public. Then an error is raised if a reading has another one.
+    """
+
+    def __init__(
+        self, domain: Domain, stream: Stream, target: str | None, coder: Coder, checks_count: bool
+    ) -> None:
+        self.domain, self.stream, self.target = domain, stream, target
+        self.coder, self.checks_count = coder, checks_count
+        self._is_read = False
+
+    @property
+    def n(self) -> int:
+        """The number of rows; it may be private."""
+        return self.stream.n
+
+    def sum(self, part: Callable[[Block], Any]) -> Any:
+        """Return the sum of ``part(block)`` over all rows."""
+        total = summed(self._blocks(part))
+        self._is_read = True
+        return total
+
+    def keep(
+        self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False
+    ) -> StreamedStates | KeptBlocks:
+        """Return the states, built anew at each sum unless they are small or have caches."""
+        if caches or self.n * self._row_bytes <= MOST_KEPT:
+            kept = KeptBlocks(list(self._blocks(build, blocks)))
+            self._is_read = True
+            return kept
+        return StreamedStates(self, build)
+
+    @property
+    def _row_bytes(self) -> int:
+        """About the memory of a row of states."""
+        return 4 * self.domain.n_numbers + 2 * len(self.domain.block_sizes) + 16
+
+    def _blocks(self, function: Callable[[Block], Any], blocks: int = 1) -> Iterator[Any]:
+        """Yield ``function(block)`` for all blocks, in their order."""
+
+        def applied(piece: tuple[Table, NDArray[Any], slice]) -> Any:
+            return function(encoded_block(self.domain, *piece))
+
+        return in_order(applied, self._pieces(blocks))
+
+    def _pieces(self, blocks: int) -> Iterator[tuple[Table, NDArray[Any], slice]]:
+        """Yield tables with their encoded targets, and the rows of each block."""
+        domain, again, count = self.domain, self._is_read, 0
+        # A pair has no column that is a target.
+        names = None if self.target is None else self.stream.names
+        for batch in self.stream.batches(columns_to_read(domain, names, self.target)):
+            table, target = encoded_pair(domain, batch, self.target, self.coder, again)
+            count += len(target)
+            for rows in block_slices(domain, len(target), blocks):
+                yield table, target, rows
+        if self.checks_count:
+            check_count(count, self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedStates:
+    """States that are built anew at each sum; see `skdp.rows.Kept`."""
+
+    rows: StreamedRows
+    build: Callable[[Block], Any]
+
+    def sum(self, part: Callable[[Any], Any]) -> Any:
+        """Return the sum of ``part(state)`` over the blocks."""
+        return self.rows.sum(_Chained(part, self.build))
+
+    def map(self, function: Callable[[Any], Any]) -> StreamedStates:
+        """Return the states that ``function`` makes of these."""
+        return StreamedStates(self.rows, _Chained(function, self.build))
+
+
+@dataclass(frozen=True, eq=False)
+class _Chained:
+    outer: Callable[[Any], Any]
+    inner: Callable[[Any], Any]
+
+    def __call__(self, value: Any) -> Any:
+        return self.outer(self.inner(value))

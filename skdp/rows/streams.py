@@ -1,0 +1,273 @@
+"""Tables that are read in batches of rows: from files, and from functions that return batches."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from skdp._checks import fail
+from skdp.domain.cells import plain
+
+# Rows of a batch of a file.
+BATCH_ROWS = 2**16
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".gz": "csv",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".ipc": "feather",
+}
+_INSTALL = "Install it: pip install 'skdp[arrow]'."
+
+
+class Stream(Protocol):
+    """A table that can be read several times, in batches of rows."""
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns; None for batches of arrays."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+
+    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Yield DataFrames with some columns, or arrays."""
+
+    @property
+    def n(self) -> int:
+        """The number of rows; it may be private."""
+
+
+class ArrowStream:
+    """A dataset of pyarrow: files of Parquet, CSV or Feather.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.dataset.schema.names)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Yield DataFrames with some of the columns."""
+        self._check_files(self.names if columns is None else columns)
+        # Little is read ahead: the memory is that of a few batches.
+        limits = {"batch_size": BATCH_ROWS, "batch_readahead": 4, "fragment_readahead": 1}
+        batches = self.dataset.to_batches(columns=columns, **limits)
+        # Null integers stay integers: as floats, the other cells of the batch would be rounded.
+        options = {"integer_object_nulls": True, "ignore_metadata": True}
+        while (batch := _read(lambda: next(batches, None))) is not None:
+            if batch.num_rows:
+                yield _read(partial(batch.to_pandas, **options))
+
+    def _check_files(self, columns: list[str]) -> None:
+        """Raise an error if a file lacks a column: pyarrow would fill it with nulls."""
+        for fragment in self.dataset.get_fragments():
+            own = _read(partial(getattr, fragment, "physical_schema")).names
+            missing = [name for name in columns if name not in own]
+            if missing:
+                raise fail("every file of X", f"have the columns {missing}")
+
+    @cached_property
+    def n(self) -> int:
+        """The number of rows, for Parquet from the metadata of the files."""
+        return int(_read(self.dataset.count_rows))
+
+
+class CsvStream(ArrowStream):
+    """A CSV file, or a folder of such files.
+
+    All cells are read as text. The types that pyarrow infers would depend on all rows: one record
+    could change how others are encoded. Numbers are texts that spell a number, and ``spelled``
+    maps texts to levels and labels that are no texts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import csv, dataset, string
+
+        names = _read(lambda: dataset.dataset(path, format="csv").schema.names)
+        types = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, string()), strings_can_be_null=False
+        )
+        texts = dataset.CsvFileFormat(convert_options=types)
+        super().__init__(_read(lambda: dataset.dataset(path, format=texts)))
+        self.spelled: dict[str, dict[str, Any]] = {}
+
+    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Yield DataFrames with some of the columns, of texts or of levels."""
+        for batch in super().batches(columns):
+            for name in self.spelled.keys() & set(batch.columns):
+                batch[name] = _levels_of(batch[name], self.spelled[name])
+            yield batch
+
+
+def spellings(levels: Collection[Any]) -> dict[str, Any]:
+    """Return the texts that spell levels that are numbers or truth values."""
+    found: dict[str, Any] = {}
+    for level in levels:
+        if isinstance(level, bool):
+            found |= dict.fromkeys([str(level), str(level).lower(), str(level).upper()], level)
+        elif isinstance(level, int):
+            found |= dict.fromkeys([str(level), f"{level}.0"], level)
+        elif isinstance(level, float):
+            found |= dict.fromkeys([repr(level), repr(level).removesuffix(".0")], level)
+    # A level that is a text stands for itself.
+    return {text: level for text, level in found.items() if text not in levels}
+
+
+def _levels_of(texts: Any, spelled: dict[str, Any]) -> Any:
+    """Return a column of texts with those that spell a level replaced by it, cell by cell."""
+    codes, different = texts.factorize(use_na_sentinel=False)
+    levels = np.array([spelled.get(text, text) for text in different] or [""], dtype=object)
+    return type(texts)(levels[codes], index=texts.index, dtype=object)
+
+
+def _read(function: Callable[[], Any]) -> Any:
+    """Return what a function of pyarrow returns. Its errors may quote cells and are not shown."""
+    found, is_read = None, False
+    with suppress(Exception):
+        found, is_read = function(), True
+    if not is_read:  # raised here, so that the error of pyarrow is not its context
+        rule = "be files that pyarrow can read, with one type for each column"
+        raise fail("X", rule, remedy="Convert them by a public rule, for instance to Parquet.")
+    return found
+
+
+class FactoryStream:
+    """Batches of a function that returns a new iterator each time.
+
+    Parameters
+    ----------
+    factory : callable
+        Returns an iterable of DataFrames, or of pairs of a table and a target.
+    """
+
+    def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
+        self.factory = factory
+
+    @cached_property
+    def _first(self) -> Any:
+        for batch in self._tables():
+            return batch
+        raise fail("X", "return at least one batch of rows")
+
+    @cached_property
+    def names(self) -> list[str] | None:
+        """Names of the columns of the first batch; None if it is an array."""
+        return list(self._first.columns) if hasattr(type(self._first), "columns") else None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the first batch."""
+        return int(self._first.shape[1])
+
+    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Yield the batches that have rows, with some of the columns."""
+        for batch in self.factory():
+            table, *rest = batch if isinstance(batch, tuple) else (batch,)
+            table = plain(table)
+            if len(rest) > 1 or len(table.shape) != 2:
+                raise fail("X", "return DataFrames, or pairs of a table and a target")
+            names = list(table.columns) if hasattr(type(table), "columns") else None
+            if names is not None and "names" in vars(self) and names != self.names:
+                raise fail("X", "return batches with the same columns in the same order")
+            if len(table):
+                table = table if columns is None else table[columns]
+                yield (table, *rest) if rest else table
+
+    def _tables(self) -> Iterator[Any]:
+        for batch in self.batches(None):
+            yield batch[0] if isinstance(batch, tuple) else batch
+
+    @cached_property
+    def n(self) -> int:
+        """The number of rows; all batches are read."""
+        return sum(map(len, self._tables()))
+
+
+def stream_of(X: Any) -> Stream | None:
+    """Return the stream that ``X`` describes, or None for a table in memory.
+
+    Parameters
+    ----------
+    X : object
+        A path of a file or folder, a dataset of pyarrow, or a function that returns an iterable of
+        DataFrames or arrays.
+
+    Raises
+    ------
+    ValueError
+        For objects that can be read only once.
+    """
+    # Everything is asked of the type: the code of a foreign object may raise any error.
+    kind = type(X)
+    if issubclass(kind, str | os.PathLike):
+        return _stream_at(Path(os.fspath(X)))
+    pyarrow = sys.modules.get("pyarrow.dataset")  # if there is a dataset, it was imported
+    if pyarrow is not None and issubclass(kind, pyarrow.Dataset):
+        _refuse_inferred_types(X)
+        return ArrowStream(X)
+    if kind.__module__.partition(".")[0] == "pyarrow" and not hasattr(kind, "to_pandas"):
+        remedy = "Give the path of the file, or pyarrow.dataset.dataset(path)."
+        raise fail("X", "be a path or a dataset of pyarrow", kind.__name__, remedy)
+    if issubclass(kind, Iterator):
+        remedy = "Give a function that returns a new iterator: it is called for every pass."
+        raise fail("X", "be readable several times", kind.__name__, remedy)
+    if callable(X) and not hasattr(kind, "__array__") and not hasattr(kind, "columns"):
+        return FactoryStream(X)
+    return None
+
+
+def _refuse_inferred_types(dataset: Any) -> None:
+    """Raise an error for texts: one record could change the types that pyarrow infers for all."""
+    for part in getattr(dataset, "children", [dataset]):
+        kind = getattr(getattr(part, "format", None), "default_extname", "")
+        if kind in ("csv", "json"):
+            remedy = "Give the path of the CSV files, or convert them to Parquet."
+            raise fail("X", "be a dataset whose files state their types", kind, remedy)
+
+
+def _stream_at(path: Path) -> ArrowStream:
+    """Return the stream of a file or a folder."""
+    try:
+        from pyarrow import dataset
+    except ImportError:
+        raise ImportError(f"Reading files needs pyarrow. {_INSTALL}") from None
+    if not path.exists():
+        raise fail("X", "be the path of a file or a folder", str(path))
+    suffix = path.suffix if path.is_file() else _suffix_within(path)
+    if suffix not in _FORMATS:
+        remedy = "Give pyarrow.dataset.dataset(path, format=...) for other names."
+        raise fail("X", f"be a file with a suffix of {sorted(_FORMATS)}", suffix, remedy)
+    if _FORMATS[suffix] == "csv":
+        return CsvStream(path)
+    return ArrowStream(_read(lambda: dataset.dataset(path, format=_FORMATS[suffix])))
+
+
+def _suffix_within(folder: Path) -> str:
+    """Return the suffix of the first file of a folder."""
+    files = sorted(
+        p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", "."))
+    )
+    return files[0].suffix if files else ""

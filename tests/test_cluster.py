@@ -1,0 +1,196 @@
+"""Fits and predictions of dask collections."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from test_streams import BOUNDS, EXACT, FRAME, ROUNDED, N, made, target_of
+
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
+from skdp.model_selection import PrivateSearchCV
+from skdp.rows import cluster
+
+dask = pytest.importorskip("dask")
+array = pytest.importorskip("dask.array")
+dataframe = pytest.importorskip("dask.dataframe")
+
+NUMBERS = ["a", "b"]
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def collections(target: str):
+    """Return the same rows as collections with different partitions."""
+    whole = FRAME[[*BOUNDS, target]]
+    yield {"X": dataframe.from_pandas(whole, npartitions=1), "target": target}
+    yield {"X": dataframe.from_pandas(whole, npartitions=7), "target": target}
+    frame = dataframe.from_pandas(whole, npartitions=3)
+    yield {"X": frame[list(BOUNDS)], "y": frame[target]}
+    empty = frame.map_partitions(lambda part: part[part.a > 2], meta=whole.iloc[:0])
+    yield {"X": dataframe.concat([frame, empty]), "target": target}
+
+
+@pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
+def test_partitions_give_what_the_table_in_memory_gives(kind):
+    """Bit by bit where sums are exact, otherwise within the certified tolerance."""
+    target = target_of(kind)
+    expected = made(kind).fit(FRAME[[*BOUNDS, target]], target=target)
+    for given in collections(target):
+        model = made(kind).fit(**given)
+        if kind in EXACT:
+            np.testing.assert_array_equal(model.coef_, expected.coef_)
+            assert np.all(model.intercept_ == expected.intercept_)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+        assert model.guarantee_ == expected.guarantee_
+
+
+def test_arrays_are_aligned_and_columns_joined():
+    domain = Domain.box([-1, 0], [1, 5], target=(-1, 1))
+    numbers = FRAME[NUMBERS].to_numpy()
+    expected = made(DPLinearRegression, domain=domain).fit(numbers, FRAME.z)
+    X = array.from_array(numbers, chunks=(800, 1))
+    y = array.from_array(FRAME.z.to_numpy(), chunks=1100)
+    model = made(DPLinearRegression, domain=domain).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    predicted = model.predict(X)
+    assert predicted.shape == (N,)
+    np.testing.assert_array_equal(predicted.compute(), expected.predict(numbers))
+
+
+def test_predictions_are_dask_arrays():
+    rows = FRAME[list(BOUNDS)]
+    model = made(DPLogisticRegression).fit(rows, FRAME.y)
+    lazy = dataframe.from_pandas(rows, npartitions=3)
+    for name in ("predict", "predict_proba", "decision_function", "predict_log_proba"):
+        found = getattr(model, name)(lazy)
+        assert isinstance(found, array.Array)
+        expected = getattr(model, name)(rows)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found.compute(), expected)
+
+
+def test_predictions_of_empty_partitions_are_empty():
+    rows = FRAME[list(BOUNDS)]
+    model = made(DPLogisticRegression).fit(rows, FRAME.y)
+    lazy = dataframe.from_pandas(rows, npartitions=3)
+    empty = lazy.map_partitions(lambda part: part[part.a > 2], meta=rows.iloc[:0])
+    found = model.predict(dataframe.concat([empty, lazy])).compute()
+    np.testing.assert_array_equal(found, model.predict(rows))
+    with pytest.raises(ValueError, match="must have records"):
+        made(DPLogisticRegression).fit(empty.assign(y="no"), target="y")
+
+
+def frame(**changed):
+    return dataframe.from_pandas(FRAME.assign(**changed)[[*BOUNDS, "z"]], npartitions=3)
+
+
+REFUSED = {
+    "neither": (lambda: {"X": frame()}, "either as a collection or as a column"),
+    "both": (lambda: {"X": frame(), "y": frame().z, "target": "z"}, "either as a collection"),
+    "y in memory": (lambda: {"X": frame(), "y": FRAME.z}, "be a dask collection"),
+    "partitions": (
+        lambda: {"X": frame()[list(BOUNDS)], "y": frame().z.repartition(npartitions=2)},
+        "as many partitions",
+    ),
+    "lengths": (
+        lambda: {"X": frame()[list(BOUNDS)], "y": frame()[frame().a > 0].z},
+        "as many entries as X has rows, in each batch or partition",
+    ),
+    "no such column": (lambda: {"X": frame(), "target": "other"}, "be a column of X"),
+    "bad number": (lambda: {"X": frame(a=np.nan), "target": "z"}, "column 'a' must hold finite"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
+def test_bad_input_costs_nothing(kind, case):
+    build, message = REFUSED[case]
+    model = made(kind)
+    with pytest.raises(ValueError, match=message) as caught:
+        model.fit(**build())
+    assert "No budget was spent" in "".join(caught.value.__notes__)
+    assert not model.ledger.entries
+
+
+def test_what_needs_a_table_in_memory_does_not_compute_a_collection():
+    domain = Domain.unit_box(2, target=(-1, 1))
+    lazy = array.from_array(FRAME[NUMBERS].to_numpy(), chunks=500)
+    search = PrivateSearchCV(made(DPLinearRegression, domain=domain), {"fit_intercept": [True]})
+    for call in (domain.encode, domain.encoder().transform, lambda X: search.fit(X, FRAME.z)):
+        with pytest.raises(ValueError, match=re.escape("X.compute()")):
+            call(lazy)
+
+
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPCoordinateDescentClassifier])
+def test_a_partition_that_is_lost_or_repeated_is_found(kind, monkeypatch):
+    target, own = target_of(kind), cluster._numbered
+    for wrong in (lambda pair, k: own(pair, min(k, 1)), lambda pair, k: (*pair, [k] * (k != 1))):
+        monkeypatch.setattr(cluster, "_numbered", wrong)
+        model = made(kind)
+        lazy = dataframe.from_pandas(FRAME[[*BOUNDS, target]], npartitions=3)
+        with pytest.raises(RuntimeError, match="lost or repeated a partition"):
+            model.fit(lazy, target=target)
+        assert not hasattr(model, "coef_")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
+def test_workers_give_what_the_table_in_memory_gives(kind):
+    """On two processes: sums of partitions, states on the workers, rounds of a descent."""
+    distributed = pytest.importorskip("distributed")
+    target = target_of(kind)
+    whole = FRAME[[*BOUNDS, target]]
+    expected = made(kind).fit(whole, target=target)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as workers,
+        distributed.Client(workers),
+        dask.config.set(scheduler=None),
+    ):
+        lazy = dataframe.from_pandas(whole, npartitions=5)
+        model = made(kind).fit(lazy, target=target)
+    if kind in EXACT:
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_a_fit_survives_a_worker_that_is_killed():
+    """Its states are built again, and all moves are made again, with the same bits."""
+    distributed = pytest.importorskip("distributed")
+    kind = DPCoordinateDescentClassifier
+    whole = FRAME[[*BOUNDS, "y"]]
+    expected = made(kind, n_passes=4).fit(whole, target="y")
+    killed = []
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as workers,
+        distributed.Client(workers),
+        dask.config.set(scheduler=None),
+    ):
+
+        def kill(progress):
+            if progress.n_pass == 2:
+                (worker, *_) = workers.workers.values()
+                killed.append(worker.process.pid)
+                worker.process.process._process.kill()
+
+        lazy = dataframe.from_pandas(whole, npartitions=5)
+        model = made(kind, n_passes=4, callback=kill).fit(lazy, target="y")
+    assert killed
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert len(model.ledger.entries) == 1

@@ -1,0 +1,405 @@
+"""Fits and predictions from files and from functions that return batches."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Ledger,
+)
+from skdp.domain.layout import encode_compactly
+from skdp.linear_model._shared.sources import spell_levels
+from skdp.rows import streamed
+from skdp.rows.streams import spellings, stream_of
+
+N = 3000
+BOUNDS = {"a": (-1.0, 1.0), "b": (0.0, 5.0), "g": ["u", "v", "w"]}
+EXACT = [DPLinearRegression, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
+ROUNDED = [DPLogisticRegression, DPHuberRegressor]
+
+
+def table(seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"a": rng.uniform(-1, 1, N), "b": rng.uniform(0, 5, N)})
+    frame["g"] = rng.choice(["u", "v", "w"], N)
+    frame["z"] = np.clip(frame.a / 2 + 0.1 * rng.normal(size=N), -1, 1)
+    frame["y"] = np.where(frame.a + rng.logistic(size=N) / 4 > 0, "yes", "no")
+    frame["unused"] = "private"
+    return frame
+
+
+FRAME = table()
+
+
+def is_classifier(kind) -> bool:
+    return kind in (DPLogisticRegression, DPCoordinateDescentClassifier)
+
+
+def target_of(kind) -> str:
+    return "y" if is_classifier(kind) else "z"
+
+
+def made(kind, **parameters):
+    target = ["no", "yes"] if is_classifier(kind) else (-1.0, 1.0)
+    domain = Domain(BOUNDS, target=target)
+    settings = {"domain": domain, "random_state": 3, "ledger": Ledger(5.0)}
+    return kind(**(settings | parameters))
+
+
+def batches(frame: pd.DataFrame, size: int = 700):
+    return (frame.iloc[at : at + size] for at in range(0, len(frame), size))
+
+
+def files(folder):
+    """Return the same table in all formats, and in a folder of two files."""
+    parts = folder / "parts"
+    parts.mkdir()
+    FRAME.to_parquet(folder / "t.parquet", row_group_size=800)
+    FRAME.to_csv(folder / "t.csv", index=False)
+    FRAME.to_feather(folder / "t.feather")
+    FRAME.iloc[:1000].to_parquet(parts / "0.parquet")
+    FRAME.iloc[1000:].to_parquet(parts / "1.parquet")
+    return {
+        "parquet": str(folder / "t.parquet"),
+        "csv": folder / "t.csv",
+        "feather": folder / "t.feather",
+        "folder": parts,
+    }
+
+
+@pytest.mark.parametrize("most_kept", [0, 2**30], ids=["streamed", "kept"])
+@pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
+def test_files_give_what_the_table_in_memory_gives(kind, most_kept, tmp_path, monkeypatch):
+    """Bit by bit where sums are exact, otherwise within the certified tolerance."""
+    monkeypatch.setattr(streamed, "MOST_KEPT", most_kept)
+    target = target_of(kind)
+    whole = FRAME[[*BOUNDS, target]]
+    expected = made(kind).fit(whole, target=target)
+    pairs = lambda: ((part[list(BOUNDS)], part[target]) for part in batches(whole))  # noqa: E731
+    sources = {**files(tmp_path), "function": lambda: batches(whole)}
+    for source in sources.values():
+        model = made(kind).fit(source, target=target)
+        if kind in EXACT:
+            np.testing.assert_array_equal(model.coef_, expected.coef_)
+            assert np.all(model.intercept_ == expected.intercept_)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+        assert model.guarantee_ == expected.guarantee_
+        assert list(model.feature_names_in_) == list(BOUNDS)
+    np.testing.assert_allclose(made(kind).fit(pairs).coef_, expected.coef_, atol=1e-7)
+
+
+def test_predictions_come_in_batches(tmp_path):
+    model = made(DPLogisticRegression).fit(FRAME[list(BOUNDS)], FRAME.y)
+    rows = FRAME[list(BOUNDS)]
+    for source in (*files(tmp_path).values(), lambda: batches(rows)):
+        for name in ("predict", "predict_proba", "decision_function", "predict_log_proba"):
+            found = list(getattr(model, name)(source))
+            np.testing.assert_array_equal(np.concatenate(found), getattr(model, name)(rows))
+
+
+def test_only_declared_columns_of_a_file_are_read(tmp_path, monkeypatch):
+    from skdp.rows.streams import ArrowStream
+
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    read = []
+    own = ArrowStream.batches
+    monkeypatch.setattr(ArrowStream, "batches", lambda s, c: read.append(c) or own(s, c))
+    made(DPLinearRegression).fit(tmp_path / "t.parquet", target="z")
+    assert read
+    assert all(columns == ["a", "b", "g", "z"] for columns in read)
+
+
+REFUSED = {
+    "no such file": (lambda p: (p / "none.parquet", {"target": "z"}), "path of a file"),
+    "suffix": (lambda p: (p / "t.txt", {"target": "z"}), "suffix"),
+    "empty folder": (lambda p: (p / "none", {"target": "z"}), "suffix"),
+    "target": (lambda p: (p / "t.parquet", {"target": "other"}), "be a column of X"),
+    "column": (lambda p: (lambda: batches(FRAME[["a", "z"]]), {"target": "z"}), "every declared"),
+    "y too": (lambda p: (p / "t.parquet", {"y": FRAME.z}), "read in batches"),
+    "iterator": (lambda p: (batches(FRAME), {"target": "z"}), "several times"),
+    "no batch": (lambda p: (lambda: iter(()), {"target": "z"}), "at least one batch"),
+    "bad number": (
+        lambda p: (lambda: batches(FRAME.assign(a=np.nan)), {"target": "z"}),
+        "column 'a' must hold finite",
+    ),
+    "bad target": (
+        lambda p: (lambda: batches(FRAME.assign(z=np.inf)), {"target": "z"}),
+        "target must hold finite",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
+def test_bad_input_costs_nothing(kind, case, tmp_path):
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.txt").write_text("a")
+    (tmp_path / "none").mkdir()
+    build, message = REFUSED[case]
+    source, named = build(tmp_path)
+    model = made(kind)
+    with pytest.raises(ValueError, match=message) as caught:
+        model.fit(source, **named)
+    assert "No budget was spent" in "".join(caught.value.__notes__)
+    assert not model.ledger.entries
+    assert str(N) not in str(caught.value)
+
+
+def test_an_open_parquet_file_is_refused(tmp_path):
+    from pyarrow.parquet import ParquetFile
+
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="Give the path of the file"):
+        made(DPLinearRegression).fit(ParquetFile(tmp_path / "t.parquet"), target="z")
+
+
+@pytest.mark.parametrize("column", ["a", "z"])
+def test_an_error_of_a_file_quotes_no_cell(column, tmp_path):
+    """A word far below the numbers of a column; all cells are read as texts."""
+    frame = pd.concat([FRAME[["a", "b", "g", "z"]]] * 20)
+    frame = frame.astype({column: object})
+    frame.iloc[-5, list(frame.columns).index(column)] = "Zanzibar"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = made(DPLinearRegression)
+    with pytest.raises(ValueError, match="must hold finite numbers") as caught:
+        model.fit(tmp_path / "t.csv", target="z")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "Zanzibar" not in shown
+    assert not model.ledger.entries
+
+
+def test_one_record_of_a_csv_file_does_not_change_how_others_are_encoded(tmp_path):
+    """Inferred types would: a column of 1 and 2 is integers, with one x it is texts."""
+    domain = Domain({"g": ["x", "1", "2"], "k": [False, 1, 2.5]}, target=(-1, 1))
+    frame = pd.DataFrame({"g": ["1", "2"] * 300, "k": ["1", "2.5"] * 300})
+    other = frame.copy()
+    other.iloc[0] = ["x", "?"]
+    found = []
+    for k, table in enumerate((frame, other)):
+        table.to_csv(tmp_path / f"{k}.csv", index=False)
+        stream = stream_of(tmp_path / f"{k}.csv")
+        spell_levels(stream, domain, None, None)
+        (batch,) = stream.batches(["g", "k"])
+        found.append(encode_compactly(domain, batch).levels)
+    for one, another, expected in zip(*found, [[1, 2] * 300] * 2, strict=True):
+        assert one.tolist() == expected
+        assert another[1:].tolist() == expected[1:]
+
+
+def test_datasets_of_texts_are_refused(tmp_path):
+    from pyarrow import dataset
+
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    csv = dataset.dataset(tmp_path / "t.csv", format="csv")
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    parquet = dataset.dataset(tmp_path / "t.parquet")
+    for source in (csv, dataset.dataset([csv, csv])):
+        with pytest.raises(ValueError, match="whose files state their types"):
+            made(DPLinearRegression).fit(source, target="z")
+    one = made(DPLinearRegression).fit(parquet, target="z")
+    other = made(DPLinearRegression).fit(tmp_path / "t.parquet", target="z")
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+def test_texts_that_spell_levels():
+    """A declared text stands for itself, and great integers are not rounded."""
+    assert spellings([1, "1", "x"]) == {"1.0": 1}
+    assert spellings([2**53, 2**53 + 1])[str(2**53 + 1)] == 2**53 + 1
+    assert spellings([0.5, 2.0, 10**400]).keys() >= {"0.5", "2.0", "2", str(10**400)}
+    assert spellings([True, "no"]) == dict.fromkeys(["True", "true", "TRUE"], True)
+
+
+def test_labels_and_levels_of_a_csv_file_may_be_numbers_and_truth_values(tmp_path):
+    rng = np.random.default_rng(1)
+    domain = Domain({"g": [1, 2, 3], "b": [True, False], "x": (0, 1)}, target=[0, 1])
+    frame = pd.DataFrame({"g": rng.choice([1, 2, 3], N), "b": rng.choice([True, False], N)})
+    frame["x"] = rng.random(N)
+    frame["y"] = (frame.g == 2).astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = made(DPLogisticRegression, domain=domain).fit(tmp_path / "t.csv", target="y")
+    expected = made(DPLogisticRegression, domain=domain).fit(frame[["g", "b", "x"]], frame.y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    predicted = np.concatenate(list(model.predict(tmp_path / "t.csv")))
+    np.testing.assert_array_equal(predicted, expected.predict(frame[["g", "b", "x"]]))
+
+
+def test_a_missing_integer_leaves_the_others_of_its_batch_as_they_are(tmp_path):
+    """As floats they would be rounded to even numbers."""
+    domain = Domain({"g": [0, 2**53, 2**53 + 1]}, target=(-1, 1))
+    cells = pd.array([None] + [2**53 + 1] * 9, dtype="Int64")
+    pd.DataFrame({"g": cells}).to_parquet(tmp_path / "t.parquet")
+    (batch,) = stream_of(tmp_path / "t.parquet").batches(["g"])
+    assert encode_compactly(domain, batch).levels[0].tolist() == [0] + [2] * 9
+
+
+def test_a_file_without_a_column_is_refused(tmp_path):
+    FRAME.iloc[:9].to_parquet(tmp_path / "0.parquet")
+    FRAME.iloc[9:].drop(columns=["g"]).to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"every file of X must have the columns \['g'\]"):
+        made(DPLinearRegression).fit(tmp_path, target="z")
+
+
+def test_a_column_that_is_the_index_of_pandas_is_a_column(tmp_path):
+    FRAME.set_index("z").to_parquet(tmp_path / "t.parquet")
+    model = made(DPLinearRegression).fit(tmp_path / "t.parquet", target="z")
+    expected = made(DPLinearRegression).fit(FRAME[[*BOUNDS, "z"]], target="z")
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+ROWS = FRAME[list(BOUNDS)]
+PAIRS = {
+    "one row of X, many of y": (ROWS.iloc[:1], FRAME.z, "as many entries as X has rows"),
+    "few of y": (ROWS, FRAME.z[:5], "as many entries as X has rows"),
+    "two columns of y": (ROWS, FRAME[["z", "z"]], "have one dimension"),
+    "a list": (ROWS.to_numpy().tolist(), FRAME.z[:5], "as many entries as X has rows"),
+}
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("case", PAIRS)
+def test_pairs_of_other_sizes_are_refused(case, neighbors):
+    X, y, message = PAIRS[case]
+    model = made(DPLinearRegression, neighbors=neighbors)
+    with pytest.raises(ValueError, match=message) as caught:
+        model.fit(lambda: iter([(X, y)]))
+    assert not model.ledger.entries
+    assert str(N) not in str(caught.value)
+
+
+def test_pairs_may_have_a_column_of_targets_and_predictions_take_pairs():
+    one = made(DPLogisticRegression).fit(lambda: iter([(ROWS, FRAME[["y"]])]))
+    other = made(DPLogisticRegression).fit(lambda: iter([(ROWS, FRAME.y)]))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    (found,) = one.predict(lambda: iter([(ROWS, FRAME.y)]))
+    np.testing.assert_array_equal(found, one.predict(ROWS))
+
+
+def test_batches_with_other_columns_are_refused():
+    domain = Domain.unit_box(2, target=(-1, 1))
+    other = lambda: iter([FRAME[["a", "b", "z"]], FRAME[["b", "a", "z"]]])  # noqa: E731
+    with pytest.raises(ValueError, match="same columns in the same order"):
+        made(DPLinearRegression, domain=domain).fit(other, target="z")
+
+
+def test_no_rows_at_all_are_refused(tmp_path):
+    FRAME.iloc[:0].to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="must have records"):
+        made(DPLinearRegression).fit(tmp_path / "t.parquet", target="z")
+
+
+def test_errors_of_pyarrow_and_foreign_tables_quote_no_cell(tmp_path):
+    import pyarrow
+
+    (tmp_path / "t.csv").write_text("a,z\n0.1,1\n0.2,Zanzibar,1\n")
+    table = pyarrow.table({"a": [0.1, 0.2739], "z": [0.1, 0.2]})
+    for source in (tmp_path / "t.csv", table, lambda: iter([table])):
+        with pytest.raises(ValueError, match="pyarrow") as caught:
+            made(DPLinearRegression).fit(source, target="z")
+        shown = "".join(traceback.format_exception(caught.value))
+        assert "Zanzibar" not in shown
+        assert ".2739" not in shown
+
+
+class Raising:
+    """A cell whose own code raises."""
+
+    def __float__(self):
+        raise OSError("Zanzibar")
+
+    def __hash__(self):
+        raise OSError("Zanzibar")
+
+
+@pytest.mark.parametrize("bad", ["abc", 1j, Raising(), np.datetime64("2020-01-01")], ids=type)
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPHuberRegressor])
+def test_one_bad_cell_at_a_later_reading_changes_its_own_record_only(kind, bad, monkeypatch):
+    """It counts as 0, as the level for others or as the first label."""
+    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    target = target_of(kind)
+    good, public = FRAME.astype(object), FRAME.astype(object)
+    spoiled = FRAME.astype(object)
+    for row, name, value in ((3, "a", 0.0), (5, "g", "u"), (7, target, 0.0)):
+        value = "no" if (name, target) == ("y", "y") else value
+        spoiled.iloc[row, list(FRAME.columns).index(name)] = bad
+        public.iloc[row, list(FRAME.columns).index(name)] = value
+
+    def source(later):
+        changing = Changing(later, good=3)
+        return lambda: batches(good if changing.next_reading() <= 3 else later)
+
+    models = [made(kind).fit(source(later), target=target) for later in (spoiled, public)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+def test_labels_of_a_file_are_declared_and_not_named():
+    with pytest.raises(ValueError, match="must be declared where y is not in memory"):
+        made(DPLogisticRegression, domain=Domain(BOUNDS)).fit(lambda: batches(FRAME), target="y")
+    model = made(DPLogisticRegression)
+    with pytest.raises(ValueError, match="declared labels only") as caught:
+        model.fit(lambda: batches(FRAME.replace({"y": {"yes": "Zanzibar"}})), target="y")
+    assert "Zanzibar" not in str(caught.value)
+    assert not model.ledger.entries
+
+
+class Changing:
+    """Batches that are good at the first readings only."""
+
+    def __init__(self, later: pd.DataFrame, good: int) -> None:
+        self.later, self.good, self.readings = later, good, 0
+
+    def next_reading(self) -> int:
+        self.readings += 1
+        return self.readings
+
+    def __call__(self):
+        return batches(FRAME if self.next_reading() <= self.good else self.later)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPHuberRegressor, DPLinearRegression])
+def test_what_turned_bad_after_the_first_reading_counts_as_a_public_value(kind, monkeypatch):
+    """The columns are read for their names and their number, then once with errors."""
+    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    bad = FRAME.assign(a=np.nan, z=np.inf, y="Zanzibar")
+    model = made(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(Changing(bad, good=3), target=target_of(kind))
+    assert np.isfinite(model.coef_).all()
+    assert len(model.ledger.entries) == 1
+
+
+@pytest.mark.parametrize("kind", [DPHuberRegressor, DPLogisticRegression])
+def test_another_number_of_rows_is_found_if_it_is_public(kind, monkeypatch):
+    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    source = partial(Changing, FRAME.iloc[:-1], 3)
+    target = target_of(kind)
+    with pytest.raises(ValueError, match="same number of rows") as caught:
+        made(kind).fit(source(), target=target)
+    assert "29" not in str(caught.value)
+    model = made(kind, neighbors="add_remove", n_public=N).fit(source(), target=target)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_a_target_column_of_a_frame_in_memory():
+    whole = FRAME[[*BOUNDS, "z"]]
+    one = made(DPLinearRegression).fit(whole, target="z")
+    other = made(DPLinearRegression).fit(whole[list(BOUNDS)], whole.z)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    with pytest.raises(ValueError, match="Drop y or target"):
+        made(DPLinearRegression).fit(whole, whole.z, target="z")
+    with pytest.raises(ValueError, match="be a column of X"):
+        made(DPLinearRegression).fit(whole, target="other")
+    with pytest.raises(ValueError, match="None unless X has named columns"):
+        made(DPLinearRegression).fit(whole.to_numpy(), target="z")

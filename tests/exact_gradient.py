@@ -87,7 +87,7 @@ class Problem:
         codes = np.zeros((self.n, 0), dtype=int) if self.codes is None else self.codes
         whole = DesignRows(
             (self.design / self.layout.unit).astype(np.float32),
-            tuple(own.astype(np.uint8) for own in codes.T),
+            codes.T.astype(np.uint8),
             self.target,
             self.weight,
         )

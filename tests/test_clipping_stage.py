@@ -54,7 +54,7 @@ def state_of(design, rows, target=None):
     """Rows of a design without their indicators; every level is the last one."""
     numbers = rows[:, design.domain.number_index + design.intercept]
     sizes = [block.stop - block.start for block in design.blocks]
-    levels = tuple(np.full(len(rows), size, dtype=np.uint8) for size in sizes)
+    levels = np.repeat(np.array(sizes, dtype=np.uint8)[:, None], len(rows), axis=1)
     target = np.zeros(len(rows)) if target is None else target
     return DesignRows(numbers.astype(np.float32), levels, target)
 

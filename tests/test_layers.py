@@ -13,12 +13,14 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_arrays", "_checks", "_draws", "_identity", "_lazy", "_progress", "_search"}
+BASE = {"_arrays", "_checks", "_compiled", "_draws", "_identity", "_lazy", "_progress", "_search"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
     "_arrays": set(),
     "_checks": set(),
+    "_compiled": {"_kernels"},
+    "_kernels": set(),
     "_draws": {"_arrays"},
     "_identity": set(),
     "_lazy": set(),

@@ -371,6 +371,7 @@ def test_a_malformed_problem_is_refused_without_its_number_of_rows(part: str, va
 def test_memory_stays_below_half_of_the_design() -> None:
     made = problem(60_000, 40, Logistic())
     objective, tolerance = made.objective(), tolerance_of(made)
+    minimise(objective, tolerance)  # loads compiled functions
     tracemalloc.start()
     minimise(objective, tolerance)
     peak = tracemalloc.get_traced_memory()[1]

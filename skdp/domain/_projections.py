@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray, repeated, squared_lengths, wide_rows
+from skdp._compiled import kernels
 
 # Division by a width between this and its inverse cannot overflow.
 SMALLEST_WIDTH = 1e-290
@@ -30,8 +31,12 @@ class Box:
 
     def __call__(self, block: FloatArray) -> None:
         """Project the rows of ``block``, of shape (n, columns), in place."""
+        compiled = kernels()
         if self.is_unit:
             pass
+        elif self._factor is not None and compiled is not None:
+            compiled.scale_to_box(block, self.lower, self._factor, block)
+            return
         elif self._wide is not None:
             # Each step is monotone, rounding included.
             lower, per_width = self._wide
@@ -48,9 +53,28 @@ class Box:
             block -= 1.0
         np.clip(block, -1.0, 1.0, out=block)
 
+    def write(self, cells: NDArray[Any], out: FloatArray) -> bool:
+        """Write the projected rows of ``cells`` into ``out``, by a compiled function.
+
+        Returns False, without a result, if there is no such function for the type of the cells, or
+        if a cell is not finite.
+        """
+        compiled = kernels()
+        is_float = cells.dtype in (np.float64, np.float32)
+        if compiled is None or not is_float or self._factor is None or self.is_unit:
+            return False
+        is_finite: bool = compiled.scale_to_box(cells, self.lower, self._factor, out)
+        return is_finite
+
     @cached_property
     def _wide(self) -> tuple[FloatArray, FloatArray] | None:
         """Lower bounds and 2 / width of wide rows, or None if a width is out of range."""
+        factor = self._factor
+        return None if factor is None else (repeated(self.lower), repeated(factor))
+
+    @cached_property
+    def _factor(self) -> FloatArray | None:
+        """2 / width, or None if a width is out of range."""
         with np.errstate(over="ignore"):
             width = self.upper - self.lower
         if width.min() < SMALLEST_WIDTH or width.max() > 1 / SMALLEST_WIDTH:
@@ -58,7 +82,7 @@ class Box:
         factor = 2 / width
         # Rounded up, so that the upper bound is mapped to 1 or above.
         factor = np.where(factor * width < 2, np.nextafter(factor, np.inf), factor)
-        return repeated(self.lower), repeated(factor)
+        return factor
 
 
 def largest_indicators(block: FloatArray) -> NDArray[np.intp]:

@@ -15,6 +15,7 @@ from skdp._arrays import FloatArray
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.tables import (
+    ArrayTable,
     EncodedRows,
     Table,
     as_table,
@@ -51,6 +52,12 @@ class Piece:
         """Write the numbers of ``rows`` into ``cells``, a view of their encoded columns."""
         if isinstance(table, EncodedRows):
             cells[...] = table.numbers[rows, self.place]
+            return
+        if (
+            isinstance(self.step, Box)
+            and isinstance(table, ArrayTable)
+            and self.step.write(table.cells[rows, self.read], cells)
+        ):
             return
         # Access to a few columns of a wider array is slow: it is done once and not five times.
         work = cells if cells.flags.c_contiguous else np.empty(cells.shape)

@@ -8,11 +8,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.layout import read_once
 from skdp.domain.tables import as_table
 from skdp.rows.block import Block, block_slices, encoded_block
-from skdp.rows.threads import Runner, in_order, one_by_one
+from skdp.rows.threads import Runner, compiled_in_order, in_order
 from skdp.rows.total import summed
 
 
@@ -30,11 +31,11 @@ class KeptBlocks:
 
     def sum(self, part: Callable[[Any], Any]) -> Any:
         """Return the sum of ``part(state)`` over the blocks."""
-        return summed(one_by_one(part, self.states))
+        return summed(compiled_in_order(part, self.states))
 
     def map(self, function: Callable[[Any], Any]) -> KeptBlocks:
         """Return ``function(state)`` of every block, kept in place of the states."""
-        for k, state in enumerate(one_by_one(function, self.states)):
+        for k, state in enumerate(compiled_in_order(function, self.states)):
             self.states[k] = state
         return self
 
@@ -68,12 +69,13 @@ class MemoryRows:
         self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
-        return KeptBlocks(list(self._blocks(build, one_by_one, blocks)))
+        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks)))
 
     def _blocks(
         self, function: Callable[[Block], Any], run: Runner, blocks: int = 1
     ) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""
+        load_kernels(self.n * self.domain.n_columns)
         if not self._is_read:
             self._table = read_once(self.domain, self._table)
         domain, table, target = self.domain, self._table, self.target

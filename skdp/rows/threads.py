@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from skdp._compiled import kernels
+
 T = TypeVar("T")
 Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
@@ -67,6 +69,11 @@ def one_by_one(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T
     This is faster than threads for functions of many short steps, which would wait for each other.
     """
     return (quietly(function, item) for item in items)
+
+
+def compiled_in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+    """Yield ``function(item)`` of each item, by threads if they use compiled functions."""
+    return (one_by_one if kernels() is None else in_order)(function, items)
 
 
 def in_order(function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:

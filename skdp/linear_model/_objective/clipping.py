@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray, repeated, wide_rows
 from skdp._checks import fail
+from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import sums_of
+from skdp.linear_model._shared.gram import ROUNDER, in_units, sums_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import STEP, DesignRows, Layout
+from skdp.linear_model._solver.design_rows import STEP, DesignRows, Layout, Singles
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
@@ -177,12 +178,33 @@ class _ColumnSums:
     with_target: bool
 
     def __call__(self, rows: DesignRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        numbers = rows.numbers.astype(np.float64)
-        found = sums_of(numbers)
+        compiled = kernels()
+        if compiled is None:
+            found = sums_of(rows.numbers.astype(np.float64))
+        else:
+            sums = np.empty((2, rows.numbers.shape[1]))
+            compiled.sums_of_columns(rows.numbers, ROUNDER, sums)
+            found = in_units(sums[0]), in_units(sums[1])
         if not self.with_target:
             return found
         own = sums_of(rows.target[:, None].copy())
         return tuple(np.append(*pair) for pair in zip(found, own, strict=True))  # type: ignore[return-value]
+
+
+def _scaled(numbers: Singles, centre: Singles, factor: Singles) -> Singles:
+    """Return (numbers - centre) * factor, clipped to [-1, 1] and rounded to the grid."""
+    # Adding and subtracting this rounds to multiples of the step.
+    rounder, compiled = np.float32(1.5 * 2.0**23 * STEP), kernels()
+    if compiled is not None:
+        out = np.empty_like(numbers)
+        compiled.scale_singles(numbers, centre, factor, rounder, out)
+        return out
+    out = numbers - centre
+    out *= factor
+    np.clip(out, -1.0, 1.0, out=out)
+    out += rounder
+    out -= rounder
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,16 +219,14 @@ class Finish:
     weigh: Callable[[DesignRows], DesignRows] | None
 
     def __call__(self, rows: DesignRows) -> DesignRows:
-        numbers, bounds = rows.numbers, self.bounds
-        if not bounds.is_whole:
-            # Each operation is done for each number by itself: the rows are mapped one by one.
-            scaler = bounds.scaler(self.layout.design.domain.n_encoded)
-            numbers = numbers - scaler.centre[bounds.columns].astype(np.float32)
-            numbers *= (1 / scaler.scale[bounds.columns]).astype(np.float32)
-            np.clip(numbers, -1.0, 1.0, out=numbers)
-        # Adding and subtracting this rounds to multiples of the step.
-        rounder = np.float32(1.5 * 2.0**23 * STEP)
-        numbers = numbers + rounder
-        numbers -= rounder
-        scaled = DesignRows(numbers, rows.levels, bounds.scale_target(rows.target))
+        numbers = _scaled(rows.numbers, *self._units)
+        scaled = DesignRows(numbers, rows.levels, self.bounds.scale_target(rows.target))
         return scaled if self.weigh is None else self.weigh(scaled)
+
+    @cached_property
+    def _units(self) -> tuple[Singles, Singles]:
+        """Centre and inverse scale of each number; 0 and 1 for the bounds of the domain."""
+        bounds = self.bounds
+        scaler = bounds.scaler(self.layout.design.domain.n_encoded)
+        centre, scale = scaler.centre[bounds.columns], scaler.scale[bounds.columns]
+        return centre.astype(np.float32), (1 / scale).astype(np.float32)

@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._solver.compiled import compiled_sums
 from skdp.linear_model._solver.design_rows import (
     STEP,
     DesignRows,
@@ -94,7 +95,9 @@ def certified_gradient(
     layout, c = objective.layout, objective.loss.slope_bound
     split = _SplitTerms.of(layout, theta)
     grid = power_above(c * SLACK) * 2.0**-20
-    part = _Part(objective.loss, objective.label, layout, split, grid, objective.smoothness, local)
+    own = objective.loss, objective.label, objective.smoothness
+    is_compiled = objective.is_compiled and not local
+    part = _Part(*own, layout, split, grid, local, is_compiled)
     # The rows are counted during the same reading as the sums.
     exact, rest, error, blocks, n = objective.rows.sum(part)
     value = _total(objective, theta, Sums(*exact), layout.gradient(Sums(*rest)), grid)
@@ -182,42 +185,60 @@ class _Part:
 
     loss: Loss
     label: int | None
+    smoothness: float
     layout: Layout
     terms: _SplitTerms
     grid: float
-    smoothness: float
     local: bool
+    is_compiled: bool
 
     def __call__(self, rows: DesignRows) -> tuple[Any, Any, float, int, int]:
-        numbers = rows.numbers.astype(np.float64)
-        z = self.terms.high.of(numbers, rows.levels) + self.terms.low.of(numbers, rows.levels)
         y = target_of(rows.target, self.label)
-        slope = self.loss.slope(z, y)
-        high, low = _split(rows.weighted(slope), self.grid)
-        exact = sums_over(rows, numbers, high, self.layout)
-        fine = self.grid * STEP
+        found = self._compiled(rows, y) if self.is_compiled else None
+        exact, rest, error = found or self._plain(rows, y)
         exact = Sums(
-            _integers(exact.numbers / fine),
+            _integers(exact.numbers / (self.grid * STEP)),
             _integers(exact.total / self.grid),
             tuple(_integers(own / self.grid) for own in exact.levels),
         )
-        rest = sums_over(rows, numbers, low, self.layout)
-        dz = UNIT * np.abs(z) + self.terms.error
-        error = float(rows.weighted(self._slope_error(z, y, slope, dz)).sum())
         return tuple(exact), tuple(rest), error, 1, len(rows)
 
-    def _slope_error(
-        self, z: FloatArray, y: FloatArray, slope: FloatArray, dz: FloatArray
-    ) -> FloatArray:
+    def _plain(self, rows: DesignRows, y: FloatArray) -> tuple[Sums, Sums, float]:
+        """Return the sums and the error by arrays."""
+        numbers = rows.numbers.astype(np.float64)
+        z = self.terms.high.of(numbers, rows.levels) + self.terms.low.of(numbers, rows.levels)
+        slope = self.loss.slope(z, y)
+        high, low = _split(rows.weighted(slope), self.grid)
+        error = rows.weighted(self._slope_error(z, y, slope))
+        exact = sums_over(rows, numbers, high, self.layout)
+        return exact, sums_over(rows, numbers, low, self.layout), float(error.sum())
+
+    def _compiled(self, rows: DesignRows, y: FloatArray) -> tuple[Sums, Sums, float] | None:
+        """Return the sums and the error by a compiled function; None without one."""
+        terms = self.terms.high, self.terms.low
+        found = compiled_sums(rows, y, self.loss, self.layout, *terms, grid=self.grid)
+        if found is None:
+            return None
+        exact, rest, weights, sizes = found
+        # The error of a slope is at most own + smoothness * dz, of step 2.
+        own = self._own_error + self.smoothness * self.terms.error
+        return exact, rest, own * weights + self.smoothness * UNIT * sizes
+
+    @property
+    def _own_error(self) -> float:
+        """The error of a slope at an exact predictor."""
+        return SLOPE_ULPS * math.ulp(self.loss.slope_bound)
+
+    def _slope_error(self, z: FloatArray, y: FloatArray, slope: FloatArray) -> FloatArray:
         """Return the bound of step 2 on the error of the slope."""
-        own = SLOPE_ULPS * math.ulp(self.loss.slope_bound)
+        dz = UNIT * np.abs(z) + self.terms.error
         moved = self.smoothness * dz
         if self.local:
             # 3 dz, because z + 3 dz is rounded: by at most u |z| + 3 u dz <= 2 dz.
             rise = self.loss.slope(z + 3 * dz, y) - slope
             fall = slope - self.loss.slope(z - 3 * dz, y)
             moved = np.minimum(moved, np.maximum(np.maximum(rise, fall), 0.0))
-        return own + moved
+        return self._own_error + moved
 
 
 def _split(a: FloatArray, grid: float) -> tuple[FloatArray, FloatArray]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp._compiled import kernels
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.rows import Block
@@ -38,7 +39,8 @@ class DesignRows:
     ----------
     numbers : ndarray of float32, shape (n, numbers)
         In units of the layout.
-    levels : tuple of unsigned integer arrays of shape (n,)
+    levels : ndarray of unsigned integers, shape (columns, n)
+        Positions of levels.
     target : ndarray of shape (n,)
         Of a regression, or the positions of labels.
     weight : ndarray of shape (n,) or None
@@ -46,7 +48,7 @@ class DesignRows:
     """
 
     numbers: Singles
-    levels: tuple[NDArray[Any], ...]
+    levels: NDArray[Any]
     target: NDArray[Any]
     weight: FloatArray | None = None
 
@@ -60,15 +62,14 @@ class DesignRows:
     def chosen(self, rows: NDArray[np.intp] | slice) -> DesignRows:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        levels = tuple(codes[rows] for codes in self.levels)
-        return DesignRows(self.numbers[rows], levels, self.target[rows], weight)
+        return DesignRows(self.numbers[rows], self.levels[:, rows], self.target[rows], weight)
 
 
 def joined(parts: Sequence[DesignRows]) -> list[DesignRows]:
     """Return the same rows in blocks that fit in the cache."""
     whole = DesignRows(
         np.concatenate([rows.numbers for rows in parts]),
-        tuple(map(np.concatenate, zip(*(rows.levels for rows in parts), strict=True))),
+        np.concatenate([rows.levels for rows in parts], axis=1),
         np.concatenate([rows.target for rows in parts]),
         None
         if parts[0].weight is None
@@ -85,7 +86,7 @@ class Terms(NamedTuple):
     constant: float
     tables: tuple[NDArray[Any], ...]
 
-    def of(self, numbers: NDArray[Any], levels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def of(self, numbers: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
         """Return the predictor of rows, (n,), in the precision of the numbers."""
         found: NDArray[Any] = numbers @ self.slopes
         found += self.constant
@@ -183,7 +184,8 @@ class Build:
         if self.design.domain.is_ball:
             # Towards 0: rows stay in the ball.
             numbers = np.trunc(numbers / Layout(self.design).unit / STEP) * STEP
-        return DesignRows(numbers.astype(np.float32), rows.levels, rows.target)
+        levels = np.array(rows.levels) if rows.levels else np.empty((0, len(rows)), np.uint8)
+        return DesignRows(numbers.astype(np.float32), levels, rows.target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +228,11 @@ class Weigh:
         scores, step = np.zeros(len(numbers)), block_rows(2 * numbers.shape[1])
         ridge = ridge / self.layout.unit**2
         is_equal = bool((ridge == ridge[:1]).all())
+        compiled = kernels()
+        if compiled is not None and is_equal and ridge.size:
+            compiled.squares_of_rows(numbers, scores)
+            scores /= ridge[0]
+            return scores
         for at in range(0, len(numbers), step):
             x = numbers[at : at + step].astype(np.float64)
             if is_equal and ridge.size:

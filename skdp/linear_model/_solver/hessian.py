@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.records import target_of
@@ -151,8 +152,7 @@ def _gram(numbers: NDArray[np.float32], second: FloatArray) -> FloatArray:
 
 def _by_level(rows: DesignRows, second: FloatArray, column: int, size: int) -> FloatArray:
     """Return the weighted sums of the numbers of each level, (size, numbers)."""
-    p = rows.numbers.shape[1]
-    places = rows.levels[column].astype(np.intp)[:, None] * p + np.arange(p)
-    values = rows.numbers * second[:, None]
-    found = np.bincount(places.ravel(), values.ravel(), size * p)
-    return np.asarray(found, dtype=np.float64).reshape(size, p)
+    n = len(rows)
+    # The indicators of levels, times the curvatures.
+    indicators = csc_array((second, rows.levels[column], np.arange(n + 1)), shape=(size, n))
+    return np.asarray(indicators @ rows.numbers.astype(np.float64))

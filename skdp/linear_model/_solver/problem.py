@@ -13,6 +13,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 from skdp._identity import is_ours
 from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._solver.compiled import compiled_sums, is_compiled
 from skdp.linear_model._solver.design_rows import (
     DesignRows,
     Layout,
@@ -78,10 +79,12 @@ class Objective:
     def gradient(self, theta: FloatArray, *, single: bool = False) -> FloatArray:
         """Return grad J(theta), (d,), with the rounding errors of plain arithmetic.
 
-        ``single`` multiplies numbers in single precision.
+        ``single`` multiplies numbers in single precision, unless a compiled function does it.
         """
         terms = self.layout.terms(theta)
-        part = _Slopes(self.loss, self.label, self.layout, terms.single() if single else terms)
+        if single and not self.is_compiled:
+            terms = terms.single()
+        part = _Slopes(self.loss, self.label, self.layout, terms, self.is_compiled)
         found = self.layout.gradient(Sums(*self.rows.sum(part)))
         return found + self.ridge * theta + self.linear_term
 
@@ -114,6 +117,11 @@ class Objective:
         )
 
     @cached_property
+    def is_compiled(self) -> bool:
+        """Whether compiled functions are used."""
+        return is_compiled(self.loss, self.n * self.dim)
+
+    @cached_property
     def smoothness(self) -> float:
         """Bound on the curvature of the loss."""
         return greatest_curvature(self.loss)
@@ -127,11 +135,16 @@ class _Slopes:
     label: int | None
     layout: Layout
     terms: Terms
+    is_compiled: bool
 
     def __call__(self, rows: DesignRows) -> Sums:
+        y = target_of(rows.target, self.label)
+        if self.is_compiled:
+            found = compiled_sums(rows, y, self.loss, self.layout, self.terms)
+            if found is not None:
+                return found[0]
         numbers = rows.numbers.astype(self.terms.slopes.dtype, copy=False)
         z = self.terms.of(numbers, rows.levels)
-        y = target_of(rows.target, self.label)
         # The package's losses keep the precision; others may expect that of float.
         kind = z.dtype if is_ours(self.loss) else np.dtype(np.float64)
         slopes = self.loss.slope(z.astype(kind, copy=False), y.astype(kind, copy=False))

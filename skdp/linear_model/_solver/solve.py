@@ -28,12 +28,12 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive
+from skdp._compiled import MANY
 from skdp.linear_model._solver.certificate import UNIT, certified_gradient
 from skdp.linear_model._solver.problem import DOUBLE, SINGLE, Objective, euclidean
 
 STRIDE = 16
 MOST_SAMPLE = 2**17  # rows, or a multiple of the columns
-LARGE = 2**21  # entries from which single precision saves time
 MEMORY = 10
 PATIENCE = 50  # steps before the step rule becomes strict
 NOISE_PATIENCE = 30  # steps without progress if the gradient may consist of rounding errors
@@ -70,7 +70,7 @@ def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
     # Trial points may overflow; they are rejected by their gradient.
     with np.errstate(all="ignore"):
         theta, metric = _start(objective)
-        if objective.n * objective.dim > LARGE:
+        if objective.n * objective.dim > MANY and not objective.is_compiled:
             theta = _descend(objective, theta, metric, tolerance / 2, single=True)
             with suppress(NotCertified):
                 return _polish(objective, theta, metric, tolerance)

@@ -1,0 +1,32 @@
+"""Compiled functions, an optional dependency (``pip install 'skdp[fast]'``).
+
+They save time for large data only, because importing numba takes as long as a medium fit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Entries of a table from which compiled functions save time.
+MANY = 2**21
+
+_KERNELS: list[Any] = []
+
+
+def kernels() -> Any:
+    """Return the module of compiled functions; None if they were not loaded."""
+    return _KERNELS[0] if _KERNELS else None
+
+
+def load_kernels(entries: float) -> Any:
+    """Return the module of compiled functions; None without numba, or for few entries."""
+    if entries <= MANY:
+        return None
+    if not _KERNELS:
+        try:
+            from skdp import _kernels
+
+            _KERNELS.append(_kernels)
+        except ImportError:
+            _KERNELS.append(None)
+    return _KERNELS[0]

@@ -1,0 +1,220 @@
+"""Functions over the rows of a block, compiled by numba; see `skdp._compiled`.
+
+Each function reads its rows once and does not hold the lock of the interpreter, so that several
+threads work at the same time. Only sums of products may be added in another order
+(``_ANY_ORDER``). All other operations are rounded as they are written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+# Rows whose predictors are computed before their numbers are added: both stay in the cache.
+_TILE = 64
+_COMPILED = {"nogil": True, "cache": True, "error_model": "numpy"}
+_ANY_ORDER = {"fastmath": {"reassoc", "contract"}}
+
+# Formulas of `slope_of`.
+LOGISTIC, SHARP_LOGISTIC, PSEUDO_HUBER = range(3)
+
+
+@njit(**_COMPILED)
+def scale_to_box(cells: Any, lower: Any, factor: Any, out: Any) -> bool:
+    """Write (cells - lower) * factor - 1, clipped to [-1, 1]; return whether cells are finite.
+
+    Each operation is rounded as in `skdp.domain._projections.Box`.
+    """
+    is_bad = False
+    for i in range(cells.shape[0]):
+        for j in range(cells.shape[1]):
+            cell = np.float64(cells[i, j])
+            is_bad |= not abs(cell) < np.inf
+            x = (cell - lower[j]) * factor[j] - 1.0
+            out[i, j] = -1.0 if x < -1.0 else 1.0 if x > 1.0 else x
+    return not is_bad
+
+
+@njit(**_COMPILED)
+def scale_singles(numbers: Any, centre: Any, factor: Any, rounder: Any, out: Any) -> None:
+    """Write (numbers - centre) * factor, clipped to [-1, 1] and rounded by ``rounder``."""
+    one = np.float32(1.0)
+    for i in range(numbers.shape[0]):
+        for j in range(numbers.shape[1]):
+            x = (numbers[i, j] - centre[j]) * factor[j]
+            x = -one if x < -one else x
+            x = one if x > one else x
+            out[i, j] = (x + rounder) - rounder
+
+
+@njit(**_COMPILED | _ANY_ORDER)
+def squares_of_rows(numbers: Any, out: Any) -> None:
+    """Write the sum of the squares of each row. The entries are such that every sum is exact."""
+    for i in range(numbers.shape[0]):
+        a = 0.0
+        for j in range(numbers.shape[1]):
+            x = np.float64(numbers[i, j])
+            a += x * x
+        out[i] = a
+
+
+@njit(**_COMPILED)
+def sums_of_columns(numbers: Any, rounder: float, out: Any) -> None:
+    """Write the sums of columns and of their squares, rounded by ``rounder``: they are exact."""
+    out[:] = 0.0
+    for i in range(numbers.shape[0]):
+        for j in range(numbers.shape[1]):
+            x = (np.float64(numbers[i, j]) + rounder) - rounder
+            out[0, j] += x
+            out[1, j] += x * x
+
+
+@njit(**_COMPILED)
+def slope_of(kind: int, a: float, b: float, z: Any, y: Any) -> Any:
+    """Return the slope of a loss with parameters a and b at a predictor z for a target y."""
+    if kind == PSEUDO_HUBER:
+        r = z - y
+        return a * (r / np.hypot(a, r))
+    sign = 1.0 - 2.0 * y
+    t = sign * z
+    e = np.exp(-abs(t))
+    if kind == LOGISTIC:
+        s = 1.0 / (1.0 + e)
+    else:
+        s = 1.0 - (1.0 - a) * (e * np.sqrt(e) if b == 1.5 else e**b)
+    return sign * (e * s if t < 0 else s)
+
+
+@njit(**_COMPILED | _ANY_ORDER)
+def _add_products(x: Any, slopes: Any, has_rest: bool, z: Any) -> None:
+    """Add the products of rows with both rows of slopes to z, (2, n)."""
+    for i in range(x.shape[0]):
+        a = b = 0.0
+        if has_rest:
+            for j in range(x.shape[1]):
+                a += x[i, j] * slopes[0, j]
+                b += x[i, j] * slopes[1, j]
+        else:
+            for j in range(x.shape[1]):
+                a += x[i, j] * slopes[0, j]
+        z[0, i] += a
+        z[1, i] += b
+
+
+@njit(**_COMPILED | _ANY_ORDER)
+def _add_sums(x: Any, v: Any, out: Any) -> None:
+    """Add v @ x to out."""
+    n, p = x.shape
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        for j in range(p):
+            out[j] += (x[i, j] * v[i] + x[i + 1, j] * v[i + 1]) + (
+                x[i + 2, j] * v[i + 2] + x[i + 3, j] * v[i + 3]
+            )
+    for i in range(whole, n):
+        for j in range(p):
+            out[j] += x[i, j] * v[i]
+
+
+@njit(**_COMPILED)
+def _add_tables(levels: Any, tables: Any, starts: Any, has_rest: bool, z: Any) -> None:
+    """Add the entries of the tables at the levels of rows to z, (2, n)."""
+    for c in range(levels.shape[0]):
+        for i in range(levels.shape[1]):
+            at = starts[c] + levels[c, i]
+            z[0, i] += tables[0, at]
+            if has_rest:
+                z[1, i] += tables[1, at]
+
+
+@njit(**_COMPILED)
+def _add_counts(levels: Any, v: Any, starts: Any, has_rest: bool, counts: Any) -> None:
+    """Add v, (2, n), to the sums of the levels of rows."""
+    for c in range(levels.shape[0]):
+        for i in range(levels.shape[1]):
+            at = starts[c] + levels[c, i]
+            counts[0, at] += v[0, i]
+            if has_rest:
+                counts[1, at] += v[1, i]
+
+
+@njit(**_COMPILED)
+def _write_slopes(
+    formula: tuple[int, float, float], target: Any, weight: Any, grid: float, z: Any, v: Any
+) -> tuple[float, float]:
+    """Write weighted slopes at predictors z[0] + z[1] to v; return sums as `slope_sums` does."""
+    weights = sizes = 0.0
+    shift = 1.5 * 2.0**52 * grid
+    kind, a, b = formula
+    for i in range(len(target)):
+        whole = z[0, i] + z[1, i]
+        w = weight[i] if len(weight) else 1.0
+        value = w * slope_of(kind, a, b, whole, target[i])
+        weights += w
+        sizes += w * abs(whole)
+        v[0, i] = (value + shift) - shift
+        v[1, i] = value - v[0, i]
+    return weights, sizes
+
+
+@njit(**_COMPILED)
+def slope_sums(
+    numbers: Any,
+    levels: Any,
+    target: Any,
+    weight: Any,
+    formula: tuple[int, float, float],
+    slopes: Any,
+    tables: Any,
+    starts: Any,
+    grid: float,
+) -> Any:
+    """Return sums of weighted slopes over rows: times the numbers, and by level.
+
+    Parameters
+    ----------
+    numbers : ndarray of float32, shape (n, p)
+    levels : ndarray of unsigned integers, shape (columns, n)
+    target : ndarray of float64, shape (n,)
+    weight : ndarray of float64, shape (n,), or (0,) if every weight is 1
+    formula : tuple of an int and two floats
+        The first arguments of `slope_of`.
+    slopes, tables : ndarrays of shape (2, p) and (2, 1 + levels)
+        Leading parts and rests. ``tables`` has the constant, then the tables of all columns.
+    starts : ndarray of uint64, shape (columns,)
+        Position of each column's first level in ``tables``.
+    grid : float
+        Weighted slopes are divided into multiples of it and rests. If it is 0, there are no rests.
+
+    Returns
+    -------
+    sums : ndarray of shape (2, p)
+    counts : ndarray of shape (2, 1 + levels)
+        The sums over all rows, then over those of each level.
+    weights, sizes : float
+        The sums of the weights, and of the weights times the absolute predictors.
+    """
+    n, p = numbers.shape
+    sums, counts = np.zeros((2, p)), np.zeros_like(tables)
+    z, v = np.empty((2, _TILE)), np.empty((2, _TILE))
+    weights = sizes = 0.0
+    has_rest = grid > 0
+    for start in range(0, n, _TILE):
+        rows = slice(start, min(n, start + _TILE))
+        x, own = numbers[rows], levels[:, rows]
+        z[0], z[1] = tables[0, 0], tables[1, 0]
+        _add_tables(own, tables, starts, has_rest, z)
+        _add_products(x, slopes, has_rest, z)
+        found = _write_slopes(formula, target[rows], weight[rows], grid, z, v)
+        weights += found[0]
+        sizes += found[1]
+        for i in range(len(x)):
+            counts[0, 0] += v[0, i]
+            counts[1, 0] += v[1, i]
+        _add_counts(own, v, starts, has_rest, counts)
+        _add_sums(x, v[0], sums[0])
+        if has_rest:
+            _add_sums(x, v[1], sums[1])
+    return sums, counts, weights, sizes

@@ -1,0 +1,187 @@
+"""Compiled functions give the results of the functions on arrays that they replace."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import skdp._compiled as compiled
+from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
+from skdp.domain.layout import encode_compactly
+from skdp.linear_model._objective import clipping
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._solver.compiled import compiled_sums, is_compiled
+from skdp.linear_model._solver.design_rows import DesignRows, Layout, Weigh, sums_over
+from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+
+kernels = pytest.importorskip("skdp._kernels")
+
+LOSSES = [Logistic(), SharpLogistic(0.75), SharpLogistic(0.6), PseudoHuber(0.3)]
+
+
+@pytest.fixture(params=[False, True], ids=["arrays", "compiled"])
+def use(request: Any, monkeypatch: Any) -> Any:
+    monkeypatch.setattr(compiled, "_KERNELS", [kernels if request.param else None])
+    return request.param
+
+
+def both_ways(monkeypatch: Any, function: Any) -> tuple[Any, Any]:
+    """Return the result without and with compiled functions."""
+    monkeypatch.setattr(compiled, "_KERNELS", [None])
+    without = function()
+    monkeypatch.setattr(compiled, "_KERNELS", [kernels])
+    return without, function()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_slopes_are_those_of_the_loss(loss: Any) -> None:
+    """Within 4 units in the last place of the bound; the certificate allows 16."""
+    rng = np.random.default_rng(0)
+    z = np.concatenate([rng.normal(size=400) * 10.0 ** rng.uniform(-8, 3, 400), [0.0, -0.0]])
+    y = (
+        rng.integers(0, 2, z.size).astype(float)
+        if loss.target == "labels"
+        else rng.normal(size=402)
+    )
+    rows = DesignRows(np.zeros((1, 1), np.float32), np.zeros((0, 1), np.uint8), y)
+    layout = Layout(Design(Domain.box([-1], [1]), False))
+    for at, target in zip(z, y, strict=True):
+        terms = layout.terms(np.zeros(1))._replace(constant=float(at))
+        found = compiled_sums(rows, np.array([target]), loss, layout, terms)
+        assert found is not None
+        expected = loss.slope(np.array([at]), np.array([target]))[0]
+        assert abs(found[0].total[0] - expected) <= 4 * math.ulp(loss.slope_bound)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 300])
+def test_sums_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
+    rng = np.random.default_rng(n)
+    columns = {"a": (-1, 1), "k": ["u", "v", "w"], "b": (-1, 1), "m": ["u", "v"], "c": (-1, 1)}
+    layout = Layout(Design(Domain(columns), True))
+    rows = DesignRows(
+        rng.uniform(-1, 1, (n, 3)).astype(np.float32),
+        np.array([rng.integers(0, 3, n), rng.integers(0, 2, n)], dtype=np.uint8),
+        rng.integers(0, 2, n),
+        rng.uniform(0, 1, n) if weighted else None,
+    )
+    terms, y = layout.terms(rng.normal(size=layout.dim)), rows.target.astype(float)
+    numbers = rows.numbers.astype(float)
+    z = terms.of(numbers, rows.levels)
+    expected = sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), layout)
+    weight = np.ones(n) if rows.weight is None else rows.weight
+    for grid in (0.0, 2.0**-20):
+        found = compiled_sums(rows, y, loss, layout, terms, None, grid)
+        assert found is not None
+        whole, rest, weights, sizes = found
+        np.testing.assert_allclose(whole.numbers + rest.numbers, expected.numbers, atol=1e-11)
+        np.testing.assert_allclose(whole.total + rest.total, expected.total, atol=1e-11)
+        for own, other, counted in zip(whole.levels, rest.levels, expected.levels, strict=True):
+            np.testing.assert_allclose(own + other, counted, atol=1e-11)
+        assert weights == pytest.approx(weight.sum())
+        assert sizes == pytest.approx(weight @ np.abs(z))
+        if grid:  # the leading parts are multiples of the grid, times those of the numbers
+            assert (whole.total / grid % 1 == 0).all()
+        else:
+            assert not rest.numbers.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, object])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_encoded_rows_have_the_same_bits(monkeypatch: Any, dtype: Any, order: Any) -> None:
+    rng = np.random.default_rng(3)
+    lower, upper = -(10.0 ** rng.uniform(-3, 3, 6)), 10.0 ** rng.uniform(-3, 3, 6)
+    X = rng.normal(size=(700, 6)) * upper * 1.5
+    X[:3], X[3:6], X[6], X[7] = lower, upper, -0.0, 1e308
+    X = np.asarray((X.clip(-1e6, 1e6) if dtype in (np.int64, np.float32) else X), order=order)
+    own = X.astype(dtype)
+    domain = Domain.box(lower, upper)
+    for cells in (own, own[::2], own[:, :]):
+        pair = both_ways(monkeypatch, lambda cells=cells: encode_compactly(domain, cells).numbers)
+        assert pair[0].tobytes() == pair[1].tobytes()
+
+
+@pytest.mark.parametrize("cell", [np.nan, np.inf, -np.inf])
+def test_a_cell_that_is_no_number_is_named_as_before(use: bool, cell: float) -> None:
+    X = np.zeros((5, 3))
+    X[3, 1] = cell
+    with pytest.raises(ValueError, match="column 1 must hold finite numbers"):
+        encode_compactly(Domain.box([-1] * 3, [2] * 3), X)
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("equal", [False, True])
+def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, equal: bool) -> None:
+    """Sums of columns, clipped numbers on their grid, and weights."""
+    rng = np.random.default_rng(5)
+    design = Design(Domain.box([-1] * 9, [1] * 9), True)
+    numbers = rng.uniform(-1, 1, (500, 9)).astype(np.float32)
+    rows = DesignRows(numbers, np.zeros((0, 500), np.uint8), np.zeros(500))
+    bounds = clipping.ClippingBounds.whole(design)
+    if not is_whole:
+        low, high = rng.uniform(-1, -0.2, 9), rng.uniform(0.2, 1, 9)
+        bounds = clipping.ClippingBounds(design.domain.number_index, low, high)
+    ridge = np.full(10, 7.0) if equal else rng.uniform(5, 9, 10)
+    finish = clipping.Finish(bounds, Layout(design), Weigh(Layout(design), ridge, 0.3))
+    for function in (
+        lambda: clipping._ColumnSums(False)(rows),
+        lambda: (finish(rows).numbers, finish(rows).weight),
+    ):
+        for one, other in zip(*both_ways(monkeypatch, function), strict=True):
+            assert one.tobytes() == other.tobytes()
+    found = finish(rows).numbers
+    assert (found == np.rint(found.astype(float) * 2**20) / 2**20).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [DPLogisticRegression, DPHuberRegressor, DPLinearRegression],
+    ids=lambda e: e.__name__,
+)
+def test_fits_agree(monkeypatch: Any, estimator: Any) -> None:
+    """Moments to the bit; minimisers within the certified tolerance and the lattice."""
+    monkeypatch.setattr(compiled, "MANY", 0)
+    rng = np.random.default_rng(7)
+    X = rng.uniform(-2, 2, (3000, 4))
+    own: dict[str, Any] = {"domain": Domain.box([-2] * 4, [2] * 4), "random_state": 0}
+    y: Any = np.tanh(X[:, 0])
+    if estimator is DPLogisticRegression:
+        own["classes"], y = [0, 1], (y > 0).astype(int)
+    else:
+        own["domain"] = Domain.box([-2] * 4, [2] * 4, target=(-1, 1))
+    pair = both_ways(monkeypatch, lambda: estimator(epsilon=1.0, **own).fit(X, y).coef_)
+    if estimator is DPLinearRegression:
+        assert pair[0].tobytes() == pair[1].tobytes()
+    np.testing.assert_allclose(*pair, rtol=0, atol=1e-6)
+
+
+def test_other_losses_are_left_to_arrays() -> None:
+    class Own(Logistic):
+        pass
+
+    assert is_compiled(Logistic(), math.inf)
+    assert not is_compiled(Own(), math.inf)
+    assert not is_compiled(Logistic(), 1000)
+
+
+def test_small_fits_do_not_import_the_compiler_and_large_ones_do_without_it() -> None:
+    code = """
+import sys
+import numpy as np
+from skdp import Domain, DPLogisticRegression
+X = np.random.default_rng(0).uniform(-1, 1, (ROWS, 2))
+model = DPLogisticRegression(epsilon=1.0, domain=Domain.box([-1, -1], [1, 1]), classes=[0, 1])
+BEFORE
+model.fit(X, X[:, 0] > 0)
+assert AFTER
+"""
+    small = code.replace("ROWS", "1000").replace("BEFORE", "")
+    blocked = code.replace("ROWS", "2_000_000").replace("BEFORE", "sys.modules['numba'] = None")
+    for text, after in ((small, "'numba' not in sys.modules"), (blocked, "model.coef_.size")):
+        subprocess.run([sys.executable, "-c", text.replace("AFTER", after)], check=True)

@@ -5,6 +5,7 @@ They save time for large data only, because importing numba takes as long as a m
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 # Entries of a table from which compiled functions save time.
@@ -23,10 +24,10 @@ def load_kernels(entries: float) -> Any:
     if entries <= MANY:
         return None
     if not _KERNELS:
-        try:
+        _KERNELS.append(None)
+        # An installation of numba that does not work may raise any error.
+        with suppress(Exception):
             from skdp import _kernels
 
-            _KERNELS.append(_kernels)
-        except ImportError:
-            _KERNELS.append(None)
+            _KERNELS[0] = _kernels
     return _KERNELS[0]

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import report
-from coverage import IntArray, Method, our_coefficients
 from data import read
+from interval_coverage import IntArray, Method, our_coefficients
 from numpy.typing import NDArray
 from report import FloatArray
 

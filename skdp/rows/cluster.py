@@ -135,6 +135,8 @@ class ClusterStates:
         Lists of pairs of a state and its number of rows, one list for each partition.
     """
 
+    is_read_again = False
+
     def __init__(self, parts: list[Any]) -> None:
         self._parts = parts
 
@@ -170,6 +172,8 @@ class WorkerStates:
     A sum is one task for each list: with one for each partition, a round of a coordinate descent
     would mainly wait for the scheduler, which computes the states of a lost worker again.
     """
+
+    is_read_again = False
 
     def __init__(self, client: Any, lists: list[Any]) -> None:
         self._client, self._lists = client, lists

@@ -26,6 +26,8 @@ class KeptBlocks:
         It is changed by `map`, which replaces the states one by one and so saves memory.
     """
 
+    is_read_again = False
+
     def __init__(self, states: list[Any]) -> None:
         self.states = states
 

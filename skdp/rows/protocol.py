@@ -12,6 +12,10 @@ from skdp.rows.block import Block
 class Kept(Protocol):
     """What was kept of blocks of rows."""
 
+    @property
+    def is_read_again(self) -> bool:
+        """Whether each sum reads the rows from their source, which may take long."""
+
     def sum(self, part: Callable[[Any], Any]) -> Any:
         """Return the sum of ``part(state)`` over the blocks."""
 

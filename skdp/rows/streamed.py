@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.tables import Table
 from skdp.rows.block import Block, block_slices, check_count, encoded_block
@@ -71,6 +72,7 @@ class StreamedRows:
 
     def _blocks(self, function: Callable[[Block], Any], blocks: int = 1) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""
+        load_kernels(self.n * self.domain.n_columns)
 
         def applied(piece: tuple[Table, NDArray[Any], slice]) -> Any:
             return function(encoded_block(self.domain, *piece))
@@ -97,6 +99,7 @@ class StreamedStates:
 
     rows: StreamedRows
     build: Callable[[Block], Any]
+    is_read_again: ClassVar[bool] = True
 
     def sum(self, part: Callable[[Any], Any]) -> Any:
         """Return the sum of ``part(state)`` over the blocks."""

@@ -30,6 +30,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_positive
 from skdp._compiled import MANY
 from skdp.linear_model._solver.certificate import UNIT, certified_gradient
+from skdp.linear_model._solver.hessian import Hessian
 from skdp.linear_model._solver.problem import DOUBLE, SINGLE, Objective, euclidean
 
 STRIDE = 16
@@ -70,7 +71,8 @@ def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
     # Trial points may overflow; they are rejected by their gradient.
     with np.errstate(all="ignore"):
         theta, metric = _start(objective)
-        if objective.n * objective.dim > MANY and not objective.is_compiled:
+        is_large = objective.n * objective.dim > MANY
+        if is_large and not objective.is_compiled and not objective.rows.is_read_again:
             theta = _descend(objective, theta, metric, tolerance / 2, single=True)
             with suppress(NotCertified):
                 return _polish(objective, theta, metric, tolerance)
@@ -101,9 +103,13 @@ class _Metric:
 
     def refresh(self, objective: Objective, theta: FloatArray) -> None:
         """Compute the Hessian at theta and delete the steps."""
+        self.use(objective.hessian(theta))
+
+    def use(self, found: Hessian) -> None:
+        """Take a Hessian and delete the steps."""
         self.pairs.clear()
         self.unit = 1.0
-        self.core, hessian, self.diagonal = objective.hessian(theta)
+        self.core, hessian, self.diagonal = found
         # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
         self.scale = 1 / np.sqrt(hessian.diagonal())
         hessian *= np.outer(self.scale, self.scale)
@@ -153,7 +159,11 @@ def _descend(
 
     In single precision the steps end where the gradient may consist of rounding errors.
     """
+    # Where a pass is slow, each one returns the Hessian, too.
+    renewed = objective.rows.is_read_again
     evaluate = partial(objective.gradient, single=single)
+    if renewed:
+        evaluate = partial(_renewing, objective, metric)
     final = target
     unit, noise_patience = (SINGLE, 1) if single else (DOUBLE, NOISE_PATIENCE)
     if single:
@@ -170,7 +180,7 @@ def _descend(
         if size * size < before * target:
             return theta + direction
         found = _search(evaluate, theta, gradient, direction, 0.9 if steps < PATIENCE else 0.0)
-        if found is None and fresh:
+        if found is None and (fresh or renewed):
             return theta
         if found is not None:
             metric.learn(found[0] - theta, found[1] - gradient)
@@ -180,10 +190,17 @@ def _descend(
             best, best_step = size, steps
         # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
         left, pace = np.log(np.divide([size, before], [final, size]))
-        fresh = not left < pace * (3 + len(theta) / 16)
+        fresh = not renewed and not left < pace * (3 + len(theta) / 16)
         if fresh:
             metric.refresh(objective, theta)
     return theta
+
+
+def _renewing(objective: Objective, metric: _Metric, theta: FloatArray) -> FloatArray:
+    """Return the gradient at theta, and give the metric the Hessian there."""
+    gradient, hessian = objective.derivatives(theta)
+    metric.use(hessian)
+    return gradient
 
 
 def _search(

@@ -18,6 +18,7 @@ from skdp.geometry import (
     MappedBall,
     ProductBall,
     ScaledBall,
+    ShearedBall,
     SimplexBall,
     SumBall,
 )
@@ -113,6 +114,7 @@ PLANE = [
     LpBall(2, p=INF),
     MappedBall(LpBall(2, p=3), SHEAR),
     MappedBall(LpBall(2), SHEAR),
+    ShearedBall(LpBall(2, p=3), (0.0, 0.7)),
     MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T),
     SimplexBall(2),
     EncodedRowsBall(0, (1,)),

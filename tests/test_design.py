@@ -163,6 +163,16 @@ def test_the_radius_over_many_corners_is_safe(intercept):
             assert seen == pytest.approx(radius, rel=1e-9)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_radius_over_many_corners_is_computed_in_blocks(intercept, monkeypatch):
+    """The same as with all rows at once, with the last block incomplete."""
+    declared = {f"x{k}": (0, 1) for k in range(13)} | {"a": list(range(9))}
+    design = Design(Domain(declared), intercept)
+    whole = [design.radius_in(ball) for ball in balls(design)]
+    monkeypatch.setattr("skdp.linear_model._shared.design._CELLS", 4 * design.dim)
+    np.testing.assert_allclose([design.radius_in(b) for b in balls(design)], whole, rtol=1e-15)
+
+
 def test_the_radius_on_a_ball_of_rows():
     """Rows of Euclidean norm 2 next to a one: |x|_p^p = 1 + 2^p, or 1 + (2 d^(1/p - 1/2))^p."""
     design = Design(Domain.l2_ball(4, 2.0), True)

@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from skdp.domain import Domain
+from skdp.domain.layout import number_units
 
 LARGEST = sys.float_info.max
 PEOPLE = Domain(
@@ -239,6 +240,14 @@ def test_decoded_coefficients_predict_the_same():
     one_coef, one_intercept = PEOPLE.decode_coef(coef[0])
     assert one_intercept.shape == ()
     np.testing.assert_allclose(raw @ one_coef + one_intercept, encoded @ coef[0], atol=1e-12)
+
+
+def test_the_units_of_numbers_map_their_bounds():
+    """They are the ends of the bounds; for a ball of rows those of its box."""
+    for domain, bounds in ((PEOPLE, [[17, 1], [90, 99]]), (Domain.l2_ball(2, 3.0), [[-3], [3]])):
+        half, centre = number_units(domain)
+        assert half.shape == centre.shape == (domain.n_numbers,)
+        np.testing.assert_array_equal([centre - half, centre + half] - np.array(bounds), 0.0)
 
 
 @pytest.mark.parametrize("domain", [PEOPLE.encoded, Domain.unit_box(2), Domain.l2_ball(2, 3)])

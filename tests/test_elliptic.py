@@ -19,6 +19,7 @@ from skdp.geometry import (
     MappedBall,
     ProductBall,
     ScaledBall,
+    ShearedBall,
     SimplexBall,
     SumBall,
 )
@@ -42,6 +43,8 @@ BALLS = [
     ScaledBall(SimplexBall(3), 7.0),
     ProductBall((LpBall(1), LpBall(2, radius=3.0)), ((1,), (0, 2))),
     ProductBall((SimplexBall(2), LpBall(1, radius=0.1), EncodedRowsBall(1, (1,)))),
+    ShearedBall(EncodedRowsBall(1, (2, 1), index=(0, 3, 1, 2, 4)), (0.0, -0.3, 0.4, -0.2, -0.5)),
+    ShearedBall(EncodedRowsBall(1, (2,), index=(3, 0, 1, 2)), (0.0, -0.3, 0.4, -0.2)),
     SumBall((LpBall(1), SimplexBall(2), LpBall(2, p=3.0)), (0.3, 0.7, 2.0)),
 ]
 IDS = [repr(ball).replace("\n", "") for ball in BALLS]
@@ -167,6 +170,16 @@ def test_the_greatest_square_bounds_what_is_found(ball):
     assert found <= claimed * (1 + 1e-12)
     exact = not isinstance(ball, MappedBall) or np.ndim(ball.matrix) == 1 or listed(ball)
     assert claimed <= found * (1.001 if exact or ball.ball.p == 2 else 3)
+
+
+def test_the_greatest_square_of_many_centred_levels_is_that_of_a_row():
+    """An intercept, twenty numbers at their ends and a centred indicator; too many to list."""
+    m = 10_000
+    ball = ShearedBall(EncodedRowsBall(20, (m,)), np.repeat([0.0, -1 / (m + 1)], [21, m]))
+    exact = 21 + (1 - 1 / (m + 1)) ** 2 + (m - 1) / (m + 1) ** 2
+    for weight in (1.0, 4.0):
+        found = greatest_square(ball, np.full(21 + m, weight))
+        assert weight * exact < found < weight * exact * (1 + 1e-11)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, SimplexBall, SumBall
+from skdp.geometry import (
+    EncodedRowsBall,
+    LpBall,
+    MappedBall,
+    ProductBall,
+    ShearedBall,
+    SimplexBall,
+    SumBall,
+)
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.gaussian.noise import (
     GaussianNoise,
@@ -27,6 +35,7 @@ BALLS = [
     MappedBall(SimplexBall(3), [[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.5]]),
     ProductBall((LpBall(1), LpBall(2, radius=3.0)), ((1,), (0, 2))),
     SumBall((LpBall(1), SimplexBall(2)), (0.3, 0.7)),
+    ShearedBall(EncodedRowsBall(1, (2,)), (0.0, 0.2, -1 / 3, -1 / 3)),
 ]
 
 
@@ -112,7 +121,7 @@ def test_isotropic_noise_is_as_private_as_it_says(ball, neighbors):
     longest = 2.5 * max(lengths.max(), np.linalg.norm(corners(ball), axis=1).max(initial=0.0))
     assert oracle_delta(longest / noise.factor, 0.8)[0] <= 1e-6
     assert oracle_delta(longest / (0.95 * noise.factor), 0.8)[0] > 1e-6
-    assert noise.covariance() == pytest.approx(noise.factor**2 * np.eye(3 + (ball is BALLS[2])))
+    assert noise.covariance() == pytest.approx(noise.factor**2 * np.eye(ball.dim))
 
 
 def corners(ball):

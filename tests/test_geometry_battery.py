@@ -21,7 +21,7 @@ from ball_battery import (
 )
 from numpy.random import Generator
 
-from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, SimplexBall, SumBall
+from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ShearedBall, SimplexBall, SumBall
 
 MEMBERS = ("log_volume", "support", "bounding_box", "covariance", "extreme_points")
 
@@ -193,7 +193,9 @@ def test_the_right_ball_passes_the_same_check(name: str) -> None:
     check(Twin(twin.ball), np.random.default_rng(60))
 
 
-@pytest.mark.parametrize("kind", [LpBall, MappedBall, SumBall, EncodedRowsBall, SimplexBall])
+@pytest.mark.parametrize(
+    "kind", [LpBall, MappedBall, ShearedBall, SumBall, EncodedRowsBall, SimplexBall]
+)
 def test_no_check_is_passed_for_want_of_a_member(kind: type) -> None:
     """The battery asks for optional members only where they are; here they all are."""
     assert all(callable(getattr(kind, member, None)) for member in MEMBERS)

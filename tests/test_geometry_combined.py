@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 from ball_battery import BATTERY, Check
 
-from skdp.geometry import LpBall, MappedBall, NormBall, ProductBall, ScaledBall, SumBall
+from skdp.geometry import (
+    EncodedRowsBall,
+    LpBall,
+    MappedBall,
+    NormBall,
+    ProductBall,
+    ScaledBall,
+    ShearedBall,
+    SumBall,
+)
+from skdp.geometry.ball import uniform_variance
+from skdp.mechanisms.knorm.noise import _granularity
+from skdp.mechanisms.knorm.radial import is_round
 
 SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 0.5, -1.0], [1.0, 0.0, 3.0]])
 BOX, CROSS = LpBall(2, p=math.inf), LpBall(2, p=1)
@@ -20,6 +32,8 @@ BALLS: dict[str, Any] = {
     "stretched cross": MappedBall(LpBall(4, p=1), (1.0, -2.0, 0.5, 4.0)),
     "skew box": MappedBall(LpBall(3, p=math.inf), SKEW),
     "skew l3 ball": MappedBall(LpBall(3, p=3), SKEW),
+    "sheared cross": ShearedBall(LpBall(3, p=1), (0.0, 0.5, -2.0)),
+    "centred rows": ShearedBall(EncodedRowsBall(1, (2, 1)), (0.0, 0.0, -1 / 3, -1 / 3, -0.5)),
     "cylinder": ProductBall((LpBall(1), LpBall(2, radius=2.0))),
     "prism, coordinates mixed": ProductBall((CROSS, BOX), ((3, 0), (1, 2))),
     "double cone": SumBall((LpBall(1), LpBall(2)), (2.0, 0.5)),
@@ -65,6 +79,35 @@ def same_body(first: Any, second: Any, rng: np.random.Generator) -> None:
 )
 def test_one_body_built_in_two_ways(combined: Any, plain: Any) -> None:
     same_body(combined, plain, np.random.default_rng(31))
+
+
+SHEARED = [ball for ball in BALLS.values() if isinstance(ball, ShearedBall)]
+
+
+@pytest.mark.parametrize("ball", [*SHEARED, ShearedBall(LpBall(3), (0.0, 3.0, 0.1))], ids=repr)
+def test_a_sheared_ball_is_a_mapped_one(ball: Any) -> None:
+    """In all members, and in what noise is told of it."""
+    full = MappedBall(ball.ball, ball.matrix)
+    same_body(ball, full, np.random.default_rng(34))
+    draws = [b.sample(50, np.random.default_rng(35)) for b in (ball, full)]
+    np.testing.assert_allclose(*draws, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(uniform_variance(ball), uniform_variance(full), rtol=1e-12)
+    first = ball.first_covariance(), full.first_covariance()
+    np.testing.assert_allclose(*first, rtol=1e-12, atol=1e-15)
+    if hasattr(ball.ball, "extreme_points") and not is_round(ball):
+        points = ball.extreme_points(), full.extreme_points()
+        np.testing.assert_allclose(*points, rtol=1e-12, atol=1e-15)
+    assert _granularity(ball) == pytest.approx(_granularity(full), rel=1e-12)
+    assert is_round(ball) == is_round(full)
+
+
+def test_the_box_of_a_sheared_ball_is_computed_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, again = (ShearedBall(LpBall(5, p=3), (0.0, 1.0, -2.0, 0.3, 4.0)) for _ in range(2))
+    expected = whole.bounding_box()
+    monkeypatch.setattr("skdp.geometry.sheared._ENTRIES", 10)  # two rows
+    np.testing.assert_array_equal(again.bounding_box(), expected)
+    again.bounding_box()[:] = 0.0  # the caller's own
+    np.testing.assert_array_equal(again.bounding_box(), expected)
 
 
 def test_a_permutation_is_an_index() -> None:
@@ -131,6 +174,10 @@ def test_too_many_corners_are_not_listed() -> None:
         (lambda: MappedBall(BOX, np.ones((2, 2))), "matrix must be invertible"),
         (lambda: MappedBall(BOX, (1.0, math.nan)), "matrix must be invertible"),
         (lambda: MappedBall(BOX, np.eye(3)), "matrix must have shape"),
+        (lambda: ShearedBall(BOX, (0.0, 1.0, 1.0)), "shift must have shape"),
+        (lambda: ShearedBall(BOX, (1.0, 1.0)), "shift must have shape .* a first entry of 0"),
+        (lambda: ShearedBall(BOX, (0.0, math.nan)), "shift must be shorter than"),
+        (lambda: ShearedBall(BOX, (0.0, 1e6)), "shift must be shorter than"),
         (lambda: ProductBall(()), "balls must have at least one ball"),
         (lambda: ProductBall((BOX, BOX), ((0, 1), (2,))), "index must have parts of lengths"),
         (lambda: ProductBall((BOX, BOX), ((0, 1), (1, 2))), "index must hold each of 0, ..., 3"),

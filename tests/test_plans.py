@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.matrix.noise import MatrixNoise
@@ -49,6 +50,24 @@ def test_a_plan_takes_no_room(case: Case) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 4e8
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "hull", "l1", "linf"])
+def test_a_fit_of_many_levels_takes_room_for_rows_and_levels_only(mechanism: str) -> None:
+    """A square matrix over the levels takes 800 MB, which is 32 kB for each row and level."""
+    n, levels = 15_000, 10_000
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, n), rng.integers(0, levels, n)])
+    declared = Domain({"x": (-1, 1), "level": range(levels)}, target=[0, 1])
+    model = DPLogisticRegression(domain=declared, mechanism=mechanism, random_state=0)
+    tracemalloc.start()
+    try:
+        model.fit(X, rng.integers(0, 2, n)).predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The variances of the hull are integrated over 256 nodes.
+    assert peak < (10_000 if mechanism == "hull" else 600) * (n + levels)
 
 
 def test_the_command_times_a_plan_in_a_process_of_its_own() -> None:

@@ -16,6 +16,7 @@ from skdp.geometry import (
     MappedBall,
     ProductBall,
     ScaledBall,
+    ShearedBall,
     SimplexBall,
     SumBall,
 )
@@ -63,6 +64,9 @@ BALLS = [
     ScaledBall(SimplexBall(3), 3.0),
     MappedBall(EncodedRowsBall(1, (2,)), FULL),
     MappedBall(EncodedRowsBall(1, (2,)), np.diag(FULL)),
+    ShearedBall(EncodedRowsBall(1, (2,)), [0.0, 3.0, -0.4, 0.7]),
+    ShearedBall(WithCovariance(SimplexBall(3)), [0.0, 3.0, -0.4]),
+    EncodedRowsBall(0, (2, 1), True, (2, 0, 1, 3)),
     ProductBall((WithCovariance(LpBall(2)), LpBall(1)), ((2, 0), (1,))),
     SumBall((WithCovariance(LpBall(2)), SimplexBall(3)), (1.0, 3.0), ((2, 0), (1, 3, 4))),
     RadialMomentBall(MomentLayout(3, range(3)), radius=2.0),
@@ -118,6 +122,7 @@ def test_a_ball_without_variances_is_drawn_from() -> None:
     [
         MappedBall(LpBall(20_000), np.ones(20_000)),
         EncodedRowsBall(3, (9_999,)),
+        ShearedBall(EncodedRowsBall(3, (9_999,)), np.r_[0.0, np.full(10_002, -1e-4)]),
         EncodedRowsBall(0, tuple(range(1, 101)), intercept=False),
         RadialMomentBall(MomentLayout(150, range(150)), radius=1.0),
         Foreign(LpBall(40_000)),

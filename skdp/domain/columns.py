@@ -47,7 +47,7 @@ def _common(dtype: np.dtype[Any]) -> str | None:
 
 def is_unicode(text: str) -> bool:
     """Return whether a string can be encoded; others have halves of surrogate pairs."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @dataclass(frozen=True)

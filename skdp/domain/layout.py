@@ -215,6 +215,12 @@ def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
             write_indicators(rows.levels[piece.place], out[:, piece.write])
 
 
+def number_units(domain: Any) -> tuple[FloatArray, FloatArray]:
+    """Return half of the range of each number's bounds, and their centre: each (n_numbers,)."""
+    half, centre = domain._layout.units()
+    return half[domain.number_index], centre[domain.number_index]
+
+
 def levels_by_name(domain: Any) -> dict[str, tuple[Hashable, ...]]:
     """Return the levels of each column of levels, by its name."""
     pairs = ((domain._labels[read.start], column) for column, read, _ in domain._layout.placed)

@@ -9,6 +9,7 @@ from skdp.geometry.lp import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.geometry.order.comparison import Comparison, compare
 from skdp.geometry.order.containment import contains, greatest_gauge_over
+from skdp.geometry.sheared import ShearedBall
 
 __all__ = [
     "Comparison",
@@ -22,6 +23,7 @@ __all__ = [
     "ProductBall",
     "RadialMomentBall",
     "ScaledBall",
+    "ShearedBall",
     "SimplexBall",
     "SumBall",
     "compare",

@@ -42,6 +42,8 @@ from skdp.geometry.lp import LpBall, sign_patterns
 # Integrals over the intercept's coordinate are exact up to so many nodes. Beyond, so many nodes on
 # the interval where the density is at least this share of its maximum are exact to rounding.
 _MOST_NODES, _NEGLIGIBLE = 256, 1e-35
+# Moments are computed from arrays of about so many entries.
+_MOST_ENTRIES = 2**18
 
 
 class EncodedDomain(Protocol):
@@ -190,15 +192,28 @@ class EncodedRowsBall:
         places = np.argsort(self._places)
         return out[np.ix_(places, places)]
 
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        if not self.intercept or self._places[0]:
+            return np.asarray(self.covariance()[0])
+        a, b, weights = self._nodes
+        head = weights * (a - b)
+        means = [head @ self._moments[m][0] for m in self.block_sizes]
+        blocks = np.repeat(means, self.block_sizes)
+        parts = (np.array([head @ (a - b)]), np.zeros(self.n_numbers), blocks)
+        out = np.empty(self.dim)
+        out[self._places] = np.concatenate(parts)
+        return out
+
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
         out = np.full(self.dim, 1 / 3)
         if not self.block_sizes:
             return out
-        a, b, weights = self._nodes()
+        a, b, weights = self._nodes
         inner = [weights @ (a - b) ** 2] * int(self.intercept)
-        squares = {m: weights @ block_moments(m, a, b)[1] for m in set(self.block_sizes)}
-        blocks = np.repeat([squares[m] for m in self.block_sizes], self.block_sizes)
+        squares = [weights @ self._moments[m][1] for m in self.block_sizes]
+        blocks = np.repeat(squares, self.block_sizes)
         if not self.intercept:
             blocks = blocks * self._without_intercept
         parts = (np.array(inner), np.full(self.n_numbers, 1 / 3), blocks)
@@ -277,6 +292,7 @@ class EncodedRowsBall:
         # E G^2 of Beta(M, 1) over that of Beta(M, 2).
         return (self._n_levels + 3) / (self._n_levels + 1)
 
+    @cached_property
     def _nodes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return values of a = (1 + u_0) / 2, b = 1 - a and their weights in a mean over u_0."""
         # The moments of the blocks times the density of a are polynomials of degree M + 2, which
@@ -287,6 +303,17 @@ class EncodedRowsBall:
         nodes, lengths = roots_legendre(self._n_levels // 2 + 2 if few else _MOST_NODES)
         a, b = (1 + width * nodes) / 2, (1 - width * nodes) / 2
         return a, b, softmax(self._log_density(width * nodes) + np.log(lengths))
+
+    @cached_property
+    def _moments(self) -> dict[int, FloatArray]:
+        """The moments of a block of each size at the nodes, (3, nodes)."""
+        a, b, _ = self._nodes
+        found = {}
+        for m in set(self.block_sizes):
+            step = 1 + _MOST_ENTRIES // m
+            parts = [slice(first, first + step) for first in range(0, len(a), step)]
+            found[m] = np.hstack([block_moments(m, a[part], b[part]) for part in parts])
+        return found
 
     def _log_density(self, u: ArrayLike) -> FloatArray:
         """Return the log density of u_0, (n,), up to a constant, when there is an intercept."""
@@ -302,8 +329,8 @@ class EncodedRowsBall:
     def _covariance_with_intercept(self) -> FloatArray:
         """Return the covariance of (u_0, blocks), (1 + M, 1 + M), when there is an intercept."""
         # Given a = (1 + u_0) / 2 the blocks are independent.
-        a, b, weights = self._nodes()
-        moments = [(m, *block_moments(m, a, b)) for m in self.block_sizes]
+        a, b, weights = self._nodes
+        moments = [(m, *self._moments[m]) for m in self.block_sizes]
         means = [np.repeat(mean[:, None], m, axis=1) for m, mean, _, _ in moments]
         centre = np.concatenate([(a - b)[:, None], *means], axis=1)
         out = np.asarray(centre.T @ (weights[:, None] * centre))

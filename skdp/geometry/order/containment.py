@@ -23,6 +23,7 @@ from skdp.geometry.ball import MappedBall, NormBall, ScaledBall, ask, known, par
 from skdp.geometry.hull.programs import STEPS
 from skdp.geometry.lp import LpBall
 from skdp.geometry.order._cones import Gauge, by_cones, half_of_signs
+from skdp.geometry.sheared import ShearedBall
 
 # Bodies that exceed each other by a smaller share than this count as touching.
 TOUCH = 1e-9
@@ -130,12 +131,12 @@ def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -
     """Bound |A u|_K over u in L; images, products and sums are taken apart."""
     if isinstance(ball, ScaledBall):
         return _of_map(ball.ball, over, matrix / ball.factor, enough)
-    if isinstance(ball, MappedBall):
+    if isinstance(ball, MappedBall | ShearedBall):
         unmapped = np.asarray(np.linalg.solve(_full(ball), matrix), dtype=float)
         return _of_map(ball.ball, over, unmapped, enough)
     if isinstance(over, ScaledBall):
         return _of_map(ball, over.ball, matrix * over.factor, enough)
-    if isinstance(over, MappedBall):
+    if isinstance(over, MappedBall | ShearedBall):
         return _of_map(ball, over.ball, matrix @ _full(over), enough)
     same = _of_itself(ball, over, matrix)
     if same is not None:
@@ -152,7 +153,7 @@ def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -
     return _of_whole(ball, over, matrix, enough)
 
 
-def _full(ball: MappedBall) -> FloatArray:
+def _full(ball: MappedBall | ShearedBall) -> FloatArray:
     matrix = np.asarray(ball.matrix, dtype=float)
     return np.diag(matrix) if matrix.ndim == 1 else matrix
 

@@ -21,6 +21,7 @@ from skdp._arrays import FloatArray, repeated, wide_rows
 from skdp._checks import fail
 from skdp._compiled import kernels
 from skdp.domain import Domain
+from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, in_units, sums_of
 from skdp.linear_model._shared.task import Task
@@ -91,14 +92,8 @@ class ClippingBounds:
 
     def in_units(self, domain: Domain) -> FloatArray:
         """Return the bounds in the user's units, (numbers, 2); for a ball those of its box."""
-        bounds = np.column_stack([self.lower, self.upper])
-        if domain.is_ball:
-            return np.asarray(bounds * float(domain.radius or 0.0))
-        q, columns = domain.n_encoded, self.columns
-        # An encoded column is slope * x + shift.
-        slopes, shifts = domain.decode_coef(np.eye(q), np.zeros(q))
-        slope, shift = np.diag(slopes)[columns], shifts[columns]
-        return np.asarray((bounds - shift[:, None]) / slope[:, None])
+        half, centre = number_units(domain)
+        return np.column_stack([self.lower * half + centre, self.upper * half + centre])
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ to the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,12 +19,14 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.geometry import LpBall, MappedBall, NormBall, ProductBall, SimplexBall, SumBall
+from skdp.geometry import LpBall, NormBall, ProductBall, ShearedBall, SimplexBall, SumBall
 from skdp.geometry.ball import exact_variance
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 
 LISTABLE = 4096
+# Gauges of rows are computed for arrays of at most so many entries.
+_CELLS = 2**20
 
 
 @dataclass(frozen=True)
@@ -62,22 +64,29 @@ class Group:
     def corners(self) -> FloatArray:
         """Return parts of rows whose convex hull, with its mirror image, holds all parts."""
         if self.kind == "levels":
-            return np.vstack([self._level_rows(), np.zeros((1, self.size))])
+            return np.vstack([self.level_rows(0, self.n_levels), np.zeros((1, self.size))])
         return np.asarray(self.ball.extreme_points())  # type: ignore[attr-defined]
 
     def norm(self, p: float) -> float:
         """Return the greatest l_p norm of the group's part of a row."""
         if self.kind == "levels":
-            return float(np.max(np.linalg.norm(self._level_rows(), ord=p, axis=1)))
+            # The rows of the other levels are permutations of this one, the centred row of the
+            # first level is shorter.
+            return float(np.linalg.norm(self.level_rows(0, 1), ord=p, axis=1)[0])
         if self.kind == "vector":
             factor = self.size ** max(0.0, 1 / p - 1 / 2)
             return float(math.sqrt(self.square) * factor)
         return float(self.size ** (1 / p))
 
-    def _level_rows(self) -> FloatArray:
-        if isinstance(self.ball, SimplexBall):
-            return np.vstack([np.eye(self.size), np.zeros(self.size)]) - 1 / (self.size + 1)
-        return np.eye(self.size)
+    @property
+    def n_levels(self) -> int:
+        """Number of levels with a row of their own: without centring the first has zeros."""
+        return self.size + isinstance(self.ball, SimplexBall)
+
+    def level_rows(self, start: int, stop: int) -> FloatArray:
+        """Return the rows of some levels, (levels, size); that of the first level is the last."""
+        centre = 1 / (self.size + 1) if isinstance(self.ball, SimplexBall) else 0.0
+        return np.eye(min(stop, self.n_levels) - start, self.size, k=start) - centre
 
 
 @dataclass(frozen=True)
@@ -185,10 +194,10 @@ class Design(RowLayout):
         ball = rows_ball(self.domain, self.intercept)
         if not (self.intercept and self.blocks):
             return ball
-        shear = np.eye(self.dim)
+        shift = np.zeros(self.dim)
         for block in self.blocks:
-            shear[block, 0] = -1 / (block.stop - block.start + 1)
-        return MappedBall(ball, shear)
+            shift[block] = -1 / (block.stop - block.start + 1)
+        return ShearedBall(ball, shift)
 
     def clustered(self, clusters: Sequence[Sequence[int]], weights: Sequence[float]) -> NormBall:
         """Return {v : sum_c w_c max_{g in c} |v_g| <= 1}, which holds all rows if the w_c sum to 1.
@@ -226,7 +235,7 @@ class Design(RowLayout):
 
     def _corners(self) -> FloatArray | None:
         """Return every corner of the set of rows, or None if there are too many."""
-        if 2**self.domain.n_numbers > LISTABLE:
+        if 2**self.domain.n_numbers * math.prod(b.stop - b.start for b in self.blocks) > LISTABLE:
             return None
         try:
             parts = [group.corners() for group in self.groups]
@@ -241,9 +250,17 @@ class Design(RowLayout):
         return corners
 
     def _part_radius(self, group: Group, ball: NormBall) -> float:
-        box = group.ball.bounding_box()  # type: ignore[attr-defined]
-        rows = group.corners() if group.kind == "levels" else np.diag(box)
-        embedded = np.zeros((len(rows), self.dim))
-        embedded[:, list(group.index)] = rows
-        gauges = ball.gauge(embedded)
+        gauges = np.concatenate([ball.gauge(rows) for rows in self._embedded(group)])
         return float(np.max(gauges) if group.kind == "levels" else np.sum(gauges))
+
+    def _embedded(self, group: Group) -> Iterator[FloatArray]:
+        """Yield the levels of a group, or its axes times their bounds, in blocks of rows."""
+        is_levels = group.kind == "levels"
+        box = group.ball.bounding_box()  # type: ignore[attr-defined]
+        count, step = group.n_levels if is_levels else group.size, max(1, _CELLS // self.dim)
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            axes = np.eye(stop - start, group.size, k=start) * box
+            rows = np.zeros((stop - start, self.dim))
+            rows[:, list(group.index)] = group.level_rows(start, stop) if is_levels else axes
+            yield rows

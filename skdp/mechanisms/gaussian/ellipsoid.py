@@ -33,6 +33,7 @@ from skdp.geometry import (
     NormBall,
     ProductBall,
     ScaledBall,
+    ShearedBall,
     SumBall,
 )
 from skdp.geometry.ball import half_widths, known
@@ -46,9 +47,9 @@ _MOST_ROUNDING = 1e-3
 def greatest_square(ball: NormBall, weights: FloatArray) -> float:
     """Return an upper bound on the greatest sum_i weights_i u_i^2.
 
-    It is exact for l_p balls, hulls of encoded rows, balls with listable extreme points, and
-    products, sums and multiples of them. It is not exact for full maps of balls with too many
-    extreme points.
+    It is exact for l_p balls, hulls of encoded or centred rows, balls with listable extreme
+    points, and products, sums and multiples of them. It is not exact for full maps of balls with
+    too many extreme points.
 
     Parameters
     ----------
@@ -70,6 +71,8 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
         case EncodedRowsBall():
             # A row has at most one indicator of a block.
             return float(_greatest_of_each(_orbits_of_rows(ball), weights).sum()) * ROUND_UP
+        case ShearedBall(ball=EncodedRowsBall() as rows) if is_ours(rows) and _leads(rows):
+            return _greatest_square_of_sheared_rows(rows, ball.shift, weights) * ROUND_UP
         case ScaledBall():
             return ball.factor**2 * greatest_square(ball.ball, weights) * ROUND_UP
         case MappedBall() if np.ndim(ball.matrix) == 1:
@@ -82,11 +85,27 @@ def greatest_square(ball: NormBall, weights: FloatArray) -> float:
     return _greatest_listed_square(ball, weights)
 
 
+def _leads(ball: EncodedRowsBall) -> bool:
+    """Return whether the intercept is the first coordinate."""
+    return ball.intercept and (ball.index is None or ball.index[0] == 0)
+
+
+def _greatest_square_of_sheared_rows(
+    ball: EncodedRowsBall, shift: FloatArray, weights: FloatArray
+) -> float:
+    """Maximise over rows (1, z, e) + shift, in which each number and each block is free."""
+    orbit, numbers = _orbits_of_rows(ball), 1 + ball.n_numbers
+    # What a number at the better end, or an indicator, adds to the square of the shift.
+    gain = weights * (1 + 2 * np.where(orbit < numbers, np.abs(shift), shift))
+    return float(weights @ shift**2 + _greatest_of_each(orbit, gain).sum())
+
+
 def _greatest_listed_square(ball: NormBall, weights: FloatArray) -> float:
     points = known(ball, "extreme_points")
     if points is not None:
         return float((points**2 @ weights).max()) * ROUND_UP
-    image = _cover_image(ball, weights) if type(ball) is MappedBall else None
+    is_image = type(ball) in (MappedBall, ShearedBall)
+    image = _cover_image(ball, weights) if is_image else None  # type: ignore[arg-type]
     if image is not None:
         # |W^(1/2) u| <= |W^(1/2) A| for u = A z, |z| <= 1.
         root = np.sqrt(weights)[:, None] * (np.diag(image) if image.ndim == 1 else image)
@@ -121,7 +140,7 @@ def least_cover(ball: NormBall, weights: FloatArray) -> FloatArray:
             return np.asarray(ball.factor * least_cover(ball.ball, weights) * ROUND_UP)
         case ProductBall() | SumBall():
             return _cover_parts(ball, weights)
-        case MappedBall() if (image := _cover_image(ball, weights)) is not None:
+        case MappedBall() | ShearedBall() if (image := _cover_image(ball, weights)) is not None:
             return image
     return _cover_lp(half_widths(ball) * ROUND_UP, math.inf, _diagonal(weights))
 
@@ -269,7 +288,7 @@ def _cover_parts(ball: ProductBall | SumBall, weights: FloatArray) -> FloatArray
     return _side_by_side(grown, places)
 
 
-def _cover_image(ball: MappedBall, weights: FloatArray) -> FloatArray | None:
+def _cover_image(ball: MappedBall | ShearedBall, weights: FloatArray) -> FloatArray | None:
     """Return the image of a cover, or None if the product is too badly conditioned."""
     matrix = np.asarray(ball.matrix)
     if matrix.ndim == 1 and weights.ndim == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -13,7 +13,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp._draws import gamma
 from skdp._identity import is_ours, same
-from skdp.geometry import Hull, LpBall, NormBall
+from skdp.geometry import Hull, LpBall, NormBall, ShearedBall
 from skdp.geometry.ball import (
     parts_of,
     uniform_covariance,
@@ -97,15 +97,21 @@ class KNormNoise(BaseNoise):
 def _granularity(ball: NormBall) -> float:
     """Return the granularity of a K-norm law (docs/proofs/lattice_release.md, Lemma 3)."""
     found = max([GRANULARITY, *map(_granularity, parts_of(ball))])
-    matrix = np.asarray(getattr(ball, "matrix", 0.0))
     # A sum of ``dim`` terms may round once for each of them.
     summed = 2.0**-50 * ball.dim**2
-    if matrix.ndim == 2:
+    if isinstance(ball, ShearedBall) or np.ndim(getattr(ball, "matrix", 0.0)) == 2:
         inner, outer = (np.sqrt(uniform_variance(k)) for k in (ball.ball, ball))  # type: ignore[attr-defined]
-        found = (found + summed) * float(np.max(np.abs(matrix) @ inner / outer))
+        found = (found + summed) * float(np.max(_added(ball, inner) / outer))
     elif isinstance(ball, Hull) or not is_ours(ball):
         found = max(found, summed)
     return min(2.0**-20, found)
+
+
+def _added(ball: Any, deviation: FloatArray) -> FloatArray:
+    """Return the sums of the absolute terms of a linear map's rows, (dim,)."""
+    if isinstance(ball, ShearedBall):
+        return np.asarray(deviation + np.abs(ball.shift) * deviation[0])
+    return np.asarray(np.abs(ball.matrix) @ deviation)
 
 
 @dataclass(frozen=True)

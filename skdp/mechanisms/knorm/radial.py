@@ -6,7 +6,7 @@ import math
 
 from skdp._identity import remembered
 from skdp._search import last_passing
-from skdp.geometry import LpBall, MappedBall, NormBall, ScaledBall
+from skdp.geometry import LpBall, MappedBall, NormBall, ScaledBall, ShearedBall
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise.laplace import Laplace
 from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
@@ -90,6 +90,6 @@ def is_private_in_round_norm(dim: int, length: float, epsilon: float, delta: flo
 
 def is_round(ball: NormBall) -> bool:
     """Return whether a ball is known to be a linear image of the Euclidean ball."""
-    while type(ball) in (ScaledBall, MappedBall):  # a subclass may have another gauge
+    while type(ball) in (ScaledBall, MappedBall, ShearedBall):  # a subclass may have another gauge
         ball = ball.ball  # type: ignore[attr-defined]
     return type(ball) is LpBall and (ball.p == 2 or ball.dim == 1)

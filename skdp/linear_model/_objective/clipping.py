@@ -23,7 +23,7 @@ from skdp.domain import Domain
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import sums_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import STEP, DesignRows, Layout
+from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
@@ -193,14 +193,14 @@ class Finish:
     """
 
     bounds: ClippingBounds
-    layout: Layout
+    coordinates: Coordinates
     weigh: Callable[[DesignRows], DesignRows] | None
 
     def __call__(self, rows: DesignRows) -> DesignRows:
         numbers, bounds = rows.numbers, self.bounds
         if not bounds.is_whole:
             # Each operation is done for each number by itself: the rows are mapped one by one.
-            scaler = bounds.scaler(self.layout.design.domain.n_encoded)
+            scaler = bounds.scaler(self.coordinates.design.domain.n_encoded)
             numbers = numbers - scaler.centre[bounds.columns].astype(np.float32)
             numbers *= (1 / scaler.scale[bounds.columns]).astype(np.float32)
             np.clip(numbers, -1.0, 1.0, out=numbers)

@@ -53,8 +53,8 @@ from skdp._arrays import FloatArray
 from skdp.linear_model._shared.records import target_of
 from skdp.linear_model._solver.design_rows import (
     STEP,
+    Coordinates,
     DesignRows,
-    Layout,
     Sums,
     Terms,
     sums_over,
@@ -91,13 +91,15 @@ def certified_gradient(
     ``local`` bounds the error of each slope by two more evaluations. This takes longer and gives a
     smaller bound for large predictors, at which the slope is nearly constant.
     """
-    layout, c = objective.layout, objective.loss.slope_bound
-    split = _SplitTerms.of(layout, theta)
+    coordinates, c = objective.coordinates, objective.loss.slope_bound
+    split = _SplitTerms.of(coordinates, theta)
     grid = power_above(c * SLACK) * 2.0**-20
-    part = _Part(objective.loss, objective.label, layout, split, grid, objective.smoothness, local)
+    part = _Part(
+        objective.loss, objective.label, coordinates, split, grid, objective.smoothness, local
+    )
     # The rows are counted during the same reading as the sums.
     exact, rest, error, blocks, n = objective.rows.sum(part)
-    value = _total(objective, theta, Sums(*exact), layout.gradient(Sums(*rest)), grid)
+    value = _total(objective, theta, Sums(*exact), coordinates.gradient(Sums(*rest)), grid)
     norm = objective.row_norm
     error = norm * (error + 2 * n * UNIT * c) + UNIT * euclidean(value)
     error += _rest_of_sum(n, norm * c, blocks)
@@ -159,8 +161,8 @@ class _SplitTerms:
     error: float
 
     @classmethod
-    def of(cls, layout: Layout, theta: FloatArray) -> _SplitTerms:
-        terms, parts = layout.terms(theta), layout.constants(theta)
+    def of(cls, coordinates: Coordinates, theta: FloatArray) -> _SplitTerms:
+        terms, parts = coordinates.terms(theta), coordinates.constants(theta)
         constants = math.nan if None in parts else math.fsum(abs(float(part)) for part in parts)
         tops = [float(np.abs(table).max()) for table in terms.tables]
         size = float(np.abs(terms.slopes).sum()) + constants + math.fsum(tops)
@@ -182,7 +184,7 @@ class _Part:
 
     loss: Loss
     label: int | None
-    layout: Layout
+    coordinates: Coordinates
     terms: _SplitTerms
     grid: float
     smoothness: float
@@ -194,14 +196,14 @@ class _Part:
         y = target_of(rows.target, self.label)
         slope = self.loss.slope(z, y)
         high, low = _split(rows.weighted(slope), self.grid)
-        exact = sums_over(rows, numbers, high, self.layout)
+        exact = sums_over(rows, numbers, high, self.coordinates)
         fine = self.grid * STEP
         exact = Sums(
             _integers(exact.numbers / fine),
             _integers(exact.total / self.grid),
             tuple(_integers(own / self.grid) for own in exact.levels),
         )
-        rest = sums_over(rows, numbers, low, self.layout)
+        rest = sums_over(rows, numbers, low, self.coordinates)
         dz = UNIT * np.abs(z) + self.terms.error
         error = float(rows.weighted(self._slope_error(z, y, slope, dz)).sum())
         return tuple(exact), tuple(rest), error, 1, len(rows)
@@ -257,19 +259,21 @@ def _total(
         return np.full(len(theta), math.nan)
     pairs = zip(objective.ridge.tolist(), theta.tolist(), strict=True)
     halves = [float(Fraction(r) * Fraction(t) - Fraction(r * t)) for r, t in pairs]
-    whole = _whole(objective.layout, exact, grid)
+    whole = _whole(objective.coordinates, exact, grid)
     return np.array([math.fsum(column) for column in np.vstack([parts, halves, whole]).T.tolist()])
 
 
-def _whole(layout: Layout, exact: Sums, grid: float) -> FloatArray:
+def _whole(coordinates: Coordinates, exact: Sums, grid: float) -> FloatArray:
     """Return exact sums as the sums of two floats, (2, dim)."""
-    found = np.zeros((2, layout.dim))
-    found[:, layout.numbers] = _halves(exact.numbers) * (grid * STEP * layout.unit)
+    found = np.zeros((2, coordinates.dim))
+    found[:, coordinates.numbers] = _halves(exact.numbers) * (grid * STEP * coordinates.unit)
     total = int(exact.total[0])
-    if layout.design.intercept:
+    if coordinates.design.intercept:
         found[:, :1] = _halves(exact.total) * grid
-    for block, size, own in zip(layout.design.blocks, layout.sizes, exact.levels, strict=True):
-        if not layout.design.intercept:
+    for block, size, own in zip(
+        coordinates.design.blocks, coordinates.sizes, exact.levels, strict=True
+    ):
+        if not coordinates.design.intercept:
             found[:, block] = _halves(own[1:]) * grid
         else:  # a quotient of integers is rounded once
             found[0, block] = [(int(count) * size - total) / size * grid for count in own[1:]]

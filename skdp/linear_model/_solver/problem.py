@@ -14,8 +14,8 @@ from skdp._checks import check_positive, fail
 from skdp._identity import is_ours
 from skdp.linear_model._shared.records import target_of
 from skdp.linear_model._solver.design_rows import (
+    Coordinates,
     DesignRows,
-    Layout,
     Sums,
     Terms,
     joined,
@@ -39,7 +39,7 @@ class Objective:
         phi.
     rows : Kept
         The rows x_i with their targets and weights; a state is a `DesignRows`.
-    layout : Layout
+    coordinates : Coordinates
         The coordinates of the rows.
     ridge, linear_term : (d,) float64 arrays, ridge > 0
     row_norm : float in (0, inf)
@@ -53,7 +53,7 @@ class Objective:
 
     loss: Loss
     rows: Kept
-    layout: Layout
+    coordinates: Coordinates
     ridge: FloatArray
     linear_term: FloatArray
     row_norm: float
@@ -64,8 +64,8 @@ class Objective:
         # Messages do not contain the number of rows: it is private under "add_remove".
         for name in ("ridge", "linear_term"):
             array = getattr(self, name)
-            if array.dtype != np.float64 or array.shape != (self.layout.dim,):
-                raise fail(name, f"be a float64 array of {self.layout.dim} entries")
+            if array.dtype != np.float64 or array.shape != (self.coordinates.dim,):
+                raise fail(name, f"be a float64 array of {self.coordinates.dim} entries")
         if not (self.ridge > 0).all():
             raise fail("ridge", "be > 0 in every coordinate")
         check_positive("row_norm", self.row_norm)
@@ -73,16 +73,16 @@ class Objective:
     @property
     def dim(self) -> int:
         """Number of coordinates."""
-        return self.layout.dim
+        return self.coordinates.dim
 
     def gradient(self, theta: FloatArray, *, single: bool = False) -> FloatArray:
         """Return grad J(theta), (d,), with the rounding errors of plain arithmetic.
 
         ``single`` multiplies numbers in single precision.
         """
-        terms = self.layout.terms(theta)
-        part = _Slopes(self.loss, self.label, self.layout, terms.single() if single else terms)
-        found = self.layout.gradient(Sums(*self.rows.sum(part)))
+        terms = self.coordinates.terms(theta)
+        part = _Slopes(self.loss, self.label, self.coordinates, terms.single() if single else terms)
+        found = self.coordinates.gradient(Sums(*self.rows.sum(part)))
         return found + self.ridge * theta + self.linear_term
 
     def noise(self, theta: FloatArray, unit: float) -> float:
@@ -93,8 +93,8 @@ class Objective:
 
     def hessian(self, theta: FloatArray) -> Hessian:
         """Return the second derivative of J at theta, from products in single precision."""
-        part = CurvatureSums(self.loss, self.label, self.layout, self.layout.terms(theta))
-        return assembled(self.layout, self.ridge, self.rows.sum(part))
+        part = CurvatureSums(self.loss, self.label, self.coordinates, self.coordinates.terms(theta))
+        return assembled(self.coordinates, self.ridge, self.rows.sum(part))
 
     def subsample(self, stride: int) -> Objective:
         """Return J on about one row out of each ``stride``, divided by the share of the rows.
@@ -125,7 +125,7 @@ class _Slopes:
 
     loss: Loss
     label: int | None
-    layout: Layout
+    coordinates: Coordinates
     terms: Terms
 
     def __call__(self, rows: DesignRows) -> Sums:
@@ -135,7 +135,7 @@ class _Slopes:
         # The package's losses keep the precision; others may expect that of float.
         kind = z.dtype if is_ours(self.loss) else np.dtype(np.float64)
         slopes = self.loss.slope(z.astype(kind, copy=False), y.astype(kind, copy=False))
-        return sums_over(rows, numbers, rows.weighted(slopes), self.layout)
+        return sums_over(rows, numbers, rows.weighted(slopes), self.coordinates)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.linear_model._shared.sources import header_of, spell_levels
 from skdp.linear_model.validation import check_table
-from skdp.rows.cluster import Collection, is_collection, predictions
+from skdp.rows.collection import Collection, is_collection, predictions
 from skdp.rows.streams import CsvStream, Stream, stream_of
 
 
@@ -24,7 +24,7 @@ def for_any_rows(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     @wraps(method)
     def called(self: Any, X: Any) -> Any:
         if is_collection(X):
-            data = Collection(X, X, None)
+            data = Collection(X)
             example = _checked_header(self, data)
             return predictions(
                 partial(method, self), data, _names(self, data), method(self, example)

@@ -169,7 +169,11 @@ def plain(X: Any) -> Any:
     if found:
         rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
         raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
-    return as_cells(X)
+    cells = as_cells(X)
+    if cells.ndim == 0:  # a path, a function, an iterator or a file, among others
+        remedy = f"Give an array or a DataFrame: a {type(X).__name__} is no table in memory."
+        raise fail("X", "have two dimensions", 0, remedy)
+    return cells
 
 
 def pandas_module() -> Any:

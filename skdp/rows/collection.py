@@ -26,6 +26,11 @@ class Collection:
     """
 
     def __init__(self, X: Any, y: Any = None, target: str | None = None) -> None:
+        # Asked of the type: a delayed object has every attribute, each a delayed object.
+        if not hasattr(type(X), "ndim") or X.ndim != 2:
+            rule = "be a dask DataFrame or a dask array with two dimensions"
+            remedy = "Use X.to_dataframe() for a bag, X.to_frame() or X[:, None] for a column."
+            raise fail("X", rule, type(X).__name__, remedy)
         if y is not None and not is_collection(y):
             raise fail("y", "be a dask collection, as X is", type(y).__name__)
         self.X, self.y, self.target = X, y, target
@@ -33,10 +38,11 @@ class Collection:
     @classmethod
     def with_target(cls, X: Any, y: Any, target: str | None) -> Collection:
         """Return a table with its target, which is given in one of two ways."""
+        data = cls(X, y, target)
         if (y is None) == (target is None):
             remedy = 'Give y, or the name of a column: fit(X, target="name").'
             raise fail("y", "be given either as a collection or as a column", None, remedy)
-        return cls(X, y, target)
+        return data
 
     @property
     def names(self) -> list[str] | None:

@@ -242,9 +242,11 @@ def test_datasets_of_texts_are_refused(tmp_path):
 
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     csv = dataset.dataset(tmp_path / "t.csv", format="csv")
+    (tmp_path / "t.json").write_text(FRAME.to_json(orient="records", lines=True))
+    json = dataset.dataset(tmp_path / "t.json", format="json")
     FRAME.to_parquet(tmp_path / "t.parquet")
     parquet = dataset.dataset(tmp_path / "t.parquet")
-    for source in (csv, dataset.dataset([csv, csv])):
+    for source in (csv, json, dataset.dataset([csv, csv])):
         with pytest.raises(ValueError, match="whose files state their types"):
             made(DPLinearRegression).fit(source, target="z")
     one = made(DPLinearRegression).fit(parquet, target="z")

@@ -121,11 +121,11 @@ def has_foreign(kinds: set[type]) -> bool:
 
 def silenced(kinds: set[type]) -> AbstractContextManager[Any]:
     """Return a context without warnings if cells of these types run foreign code."""
-    return _alone_without_warnings() if has_foreign(kinds) else nullcontext()
+    return _without_warnings() if has_foreign(kinds) else nullcontext()
 
 
 @contextmanager
-def _alone_without_warnings() -> Iterator[None]:
+def _without_warnings() -> Iterator[None]:
     # The filters of warnings belong to the process: two threads must not change them at once.
     with _WARNINGS, warnings.catch_warnings(action="ignore"):
         yield

@@ -114,8 +114,8 @@ class MeanCell(NamedTuple):
 
 
 def mean_cell(epsilon: float, dim: int, r: float) -> MeanCell:
-    reach = Sensitivity(LpBall(1, radius=dim ** (1 / r) / RECORDS))
-    scale = Independent(Subbotin(r)).calibrate(reach, epsilon=epsilon, delta=CLAIMED).scale[0]
+    change = Sensitivity(LpBall(1, radius=dim ** (1 / r) / RECORDS))
+    scale = Independent(Subbotin(r)).calibrate(change, epsilon=epsilon, delta=CLAIMED).scale[0]
     delta = repeated(Subbotin(r).scaled(scale), 1 / RECORDS, dim).delta_at(epsilon)
     return MeanCell(epsilon, dim, r, float(scale), delta)
 

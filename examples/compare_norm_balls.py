@@ -94,12 +94,12 @@ def mean_norm(ball: NormBall, p: float) -> float:
     """Return E |V|_p for V in the plane with density proportional to exp(-|v|_ball).
 
     In polar coordinates the radius integrates to Gamma(3) |e|^-3 over Gamma(2) |e|^-2. The
-    directions are taken after stretching the ball to reach 1 on both axes.
+    directions are taken after stretching the ball to length 1 on both axes.
     """
-    reach, norm = 1 / ball.gauge(np.eye(2)), LpBall(2, p=p)
+    lengths, norm = 1 / ball.gauge(np.eye(2)), LpBall(2, p=p)
 
     def moment(power: int, t: float) -> float:
-        e = reach * np.array([math.cos(t), math.sin(t)])
+        e = lengths * np.array([math.cos(t), math.sin(t)])
         return float(norm.gauge(e) ** power / ball.gauge(e) ** (2 + power))
 
     def integral(power: int) -> float:

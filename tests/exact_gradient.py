@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skdp import Domain
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.design_rows import DesignRows, Layout
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
 from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
@@ -70,23 +70,25 @@ class Problem:
 
     @property
     def row_norm(self) -> float:
-        return self.layout.design.row_norm
+        return self.coordinates.design.row_norm
 
     @cached_property
-    def layout(self) -> Layout:
+    def coordinates(self) -> Coordinates:
         if self.radius is not None:
-            return Layout(Design(Domain.l2_ball(self.design.shape[1], self.radius), self.intercept))
+            return Coordinates(
+                Design(Domain.l2_ball(self.design.shape[1], self.radius), self.intercept)
+            )
         first, *others = [f"x{j}" for j in range(self.design.shape[1])]
         levels = {f"c{k}": [f"l{j}" for j in range(m)] for k, m in enumerate(self.sizes)}
         box = (-1.0, 1.0)
         columns = {first: box, **levels, **dict.fromkeys(others, box)}
-        return Layout(Design(Domain(columns), self.intercept))
+        return Coordinates(Design(Domain(columns), self.intercept))
 
     def states(self, cuts: Sequence[int] = ()) -> list[DesignRows]:
         """Return the rows, cut before these positions."""
         codes = np.zeros((self.n, 0), dtype=int) if self.codes is None else self.codes
         whole = DesignRows(
-            (self.design / self.layout.unit).astype(np.float32),
+            (self.design / self.coordinates.unit).astype(np.float32),
             codes.T.astype(np.uint8),
             self.target,
             self.weight,
@@ -100,7 +102,7 @@ class Problem:
         return Objective(
             self.loss,
             KeptBlocks(self.states(cuts)),
-            self.layout,
+            self.coordinates,
             self.ridge,
             self.linear_term,
             self.row_norm,
@@ -197,7 +199,7 @@ def problem(
 
 def in_ball(made: Problem, radius: float) -> Problem:
     """Return the problem with its rows scaled into a ball, on the grid of its unit."""
-    unit = replace(made, radius=radius).layout.unit
+    unit = replace(made, radius=radius).coordinates.unit
     longest = np.linalg.norm(made.design, axis=1).max()
     design = np.trunc(made.design / longest * (radius / unit) * 2.0**20) * (unit * 2.0**-20)
     scaled = replace(made, design=design, radius=radius)

@@ -1,5 +1,6 @@
 """The benchmark of everything: what is run, what is kept, what the page says of it."""
 
+import ast
 import csv
 import os
 import stat
@@ -16,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "examples" / "benchmar
 import contenders as field
 import everything
 import everything_page as page
+import mutation_sites
 import report
 import verdicts
 from contenders import Contender, Run
@@ -317,3 +319,27 @@ def test_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     assert "runs" not in capsys.readouterr().err
     assert (docs / "benchmark.md").exists()
     assert report.RESULTS not in store.parents
+
+
+def test_exclusions_of_mutations_name_what_there_is():
+    """A name that is no longer defined would hide that its successor is not excluded."""
+    package = Path(skdp.__file__).parent
+    for module in mutation_sites.EXCLUDED:
+        assert (package / module).exists(), module
+    for module, names in mutation_sites.NAMES.items():
+        tree = ast.parse((package / module).read_text(encoding="utf-8"))
+        statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+        defined = {name for node in statements for name in mutation_sites.defined(node)}
+        assert set(names.split()) <= defined, module
+
+
+def test_mutations_are_drawn_from_all_folders_of_the_package():
+    package = Path(skdp.__file__).parent
+    drawn = mutation_sites.drawn(package, 10**6, np.random.default_rng(0))
+    modules = {mutation.module for mutation in drawn}
+    assert {"linear_model/_objective/families.py", "rows/total.py"} <= modules
+    assert not modules & set(mutation_sites.EXCLUDED)
+    for mutation in drawn[::50]:
+        source = (package / mutation.module).read_bytes()
+        assert source[mutation.start : mutation.stop].decode() == mutation.old
+        ast.parse(mutation.applied(source))

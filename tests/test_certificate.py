@@ -193,7 +193,7 @@ def large_constants(shape: str) -> tuple[Problem, FloatArray]:
     theta, taken = rng.normal(size=made.dim), 0.0
     if intercept:
         theta[0] += (taken := 1e8)
-    for k, block in enumerate(made.layout.design.blocks):
+    for k, block in enumerate(made.coordinates.design.blocks):
         size = 1e7 * (k + 1)
         theta[block] += size
         taken += size / made.sizes[k] if intercept else size
@@ -208,7 +208,7 @@ def test_the_bound_survives_cancellation_of_constants_and_levels(shape: str) -> 
     made, theta = large_constants(shape)
     for local in (False, True):
         assert holds(made, theta, local=local, cuts=(3, 17))
-    shifts = math.fsum(map(abs, made.layout.constants(theta)))
+    shifts = math.fsum(map(abs, made.coordinates.constants(theta)))
     found = certified(made, theta).error
     assert found <= made.n * made.row_norm * (5 * 2.0**-53 * shifts + 1e-11)
 
@@ -232,7 +232,7 @@ def test_the_exact_rows_are_those_of_a_table() -> None:
     """The second truth describes the rows that a design makes of numbers and levels."""
     for intercept, sizes in SHAPES.values():
         made = problem(40, 3, Logistic(), seed=18, intercept=intercept, sizes=sizes)
-        design = made.layout.design
+        design = made.coordinates.design
         names = design.domain.names or []
         cells = {f"x{j}": column for j, column in enumerate(made.design.T)}
         for k in range(len(sizes)):

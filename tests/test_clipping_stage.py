@@ -16,7 +16,7 @@ from skdp.linear_model._objective import clipping as _clipping
 from skdp.linear_model._objective.clipping import ClippingBounds, Finish, plan_clipping
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import DesignRows, Layout
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
 from skdp.linear_model._standardize import rules as _rules
 from skdp.mechanisms.noise import Publication
 from skdp.privacy import compose
@@ -130,12 +130,12 @@ def test_all_clipping_bounds_keep_rows_within_their_bounds(design, neighbors):
         if not design.intercept:
             np.testing.assert_array_equal(scaler.centre, 0.0)
         state = state_of(design, rows, labels)
-        finish = Finish(bounds, Layout(design), None)
+        finish = Finish(bounds, Coordinates(design), None)
         placed, alone = finish(state), finish(state.chosen(slice(7, 8)))
         assert (np.abs(placed.numbers) <= 1).all()
         steps = placed.numbers.astype(float) * 2**20
         np.testing.assert_array_equal(steps, np.rint(steps))
-        assert placed.levels == state.levels
+        assert placed.levels is state.levels
         assert placed.target is labels
         np.testing.assert_array_equal(placed.numbers[7:8], alone.numbers)
         exact = rows[:, columns].clip(bounds.lower, bounds.upper)
@@ -153,7 +153,7 @@ def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
     rows = rng.uniform(-1, 1, (30, design.dim))
     rows[:, 0] = 1.0
     encoded = rows[:, 1:].copy()
-    state = Finish(bounds, Layout(design), None)(state_of(design, rows))
+    state = Finish(bounds, Coordinates(design), None)(state_of(design, rows))
     rows[:, columns + 1] = state.numbers
     numbers = encoded[:, columns]
     bounds.clip(numbers)

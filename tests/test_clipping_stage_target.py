@@ -12,7 +12,7 @@ from skdp import Domain, DPHuberRegressor, Ledger
 from skdp.linear_model._objective.clipping import ClippingBounds, Finish, plan_clipping
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import Layout
+from skdp.linear_model._solver.design_rows import Coordinates
 from skdp.linear_model.losses import PseudoHuber
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -81,7 +81,7 @@ def test_rows_are_finished_with_their_targets():
         np.array([0, 2]), np.array([-0.5, 0.0]), np.array([0.5, 0.3]), (-0.2, 0.4)
     )
     state = state_of(DESIGN, rng.uniform(-1, 1, (50, DESIGN.dim)), rng.uniform(-1, 1, 50))
-    finish = Finish(bounds, Layout(DESIGN), None)
+    finish = Finish(bounds, Coordinates(DESIGN), None)
     whole = finish(state)
     np.testing.assert_allclose(whole.target, (state.target.clip(-0.2, 0.4) - 0.1) / 0.3, atol=1e-12)
     assert (np.abs(whole.target) <= 1).all()

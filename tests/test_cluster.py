@@ -20,6 +20,7 @@ from skdp.rows import cluster
 
 dask = pytest.importorskip("dask")
 array = pytest.importorskip("dask.array")
+bag = pytest.importorskip("dask.bag")
 dataframe = pytest.importorskip("dask.dataframe")
 
 NUMBERS = ["a", "b"]
@@ -81,6 +82,16 @@ def test_predictions_are_dask_arrays():
         np.testing.assert_array_equal(found.compute(), expected)
 
 
+@pytest.mark.parametrize("kind", ROUNDED)
+def test_scores_are_those_of_the_table_in_memory(kind):
+    """The sizes of the partitions of a DataFrame are not known to dask."""
+    rows, y = FRAME[list(BOUNDS)], FRAME[target_of(kind)]
+    model = made(kind).fit(rows, y)
+    lazy = dataframe.from_pandas(FRAME, npartitions=3)
+    for target in (y, lazy[target_of(kind)]):
+        assert model.score(lazy, target) == model.score(rows, y)
+
+
 def test_predictions_of_empty_partitions_are_empty():
     rows = FRAME[list(BOUNDS)]
     model = made(DPLogisticRegression).fit(rows, FRAME.y)
@@ -108,6 +119,11 @@ REFUSED = {
         lambda: {"X": frame()[list(BOUNDS)], "y": frame()[frame().a > 0].z},
         "as many entries as X has rows, in each batch or partition",
     ),
+    "bag": (lambda: {"X": bag.from_sequence([1, 2]), "target": "z"}, "got 'Bag'"),
+    "bag, y": (lambda: {"X": bag.from_sequence([1, 2]), "y": FRAME.z}, "X must be a dask Data"),
+    "delayed": (lambda: {"X": dask.delayed(FRAME), "target": "z"}, "X must be a dask DataFrame"),
+    "one column": (lambda: {"X": frame()["a"], "y": frame().z}, "got 'Series'"),
+    "one dimension": (lambda: {"X": array.ones(N), "y": frame().z}, "with two dimensions"),
     "no such column": (lambda: {"X": frame(), "target": "other"}, "be a column of X"),
     "bad number": (lambda: {"X": frame(a=np.nan), "target": "z"}, "column 'a' must hold finite"),
 }
@@ -122,6 +138,13 @@ def test_bad_input_costs_nothing(kind, case):
         model.fit(**build())
     assert "No budget was spent" in "".join(caught.value.__notes__)
     assert not model.ledger.entries
+
+
+def test_predictions_need_a_table():
+    model = made(DPHuberRegressor).fit(FRAME[list(BOUNDS)], FRAME.z)
+    for X in (bag.from_sequence([1, 2]), dask.delayed(FRAME), frame()["a"], array.ones(N)):
+        with pytest.raises(ValueError, match="X must be a dask DataFrame or a dask array with two"):
+            model.predict(X)
 
 
 def test_what_needs_a_table_in_memory_does_not_compute_a_collection():

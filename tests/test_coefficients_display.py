@@ -57,9 +57,9 @@ def test_points_are_the_coefficients_by_name(model, pay_domain):
 def test_bands_are_those_of_a_normal_law(model, level):
     """To first order the noise in a coefficient is normal: its quantiles, times coef_std_."""
     low, high = ends(show(model, level=level)).T
-    reach = norm.ppf(0.5 + level / 2) * model.coef_std_
-    np.testing.assert_allclose(low, model.coef_ - reach)
-    np.testing.assert_allclose(high, model.coef_ + reach)
+    half_width = norm.ppf(0.5 + level / 2) * model.coef_std_
+    np.testing.assert_allclose(low, model.coef_ - half_width)
+    np.testing.assert_allclose(high, model.coef_ + half_width)
     assert f"{100 * level:g} % of the time" in show(model, level=level).ax_.get_xlabel()
 
 

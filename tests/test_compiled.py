@@ -16,7 +16,7 @@ from skdp.domain.layout import encode_compactly
 from skdp.linear_model._objective import clipping
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._solver.compiled import compiled_sums, is_compiled
-from skdp.linear_model._solver.design_rows import DesignRows, Layout, Weigh, sums_over
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh, sums_over
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
 kernels = pytest.importorskip("skdp._kernels")
@@ -49,10 +49,10 @@ def test_slopes_are_those_of_the_loss(loss: Any) -> None:
         else rng.normal(size=402)
     )
     rows = DesignRows(np.zeros((1, 1), np.float32), np.zeros((0, 1), np.uint8), y)
-    layout = Layout(Design(Domain.box([-1], [1]), False))
+    coordinates = Coordinates(Design(Domain.box([-1], [1]), False))
     for at, target in zip(z, y, strict=True):
-        terms = layout.terms(np.zeros(1))._replace(constant=float(at))
-        found = compiled_sums(rows, np.array([target]), loss, layout, terms)
+        terms = coordinates.terms(np.zeros(1))._replace(constant=float(at))
+        found = compiled_sums(rows, np.array([target]), loss, coordinates, terms)
         assert found is not None
         expected = loss.slope(np.array([at]), np.array([target]))[0]
         assert abs(found[0].total[0] - expected) <= 4 * math.ulp(loss.slope_bound)
@@ -64,20 +64,20 @@ def test_slopes_are_those_of_the_loss(loss: Any) -> None:
 def test_sums_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
     rng = np.random.default_rng(n)
     columns = {"a": (-1, 1), "k": ["u", "v", "w"], "b": (-1, 1), "m": ["u", "v"], "c": (-1, 1)}
-    layout = Layout(Design(Domain(columns), True))
+    coordinates = Coordinates(Design(Domain(columns), True))
     rows = DesignRows(
         rng.uniform(-1, 1, (n, 3)).astype(np.float32),
         np.array([rng.integers(0, 3, n), rng.integers(0, 2, n)], dtype=np.uint8),
         rng.integers(0, 2, n),
         rng.uniform(0, 1, n) if weighted else None,
     )
-    terms, y = layout.terms(rng.normal(size=layout.dim)), rows.target.astype(float)
+    terms, y = coordinates.terms(rng.normal(size=coordinates.dim)), rows.target.astype(float)
     numbers = rows.numbers.astype(float)
     z = terms.of(numbers, rows.levels)
-    expected = sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), layout)
+    expected = sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), coordinates)
     weight = np.ones(n) if rows.weight is None else rows.weight
     for grid in (0.0, 2.0**-20):
-        found = compiled_sums(rows, y, loss, layout, terms, None, grid)
+        found = compiled_sums(rows, y, loss, coordinates, terms, None, grid)
         assert found is not None
         whole, rest, weights, sizes = found
         np.testing.assert_allclose(whole.numbers + rest.numbers, expected.numbers, atol=1e-11)
@@ -128,7 +128,7 @@ def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, e
         low, high = rng.uniform(-1, -0.2, 9), rng.uniform(0.2, 1, 9)
         bounds = clipping.ClippingBounds(design.domain.number_index, low, high)
     ridge = np.full(10, 7.0) if equal else rng.uniform(5, 9, 10)
-    finish = clipping.Finish(bounds, Layout(design), Weigh(Layout(design), ridge, 0.3))
+    finish = clipping.Finish(bounds, Coordinates(design), Weigh(Coordinates(design), ridge, 0.3))
     for function in (
         lambda: clipping._ColumnSums(False)(rows),
         lambda: (finish(rows).numbers, finish(rows).weight),

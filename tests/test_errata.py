@@ -149,7 +149,7 @@ def test_the_papers_hull_of_moments_is_only_an_outer_body():
     differences = (records[:, None] - records).reshape(-1, 4)
     w = linprog(-u, A_ub=differences, b_ub=np.ones(len(differences)), bounds=(None, None)).x
 
-    def reach(w):
+    def support(w):
         """Greatest <w, t(x, y)>: linear in y, a parabola in x."""
         values = []
         for y in (-1.0, 1.0):
@@ -158,7 +158,7 @@ def test_the_papers_hull_of_moments_is_only_an_outer_body():
             values += [slope * x + w[1] * y + bend * x * x for x in (-1.0, 1.0, *inner)]
         return max(values)
 
-    assert w @ u > 1.1 * (reach(w) + reach(-w))
+    assert w @ u > 1.1 * (support(w) + support(-w))
 
 
 def test_the_pseudo_inverse_is_far_from_the_best_use_of_the_moments():

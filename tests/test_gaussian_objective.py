@@ -33,9 +33,9 @@ EACH_LOSS = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 GRID = np.linspace(-1, 1, 30_001)
 
 
-def log_density(loss, records, *, deviation, ridge, reach):
+def log_density(loss, records, *, deviation, ridge, radius):
     """Of the minimiser in one dimension, on a grid of outputs: (log density, step)."""
-    a = reach * GRID
+    a = radius * GRID
     gradient, hessian = ridge * a, np.full(len(a), ridge)
     for x, y in records:
         gradient = gradient + loss.slope(x * a, np.full(len(a), y)) * x
@@ -45,7 +45,7 @@ def log_density(loss, records, *, deviation, ridge, reach):
 
 def true_delta(loss, data, other, epsilon, **law):
     """The least delta at epsilon of one data set against another, by quadrature."""
-    law["reach"] = 12 * law["deviation"] / law["ridge"] + 5
+    law["radius"] = 12 * law["deviation"] / law["ridge"] + 5
     (p, step), (q, _) = (log_density(loss, d, **law) for d in (data, other))
     assert np.exp(p).sum() * step == pytest.approx(1, abs=1e-6)
     return float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum() * step)

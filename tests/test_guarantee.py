@@ -172,7 +172,7 @@ def test_card_states_every_field_in_words():
     assert "probability delta" not in replaced
 
 
-def test_void_card_is_loud_and_promises_nothing():
+def test_a_void_card_says_so_first_and_claims_nothing():
     card = words(Guarantee(0.5, void_because=("The noise was seeded.", "A bound was read.")))
     assert "THIS GUARANTEE DOES NOT HOLD: The noise was seeded." in card
     assert "THIS GUARANTEE DOES NOT HOLD: A bound was read." in card

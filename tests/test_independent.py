@@ -38,12 +38,12 @@ def delta_by_quadrature(law, shift, epsilon, nodes=1600):
 
     A midpoint rule on a grid of nodes^2 over all but 1e-9 of the mass: good to 1e-5 or so.
     """
-    reach = float(law.isf(1e-9))
-    x = (np.arange(nodes) + 0.5) / nodes * 2 * reach - reach
+    end = float(law.isf(1e-9))
+    x = (np.arange(nodes) + 0.5) / nodes * 2 * end - end
     here = [law.logpdf(x), law.logpdf(x)]
     there = [law.logpdf(x + v) for v in shift]
     log_ratio = epsilon + np.add.outer(there[0] - here[0], there[1] - here[1])
-    density = np.exp(np.add.outer(*here)) * (2 * reach / nodes) ** 2
+    density = np.exp(np.add.outer(*here)) * (2 * end / nodes) ** 2
     return float(np.sum(density * -np.expm1(np.minimum(log_ratio, 0.0))))
 
 

@@ -121,7 +121,8 @@ HIDDEN = {
         'getattr(import_module("skdp.noise"), name)',
     ],
     "skdp.domain.cells": ['sys.modules.get("pandas")'],
-    "skdp.rows.cluster": ['sys.modules.get("distributed")', "sys.modules"],
+    "skdp.rows.cluster": ['sys.modules.get("distributed")'],
+    "skdp.rows.collection": ["sys.modules"],
     "skdp.rows.streams": ['sys.modules.get("pyarrow.dataset")'],
     "skdp._checks": ["import_module", "import_module(name)"],
     "skdp._lazy": [

@@ -299,8 +299,8 @@ def test_constants_of_the_sums_for_round_noise():
     with mp.workdps(30):
         half = mp.mpf(1) / 2
         assert mp.e / mp.cos(half) ** 2 < _radial_sum._BULGE
-        reach = (8 + mp.mpf(1) / 8) / 4
-        assert reach < _radial_sum._LENGTH
+        length = (8 + mp.mpf(1) / 8) / 4
+        assert length < _radial_sum._LENGTH
         assert half > _radial_sum._LENGTH * _radial_sum._WIDEST
         height = mp.exp(10) * 6
         assert height < mp.mpf("1.4e5")

@@ -32,13 +32,13 @@ from skdp.testing import check_release
 # Theorem 1, exactly
 
 
-def dithered(masses, scale, reach):
-    """Exact masses of k + D for k of given masses and discrete Laplace D, |k + D| <= reach."""
+def dithered(masses, scale, bound):
+    """Exact masses of k + D for k of given masses and discrete Laplace D, |k + D| <= bound."""
     ratio = math.exp(-1 / scale)
     own = (1 - ratio) / (1 + ratio)
-    out = np.zeros(2 * reach + 1)
+    out = np.zeros(2 * bound + 1)
     for k, mass in masses.items():
-        out += mass * own * ratio ** np.abs(np.arange(-reach, reach + 1) - k)
+        out += mass * own * ratio ** np.abs(np.arange(-bound, bound + 1) - k)
     return out
 
 
@@ -60,11 +60,11 @@ def test_dither_bounds_every_likelihood_ratio_of_a_coarse_sampler(move):
     the exact law, move / 40, and 2 times 2 / scale (Theorem 1, a = 2). The twin without dither
     has outcomes that one data set cannot give; a twin with too little of it exceeds the bound.
     """
-    sampler, scale, reach = laplace_on_grid(40, 4, 0), 50, 400
+    sampler, scale, bound = laplace_on_grid(40, 4, 0), 50, 400
     moved = {k + move: mass for k, mass in sampler.items()}
 
     def worst(scale):
-        one, two = dithered(sampler, scale, reach), dithered(moved, scale, reach)
+        one, two = dithered(sampler, scale, bound), dithered(moved, scale, bound)
         return float(np.max(np.abs(np.log(one / two))))
 
     assert worst(scale) <= move / 40 + 2 * 2 / scale
@@ -79,15 +79,15 @@ def test_the_sampled_masses_are_those_of_the_theorem():
     """
     lattice = Lattice(np.zeros(1, int) + 2, np.zeros(1, int), 5)
     sampler = laplace_on_grid(8, 2, 0)
-    rng, n, reach = np.random.default_rng(0), 60_000, 200
+    rng, n, bound = np.random.default_rng(0), 60_000, 200
     shares = np.array(list(sampler.values()))
     draws = rng.choice(np.array(list(sampler)), n, p=shares / shares.sum()).astype(float)
     many = Lattice(np.full(n, 2), np.zeros(n, int), 5)
     for exact in (0, 3):
         found = many.release([exact] * n, 0, draws, rng) / 4
-        fine = dithered({k + exact: m for k, m in sampler.items()}, 5, reach)
-        masses = np.add.reduceat(fine, np.arange(0, 2 * reach + 1, 4))  # floor((k) / 4)
-        counts = np.bincount(found.astype(int) + reach // 4, minlength=len(masses))
+        fine = dithered({k + exact: m for k, m in sampler.items()}, 5, bound)
+        masses = np.add.reduceat(fine, np.arange(0, 2 * bound + 1, 4))  # floor((k) / 4)
+        counts = np.bincount(found.astype(int) + bound // 4, minlength=len(masses))
         kept = masses * n > 10
         off = ((counts[: len(masses)] - n * masses) ** 2 / (n * masses))[kept].sum()
         assert off < 60 + kept.sum() * 3

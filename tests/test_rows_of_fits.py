@@ -26,7 +26,7 @@ from skdp.linear_model._objective import perturbation as perturbation_module
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sums
 from skdp.linear_model._solver.certificate import certified_gradient
-from skdp.linear_model._solver.design_rows import Build, Layout
+from skdp.linear_model._solver.design_rows import Build, Coordinates
 from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import Logistic
 from skdp.rows import MemoryRows
@@ -257,7 +257,7 @@ def test_rows_of_a_ball_stay_in_it_in_single_precision(radius: float) -> None:
     rows *= radius / np.linalg.norm(rows, axis=1)[:, None]
     design = Design(Domain.l2_ball(3, radius), True)
     (state,) = MemoryRows(design.domain, rows, np.zeros(300)).keep(Build(design)).states
-    shares = state.numbers.astype(float) * (Layout(design).unit / radius)
+    shares = state.numbers.astype(float) * (Coordinates(design).unit / radius)
     lengths = (shares**2).sum(axis=1)
     assert lengths.max() <= 1
     assert lengths.min() > 1 - 1e-5

@@ -36,12 +36,12 @@ SHAPES = {
 }
 
 
-def tolerance_of(made: Problem, *, reach: float = 100.0) -> float:
+def tolerance_of(made: Problem, *, radius: float = 100.0) -> float:
     loss, n, d = made.loss, made.n, made.dim
     steepest = float(loss.curvature_bound(0.0, loss.slope_bound))
     size = float(np.linalg.norm(made.linear_term))
     return attainable_tolerance(
-        n, made.row_norm, d, loss.slope_bound, steepest, radius=reach, linear_term=size
+        n, made.row_norm, d, loss.slope_bound, steepest, radius=radius, linear_term=size
     )
 
 
@@ -241,7 +241,7 @@ def test_hard_problems_are_solved_and_the_certificate_is_true(loss: Any, case: s
     made = HARD[case](loss)
     # Where ridge is tiny against the linear term, predictors are as large as they must be.
     moderate = float(np.abs(made.linear_term / made.ridge).sum())
-    tolerance = tolerance_of(made, reach=max(100.0, moderate))
+    tolerance = tolerance_of(made, radius=max(100.0, moderate))
     found = minimise(made.objective(range(3, made.n, 11)), tolerance)
     assert found.gradient_norm <= tolerance
     assert distance(exact_gradient(made, found.theta)) <= found.gradient_norm

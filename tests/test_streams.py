@@ -21,6 +21,7 @@ from skdp import (
 )
 from skdp.domain.layout import encode_compactly
 from skdp.linear_model._shared.sources import spell_levels
+from skdp.model_selection import PrivateSearchCV
 from skdp.rows import streamed
 from skdp.rows.streams import spellings, stream_of
 
@@ -109,6 +110,40 @@ def test_predictions_come_in_batches(tmp_path):
             np.testing.assert_array_equal(np.concatenate(found), getattr(model, name)(rows))
 
 
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_one_iterator_for_every_pass_is_refused(neighbors):
+    """The first pass would exhaust it, and the second one would add nothing."""
+    once = batches(FRAME)
+    model = made(DPLinearRegression, neighbors=neighbors)
+    with pytest.raises(ValueError, match="a new iterator for every pass"):
+        model.fit(lambda: once, target="z")
+    assert not model.ledger.entries
+
+
+@pytest.mark.parametrize("kind", ROUNDED)
+def test_scores_of_batches_are_those_of_the_table_in_memory(kind, tmp_path):
+    rows, y, weight = FRAME[list(BOUNDS)], FRAME[target_of(kind)], np.arange(N) % 3
+    model = made(kind).fit(rows, y)
+    expected = [model.score(rows, y), model.score(rows, y, weight)]
+    assert expected[0] != expected[1]
+    for source in (*files(tmp_path).values(), lambda: batches(rows)):
+        assert [model.score(source, y), model.score(source, y, weight)] == expected
+    with pytest.raises(ValueError, match="readable several times"):
+        model.score(batches(rows), y)
+
+
+def test_what_needs_a_table_in_memory_says_so(tmp_path):
+    """And does not ask for the shape of a path."""
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    domain = Domain(BOUNDS, target=(-1.0, 1.0))
+    search = PrivateSearchCV(made(DPLinearRegression), {"fit_intercept": [True]})
+    sources = (str(tmp_path / "t.parquet"), tmp_path, lambda: batches(FRAME), batches(FRAME))
+    for call in (domain.encode, domain.encoder().transform, lambda X: search.fit(X, FRAME.z)):
+        for X in sources:
+            with pytest.raises(ValueError, match="Give an array or a DataFrame"):
+                call(X)
+
+
 def test_only_declared_columns_of_a_file_are_read(tmp_path, monkeypatch):
     from skdp.rows.streams import ArrowStream
 
@@ -130,6 +165,10 @@ REFUSED = {
     "y too": (lambda p: (p / "t.parquet", {"y": FRAME.z}), "read in batches"),
     "iterator": (lambda p: (batches(FRAME), {"target": "z"}), "several times"),
     "no batch": (lambda p: (lambda: iter(()), {"target": "z"}), "at least one batch"),
+    "no target": (lambda p: (p / "t.parquet", {}), "target must be the name of a column"),
+    "no target of batches": (lambda p: (lambda: batches(FRAME), {}), "target must be the name"),
+    "one table": (lambda p: (lambda: FRAME, {"target": "z"}), "an iterable of DataFrames"),
+    "no iterable": (lambda p: (lambda: 3, {"target": "z"}), "an iterable of DataFrames"),
     "bad number": (
         lambda p: (lambda: batches(FRAME.assign(a=np.nan)), {"target": "z"}),
         "column 'a' must hold finite",
@@ -203,9 +242,11 @@ def test_datasets_of_texts_are_refused(tmp_path):
 
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     csv = dataset.dataset(tmp_path / "t.csv", format="csv")
+    (tmp_path / "t.json").write_text(FRAME.to_json(orient="records", lines=True))
+    json = dataset.dataset(tmp_path / "t.json", format="json")
     FRAME.to_parquet(tmp_path / "t.parquet")
     parquet = dataset.dataset(tmp_path / "t.parquet")
-    for source in (csv, dataset.dataset([csv, csv])):
+    for source in (csv, json, dataset.dataset([csv, csv])):
         with pytest.raises(ValueError, match="whose files state their types"):
             made(DPLinearRegression).fit(source, target="z")
     one = made(DPLinearRegression).fit(parquet, target="z")

@@ -7,42 +7,83 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-FOLDERS = ("mechanisms", "privacy", "linear_model", "model_selection")
+FOLDERS = ("mechanisms", "privacy", "rows", "linear_model", "model_selection")
 
-# Modules in which nothing is a promise, and why.
+# Modules on which no guarantee depends, and why.
 EXCLUDED = {
-    "mechanisms/independent/_sketch.py": "a rough look, whose results are certified by others",
+    "mechanisms/independent/_sketch.py": "an approximation; the results are certified elsewhere",
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
     "privacy/guarantee/_card.py": "display",
     "privacy/composition/plan.py": "what it leaves out is counted where it is left out",
     "linear_model/_descent/rules.py": "rules: accuracy, not privacy",
-    "linear_model/_objective/families.py": "what the rules compare: accuracy, not privacy",
-    "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
     "linear_model/_moments/postprocess.py": "works on what is released, with rules",
-    "linear_model/_shared/progress.py": "display",
+    "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
     "linear_model/_objective/rules.py": "rules: accuracy, not privacy",
-    "linear_model/_objective/solve.py": "a search; how flat its end is, the certificate proves",
-    "linear_model/_objective/task.py": "what the rules take for granted",
-    "model_selection/curve.py": "scores of public or private data for the user: no promise",
+    "linear_model/_shared/progress.py": "display",
+    "linear_model/_solver/hessian.py": "a metric for the search",
+    "linear_model/_solver/solve.py": "a search; the certificate bounds the gradient where it ends",
+    "linear_model/_standardize/rules.py": "works on what is released, with rules",
+    "model_selection/curve.py": "scores for the user, which no guarantee covers",
 }
-# Functions, classes and constants of other modules that are excluded, and why. Shares of a budget
-# that is spent, OUTPUT_SHARE and those of the ledger, are not: other parts rely on the rest.
+# Functions, classes and constants of other modules that are excluded, by their names. They are
+# rules of accuracy, or say how long or how finely is searched from a safe end. Shares of a budget
+# are not excluded: other parts rely on the rest.
 NAMES = {
-    "display": r"__repr__|__str__|_repr_html_|summary",
-    "rules of accuracy": r"more|_within|_greedy_steps|_reach|row_lengths|AVERAGED"
-    r"|averaged|known|strength|information|passes|USUAL_\w+|PURE_\w+|PASSES\w*|STEPS_RANGE|STEEP"
-    r"|(?!OUTPUT_|_)\w*SHARE\w*|SCARCE|MOST_PRECISE|\w*REACH\w*|\w*_PRECISION|LEAST_\w+|MOST_\w+|SMALL|POWER|MANY"
-    r"|GREATEST|LEAST|PUT_BACK|FEW|CENTRE|CAUTION|FIRST_NOISE|NOISE_IN_SCALE|\w*GRID|CANDIDATES"
-    r"|_VARIANCE|_EXPONENTS|_PROBED|TIE|_COARSE|APART_Q|_DEARER|_ASIDE|usual_square",
-    "how long or how finely is searched, from a safe end": r"_share|_wider|_straddle|last_passing"
-    r"|_TOLERANCE|TOLERANCE|COARSE|_GOLDEN|_STEPS|_HALVINGS|_POINTS|_PIECES|_CORNERS|_CELLS|CELLS"
-    r"|_SEARCHED|_TRIES|_DEEP|FOLD|BLOCK\w*|_CHUNK|_SHRINK|_BESIDE|_STEP|_SKETCH|_WIDE|_NEAR",
+    "linear_model/_descent/plan.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
+    " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
+    " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
+    " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more _within"
+    " _greedy_steps row_lengths _radius _row_power _predicted_noise",
+    "linear_model/_descent/scaling.py": "USUAL_TARGET CAUTION usual_square",
+    "linear_model/_moments/cross.py": "MOST_VARIANCE",
+    "linear_model/_moments/two_stages.py": "USUAL_SQUARE LEAST_SHIFT _usual_noise",
+    "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",
+    "linear_model/_objective/clipping.py": "MOST_NOISE FARTHER",
+    "linear_model/_objective/families.py": "Q_GRID GAUSSIAN_GRID handicap scales _root"
+    " rough_leverage _profile",
+    "linear_model/_objective/gaussian.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
+    " _POINTS _SEARCHED",
+    "linear_model/_objective/loss_check.py": "_PROBED",
+    "linear_model/_objective/task.py": "SPREAD FILLED PLENTY Reference Population weight",
+    "linear_model/_shared/predict.py": "_CELLS",
+    "linear_model/_shared/task.py": "known",
+    "linear_model/_solver/problem.py": "noise hessian _Sample",
+    "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share",
+    "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST PUT_BACK FEW",
+    "mechanisms/auto.py": "TIE _error",
+    "mechanisms/gaussian/_least_trace.py": "TOLERANCE COARSE MOST_ROUNDS _SHRINK _BESIDE _STEP",
+    "mechanisms/independent/_composed.py": "_TOLERANCE _SKETCH _WIDE",
+    "mechanisms/independent/_releases.py": "MOST_SIZES",
+    "mechanisms/independent/_shapes.py": "_GRID",
+    "mechanisms/independent/_worst_shift.py": "MOST_CHECKED MOST_GROUPS",
+    "mechanisms/independent/choices.py": "SHARE _VARIANCE _TOLERANCE",
+    "mechanisms/independent/noise.py": "_EXPONENTS _COARSE",
+    "mechanisms/sensitivity/_statistics.py": "MOST_CHOICES MOST_LIFTED",
+    "mechanisms/sensitivity/_support.py": "MOST_CORNERS",
+    "mechanisms/sensitivity/ball.py": "_POINTS",
+    "privacy/composition/_fold.py": "_DEEP",
+    "privacy/composition/_tilt.py": "_TRIES",
+    "privacy/guarantee/profile.py": "_PIECES _CORNERS",
+    "privacy/ledger/_accounting.py": "_ASIDE",
+    "privacy/ledger/_entries.py": "_DEARER",
+    "privacy/ledger/_text.py": "_POINTS",
+    "privacy/losses/_radial_sum.py": "_POINTS",
+    "privacy/losses/radial.py": "MOST_SHIFT _CHUNK",
+    "privacy/tradeoff/_conjugate.py": "_HALVINGS",
+    "privacy/tradeoff/built_curves.py": "_GOLDEN _STEPS _POINTS",
+    "privacy/tradeoff/tradeoff.py": "_TOLERANCE",
+    "rows/block.py": "CELLS",
+    "rows/cluster.py": "_FAN_IN",
+    "rows/streamed.py": "MOST_KEPT _row_bytes",
+    "rows/streams.py": "BATCH_ROWS",
+    "rows/threads.py": "_AHEAD",
 }
-_NAMED = re.compile("|".join(NAMES.values()))
+_DISPLAY = {"__repr__", "__str__", "_repr_html_"}
 # Calls in which numbers are shapes, messages or settings.
 _PLAIN_CALLS = {
     *("fail", "check_positive", "check_interval", "check_count", "check_choice", "warn"),
@@ -102,7 +143,7 @@ def drawn(package: Path, count: int, rng: np.random.Generator) -> list[Mutation]
     """Return mutations on lines spread evenly over all modules, at most one on a line."""
     by_line: dict[str, list[Mutation]] = defaultdict(list)
     for folder in FOLDERS:
-        for path in sorted((package / folder).glob("*.py")):
+        for path in sorted((package / folder).rglob("*.py")):
             module = path.relative_to(package).as_posix()
             if module not in EXCLUDED:
                 for mutation in Sites(package, module).all():
@@ -122,6 +163,7 @@ class Sites:
         rows = self.source.splitlines(keepends=True)
         self.starts = np.cumsum([0, *map(len, rows)])
         self.rows = [row.decode().strip() for row in rows]
+        self.excluded = _DISPLAY | set(NAMES.get(module, "").split())
 
     def all(self) -> Iterator[Mutation]:
         """Look through the module."""
@@ -129,16 +171,14 @@ class Sites:
             yield from self._of_statement(statement, None)
 
     def _of_statement(self, statement: ast.stmt, inside: str | None) -> Iterator[Mutation]:
-        named = [getattr(statement, "name", "")]
-        if isinstance(statement, ast.Assign) and inside is None:
-            named += [
-                n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)
-            ]
-        if any(map(_NAMED.fullmatch, named)) or isinstance(statement, ast.Raise | ast.Assert):
+        named = defined(statement) if inside is None else [getattr(statement, "name", "")]
+        if self.excluded & set(named) or isinstance(statement, ast.Raise | ast.Assert):
             return
         if isinstance(statement, ast.FunctionDef):
             inside = statement.name
-        places = self._places(statement, named if inside is None else [])
+        # A field of a class is used in too many lines.
+        is_used = inside is None and not isinstance(statement, ast.AnnAssign)
+        places = self._places(statement, named if is_used else [])
         for child in ast.iter_child_nodes(statement):
             if isinstance(child, ast.stmt):
                 yield from self._of_statement(child, inside)
@@ -155,10 +195,15 @@ class Sites:
     def _uses(self, name: str) -> Iterator[tuple[str, int, int]]:
         word = re.compile(rf"\b{name}\b")
         private = name.startswith("_")
-        paths = [self.package / self.module] if private else self.package.glob("*/*.py")
+        paths = [self.package / self.module] if private else _modules(self.package)
         for path in paths:
-            for number, row in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                if word.search(row) and not row.startswith(("from", "import", name)):
+            text = _text(path)
+            for number, row in enumerate(text.splitlines(), 1) if name in text else ():
+                if (
+                    name in row
+                    and word.search(row)
+                    and not row.startswith(("from", "import", name))
+                ):
                     yield path.relative_to(self.package).as_posix(), number, number
 
     def _of_expression(
@@ -209,6 +254,25 @@ class Sites:
         after, before = self._span(left)[1], self._span(right)[0]
         start = self.source.index(old.encode(), after, before)
         return start, start + len(old), new
+
+
+@cache
+def _modules(package: Path) -> list[Path]:
+    return list(package.rglob("*.py"))
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def defined(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement defines: of a function, a class or variables."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if isinstance(statement, ast.AnnAssign):
+        targets = [statement.target]
+    names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    return [getattr(statement, "name", ""), *names]
 
 
 def _numbers(value: object, parent: ast.AST) -> list[str]:

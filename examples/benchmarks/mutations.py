@@ -1,7 +1,7 @@
 """Mutations: a bound, a scale or a sign is changed by script, and some test has to notice it.
 
 Works in a copy of the project. There the fast tests run once, to learn which of them run each
-line of the four folders that privacy rests on; the map is kept in the folder ``results``. Then
+line of the folders that privacy rests on; the map is kept in the folder ``results``. Then
 mutations are drawn, stratified over the lines. For each of them some tests that run its line are
 run: the fastest case of each test function, and the file that is named after the module. A run that
 was stopped goes on where it was, for the same seed. A survivor is not yet an error: it needs a

@@ -121,11 +121,11 @@ def has_foreign(kinds: set[type]) -> bool:
 
 def silenced(kinds: set[type]) -> AbstractContextManager[Any]:
     """Return a context without warnings if cells of these types run foreign code."""
-    return _alone_without_warnings() if has_foreign(kinds) else nullcontext()
+    return _without_warnings() if has_foreign(kinds) else nullcontext()
 
 
 @contextmanager
-def _alone_without_warnings() -> Iterator[None]:
+def _without_warnings() -> Iterator[None]:
     # The filters of warnings belong to the process: two threads must not change them at once.
     with _WARNINGS, warnings.catch_warnings(action="ignore"):
         yield
@@ -169,7 +169,11 @@ def plain(X: Any) -> Any:
     if found:
         rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
         raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
-    return as_cells(X)
+    cells = as_cells(X)
+    if cells.ndim == 0:  # a path, a function, an iterator or a file, among others
+        remedy = f"Give an array or a DataFrame: a {type(X).__name__} is no table in memory."
+        raise fail("X", "have two dimensions", 0, remedy)
+    return cells
 
 
 def pandas_module() -> Any:

@@ -210,6 +210,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, n_features)
+            In memory: the search cuts it into parts.
         y : array-like of shape (n,)
 
         Returns
@@ -347,7 +348,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @_if_best_has("predict")
     def predict(self, X: Any) -> Any:
-        """Return the chosen model's predictions."""
+        """Return the chosen model's predictions, for the same tables as the model."""
         return self._best().predict(X)
 
     @_if_best_has("predict_proba")

@@ -5,75 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.rows.block import Block, block_slices, check_count, encoded_block
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
+from skdp.rows.collection import Collection
 from skdp.rows.threads import quietly
 from skdp.rows.total import joined, summed
 
 # Partial sums that are added by one task.
 _FAN_IN = 16
-
-
-class Collection:
-    """A table of dask, with its target as a column or as an aligned collection.
-
-    Parameters
-    ----------
-    X : dask.dataframe.DataFrame or dask.array.Array
-    y : dask collection or None
-        With the partitions of X. None if the target is a column.
-    target : str or None
-        Name of the column of the target.
-    """
-
-    def __init__(self, X: Any, y: Any, target: str | None) -> None:
-        if (y is None) == (target is None):
-            remedy = 'Give y, or the name of a column: fit(X, target="name").'
-            raise fail("y", "be given either as a collection or as a column", None, remedy)
-        if y is not None and not is_collection(y):
-            raise fail("y", "be a dask collection, as X is", type(y).__name__)
-        self.X, self.y, self.target = X, y, target
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the columns; None for an array."""
-        return list(self.X.columns) if hasattr(self.X, "columns") else None
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return len(self.X.columns) if hasattr(self.X, "columns") else int(self.X.shape[1])
-
-    def partitions(self, columns: list[str] | None) -> list[tuple[Any, Any]]:
-        """Return pairs of delayed partitions of X, with some columns, and of y or None."""
-        tables = delayed_parts(self.X if columns is None else self.X[columns])
-        targets = [None] * len(tables) if self.y is None else delayed_parts(self._aligned_y())
-        if len(targets) != len(tables):
-            remedy = "Use y = y.repartition(...) or y.rechunk(...)."
-            raise fail("y", "have as many partitions as X", len(targets), remedy)
-        return list(zip(tables, targets, strict=True))
-
-    def _aligned_y(self) -> Any:
-        """Return y in the chunks of X, if both are arrays."""
-        if hasattr(self.y, "chunks") and hasattr(self.X, "chunks"):
-            return self.y.rechunk((self.X.chunks[0], *self.y.chunks[1:]))
-        return self.y
-
-    @cached_property
-    def n(self) -> int:
-        """The number of rows; it is computed unless the chunks of an array are known."""
-        if hasattr(self.X, "chunks") and not np.isnan(self.X.shape[0]):
-            return int(self.X.shape[0])
-        import dask
-
-        return int(sum(dask.compute(*(dask.delayed(len)(part) for part in delayed_parts(self.X)))))
 
 
 class ClusterRows:
@@ -307,47 +249,6 @@ class _Mapped:
 
 def _nothing(state: Any) -> None:
     """Return no statistics: only rows are counted."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Predicted:
-    predict: Callable[[Any], Any]
-    none: Any
-
-    def __call__(self, X: Any) -> Any:
-        return self.predict(X) if len(X) else self.none
-
-
-def predictions(
-    predict: Callable[[Any], Any], data: Collection, columns: list[str] | None, example: Any
-) -> Any:
-    """Return a dask array of the predictions for all rows; ``example`` are those for one row."""
-    import dask
-    from dask import array
-
-    task = dask.delayed(_Predicted(predict, example[:0]), pure=False)
-    known = getattr(data.X, "chunks", None)
-    parts = [table for table, _ in data.partitions(columns)]
-    sizes = known[0] if known else [np.nan] * len(parts)
-    arrays = [
-        array.from_delayed(task(part), shape=(size, *example.shape[1:]), dtype=example.dtype)
-        for part, size in zip(parts, sizes, strict=True)
-    ]
-    return array.concatenate(arrays, allow_unknown_chunksizes=True)
-
-
-def is_collection(X: Any) -> bool:
-    """Return whether ``X`` is a collection of dask."""
-    # Asked of the type: the code of a foreign object may raise any error.
-    return "dask" in sys.modules and hasattr(type(X), "__dask_graph__")
-
-
-def delayed_parts(X: Any) -> list[Any]:
-    """Return the delayed partitions of a collection, with all columns each."""
-    if hasattr(X, "chunks") and X.ndim == 2:
-        X = X.rechunk({1: -1})
-    parts = X.to_delayed()
-    return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
 
 
 def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -47,7 +47,8 @@ def encoded_pair(
     if target is not None:
         batch = batch.drop(columns=[target]), batch[target]
     elif not isinstance(batch, tuple):
-        raise fail("X", "have pairs of a table and a target", None, "Or name the target column.")
+        rule = "be the name of a column, unless X returns pairs of a table and a target"
+        raise fail("target", rule, remedy='Use fit(X, target="name").')
     X, y = batch
     table = as_table(X, domain.names, domain.n_columns)
     encoded = coder.encode(y, again)

@@ -26,6 +26,7 @@ _FORMATS = {
     ".arrow": "feather",
     ".ipc": "feather",
 }
+_BATCHES = "return an iterable of DataFrames, or of pairs of a table and a target"
 _INSTALL = "Install it: pip install 'skdp[arrow]'."
 
 
@@ -165,6 +166,7 @@ class FactoryStream:
 
     def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
         self.factory = factory
+        self._last: Any = None
 
     @cached_property
     def _first(self) -> Any:
@@ -184,17 +186,28 @@ class FactoryStream:
 
     def batches(self, columns: list[str] | None) -> Iterator[Any]:
         """Yield the batches that have rows, with some of the columns."""
-        for batch in self.factory():
+        for batch in self._called():
             table, *rest = batch if isinstance(batch, tuple) else (batch,)
             table = plain(table)
             if len(rest) > 1 or len(table.shape) != 2:
-                raise fail("X", "return DataFrames, or pairs of a table and a target")
+                raise fail("X", _BATCHES)
             names = list(table.columns) if hasattr(type(table), "columns") else None
             if names is not None and "names" in vars(self) and names != self.names:
                 raise fail("X", "return batches with the same columns in the same order")
             if len(table):
                 table = table if columns is None else table[columns]
                 yield (table, *rest) if rest else table
+
+    def _called(self) -> Iterable[Any]:
+        """Return what the function returns; raise unless it is an iterable of its own."""
+        found = self.factory()
+        kind = type(found)
+        if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
+            raise fail("X", _BATCHES, kind.__name__)
+        if issubclass(kind, Iterator) and found is self._last:
+            raise fail("X", "return a new iterator for every pass", kind.__name__)
+        self._last = found
+        return found
 
     def _tables(self) -> Iterator[Any]:
         for batch in self.batches(None):
@@ -232,7 +245,7 @@ def stream_of(X: Any) -> Stream | None:
         remedy = "Give the path of the file, or pyarrow.dataset.dataset(path)."
         raise fail("X", "be a path or a dataset of pyarrow", kind.__name__, remedy)
     if issubclass(kind, Iterator):
-        remedy = "Give a function that returns a new iterator: it is called for every pass."
+        remedy = "Give a path, or a function that returns a new iterator for every pass."
         raise fail("X", "be readable several times", kind.__name__, remedy)
     if callable(X) and not hasattr(kind, "__array__") and not hasattr(kind, "columns"):
         return FactoryStream(X)

@@ -159,7 +159,7 @@ def sorts_of(layout: MomentLayout) -> Sorts:
     groups = [(size, len(blocks)) for size, blocks in sizes.items()]
     ends = [(int(blocks[0][0]), int(blocks[-1][0])) for blocks in sizes.values()]
     changed, still = _choices([count for _, count in groups], MOST_CHOICES)
-    alone = [[label(0, one), label(one, first), label(one, goal)] for one, _ in ends]
+    single = [[label(0, one), label(one, first), label(one, goal)] for one, _ in ends]
     pairs = list(combinations_with_replacement(range(len(groups)), 2))
     both = [label(ends[g][0], ends[h][1]) for g, h in pairs]
     changes = _changes(groups, pairs, changed, len(layout.numbers))
@@ -172,10 +172,10 @@ def sorts_of(layout: MomentLayout) -> Sorts:
         product=label(first, second),
         target_square=label(goal, goal),
         target_product=label(first, goal),
-        beside_number=np.array([a[1] for a in alone], dtype=np.intp),
-        beside_target=np.array([a[2] for a in alone], dtype=np.intp),
+        beside_number=np.array([a[1] for a in single], dtype=np.intp),
+        beside_target=np.array([a[2] for a in single], dtype=np.intp),
         still=still,
-        changing=np.array([*(k for a in alone for k in a), *both], dtype=np.intp),
+        changing=np.array([*(k for a in single for k in a), *both], dtype=np.intp),
         changes=changes,
         shown=_shown(layout),
     )

@@ -144,8 +144,8 @@ class MomentLayout:
     @cached_property
     def two_level(self) -> IntArray:
         """Gram columns that are the one indicator of a column of two levels."""
-        alone = [int(block[0]) for block in self.block_columns if len(block) == 1]
-        return np.asarray(alone, dtype=np.intp)
+        single = [int(block[0]) for block in self.block_columns if len(block) == 1]
+        return np.asarray(single, dtype=np.intp)
 
     @cached_property
     def wide_blocks(self) -> tuple[IntArray, ...]:

@@ -29,7 +29,7 @@ from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import Build, Layout
+from skdp.linear_model._solver.design_rows import Build, Coordinates
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import Loss
 from skdp.linear_model.validation import is_auto
@@ -153,12 +153,12 @@ class ObjectivePerturbation:
     def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds and one model for each label."""
         (records, kept, exact), objective = sums, plan.objective
-        design, layout = records.design, Layout(records.design)
+        design, coordinates = records.design, Coordinates(records.design)
         bounds = ClippingBounds.whole(design)
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
-        kept = kept.map(Finish(bounds, layout, objective.weigh(layout)))
-        facts = kept, layout, records.rows.n
+        kept = kept.map(Finish(bounds, coordinates, objective.weigh(coordinates)))
+        facts = kept, coordinates, records.rows.n
         theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(objective.inflation * theta)
         attributes: dict[str, Any] = {"bounds_": bounds.in_units(design.domain)}

@@ -25,7 +25,7 @@ from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, in_units, sums_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import STEP, DesignRows, Layout, Singles
+from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows, Singles
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
@@ -210,7 +210,7 @@ class Finish:
     """
 
     bounds: ClippingBounds
-    layout: Layout
+    coordinates: Coordinates
     weigh: Callable[[DesignRows], DesignRows] | None
 
     def __call__(self, rows: DesignRows) -> DesignRows:
@@ -222,6 +222,6 @@ class Finish:
     def _units(self) -> tuple[Singles, Singles]:
         """Centre and inverse scale of each number; 0 and 1 for the bounds of the domain."""
         bounds = self.bounds
-        scaler = bounds.scaler(self.layout.design.domain.n_encoded)
+        scaler = bounds.scaler(self.coordinates.design.domain.n_encoded)
         centre, scale = scaler.centre[bounds.columns], scaler.scale[bounds.columns]
         return centre.astype(np.float32), (1 / scale).astype(np.float32)

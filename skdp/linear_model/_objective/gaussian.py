@@ -247,7 +247,7 @@ def greatest_shift(
     The models have independent noise. The result is within a relative 1e-9 of the greatest, or
     1e-3 for several models, and never above it; 0 if the curvature alone spends more than epsilon.
     """
-    top = _log_shift_alone(epsilon, delta, neighbors) - math.log(models) / 2
+    top = _log_gaussian_shift(epsilon, delta, neighbors) - math.log(models) / 2
     least = top - _MOST_FALL
 
     @cache
@@ -276,7 +276,7 @@ def greatest_shift(
     return math.exp(found) / ROUND_UP
 
 
-def _log_shift_alone(epsilon: float, delta: float, neighbors: str) -> float:
+def _log_gaussian_shift(epsilon: float, delta: float, neighbors: str) -> float:
     """Return the log of the greatest shift of Gaussian noise without curvature."""
     records = 2 if neighbors == "replace_one" else 1
     return -math.log(records * gaussian_scale(epsilon, delta))
@@ -293,7 +293,7 @@ def rough_shifts(
     of a replacement each term is set to delta / 2.
     """
     bounds = np.array(leverages)
-    top = _log_shift_alone(epsilon, delta, neighbors)
+    top = _log_gaussian_shift(epsilon, delta, neighbors)
     low, high = np.full((2, len(leverages)), [[top - _MOST_FALL], [top]])
     if neighbors == "add_remove":
 

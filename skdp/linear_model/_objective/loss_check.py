@@ -75,8 +75,8 @@ def _evaluated(loss: Loss, member: str, z: FloatArray, y: FloatArray) -> FloatAr
     if found.shape != (z.size,) or not np.isfinite(found).all():
         raise fail("loss", f"have a {member}(z, y) of finite numbers, one for each record", loss)
     few = np.linspace(0, z.size - 1, 40).astype(int)
-    alone = [getattr(loss, member)(z.ravel()[[k]], y.ravel()[[k]]) for k in few]
-    if not np.allclose(np.ravel(alone), found[few], rtol=1e-12, atol=1e-15 * loss.slope_bound):
+    single = [getattr(loss, member)(z.ravel()[[k]], y.ravel()[[k]]) for k in few]
+    if not np.allclose(np.ravel(single), found[few], rtol=1e-12, atol=1e-15 * loss.slope_bound):
         rule = f"have a {member}(z, y) that depends on each record alone, and never changes"
         raise fail("loss", rule, loss)
     return found.reshape(z.shape)

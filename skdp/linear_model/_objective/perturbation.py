@@ -33,7 +33,7 @@ from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
 from skdp.linear_model._solver.certificate import attainable_tolerance
-from skdp.linear_model._solver.design_rows import Layout, Weigh
+from skdp.linear_model._solver.design_rows import Coordinates, Weigh
 from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import Loss, greatest_curvature
@@ -173,11 +173,11 @@ class Perturbation:
             f" {type(self.noise).__name__} in {len(self.ridge)} dimensions"
         )
 
-    def weigh(self, layout: Layout) -> Weigh | None:
+    def weigh(self, coordinates: Coordinates) -> Weigh | None:
         """Return the weights of rows; None if every row of the domain has weight 1."""
         if not self.row_norm**2 / np.min(self.ridge) > self.leverage:
             return None
-        return Weigh(layout, self.ridge, self.leverage)
+        return Weigh(coordinates, self.ridge, self.leverage)
 
     @cached_property
     def _spread(self) -> float:
@@ -207,7 +207,7 @@ class Perturbation:
         return float(0.1 * np.min(moved) / spread * np.min(self.ridge))
 
     def release(
-        self, rows: Kept, layout: Layout, n: int, label: int | None, rng: Generator
+        self, rows: Kept, coordinates: Coordinates, n: int, label: int | None, rng: Generator
     ) -> FloatArray:
         """Draw V, minimise, add the output noise, and return a point of the lattice, (dim,).
 
@@ -215,7 +215,7 @@ class Perturbation:
         ----------
         rows : Kept
             States are weighted `DesignRows`.
-        layout : Layout
+        coordinates : Coordinates
         n : int
             The number of rows.
         label : int or None
@@ -224,7 +224,7 @@ class Perturbation:
         linear_term = self.noise.rvs(rng)
         hidden = self.hidden
         objective = Objective(
-            self.loss, rows, layout, self.ridge, linear_term, self.row_norm, n, label
+            self.loss, rows, coordinates, self.ridge, linear_term, self.row_norm, n, label
         )
         found = minimise(objective, self.tolerance)
         return publish_near(found.theta, hidden.exponent, hidden.scale, rng)

@@ -26,7 +26,8 @@ from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 from skdp.rows import MemoryRows
-from skdp.rows.cluster import ClusterRows, Collection, is_collection
+from skdp.rows.cluster import ClusterRows
+from skdp.rows.collection import Collection, is_collection
 from skdp.rows.streamed import StreamedRows
 from skdp.rows.streams import CsvStream, stream_of
 from skdp.rows.threads import shared_threads
@@ -168,7 +169,7 @@ class PrivateLinearModel(BaseEstimator):
     def _source(self, X, y, target):
         """Return the rows, after checks of what is public of them."""
         if is_collection(X):
-            data = Collection(X, y, target)
+            data = Collection.with_target(X, y, target)
             return self._distant(data, target, partial(ClusterRows, data=data))
         stream = stream_of(X)
         if stream is not None:

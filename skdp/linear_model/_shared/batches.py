@@ -6,25 +6,42 @@ from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.linear_model._shared.sources import header_of, spell_levels
 from skdp.linear_model.validation import check_table
-from skdp.rows.cluster import Collection, is_collection, predictions
+from skdp.rows.collection import Collection, is_collection, predictions
 from skdp.rows.streams import CsvStream, Stream, stream_of
+
+_SECTIONS = """
+
+Parameters
+----------
+X : DataFrame, array-like, collection, path or callable
+    A table as in `fit`, without a target. If the columns of the domain have names, files,
+    collections of ``dask`` and batches of functions may have further columns. Targets of pairs
+    are not used.
+
+Returns
+-------
+ndarray, dask array or iterator of ndarray
+    An array for a table in memory. For a collection a dask array, which is not computed yet. For
+    files and functions an iterator of arrays, one for each batch.
+"""
 
 
 def for_any_rows(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Let a method of predictions take collections of dask, files and functions.
 
     For a collection it returns a dask array, and for rows that are read in batches an iterator of
-    arrays, one for each batch.
+    arrays, one for each batch. Its docstring, a line, gets sections that say so.
     """
 
     @wraps(method)
     def called(self: Any, X: Any) -> Any:
         if is_collection(X):
-            data = Collection(X, X, None)
+            data = Collection(X)
             example = _checked_header(self, data)
             return predictions(
                 partial(method, self), data, _names(self, data), method(self, example)
@@ -37,7 +54,15 @@ def for_any_rows(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
             return _batches(partial(method, self), stream, _names(self, stream))
         return method(self, X)
 
+    called.__doc__ = f"{method.__doc__}{_SECTIONS}"
     return called
+
+
+def gathered(entries: Any) -> Any:
+    """Return predictions, or a target, as one array in memory."""
+    if is_collection(entries):
+        return entries.compute()
+    return np.concatenate(list(entries)) if isinstance(entries, Iterator) else entries
 
 
 def _checked_header(model: Any, data: Stream | Collection) -> Any:

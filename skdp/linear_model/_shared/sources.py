@@ -15,7 +15,7 @@ from skdp.domain.cells import plain
 from skdp.domain.layout import levels_by_name
 from skdp.linear_model.validation import label_positions
 from skdp.rows import Rows
-from skdp.rows.cluster import Collection
+from skdp.rows.collection import Collection
 from skdp.rows.streams import CsvStream, Stream, spellings
 
 

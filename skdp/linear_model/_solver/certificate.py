@@ -54,8 +54,8 @@ from skdp.linear_model._shared.records import target_of
 from skdp.linear_model._solver.compiled import compiled_sums
 from skdp.linear_model._solver.design_rows import (
     STEP,
+    Coordinates,
     DesignRows,
-    Layout,
     Sums,
     Terms,
     sums_over,
@@ -92,15 +92,15 @@ def certified_gradient(
     ``local`` bounds the error of each slope by two more evaluations. This takes longer and gives a
     smaller bound for large predictors, at which the slope is nearly constant.
     """
-    layout, c = objective.layout, objective.loss.slope_bound
-    split = _SplitTerms.of(layout, theta)
+    coordinates, c = objective.coordinates, objective.loss.slope_bound
+    split = _SplitTerms.of(coordinates, theta)
     grid = power_above(c * SLACK) * 2.0**-20
     own = objective.loss, objective.label, objective.smoothness
     is_compiled = objective.is_compiled and not local
-    part = _Part(*own, layout, split, grid, local, is_compiled)
+    part = _Part(*own, coordinates, split, grid, local, is_compiled)
     # The rows are counted during the same reading as the sums.
     exact, rest, error, blocks, n = objective.rows.sum(part)
-    value = _total(objective, theta, Sums(*exact), layout.gradient(Sums(*rest)), grid)
+    value = _total(objective, theta, Sums(*exact), coordinates.gradient(Sums(*rest)), grid)
     norm = objective.row_norm
     error = norm * (error + 2 * n * UNIT * c) + UNIT * euclidean(value)
     error += _rest_of_sum(n, norm * c, blocks)
@@ -162,8 +162,8 @@ class _SplitTerms:
     error: float
 
     @classmethod
-    def of(cls, layout: Layout, theta: FloatArray) -> _SplitTerms:
-        terms, parts = layout.terms(theta), layout.constants(theta)
+    def of(cls, coordinates: Coordinates, theta: FloatArray) -> _SplitTerms:
+        terms, parts = coordinates.terms(theta), coordinates.constants(theta)
         constants = math.nan if None in parts else math.fsum(abs(float(part)) for part in parts)
         tops = [float(np.abs(table).max()) for table in terms.tables]
         size = float(np.abs(terms.slopes).sum()) + constants + math.fsum(tops)
@@ -186,7 +186,7 @@ class _Part:
     loss: Loss
     label: int | None
     smoothness: float
-    layout: Layout
+    coordinates: Coordinates
     terms: _SplitTerms
     grid: float
     local: bool
@@ -210,13 +210,13 @@ class _Part:
         slope = self.loss.slope(z, y)
         high, low = _split(rows.weighted(slope), self.grid)
         error = rows.weighted(self._slope_error(z, y, slope))
-        exact = sums_over(rows, numbers, high, self.layout)
-        return exact, sums_over(rows, numbers, low, self.layout), float(error.sum())
+        exact = sums_over(rows, numbers, high, self.coordinates)
+        return exact, sums_over(rows, numbers, low, self.coordinates), float(error.sum())
 
     def _compiled(self, rows: DesignRows, y: FloatArray) -> tuple[Sums, Sums, float] | None:
         """Return the sums and the error by a compiled function; None without one."""
         terms = self.terms.high, self.terms.low
-        found = compiled_sums(rows, y, self.loss, self.layout, *terms, grid=self.grid)
+        found = compiled_sums(rows, y, self.loss, self.coordinates, *terms, grid=self.grid)
         if found is None:
             return None
         exact, rest, weights, sizes = found
@@ -278,19 +278,21 @@ def _total(
         return np.full(len(theta), math.nan)
     pairs = zip(objective.ridge.tolist(), theta.tolist(), strict=True)
     halves = [float(Fraction(r) * Fraction(t) - Fraction(r * t)) for r, t in pairs]
-    whole = _whole(objective.layout, exact, grid)
+    whole = _whole(objective.coordinates, exact, grid)
     return np.array([math.fsum(column) for column in np.vstack([parts, halves, whole]).T.tolist()])
 
 
-def _whole(layout: Layout, exact: Sums, grid: float) -> FloatArray:
+def _whole(coordinates: Coordinates, exact: Sums, grid: float) -> FloatArray:
     """Return exact sums as the sums of two floats, (2, dim)."""
-    found = np.zeros((2, layout.dim))
-    found[:, layout.numbers] = _halves(exact.numbers) * (grid * STEP * layout.unit)
+    found = np.zeros((2, coordinates.dim))
+    found[:, coordinates.numbers] = _halves(exact.numbers) * (grid * STEP * coordinates.unit)
     total = int(exact.total[0])
-    if layout.design.intercept:
+    if coordinates.design.intercept:
         found[:, :1] = _halves(exact.total) * grid
-    for block, size, own in zip(layout.design.blocks, layout.sizes, exact.levels, strict=True):
-        if not layout.design.intercept:
+    for block, size, own in zip(
+        coordinates.design.blocks, coordinates.sizes, exact.levels, strict=True
+    ):
+        if not coordinates.design.intercept:
             found[:, block] = _halves(own[1:]) * grid
         else:  # a quotient of integers is rounded once
             found[0, block] = [(int(count) * size - total) / size * grid for count in own[1:]]

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp._compiled import load_kernels
-from skdp.linear_model._solver.design_rows import DesignRows, Layout, Sums, Terms
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Sums, Terms
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic
 
 
@@ -23,7 +23,7 @@ def compiled_sums(
     rows: DesignRows,
     y: FloatArray,
     loss: Loss,
-    layout: Layout,
+    coordinates: Coordinates,
     high: Terms,
     low: Terms | None = None,
     grid: float = 0.0,
@@ -35,11 +35,11 @@ def compiled_sums(
     compiled = load_kernels(math.inf)
     if compiled is None:
         return None
-    slopes, tables = np.zeros((2, len(high.slopes))), np.zeros((2, 1 + sum(layout.sizes)))
+    slopes, tables = np.zeros((2, len(high.slopes))), np.zeros((2, 1 + sum(coordinates.sizes)))
     for k, terms in enumerate((high, low)):
         if terms is not None:
             slopes[k], tables[k] = terms.slopes, np.concatenate([[terms.constant], *terms.tables])
-    stops = 1 + np.cumsum([0, *layout.sizes])
+    stops = 1 + np.cumsum([0, *coordinates.sizes])
     weight = np.empty(0) if rows.weight is None else rows.weight
     sums, counts, weights, sizes = compiled.slope_sums(
         rows.numbers,

@@ -38,7 +38,7 @@ class DesignRows:
     Attributes
     ----------
     numbers : ndarray of float32, shape (n, numbers)
-        In units of the layout.
+        In units of the coordinates.
     levels : ndarray of unsigned integers, shape (columns, n)
         Positions of levels.
     target : ndarray of shape (n,)
@@ -108,18 +108,20 @@ class Sums(NamedTuple):
     levels: tuple[Any, ...]
 
 
-def sums_over(rows: DesignRows, numbers: NDArray[Any], values: FloatArray, layout: Layout) -> Sums:
+def sums_over(
+    rows: DesignRows, numbers: NDArray[Any], values: FloatArray, coordinates: Coordinates
+) -> Sums:
     """Return the sums of ``values`` over rows; ``numbers`` are those of the rows."""
     levels = tuple(
         np.bincount(codes, values, size)
-        for codes, size in zip(rows.levels, layout.sizes, strict=True)
+        for codes, size in zip(rows.levels, coordinates.sizes, strict=True)
     )
     product = values.astype(numbers.dtype, copy=False) @ numbers
     return Sums(product.astype(np.float64, copy=False), np.array([values.sum()]), levels)
 
 
 @dataclass(frozen=True)
-class Layout:
+class Coordinates:
     """The coordinates of a design: the intercept, the numbers, the columns of levels."""
 
     design: Design
@@ -183,8 +185,8 @@ class Build:
         numbers = rows.numbers
         if self.design.domain.is_ball:
             # Towards 0: rows stay in the ball.
-            numbers = np.trunc(numbers / Layout(self.design).unit / STEP) * STEP
-        levels = np.array(rows.levels) if rows.levels else np.empty((0, len(rows)), np.uint8)
+            numbers = np.trunc(numbers / Coordinates(self.design).unit / STEP) * STEP
+        levels = np.array(rows.levels) if len(rows.levels) else np.empty((0, len(rows)), np.uint8)
         return DesignRows(numbers.astype(np.float32), levels, rows.target)
 
 
@@ -192,7 +194,7 @@ class Build:
 class Weigh:
     """Weights w(x) = min(1, leverage / l(x)) of rows, l(x) = sum_j x_j^2 / ridge_j."""
 
-    layout: Layout
+    coordinates: Coordinates
     ridge: FloatArray
     leverage: float
 
@@ -204,8 +206,8 @@ class Weigh:
 
     def _scores(self, rows: DesignRows) -> FloatArray:
         """Return sum_j x_j^2 / ridge_j, which depends on no other row, bit for bit."""
-        design, ridge = self.layout.design, self.ridge
-        scores = self._scores_of_numbers(rows.numbers, ridge[self.layout.numbers])
+        design, ridge = self.coordinates.design, self.ridge
+        scores = self._scores_of_numbers(rows.numbers, ridge[self.coordinates.numbers])
         if design.intercept:
             scores += 1 / ridge[0]
         for scores_of_levels, codes in zip(self._scores_of_levels, rows.levels, strict=True):
@@ -216,8 +218,8 @@ class Weigh:
     def _scores_of_levels(self) -> list[FloatArray]:
         """The part of the score of each level, for each column of levels."""
         found = []
-        for block, size in zip(self.layout.design.blocks, self.layout.sizes, strict=True):
-            share = 1 / size if self.layout.design.intercept else 0.0
+        for block, size in zip(self.coordinates.design.blocks, self.coordinates.sizes, strict=True):
+            share = 1 / size if self.coordinates.design.intercept else 0.0
             inverse = 1 / self.ridge[block]
             others = share**2 * (inverse.sum() - inverse)  # of the other indicators
             own = (1 - share) ** 2 * inverse + others
@@ -226,7 +228,7 @@ class Weigh:
 
     def _scores_of_numbers(self, numbers: Singles, ridge: FloatArray) -> FloatArray:
         scores, step = np.zeros(len(numbers)), block_rows(2 * numbers.shape[1])
-        ridge = ridge / self.layout.unit**2
+        ridge = ridge / self.coordinates.unit**2
         is_equal = bool((ridge == ridge[:1]).all())
         compiled = kernels()
         if compiled is not None and is_equal and ridge.size:

@@ -17,7 +17,7 @@ from scipy.sparse import csc_array
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.records import target_of
-from skdp.linear_model._solver.design_rows import DesignRows, Layout, Terms
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Terms
 from skdp.linear_model.losses import Loss
 from skdp.rows.block import block_rows
 
@@ -42,12 +42,12 @@ class Hessian(NamedTuple):
     diagonal: FloatArray
 
 
-def core_columns(layout: Layout) -> tuple[int, ...]:
+def core_columns(coordinates: Coordinates) -> tuple[int, ...]:
     """Return the columns of levels that are part of the matrix."""
-    room = MOST_CORE - (layout.dim - sum(layout.sizes) + len(layout.sizes))
+    room = MOST_CORE - (coordinates.dim - sum(coordinates.sizes) + len(coordinates.sizes))
     chosen: list[int] = []
-    for column in np.argsort(layout.sizes, kind="stable").tolist():
-        room -= layout.sizes[column]
+    for column in np.argsort(coordinates.sizes, kind="stable").tolist():
+        room -= coordinates.sizes[column]
         if room < 0:
             break
         chosen.append(column)
@@ -65,13 +65,13 @@ class CurvatureSums:
 
     loss: Loss
     label: int | None
-    layout: Layout
+    coordinates: Coordinates
     terms: Terms
 
     def __call__(self, rows: DesignRows) -> tuple[Any, ...]:
         z = self.terms.of(rows.numbers.astype(np.float64), rows.levels)
         second = rows.weighted(self.loss.curvature(z, target_of(rows.target, self.label)))
-        core, sizes = core_columns(self.layout), self.layout.sizes
+        core, sizes = core_columns(self.coordinates), self.coordinates.sizes
         counts = [
             np.bincount(codes, second, m) for codes, m in zip(rows.levels, sizes, strict=True)
         ]
@@ -84,24 +84,24 @@ class CurvatureSums:
         return _gram(rows.numbers, second), tuple(counts), tuple(numbers), tuple(pairs)
 
 
-def assembled(layout: Layout, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessian:
+def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessian:
     """Return the Hessian from the sums of `CurvatureSums` and the ridge."""
     gram, counts, numbers, pairs = sums
-    units = np.append(1.0, np.full(len(gram) - 1, layout.unit))
+    units = np.append(1.0, np.full(len(gram) - 1, coordinates.unit))
     gram = gram * np.outer(units, units)
-    numbers = [own * layout.unit for own in numbers]
-    design, columns = layout.design, core_columns(layout)
-    p, width = len(gram) - 1, len(gram) + sum(layout.sizes[c] for c in columns)
+    numbers = [own * coordinates.unit for own in numbers]
+    design, columns = coordinates.design, core_columns(coordinates)
+    p, width = len(gram) - 1, len(gram) + sum(coordinates.sizes[c] for c in columns)
     whole = np.zeros((width, width))  # over (1, numbers, all levels of core columns)
     whole[: p + 1, : p + 1] = gram
-    stops = p + 1 + np.cumsum([0, *(layout.sizes[c] for c in columns)])
+    stops = p + 1 + np.cumsum([0, *(coordinates.sizes[c] for c in columns)])
     places = [slice(int(a), int(b)) for a, b in pairwise(stops)]
     for k, (c, place) in enumerate(zip(columns, places, strict=True)):
         whole[place, place] = np.diag(counts[c])
         whole[0, place] = counts[c]
         whole[1 : p + 1, place] = numbers[k].T
     for (a, b), own in zip(combinations(range(len(columns)), 2), pairs, strict=True):
-        whole[places[a], places[b]] = own.reshape(-1, layout.sizes[columns[b]])
+        whole[places[a], places[b]] = own.reshape(-1, coordinates.sizes[columns[b]])
     whole = np.triu(whole) + np.triu(whole, 1).T
     kept = np.concatenate([np.arange(not design.intercept, p + 1)] + [
         np.arange(place.start + 1, place.stop) for place in places
@@ -109,29 +109,31 @@ def assembled(layout: Layout, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessi
     if design.intercept:  # centred: the share of the column of ones is subtracted
         shares = np.zeros(width)
         for c, place in zip(columns, places, strict=True):
-            shares[place] = 1 / layout.sizes[c]
+            shares[place] = 1 / coordinates.sizes[c]
         whole -= np.outer(shares, whole[0])
         whole -= np.outer(whole[:, 0], shares)
-    core = _core(layout, columns)
+    core = _core(coordinates, columns)
     matrix = whole[np.ix_(kept, kept)]
-    diagonal = _diagonal(layout, float(gram[0, 0]), counts)
+    diagonal = _diagonal(coordinates, float(gram[0, 0]), counts)
     diagonal[core] = matrix.diagonal()
     matrix[np.diag_indices_from(matrix)] += ridge[core]
     return Hessian(core, matrix, diagonal + ridge)
 
 
-def _core(layout: Layout, columns: tuple[int, ...]) -> NDArray[np.intp]:
+def _core(coordinates: Coordinates, columns: tuple[int, ...]) -> NDArray[np.intp]:
     """Return the coordinates of the matrix: the intercept, the numbers, the core columns."""
-    every = np.arange(layout.dim)
-    blocks = [every[layout.design.blocks[c]] for c in columns]
-    return np.concatenate([every[: int(layout.design.intercept)], every[layout.numbers], *blocks])
+    every = np.arange(coordinates.dim)
+    blocks = [every[coordinates.design.blocks[c]] for c in columns]
+    return np.concatenate(
+        [every[: int(coordinates.design.intercept)], every[coordinates.numbers], *blocks]
+    )
 
 
-def _diagonal(layout: Layout, total: float, counts: tuple[Any, ...]) -> FloatArray:
+def _diagonal(coordinates: Coordinates, total: float, counts: tuple[Any, ...]) -> FloatArray:
     """Return the diagonal for the columns of levels; 0 for other coordinates."""
-    found = np.zeros(layout.dim)
-    for block, size, own in zip(layout.design.blocks, layout.sizes, counts, strict=True):
-        share = 1 / size if layout.design.intercept else 0.0
+    found = np.zeros(coordinates.dim)
+    for block, size, own in zip(coordinates.design.blocks, coordinates.sizes, counts, strict=True):
+        share = 1 / size if coordinates.design.intercept else 0.0
         found[block] = own[1:] * (1 - 2 * share) + total * share**2
     return found
 

@@ -17,8 +17,8 @@ from skdp._identity import is_ours
 from skdp.linear_model._shared.records import target_of
 from skdp.linear_model._solver.compiled import compiled_sums, is_compiled
 from skdp.linear_model._solver.design_rows import (
+    Coordinates,
     DesignRows,
-    Layout,
     Sums,
     Terms,
     joined,
@@ -45,7 +45,7 @@ class Objective:
         phi.
     rows : Kept
         The rows x_i with their targets and weights; a state is a `DesignRows`.
-    layout : Layout
+    coordinates : Coordinates
         The coordinates of the rows.
     ridge, linear_term : (d,) float64 arrays, ridge > 0
     row_norm : float in (0, inf)
@@ -59,7 +59,7 @@ class Objective:
 
     loss: Loss
     rows: Kept
-    layout: Layout
+    coordinates: Coordinates
     ridge: FloatArray
     linear_term: FloatArray
     row_norm: float
@@ -70,8 +70,8 @@ class Objective:
         # Messages do not contain the number of rows: it is private under "add_remove".
         for name in ("ridge", "linear_term"):
             array = getattr(self, name)
-            if array.dtype != np.float64 or array.shape != (self.layout.dim,):
-                raise fail(name, f"be a float64 array of {self.layout.dim} entries")
+            if array.dtype != np.float64 or array.shape != (self.coordinates.dim,):
+                raise fail(name, f"be a float64 array of {self.coordinates.dim} entries")
         if not (self.ridge > 0).all():
             raise fail("ridge", "be > 0 in every coordinate")
         check_positive("row_norm", self.row_norm)
@@ -79,7 +79,7 @@ class Objective:
     @property
     def dim(self) -> int:
         """Number of coordinates."""
-        return self.layout.dim
+        return self.coordinates.dim
 
     def gradient(self, theta: FloatArray, *, single: bool = False) -> FloatArray:
         """Return grad J(theta), (d,), with the rounding errors of plain arithmetic.
@@ -96,18 +96,19 @@ class Objective:
 
     def hessian(self, theta: FloatArray) -> Hessian:
         """Return the second derivative of J at theta, from products in single precision."""
-        return assembled(self.layout, self.ridge, self.rows.sum(self._curvatures(theta)))
+        return assembled(self.coordinates, self.ridge, self.rows.sum(self._curvatures(theta)))
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, Hessian]:
         """Return the gradient and the second derivative of J at theta, from one pass."""
         parts = self._slopes(theta), self._curvatures(theta)
         slopes, curvatures = self.rows.sum(_Each(parts))
-        return self._gradient(theta, slopes), assembled(self.layout, self.ridge, curvatures)
+        return self._gradient(theta, slopes), assembled(self.coordinates, self.ridge, curvatures)
 
     def subsample(self, stride: int) -> Objective:
         """Return J on about one row out of each ``stride``, divided by the share of the rows.
 
-        A fixed generator picks rows of each run, so that sorted and periodic data are sampled well. The choice needs no secrecy, because every result is certified on all rows.
+        A fixed generator picks rows of each run, so that sorted and periodic data are sampled well.
+        The choice needs no secrecy, because every result is certified on all rows.
         """
         rows = joined(self.rows.sum(_Sample(stride)))
         m = sum(map(len, rows))
@@ -121,16 +122,16 @@ class Objective:
         )
 
     def _slopes(self, theta: FloatArray, single: bool = False) -> _Slopes:
-        terms = self.layout.terms(theta)
+        terms = self.coordinates.terms(theta)
         if single and not self.is_compiled:
             terms = terms.single()
-        return _Slopes(self.loss, self.label, self.layout, terms, self.is_compiled)
+        return _Slopes(self.loss, self.label, self.coordinates, terms, self.is_compiled)
 
     def _curvatures(self, theta: FloatArray) -> CurvatureSums:
-        return CurvatureSums(self.loss, self.label, self.layout, self.layout.terms(theta))
+        return CurvatureSums(self.loss, self.label, self.coordinates, self.coordinates.terms(theta))
 
     def _gradient(self, theta: FloatArray, sums: tuple[Any, ...]) -> FloatArray:
-        return self.layout.gradient(Sums(*sums)) + self.ridge * theta + self.linear_term
+        return self.coordinates.gradient(Sums(*sums)) + self.ridge * theta + self.linear_term
 
     @cached_property
     def is_compiled(self) -> bool:
@@ -149,14 +150,14 @@ class _Slopes:
 
     loss: Loss
     label: int | None
-    layout: Layout
+    coordinates: Coordinates
     terms: Terms
     is_compiled: bool
 
     def __call__(self, rows: DesignRows) -> Sums:
         y = target_of(rows.target, self.label)
         if self.is_compiled:
-            found = compiled_sums(rows, y, self.loss, self.layout, self.terms)
+            found = compiled_sums(rows, y, self.loss, self.coordinates, self.terms)
             if found is not None:
                 return found[0]
         numbers = rows.numbers.astype(self.terms.slopes.dtype, copy=False)
@@ -164,7 +165,7 @@ class _Slopes:
         # The package's losses keep the precision; others may expect that of float.
         kind = z.dtype if is_ours(self.loss) else np.dtype(np.float64)
         slopes = self.loss.slope(z.astype(kind, copy=False), y.astype(kind, copy=False))
-        return sums_over(rows, numbers, rows.weighted(slopes), self.layout)
+        return sums_over(rows, numbers, rows.weighted(slopes), self.coordinates)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ _FRAME = (
     "grid-template-columns:6.5em 1fr;gap:0.15em 0.8em;text-align:left;line-height:1.4"
 )
 _WHOLE = "grid-column:1 / -1;font-weight:bold;margin-bottom:0.2em"
-_HEAD, _BODY, _LOUD = "opacity:0.75", "margin:0", "font-weight:bold"
+_HEAD, _BODY, _BOLD = "opacity:0.75", "margin:0", "font-weight:bold"
 
 
 def card(guarantee: Any) -> str:
@@ -45,7 +45,7 @@ def card_html(guarantee: Any) -> str:
     """
     lines, last = [], ""
     for label, text in _rows(guarantee):
-        body = _LOUD if label == _VOID else _BODY
+        body = _BOLD if label == _VOID else _BODY
         lines += [_html_cell(_HEAD, "" if label == last else label), _html_cell(body, text)]
         last = label
     edge = _EDGE if guarantee.holds else _EDGE_VOID
@@ -56,9 +56,9 @@ def card_html(guarantee: Any) -> str:
 
 def _rows(guarantee: Any) -> list[tuple[str, str]]:
     """Return labels and sentences; a label may come several times."""
-    loud = [(_VOID, f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
+    void = [(_VOID, f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
     return [
-        *loud,
+        *void,
         ("epsilon", repr(guarantee.epsilon)),
         ("delta", repr(guarantee.delta)),
         *(("profile", sentence) for sentence in _profile(guarantee) if guarantee.holds),

@@ -118,15 +118,15 @@ def _bracket(
     excess: _Excess, target: FloatArray, shift: float, farthest: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return ends with excess(low) <= 0 < excess(high), both of the sign of the target."""
-    sign, reach = np.where(target < 0, -1.0, 1.0), np.full(target.shape, min(shift, farthest))
+    sign, outer = np.where(target < 0, -1.0, 1.0), np.full(target.shape, min(shift, farthest))
     inner = np.zeros(target.shape)
     while True:
-        beyond = (excess(sign * reach, target) > 0) == (sign > 0)
-        if (beyond | (reach >= farthest)).all():
+        beyond = (excess(sign * outer, target) > 0) == (sign > 0)
+        if (beyond | (outer >= farthest)).all():
             break
-        inner = np.where(beyond, inner, reach)
-        reach = np.where(beyond, reach, np.minimum(8 * reach, farthest))
-    return np.where(sign > 0, inner, -reach), np.where(sign > 0, reach, -inner)
+        inner = np.where(beyond, inner, outer)
+        outer = np.where(beyond, outer, np.minimum(8 * outer, farthest))
+    return np.where(sign > 0, inner, -outer), np.where(sign > 0, outer, -inner)
 
 
 def _first_above(

@@ -15,7 +15,7 @@ from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegress
 from skdp.domain.layout import encode_compactly
 from skdp.linear_model._objective import clipping
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.compiled import compiled_sums, is_compiled
+from skdp.linear_model._solver.compiled import CompiledSums, is_compiled
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh, sums_over
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
@@ -52,7 +52,7 @@ def test_slopes_are_those_of_the_loss(loss: Any) -> None:
     coordinates = Coordinates(Design(Domain.box([-1], [1]), False))
     for at, target in zip(z, y, strict=True):
         terms = coordinates.terms(np.zeros(1))._replace(constant=float(at))
-        found = compiled_sums(rows, np.array([target]), loss, coordinates, terms)
+        found = CompiledSums(loss, coordinates, terms)(rows, np.array([target]))
         assert found is not None
         expected = loss.slope(np.array([at]), np.array([target]))[0]
         assert abs(found[0].total[0] - expected) <= 4 * math.ulp(loss.slope_bound)
@@ -77,7 +77,7 @@ def test_sums_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
     expected = sums_over(rows, numbers, rows.weighted(loss.slope(z, y)), coordinates)
     weight = np.ones(n) if rows.weight is None else rows.weight
     for grid in (0.0, 2.0**-20):
-        found = compiled_sums(rows, y, loss, coordinates, terms, None, grid)
+        found = CompiledSums(loss, coordinates, terms, None, grid)(rows, y)
         assert found is not None
         whole, rest, weights, sizes = found
         np.testing.assert_allclose(whole.numbers + rest.numbers, expected.numbers, atol=1e-11)

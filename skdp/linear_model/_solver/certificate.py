@@ -44,6 +44,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.records import target_of
-from skdp.linear_model._solver.compiled import compiled_sums
+from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import (
     STEP,
     Coordinates,
@@ -215,14 +216,18 @@ class _Part:
 
     def _compiled(self, rows: DesignRows, y: FloatArray) -> tuple[Sums, Sums, float] | None:
         """Return the sums and the error by a compiled function; None without one."""
-        terms = self.terms.high, self.terms.low
-        found = compiled_sums(rows, y, self.loss, self.coordinates, *terms, grid=self.grid)
+        found = self._sums(rows, y)
         if found is None:
             return None
         exact, rest, weights, sizes = found
         # The error of a slope is at most own + smoothness * dz, of step 2.
         own = self._own_error + self.smoothness * self.terms.error
         return exact, rest, own * weights + self.smoothness * UNIT * sizes
+
+    @cached_property
+    def _sums(self) -> CompiledSums:
+        terms = self.terms.high, self.terms.low
+        return CompiledSums(self.loss, self.coordinates, *terms, self.grid)
 
     @property
     def _own_error(self) -> float:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._compiled import load_kernels
@@ -13,57 +17,67 @@ from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Sums,
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic
 
 
-def is_compiled(loss: Loss, entries: int) -> bool:
+def is_compiled(loss: Loss, entries: float) -> bool:
     """Return whether compiled functions save time for so many entries of rows."""
     is_known = type(loss) in (Logistic, SharpLogistic, PseudoHuber)
     return is_known and load_kernels(entries) is not None
 
 
-def compiled_sums(
-    rows: DesignRows,
-    y: FloatArray,
-    loss: Loss,
-    coordinates: Coordinates,
-    high: Terms,
-    low: Terms | None = None,
-    grid: float = 0.0,
-) -> tuple[Sums, Sums, float, float] | None:
-    """Return the results of `skdp._kernels.slope_sums`; None without numba in this process.
+@dataclass(frozen=True, eq=False)
+class CompiledSums:
+    """The results of `skdp._kernels.slope_sums` for rows and their targets.
 
     ``high`` and ``low`` are the leading parts and the rests of a predictor.
     """
-    compiled = load_kernels(math.inf)
-    if compiled is None:
-        return None
-    slopes, tables = np.zeros((2, len(high.slopes))), np.zeros((2, 1 + sum(coordinates.sizes)))
-    for k, terms in enumerate((high, low)):
-        if terms is not None:
-            slopes[k], tables[k] = terms.slopes, np.concatenate([[terms.constant], *terms.tables])
-    stops = 1 + np.cumsum([0, *coordinates.sizes])
-    weight = np.empty(0) if rows.weight is None else rows.weight
-    sums, counts, weights, sizes = compiled.slope_sums(
-        rows.numbers,
-        rows.levels,
-        y,
-        weight,
-        _formula(compiled, loss),
-        slopes,
-        tables,
-        stops[:-1].astype(np.uint64),
-        grid,
-    )
-    whole, rest = (_sums(*pair, stops) for pair in zip(sums, counts, strict=True))
-    return whole, rest, weights, sizes
+
+    loss: Loss
+    coordinates: Coordinates
+    high: Terms
+    low: Terms | None = None
+    grid: float = 0.0
+
+    def __call__(self, rows: DesignRows, y: FloatArray) -> tuple[Sums, Sums, float, float] | None:
+        """Return the leading and the remaining sums; None without numba in this process."""
+        compiled = load_kernels(math.inf)
+        if compiled is None:
+            return None
+        weight = _NONE if rows.weight is None else rows.weight
+        own = rows.numbers, rows.levels, y, weight, self._formula(compiled), *self._tables
+        sums, counts, weights, sizes = compiled.slope_sums(*own, self._starts, self.grid)
+        return self._sums(sums[0], counts[0]), self._sums(sums[1], counts[1]), weights, sizes
+
+    def _formula(self, compiled: Any) -> tuple[int, float, float]:
+        """Return the kind of the loss and its parameters."""
+        loss = self.loss
+        if isinstance(loss, PseudoHuber):
+            return compiled.PSEUDO_HUBER, loss.threshold, 0.0
+        if isinstance(loss, SharpLogistic):
+            return compiled.SHARP_LOGISTIC, loss.middle, loss.rate
+        return compiled.LOGISTIC, 0.0, 0.0
+
+    @cached_property
+    def _tables(self) -> tuple[FloatArray, FloatArray]:
+        """Slopes and tables, leading parts and rests."""
+        slopes = np.zeros((2, len(self.high.slopes)))
+        tables = np.zeros((2, 1 + sum(self.coordinates.sizes)))
+        for k, terms in enumerate((self.high, self.low)):
+            if terms is not None:
+                slopes[k] = terms.slopes
+                tables[k] = np.concatenate([[terms.constant], *terms.tables])
+        return slopes, tables
+
+    @cached_property
+    def _places(self) -> list[slice]:
+        """The entries of each column of levels in the tables."""
+        stops = 1 + np.cumsum([0, *self.coordinates.sizes])
+        return [slice(a, b) for a, b in pairwise(stops.tolist())]
+
+    @cached_property
+    def _starts(self) -> NDArray[np.uint64]:
+        return np.array([place.start for place in self._places], dtype=np.uint64)
+
+    def _sums(self, numbers: FloatArray, counts: FloatArray) -> Sums:
+        return Sums(numbers, counts[:1], tuple(counts[place] for place in self._places))
 
 
-def _formula(compiled: Any, loss: Loss) -> tuple[int, float, float]:
-    """Return the kind of a loss and its parameters."""
-    if isinstance(loss, PseudoHuber):
-        return compiled.PSEUDO_HUBER, loss.threshold, 0.0
-    if isinstance(loss, SharpLogistic):
-        return compiled.SHARP_LOGISTIC, loss.middle, loss.rate
-    return compiled.LOGISTIC, 0.0, 0.0
-
-
-def _sums(numbers: FloatArray, counts: FloatArray, stops: Any) -> Sums:
-    return Sums(numbers, counts[:1], tuple(np.split(counts, stops)[1:-1]))
+_NONE = np.empty(0)

@@ -15,7 +15,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 from skdp._identity import is_ours
 from skdp.linear_model._shared.records import target_of
-from skdp.linear_model._solver.compiled import compiled_sums, is_compiled
+from skdp.linear_model._solver.compiled import CompiledSums, is_compiled
 from skdp.linear_model._solver.design_rows import (
     Coordinates,
     DesignRows,
@@ -156,16 +156,19 @@ class _Slopes:
 
     def __call__(self, rows: DesignRows) -> Sums:
         y = target_of(rows.target, self.label)
-        if self.is_compiled:
-            found = compiled_sums(rows, y, self.loss, self.coordinates, self.terms)
-            if found is not None:
-                return found[0]
+        found = None if self._compiled is None else self._compiled(rows, y)
+        if found is not None:
+            return found[0]
         numbers = rows.numbers.astype(self.terms.slopes.dtype, copy=False)
         z = self.terms.of(numbers, rows.levels)
         # The package's losses keep the precision; others may expect that of float.
         kind = z.dtype if is_ours(self.loss) else np.dtype(np.float64)
         slopes = self.loss.slope(z.astype(kind, copy=False), y.astype(kind, copy=False))
         return sums_over(rows, numbers, rows.weighted(slopes), self.coordinates)
+
+    @cached_property
+    def _compiled(self) -> CompiledSums | None:
+        return CompiledSums(self.loss, self.coordinates, self.terms) if self.is_compiled else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from skdp.domain.columns import Levels
 # Half a MiB of floats, so that a block stays in the cache for the next step.
 _CACHED_CELLS = 2**16
 # Taking rows from some columns of a frame takes a time that does not depend on their number.
-_FEWEST_ROWS = 4096
+_FEWEST_ROWS = 8192
 # Types of arrays of numbers, which are read without running foreign code.
 _PLAIN = frozenset("biuf")
 

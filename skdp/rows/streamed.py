@@ -15,11 +15,11 @@ from skdp.rows.block import Block, block_slices, check_count, encoded_block
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.streams import Stream
-from skdp.rows.threads import in_order
+from skdp.rows.threads import one_by_one
 from skdp.rows.total import summed
 
 # Rows that need at most so many bytes are kept in memory.
-MOST_KEPT = 2**28
+MOST_KEPT = 3 * 2**27
 
 
 class StreamedRows:
@@ -77,7 +77,8 @@ class StreamedRows:
         def applied(piece: tuple[Table, NDArray[Any], slice]) -> Any:
             return function(encoded_block(self.domain, *piece))
 
-        return in_order(applied, self._pieces(blocks))
+        # The threads of the reader work at the same time.
+        return one_by_one(applied, self._pieces(blocks))
 
     def _pieces(self, blocks: int) -> Iterator[tuple[Table, NDArray[Any], slice]]:
         """Yield tables with their encoded targets, and the rows of each block."""

@@ -73,14 +73,24 @@ class ArrowStream:
     def batches(self, columns: list[str] | None) -> Iterator[Any]:
         """Yield DataFrames with some of the columns."""
         self._check_files(self.names if columns is None else columns)
-        # Little is read ahead: the memory is that of a few batches.
-        limits = {"batch_size": BATCH_ROWS, "batch_readahead": 4, "fragment_readahead": 1}
-        batches = self.dataset.to_batches(columns=columns, **limits)
+        batches = self.dataset.to_batches(columns=columns, **self._limits())
         # Null integers stay integers: as floats, the other cells of the batch would be rounded.
-        options = {"integer_object_nulls": True, "ignore_metadata": True}
+        # Columns of numbers are not copied.
+        options = {"integer_object_nulls": True, "ignore_metadata": True, "split_blocks": True}
         while (batch := _read(lambda: next(batches, None))) is not None:
             if batch.num_rows:
                 yield _read(partial(batch.to_pandas, **options))
+
+    def _limits(self) -> dict[str, Any]:
+        """Return options of pyarrow with which a few batches are in memory."""
+        limits = {"batch_size": BATCH_ROWS, "batch_readahead": 4, "fragment_readahead": 1}
+        own = getattr(getattr(self.dataset, "format", None), "default_extname", None)
+        if own == "parquet":
+            from pyarrow.dataset import ParquetFragmentScanOptions
+
+            # Otherwise whole row groups are read ahead.
+            limits["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
+        return limits
 
     def _check_files(self, columns: list[str]) -> None:
         """Raise an error if a file lacks a column: pyarrow would fill it with nulls."""

@@ -22,17 +22,18 @@ LOGISTIC, SHARP_LOGISTIC, PSEUDO_HUBER = range(3)
 
 
 @njit(**_COMPILED)
-def scale_to_box(cells: Any, lower: Any, factor: Any, out: Any) -> bool:
+def scale_to_box(cells: Any, lower: Any, factor: Any, is_unit: bool, out: Any) -> bool:
     """Write (cells - lower) * factor - 1, clipped to [-1, 1]; return whether cells are finite.
 
-    Each operation is rounded as in `skdp.domain._projections.Box`.
+    If ``is_unit``, cells are clipped only. Each operation is rounded as in
+    `skdp.domain._projections.Box`.
     """
     is_bad = False
     for i in range(cells.shape[0]):
         for j in range(cells.shape[1]):
             cell = np.float64(cells[i, j])
             is_bad |= not abs(cell) < np.inf
-            x = (cell - lower[j]) * factor[j] - 1.0
+            x = cell if is_unit else (cell - lower[j]) * factor[j] - 1.0
             out[i, j] = -1.0 if x < -1.0 else 1.0 if x > 1.0 else x
     return not is_bad
 

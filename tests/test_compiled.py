@@ -101,10 +101,10 @@ def test_encoded_rows_have_the_same_bits(monkeypatch: Any, dtype: Any, order: An
     X[:3], X[3:6], X[6], X[7] = lower, upper, -0.0, 1e308
     X = np.asarray((X.clip(-1e6, 1e6) if dtype in (np.int64, np.float32) else X), order=order)
     own = X.astype(dtype)
-    domain = Domain.box(lower, upper)
-    for cells in (own, own[::2], own[:, :]):
-        pair = both_ways(monkeypatch, lambda cells=cells: encode_compactly(domain, cells).numbers)
-        assert pair[0].tobytes() == pair[1].tobytes()
+    for domain in (Domain.box(lower, upper), Domain.unit_box(6)):
+        for cells in (own, own[::2], own[:, :]):
+            pair = both_ways(monkeypatch, lambda a=domain, b=cells: encode_compactly(a, b).numbers)
+            assert pair[0].tobytes() == pair[1].tobytes()
 
 
 @pytest.mark.parametrize("cell", [np.nan, np.inf, -np.inf])

@@ -101,7 +101,7 @@ def row(what: str, found: FloatArray, most: float | None) -> report.Row:
 def time_row(kind: str, size: tuple[int, int, int], arguments: argparse.Namespace) -> report.Row:
     """Return the time of fits to numbers in units of the yardstick."""
     n, d, passes = size
-    X, y = draw_data(n, d, arguments.seed)
+    X, _, y = draw_data("logistic", n, d, arguments.seed)
     model = estimator(kind, domain_of(kind, d), passes, arguments.seed)
     found = ratios(kind, model, X, y, passes * d, arguments.repeats)
     most = MOST_TIME if (kind, size) == (CLASSIFIER, SIZE) else None
@@ -125,7 +125,7 @@ def levels_row(n: int, passes: int, arguments: argparse.Namespace) -> report.Row
 def line_row(name: str, size: tuple[int, int, int], arguments: argparse.Namespace) -> report.Row:
     """Return the nanoseconds per record, column and pass."""
     n, d, passes = size
-    X, y = draw_data(n, d, arguments.seed)
+    X, _, y = draw_data("logistic", n, d, arguments.seed)
     model = estimator(CLASSIFIER, domain_of(CLASSIFIER, d), passes, arguments.seed)
     model.fit(X[:1000], y[:1000])
     fit = float(np.median([seconds(lambda: model.fit(X, y)) for _ in range(arguments.repeats)]))
@@ -135,7 +135,7 @@ def line_row(name: str, size: tuple[int, int, int], arguments: argparse.Namespac
 
 def extra_memory(kind: str, n: int, d: int, passes: int, seed: int) -> float:
     """Return how far a fit raises the peak of this process's memory, in bytes."""
-    X, y = draw_data(n, d, seed)
+    X, _, y = draw_data("logistic", n, d, seed)
     model = estimator(kind, domain_of(kind, d), passes, seed)
     model.fit(X[:1000], y[:1000])  # imports are not the fit's memory
     forget_peak()

@@ -31,12 +31,10 @@ class Box:
 
     def __call__(self, block: FloatArray) -> None:
         """Project the rows of ``block``, of shape (n, columns), in place."""
-        compiled = kernels()
+        if self.write(block, block) is not None:
+            return
         if self.is_unit:
             pass
-        elif self._factor is not None and compiled is not None:
-            compiled.scale_to_box(block, self._lower, self._factor, block)
-            return
         elif self._wide is not None:
             # Each step is monotone, rounding included.
             lower, per_width = self._wide
@@ -53,17 +51,18 @@ class Box:
             block -= 1.0
         np.clip(block, -1.0, 1.0, out=block)
 
-    def write(self, cells: NDArray[Any], out: FloatArray) -> bool:
+    def write(self, cells: NDArray[Any], out: FloatArray) -> bool | None:
         """Write the projected rows of ``cells`` into ``out``, by a compiled function.
 
-        Returns False, without a result, if there is no such function for the type of the cells, or
-        if a cell is not finite.
+        Returns whether all cells are finite. Returns None, without a result, if there is no such
+        function for the type of the cells.
         """
         compiled = kernels()
         is_float = cells.dtype in (np.float64, np.float32)
-        if compiled is None or not is_float or self._factor is None or self.is_unit:
-            return False
-        is_finite: bool = compiled.scale_to_box(cells, self._lower, self._factor, out)
+        if compiled is None or not is_float or self._factor is None:
+            return None
+        own = self._lower, self._factor, self.is_unit
+        is_finite: bool = compiled.scale_to_box(cells, *own, out)
         return is_finite
 
     @cached_property

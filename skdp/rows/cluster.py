@@ -199,7 +199,8 @@ class _Reader:
             yield encoded_block(self.domain, table, encoded, rows)
 
 
-@dataclass(frozen=True, eq=False)
+# Functions that workers run have no text: dask asks each for it, and a part may hold long lists.
+@dataclass(frozen=True, eq=False, repr=False)
 class _Summed:
     """The sum of ``part`` over a partition, and its number of rows."""
 
@@ -218,7 +219,7 @@ class _Summed:
         return summed(values()), count
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Built:
     read: _Reader
     build: Callable[[Block], Any]
@@ -227,7 +228,7 @@ class _Built:
         return [(quietly(self.build, block), len(block)) for block in self.read(X, y)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _SummedStates:
     """The sum of ``part`` over states, and their number of rows; numbered if a number is given."""
 
@@ -239,7 +240,7 @@ class _SummedStates:
         return pair if number is None else _numbered(pair, number)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Mapped:
     function: Callable[[Any], Any]
 

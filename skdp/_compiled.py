@@ -24,10 +24,12 @@ def load_kernels(entries: float) -> Any:
     if entries <= MANY:
         return None
     if not _KERNELS:
-        _KERNELS.append(None)
+        found: Any = None
         # An installation of numba that does not work may raise any error.
         with suppress(Exception):
             from skdp import _kernels
 
-            _KERNELS[0] = _kernels
+            found = _kernels
+        # It is stored after the import: another thread waits for the same import until then.
+        _KERNELS[:] = [found]
     return _KERNELS[0]

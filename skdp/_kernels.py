@@ -10,7 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import config, njit
+
+if config.DISABLE_JIT:
+    raise ImportError("numba does not compile in this process, and loops of Python are slow")
 
 # Rows whose predictors are computed before their numbers are added: both stay in the cache.
 _TILE = 64

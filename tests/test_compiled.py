@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from typing import Any
@@ -159,6 +160,51 @@ def test_fits_agree(monkeypatch: Any, estimator: Any) -> None:
     if estimator is DPLinearRegression:
         assert pair[0].tobytes() == pair[1].tobytes()
     np.testing.assert_allclose(*pair, rtol=0, atol=1e-6)
+
+
+def test_weights_of_very_wide_rows_have_the_same_bits(monkeypatch: Any) -> None:
+    """Sums of more than 2^13 squares are rounded: they have one order of summation."""
+    width, rng = 100_000, np.random.default_rng(0)
+    coordinates = Coordinates(Design(Domain.box([-1] * width, [1] * width), False))
+    numbers = (np.rint(rng.uniform(0.5, 1, (16, width)) * 2**20) / 2**20).astype(np.float32)
+    rows = DesignRows(numbers, np.zeros((0, 16), np.uint8), np.zeros(16))
+    weigh = Weigh(coordinates, np.full(width, 7.0), 0.3)
+    one, other = both_ways(monkeypatch, lambda: weigh(rows).weight)
+    assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("middle", [0.75 - 2e-14, 0.75, 0.75 + 2e-14, 0.6, 0.8])
+def test_slopes_near_usual_rates_are_accurate(middle: float) -> None:
+    """Both ways have the error that the certificate relies on, 16 units in the last place."""
+    mpmath = pytest.importorskip("mpmath")
+    loss = SharpLogistic(middle)
+    z = np.linspace(0.01, 3, 50)
+    found = loss.slope(z, np.zeros(50))
+    with mpmath.workdps(50):
+        m = mpmath.mpf(loss.middle)
+        rate = m / (2 * (1 - m))
+        exact = [1 - (1 - m) * mpmath.exp(-rate * mpmath.mpf(a)) for a in z.tolist()]
+        for a, numpy_slope, truth in zip(z.tolist(), found.tolist(), exact, strict=True):
+            own = kernels.slope_of(kernels.SHARP_LOGISTIC, loss.middle, loss.rate, a, 0.0)
+            assert abs(own - truth) <= 16 * math.ulp(1.0)
+            assert abs(numpy_slope - truth) <= 16 * math.ulp(1.0)
+
+
+def test_threads_that_load_at_the_same_time_get_the_same() -> None:
+    code = """
+from concurrent.futures import ThreadPoolExecutor
+from skdp._compiled import load_kernels
+with ThreadPoolExecutor(4) as pool:
+    found = list(pool.map(load_kernels, [float('inf')] * 4))
+assert found[0] is not None and all(own is found[0] for own in found)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_functions_that_are_not_compiled_are_not_used() -> None:
+    code = "from skdp._compiled import load_kernels; assert load_kernels(float('inf')) is None"
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
 
 
 def test_other_losses_are_left_to_arrays() -> None:

@@ -27,6 +27,7 @@ from skdp.linear_model._solver.certificate import attainable_tolerance, certifie
 from skdp.linear_model._solver.problem import SINGLE
 from skdp.linear_model._solver.solve import NotCertified, minimise
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
+from skdp.rows import KeptBlocks
 
 SHAPES = {
     "numbers": (False, ()),
@@ -245,6 +246,32 @@ def test_hard_problems_are_solved_and_the_certificate_is_true(loss: Any, case: s
     found = minimise(made.objective(range(3, made.n, 11)), tolerance)
     assert found.gradient_norm <= tolerance
     assert distance(exact_gradient(made, found.theta)) <= found.gradient_norm
+
+
+class Streamed(KeptBlocks):
+    """Rows of which each sum counts as a reading of their source."""
+
+    is_read_again = True
+    readings = 0
+
+    def sum(self, part: Any) -> Any:
+        self.readings += 1
+        return super().sum(part)
+
+
+@pytest.mark.parametrize("ridge", [1e-5, 1e-3])
+@pytest.mark.parametrize("constant", ["one column", "all columns"])
+def test_streams_with_constant_columns_need_few_readings(constant: str, ridge: float) -> None:
+    """With little ridge for each row, errors of single precision in the Hessian exceed it."""
+    made = problem(20_000, 3, Logistic(), ridge=ridge, linear_term=math.sqrt(ridge), intercept=True)
+    design = made.design.copy()
+    columns = slice(0, 1) if constant == "one column" else slice(None)
+    design[:, columns] = on_grid(np.array([0.9, -0.7, 0.3]))[columns]
+    made = replace(made, design=design)
+    objective = made.objective(range(4096, 20_000, 4096))
+    rows = Streamed(objective.rows.states)
+    minimise(replace(objective, rows=rows), tolerance_of(made, radius=1000.0))
+    assert rows.readings <= 15
 
 
 @pytest.mark.parametrize("loss", [Logistic(), SharpLogistic(), PseudoHuber(0.3)], ids=repr)

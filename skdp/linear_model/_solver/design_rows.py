@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
+from skdp._arrays import FloatArray, squared_lengths
 from skdp._compiled import kernels
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.rows import Block
-from skdp.rows.block import block_rows
+from skdp.rows.block import MOST_ROWS, block_rows
 
 Singles = NDArray[np.float32]
 
@@ -230,16 +230,17 @@ class Weigh:
         scores, step = np.zeros(len(numbers)), block_rows(2 * numbers.shape[1])
         ridge = ridge / self.coordinates.unit**2
         is_equal = bool((ridge == ridge[:1]).all())
-        compiled = kernels()
-        if compiled is not None and is_equal and ridge.size:
+        # Sums of so many squares, multiples of 2^-40, are exact in any order.
+        is_exact, compiled = ridge.size <= MOST_ROWS, kernels()
+        if compiled is not None and is_equal and ridge.size and is_exact:
             compiled.squares_of_rows(numbers, scores)
             scores /= ridge[0]
             return scores
         for at in range(0, len(numbers), step):
             x = numbers[at : at + step].astype(np.float64)
             if is_equal and ridge.size:
-                # Squares are multiples of 2^-40: their sum is exact, in any order.
-                scores[at : at + step] = np.vecdot(x, x) / ridge[0]
+                squares = np.vecdot(x, x) if is_exact else squared_lengths(x)
+                scores[at : at + step] = squares / ridge[0]
             else:
                 # The last bits of a matrix product would depend on the position of a row.
                 scores[at : at + step] = (np.square(x) / ridge).sum(axis=1)

@@ -60,13 +60,15 @@ class CurvatureSums:
 
     The entries are 1, the numbers and uncentred indicators of all levels. Called with rows, it
     returns the sums for (1, numbers), for each column of levels, for the numbers and the levels of
-    core columns, and for pairs of levels of core columns.
+    core columns, and for pairs of levels of core columns. Numbers are multiplied in single
+    precision unless the sums are ``precise``.
     """
 
     loss: Loss
     label: int | None
     coordinates: Coordinates
     terms: Terms
+    precise: bool = False
 
     def __call__(self, rows: DesignRows) -> tuple[Any, ...]:
         z = self.terms.of(rows.numbers.astype(np.float64), rows.levels)
@@ -81,7 +83,8 @@ class CurvatureSums:
                         sizes[a] * sizes[b])
             for a, b in combinations(core, 2)
         ]  # fmt: skip
-        return _gram(rows.numbers, second), tuple(counts), tuple(numbers), tuple(pairs)
+        gram = _gram(rows.numbers, second, np.float64 if self.precise else np.float32)
+        return gram, tuple(counts), tuple(numbers), tuple(pairs)
 
 
 def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessian:
@@ -138,13 +141,14 @@ def _diagonal(coordinates: Coordinates, total: float, counts: tuple[Any, ...]) -
     return found
 
 
-def _gram(numbers: NDArray[np.float32], second: FloatArray) -> FloatArray:
-    """Return the weighted Gram matrix of (1, numbers), from products in single precision."""
+def _gram(numbers: NDArray[np.float32], second: FloatArray, dtype: Any) -> FloatArray:
+    """Return the weighted Gram matrix of (1, numbers), from products in a precision."""
     found = np.zeros((numbers.shape[1] + 1,) * 2)
     found[0, 0] = second.sum()
     step = block_rows(numbers.shape[1])
     for at in range(0, len(numbers), step):
-        x, s = numbers[at : at + step], second[at : at + step].astype(np.float32)
+        x: NDArray[Any] = numbers[at : at + step].astype(dtype, copy=False)
+        s: NDArray[Any] = second[at : at + step].astype(dtype)
         scaled = x * np.sqrt(s)[:, None]
         found[1:, 1:] += scaled.T @ scaled
         found[0, 1:] += s @ x

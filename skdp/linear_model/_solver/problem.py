@@ -95,7 +95,7 @@ class Objective:
         return unit * (self.n * self.row_norm * slopes + rest)
 
     def hessian(self, theta: FloatArray) -> Hessian:
-        """Return the second derivative of J at theta, from products in single precision."""
+        """Return the second derivative of J at theta, with the errors of `CurvatureSums`."""
         return assembled(self.coordinates, self.ridge, self.rows.sum(self._curvatures(theta)))
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, Hessian]:
@@ -128,7 +128,10 @@ class Objective:
         return _Slopes(self.loss, self.label, self.coordinates, terms, self.is_compiled)
 
     def _curvatures(self, theta: FloatArray) -> CurvatureSums:
-        return CurvatureSums(self.loss, self.label, self.coordinates, self.coordinates.terms(theta))
+        # Newton's method for streams has no other curvature: with errors above the ridge it fails.
+        precise = self.rows.is_read_again
+        terms = self.coordinates.terms(theta)
+        return CurvatureSums(self.loss, self.label, self.coordinates, terms, precise)
 
     def _gradient(self, theta: FloatArray, sums: tuple[Any, ...]) -> FloatArray:
         return self.coordinates.gradient(Sums(*sums)) + self.ridge * theta + self.linear_term

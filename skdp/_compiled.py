@@ -25,10 +25,11 @@ def load_kernels(entries: float) -> Any:
         return None
     if not _KERNELS:
         found: Any = None
-        # An installation of numba that does not work may raise any error.
+        # An installation of numba that does not work may raise any error, as may its stored code.
         with suppress(Exception):
             from skdp import _kernels
 
+            _kernels.try_out()
             found = _kernels
         # It is stored after the import: another thread waits for the same import until then.
         _KERNELS[:] = [found]

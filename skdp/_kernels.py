@@ -222,3 +222,16 @@ def slope_sums(
         if has_rest:
             _add_sums(x, v[1], sums[1])
     return sums, counts, weights, sizes
+
+
+def try_out() -> None:
+    """Compile all functions for the usual types, or raise any error of the installation."""
+    cells, numbers = np.zeros((2, 1)), np.zeros((2, 1), np.float32)
+    ones, single, sums = np.ones(1), np.ones(1, np.float32), np.zeros((2, 1))
+    scale_to_box(cells, ones, ones, False, cells)
+    scale_singles(numbers, single, single, np.float32(1.0), numbers)
+    squares_of_rows(numbers, np.zeros(2))
+    sums_of_columns(numbers, 1.0, sums)
+    levels, starts = np.zeros((0, 2), np.uint8), np.zeros(0, np.uint64)
+    rows = numbers, levels, np.zeros(2), np.ones(2)
+    slope_sums(*rows, (LOGISTIC, 0.0, 0.0), sums, sums, starts, 0.0)

@@ -231,3 +231,16 @@ assert AFTER
     blocked = code.replace("ROWS", "2_000_000").replace("BEFORE", "sys.modules['numba'] = None")
     for text, after in ((small, "'numba' not in sys.modules"), (blocked, "model.coef_.size")):
         subprocess.run([sys.executable, "-c", text.replace("AFTER", after)], check=True)
+
+
+@pytest.mark.slow
+def test_damaged_code_of_an_earlier_run_is_not_used(tmp_path: Any) -> None:
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    code = "from skdp._compiled import load_kernels; print(load_kernels(float('inf')))"
+    run = [sys.executable, "-c", code]
+    assert b"_kernels" in subprocess.run(run, check=True, env=env, capture_output=True).stdout
+    indices = list(tmp_path.rglob("*slope_sums*.nbi"))
+    assert indices
+    for index in indices:
+        index.write_bytes(b"")
+    assert subprocess.run(run, check=True, env=env, capture_output=True).stdout == b"None\n"

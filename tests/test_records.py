@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 from fractions import Fraction
 
@@ -29,6 +30,7 @@ import skdp.linear_model._descent.gradients as gradients_module
 from skdp import Domain
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import SLOPE_BLOCKS, Gradients
+from skdp.linear_model._descent.scaled_rows import Moves
 from skdp.linear_model._descent.slopes import logistic_slope, residual
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.rows.block import MOST_ROWS
@@ -266,3 +268,12 @@ def test_positions_of_labels_are_targets_of_0_and_1(clips):
         y = (labels == label).astype(float)
         expected = sums(blocks, scaling, X, y, logistic_slope, moves, clips)
         assert sums_along(model, moves).tolist() == expected.tolist()
+
+
+def test_moves_are_sent_as_they_are() -> None:
+    for changes in ([], [(0, np.array([0.5]))], [(2, np.ones(3)), (0, np.array([-0.25, 2.0]))]):
+        sent = pickle.loads(pickle.dumps(Moves(7, changes)))
+        assert sent.model == 7
+        assert [block for block, _ in sent.changes] == [block for block, _ in changes]
+        for (_, one), (_, other) in zip(sent.changes, changes, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -51,6 +51,18 @@ class Moves:
     model: int
     changes: list[tuple[int, FloatArray]]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # One long array is sent to workers faster than many short ones.
+        blocks = [block for block, _ in self.changes]
+        parts = [change for _, change in self.changes]
+        whole = np.concatenate(parts) if parts else np.empty(0)
+        return _joined_moves, (self.model, blocks, whole, [len(part) for part in parts])
+
+
+def _joined_moves(model: int, blocks: list[int], whole: FloatArray, lengths: list[int]) -> Moves:
+    parts = np.split(whole, np.cumsum(lengths)[:-1]) if lengths else []
+    return Moves(model, list(zip(blocks, parts, strict=True)))
+
 
 class ScaledRows:
     """Scaled rows, by columns.

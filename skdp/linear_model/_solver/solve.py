@@ -3,7 +3,8 @@
 The search minimises over nested samples of rows; each sample is STRIDE times as large as the one
 before. On each sample L-BFGS starts from the factored Hessian of the previous sample. A new Hessian
 is computed if that costs less than the steps it saves, so small and hard problems are solved by
-Newton's method. The search uses plain arithmetic until the gradient should be small enough; then
+Newton's method. So are rows that each pass reads from files: the pass returns the Hessian, too. The
+search uses plain arithmetic until the gradient should be small enough; then
 :func:`certified_gradient` bounds it.
 
 Convergence from every start: a step theta + alpha p along a descent direction is taken if

@@ -42,6 +42,18 @@ def scale_to_box(cells: Any, lower: Any, factor: Any, is_unit: bool, out: Any) -
 
 
 @njit(**_COMPILED)
+def scale_column(cells: Any, lower: float, factor: float, is_unit: bool, out: Any) -> bool:
+    """Write what `scale_to_box` writes, for one column."""
+    is_bad = False
+    for i in range(cells.shape[0]):
+        cell = np.float64(cells[i])
+        is_bad |= not abs(cell) < np.inf
+        x = cell if is_unit else (cell - lower) * factor - 1.0
+        out[i] = -1.0 if x < -1.0 else 1.0 if x > 1.0 else x
+    return not is_bad
+
+
+@njit(**_COMPILED)
 def scale_singles(numbers: Any, centre: Any, factor: Any, rounder: Any, out: Any) -> None:
     """Write (numbers - centre) * factor, clipped to [-1, 1] and rounded by ``rounder``."""
     one = np.float32(1.0)
@@ -229,6 +241,7 @@ def try_out() -> None:
     cells, numbers = np.zeros((2, 1)), np.zeros((2, 1), np.float32)
     ones, single, sums = np.ones(1), np.ones(1, np.float32), np.zeros((2, 1))
     scale_to_box(cells, ones, ones, False, cells)
+    scale_column(np.zeros(2), 0.0, 1.0, False, np.zeros((2, 2))[:, 0])
     scale_singles(numbers, single, single, np.float32(1.0), numbers)
     squares_of_rows(numbers, np.zeros(2))
     sums_of_columns(numbers, 1.0, sums)

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import skdp._compiled as compiled
@@ -114,6 +115,25 @@ def test_a_cell_that_is_no_number_is_named_as_before(use: bool, cell: float) -> 
     X[3, 1] = cell
     with pytest.raises(ValueError, match="column 1 must hold finite numbers"):
         encode_compactly(Domain.box([-1] * 3, [2] * 3), X)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    with pytest.raises(ValueError, match="'b' must hold finite numbers"):
+        encode_compactly(Domain(dict.fromkeys("abc", (-1, 2))), frame)
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_encoded_frames_have_the_same_bits(monkeypatch: Any, unit: bool) -> None:
+    """With columns of all types of floats, and of others that arrays read."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(900, 5)) * 2
+    X[0], X[1], X[2] = -0.0, 1e30, 1.0
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    mixed = frame.astype({"b": np.float32, "c": object})
+    mixed["d"] = rng.integers(-3, 3, 900)
+    texts = mixed.assign(e=pd.Categorical(mixed["d"]))
+    domain = Domain(dict.fromkeys("abcde", (-1, 1) if unit else (-1.5, 0.7)))
+    for cells in (frame, frame[::3], frame[list("edcba")], mixed, texts):
+        pair = both_ways(monkeypatch, lambda b=cells: encode_compactly(domain, b).numbers)
+        assert pair[0].tobytes() == pair[1].tobytes()
 
 
 @pytest.mark.parametrize("is_whole", [False, True])

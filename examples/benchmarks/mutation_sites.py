@@ -80,7 +80,7 @@ NAMES = {
     "rows/block.py": "CELLS",
     "rows/cluster.py": "_FAN_IN",
     "rows/streamed.py": "MOST_KEPT _row_bytes",
-    "rows/streams.py": "BATCH_ROWS",
+    "rows/streams.py": "BATCH_ROWS BATCH_CELLS",
     "rows/threads.py": "_AHEAD",
 }
 _DISPLAY = {"__repr__", "__str__", "_repr_html_"}

@@ -116,14 +116,35 @@ def rows_for(n: int, arguments: argparse.Namespace, folder: Path) -> list[report
     return found
 
 
+def draw(rows: list[report.Row], path: Path) -> None:
+    """Save a picture of the seconds of each fit against the rows."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="tight")
+    axes = figure.subplots()
+    for name, mark in (("DPLinearRegression", "o-"), ("DPLogisticRegression", "s-")):
+        own = [row for row in rows if str(row["what"]).startswith(name)]
+        sizes = [float(str(row["what"]).partition("n=")[2]) for row in own]
+        axes.loglog(sizes, [row["seconds"] for row in own], mark, label=name)
+        axes.loglog(sizes, [row["pyarrow"] for row in own], "k:", label=None)
+    axes.loglog([], [], "k:", label="one pass of pyarrow alone")
+    axes.set(xlabel="rows of 10 columns", ylabel="seconds", title="Fits from a Parquet file")
+    axes.grid(which="major", alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=1)
+    parser.add_argument("--picture", help="where to save a picture")
     parser.add_argument("--rows", nargs="+", type=float, default=[1e6, 1e7, 1e8])
     arguments = parser.parse_args()
     rows: list[report.Row] = []
     with tempfile.TemporaryDirectory(prefix="skdp-scale-") as folder:
         for n in arguments.rows:
             rows += rows_for(int(n), arguments, Path(folder))
+    if arguments.picture:
+        draw(rows, Path(arguments.picture))
     report.publish("scale", rows, arguments)
 
 

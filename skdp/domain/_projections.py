@@ -65,6 +65,19 @@ class Box:
         is_finite: bool = compiled.scale_to_box(cells, *own, out)
         return is_finite
 
+    def write_columns(self, columns: list[NDArray[Any]], out: FloatArray) -> bool | None:
+        """Write the projected cells of columns into ``out``; see `write`."""
+        compiled = kernels()
+        types = all(cells.dtype in (np.float64, np.float32) for cells in columns)
+        if compiled is None or not types or self._factor is None:
+            return None
+        pairs = zip(columns, self._lower.tolist(), self._factor.tolist(), out.T, strict=True)
+        found = [
+            compiled.scale_column(cells, lower, factor, self.is_unit, own)
+            for cells, lower, factor, own in pairs
+        ]
+        return all(found)
+
     @cached_property
     def _lower(self) -> FloatArray:
         # Compiled code is faster for entries that lie next to each other.

@@ -17,6 +17,7 @@ from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.tables import (
     ArrayTable,
     EncodedRows,
+    RawTable,
     Table,
     as_table,
     read_levels,
@@ -53,11 +54,7 @@ class Piece:
         if isinstance(table, EncodedRows):
             cells[...] = table.numbers[rows, self.place]
             return
-        if (
-            isinstance(self.step, Box)
-            and isinstance(table, ArrayTable)
-            and self.step.write(table.cells[rows, self.read], cells)
-        ):
+        if isinstance(self.step, Box) and self._write_floats(self.step, table, rows, cells):
             return
         # Access to a few columns of a wider array is slow: it is done once and not five times.
         work = cells if cells.flags.c_contiguous else np.empty(cells.shape)
@@ -65,6 +62,15 @@ class Piece:
         self.step(work)  # type: ignore[operator, misc]
         if work is not cells:
             cells[...] = work
+
+    def _write_floats(
+        self, box: Box, table: RawTable, rows: slice, cells: FloatArray
+    ) -> bool | None:
+        """Write the numbers as `write_numbers` does, if compiled functions can read the table."""
+        if isinstance(table, ArrayTable):
+            return box.write(table.cells[rows, self.read], cells)
+        columns = table.plain_columns(rows, self.read)
+        return None if columns is None else box.write_columns(columns, cells)
 
     def positions(self, table: Table, rows: slice, label: Callable[[int], str]) -> NDArray[Any]:
         """Return the position of the level of each of ``rows``."""

@@ -161,9 +161,8 @@ class _FrameColumn:
     @cached_property
     def is_plain(self) -> bool:
         """Whether reading the column again runs no foreign code."""
-        if self.cells is not None:
-            return self.cells.dtype.kind in _PLAIN
-        return self.categories is not None
+        cells = self.cells
+        return self.categories is not None if cells is None else cells.dtype.kind in _PLAIN
 
     @cached_property
     def _found(self) -> dict[Levels, NDArray[Any]]:
@@ -228,6 +227,13 @@ class _FrameTable:
         for k, column in enumerate(range(columns.start, columns.stop)):
             self._column(column).copy_numbers(self._moved(rows), out[:, k])
 
+    def plain_columns(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
+        """Return cells of columns without a copy, or None if one is no array of numpy."""
+        with suppress(Exception):
+            cells = [self._column(k).cells for k in range(columns.start, columns.stop)]
+            return [own[self._moved(rows)] for own in cells]  # type: ignore[index]
+        return None
+
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell of a column, or raise any error."""
         return self._column(column).positions(self._moved(rows), levels)
@@ -237,11 +243,9 @@ class _FrameTable:
         return slice(self.start + start, self.start + stop)
 
     def _column(self, column: int) -> _FrameColumn:
-        found = self.columns.get(column)
-        if found is None:
-            found = _FrameColumn(self.frame.iloc[:, self.places[column]])
-            self.columns[column] = found
-        return found
+        if column not in self.columns:
+            self.columns[column] = _FrameColumn(self.frame.iloc[:, self.places[column]])
+        return self.columns[column]
 
 
 RawTable: TypeAlias = ArrayTable | _FrameTable
@@ -387,8 +391,7 @@ def _places(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDAr
     if extra:
         remedy = f"Drop columns {extra}, for instance by X[list(domain.names)], or declare them."
         raise fail("X", "have declared columns only", remedy=remedy)
-    places: NDArray[np.intp] = columns.get_indexer(list(names))
-    return places
+    return np.asarray(columns.get_indexer(list(names)))
 
 
 def _check_count(found: int, declared: int) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 from skdp._checks import fail
 from skdp.domain.cells import plain
 
-# Rows of a batch of a file.
-BATCH_ROWS = 2**16
+# Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
+BATCH_ROWS, BATCH_CELLS = 2**18, 2**22
 _FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -73,7 +73,8 @@ class ArrowStream:
     def batches(self, columns: list[str] | None) -> Iterator[Any]:
         """Yield DataFrames with some of the columns."""
         self._check_files(self.names if columns is None else columns)
-        batches = self.dataset.to_batches(columns=columns, **self._limits())
+        limits = self._limits(len(self.names if columns is None else columns))
+        batches = self.dataset.to_batches(columns=columns, **limits)
         # Null integers stay integers: as floats, the other cells of the batch would be rounded.
         # Columns of numbers are not copied.
         options = {"integer_object_nulls": True, "ignore_metadata": True, "split_blocks": True}
@@ -81,9 +82,11 @@ class ArrowStream:
             if batch.num_rows:
                 yield _read(partial(batch.to_pandas, **options))
 
-    def _limits(self) -> dict[str, Any]:
+    def _limits(self, n_columns: int) -> dict[str, Any]:
         """Return options of pyarrow with which a few batches are in memory."""
-        limits = {"batch_size": BATCH_ROWS, "batch_readahead": 4, "fragment_readahead": 1}
+        size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
+        limits: dict[str, Any] = {"batch_size": size, "batch_readahead": 4}
+        limits["fragment_readahead"] = 1
         own = getattr(getattr(self.dataset, "format", None), "default_extname", None)
         if own == "parquet":
             from pyarrow.dataset import ParquetFragmentScanOptions

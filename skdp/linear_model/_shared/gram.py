@@ -120,12 +120,13 @@ def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
     width, unit = domain.n_encoded + 2, row_unit(domain)
     x = block.numbers + ROUNDER if unit == 1.0 else block.numbers / unit + ROUNDER
     x -= ROUNDER
-    y = block.target + ROUNDER - ROUNDER
-    ones, gram = np.ones(len(y)), np.empty((width, width))
+    ends = np.ones((2, len(block)))  # of each row: 1 and the target
+    ends[1] = block.target + ROUNDER - ROUNDER
+    gram = np.empty((width, width))
     gram[1:-1, 1:-1] = x.T @ x
-    gram[0, 1:-1], gram[-1, 1:-1] = ones @ x, y @ x
-    gram[0, 0], gram[0, -1], gram[-1, -1] = len(y), ones @ y, y @ y
-    gram[:, 0], gram[:, -1] = gram[0], [*gram[0, -1:], *gram[-1, 1:]]
+    gram[:: width - 1, 1:-1] = ends @ x
+    gram[:: width - 1, :: width - 1] = ends @ ends.T
+    gram[1:-1, :: width - 1] = gram[:: width - 1, 1:-1].T
     return in_units(gram)
 
 

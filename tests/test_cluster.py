@@ -217,3 +217,18 @@ def test_a_fit_survives_a_worker_that_is_killed():
     assert killed
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert len(model.ledger.entries) == 1
+
+
+@pytest.mark.parametrize("places", ["aaaaaaab", "abababab", "bbbbbbbb", "cccc", "a"])
+def test_threads_get_as_many_partitions_each(places):
+    """Also where one worker has nearly all; what can stay at its worker does."""
+    items, threads = list(range(len(places))), ["a", "a", "b"]
+    lists = cluster._shared_out(items, list(places), threads)
+    assert sorted(item for own in lists for item in own) == items
+    most = -(-len(items) // len(threads))
+    assert max(map(len, lists)) <= most
+    stayed = sum(
+        places[k] == worker for worker, own in zip(threads, lists, strict=True) for k in own
+    )
+    room = {worker: most * threads.count(worker) for worker in threads}
+    assert stayed == sum(min(places.count(w), room[w]) for w in room)

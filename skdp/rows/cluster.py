@@ -127,19 +127,15 @@ class WorkerStates:
 
         futures = [future for part in kept for future in futures_of(part)]
         wait(futures)
-        place: dict[str, list[Any]] = {}
-        for future, workers in zip(futures, _places(client, futures), strict=True):
-            place.setdefault(workers, []).append(future)
-        threads = client.nthreads()
-        lists = []
-        for worker, own in sorted(place.items()):
-            count = min(len(own), threads.get(worker, 1))
-            lists += [
-                client.submit(
-                    _chained, own[k::count], pure=False, workers=[worker], allow_other_workers=True
-                )
-                for k in range(count)
-            ]
+        places = _places(client, futures)
+        threads = [worker for worker, k in sorted(client.nthreads().items()) for _ in range(k)]
+        threads = threads or [places[0]]
+        where = {"pure": False, "allow_other_workers": True}
+        lists = [
+            client.submit(_chained, own, workers=[worker], **where)
+            for worker, own in zip(threads, _shared_out(futures, places, threads), strict=True)
+            if own
+        ]
         return cls(client, lists)
 
     def sum(self, part: Callable[[Any], Any]) -> Any:
@@ -165,6 +161,26 @@ def _places(client: Any, futures: list[Any]) -> list[str]:
     """Return the first worker that has each future."""
     who = client.who_has(futures)
     return [min(who.get(future.key) or [""]) for future in futures]
+
+
+def _shared_out(items: list[Any], places: list[str], threads: list[str]) -> list[list[Any]]:
+    """Return as many items for each thread, of those at its own worker where it is possible.
+
+    ``threads`` are the workers of all threads.
+    """
+    most = -(-len(items) // len(threads))
+    lists: list[list[Any]] = [[] for _ in threads]
+    others = []
+    for item, place in zip(items, places, strict=True):
+        pairs = zip(threads, lists, strict=True)
+        near = [own for worker, own in pairs if worker == place and len(own) < most]
+        if near:
+            min(near, key=len).append(item)
+        else:
+            others.append(item)
+    for item in others:
+        min(lists, key=len).append(item)
+    return lists
 
 
 def _chained(lists: list[list[Any]]) -> list[Any]:

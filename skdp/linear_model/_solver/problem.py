@@ -139,7 +139,8 @@ class Objective:
     @cached_property
     def is_compiled(self) -> bool:
         """Whether compiled functions are used."""
-        return is_compiled(self.loss, self.n * self.dim)
+        cells = self.n * self.coordinates.design.domain.n_columns
+        return is_compiled(self.loss, cells)
 
     @cached_property
     def smoothness(self) -> float:

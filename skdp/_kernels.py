@@ -25,6 +25,13 @@ LOGISTIC, SHARP_LOGISTIC, PSEUDO_HUBER = range(3)
 
 
 @njit(**_COMPILED)
+def _scaled(cell: float, lower: float, factor: float, is_unit: bool) -> float:
+    """Return (cell - lower) * factor - 1, or the cell if ``is_unit``, clipped to [-1, 1]."""
+    x = cell if is_unit else (cell - lower) * factor - 1.0
+    return -1.0 if x < -1.0 else 1.0 if x > 1.0 else x
+
+
+@njit(**_COMPILED)
 def scale_to_box(cells: Any, lower: Any, factor: Any, is_unit: bool, out: Any) -> bool:
     """Write (cells - lower) * factor - 1, clipped to [-1, 1]; return whether cells are finite.
 
@@ -36,8 +43,7 @@ def scale_to_box(cells: Any, lower: Any, factor: Any, is_unit: bool, out: Any) -
         for j in range(cells.shape[1]):
             cell = np.float64(cells[i, j])
             is_bad |= not abs(cell) < np.inf
-            x = cell if is_unit else (cell - lower[j]) * factor[j] - 1.0
-            out[i, j] = -1.0 if x < -1.0 else 1.0 if x > 1.0 else x
+            out[i, j] = _scaled(cell, lower[j], factor[j], is_unit)
     return not is_bad
 
 
@@ -48,8 +54,7 @@ def scale_column(cells: Any, lower: float, factor: float, is_unit: bool, out: An
     for i in range(cells.shape[0]):
         cell = np.float64(cells[i])
         is_bad |= not abs(cell) < np.inf
-        x = cell if is_unit else (cell - lower) * factor - 1.0
-        out[i] = -1.0 if x < -1.0 else 1.0 if x > 1.0 else x
+        out[i] = _scaled(cell, lower, factor, is_unit)
     return not is_bad
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -168,21 +169,27 @@ def test_a_partition_that_is_lost_or_repeated_is_found(kind, monkeypatch):
         assert not hasattr(model, "coef_")
 
 
+@contextmanager
+def two_workers():
+    """Two worker processes on which collections are computed."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**options) as workers,
+        distributed.Client(workers),
+        dask.config.set(scheduler=None),
+    ):
+        yield workers
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
 def test_workers_give_what_the_table_in_memory_gives(kind):
     """On two processes: sums of partitions, states on the workers, rounds of a descent."""
-    distributed = pytest.importorskip("distributed")
     target = target_of(kind)
     whole = FRAME[[*BOUNDS, target]]
     expected = made(kind).fit(whole, target=target)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
-        ) as workers,
-        distributed.Client(workers),
-        dask.config.set(scheduler=None),
-    ):
+    with two_workers():
         lazy = dataframe.from_pandas(whole, npartitions=5)
         model = made(kind).fit(lazy, target=target)
     if kind in EXACT:
@@ -193,18 +200,11 @@ def test_workers_give_what_the_table_in_memory_gives(kind):
 @pytest.mark.slow
 def test_a_fit_survives_a_worker_that_is_killed():
     """Its states are built again, and all moves are made again, with the same bits."""
-    distributed = pytest.importorskip("distributed")
     kind = DPCoordinateDescentClassifier
     whole = FRAME[[*BOUNDS, "y"]]
     expected = made(kind, n_passes=4).fit(whole, target="y")
     killed = []
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
-        ) as workers,
-        distributed.Client(workers),
-        dask.config.set(scheduler=None),
-    ):
+    with two_workers() as workers:
 
         def kill(progress):
             if progress.n_pass == 2:

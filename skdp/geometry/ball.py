@@ -146,8 +146,24 @@ def listable(count: int) -> int:
     return count
 
 
+class BallImage:
+    """The part that images of a ball K under linear maps share."""
+
+    ball: NormBall
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.ball.dim
+
+    @property
+    def exact(self) -> bool:
+        """Whether K's sampler is exact."""
+        return self.ball.exact
+
+
 @dataclass(frozen=True)
-class ScaledBall:
+class ScaledBall(BallImage):
     """The ball ``factor * K``.
 
     Parameters
@@ -169,16 +185,6 @@ class ScaledBall:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", check_positive("factor", self.factor))
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return self.ball.dim
-
-    @property
-    def exact(self) -> bool:
-        """Whether K's sampler is exact."""
-        return self.ball.exact
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
@@ -218,7 +224,7 @@ class ScaledBall:
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class MappedBall:
+class MappedBall(BallImage):
     """The image of the ball K under an invertible linear map.
 
     Parameters
@@ -247,16 +253,6 @@ class MappedBall:
             raise fail("matrix", rule)
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return self.ball.dim
-
-    @property
-    def exact(self) -> bool:
-        """Whether K's sampler is exact."""
-        return self.ball.exact
 
     @cached_property
     def _factors(self) -> Any:

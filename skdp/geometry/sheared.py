@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.geometry.ball import (
+    BallImage,
     NormBall,
     as_points,
     ask,
@@ -26,7 +27,7 @@ _ENTRIES = 2**20
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
-class ShearedBall:
+class ShearedBall(BallImage):
     """The image of the ball K under the map (u_0, u) -> (u_0, u + shift u_0).
 
     It is a `MappedBall` whose memory is linear in the dimension, and whose time is, too, except
@@ -65,16 +66,6 @@ class ShearedBall:
         matrix = np.eye(self.dim)
         matrix[:, 0] += self.shift
         return matrix
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        return self.ball.dim
-
-    @property
-    def exact(self) -> bool:
-        """Whether K's sampler is exact."""
-        return self.ball.exact
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""

@@ -58,7 +58,33 @@ def for_any_rows(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return called
 
 
-def gathered(entries: Any) -> Any:
+_SCORE = """Return the {name} of :meth:`predict`. It is not private.
+
+Parameters
+----------
+X : DataFrame, array-like, collection, path or callable
+    As in :meth:`predict`. The predictions of all rows are kept in memory.
+y : array-like or dask collection of shape (n,)
+    The target, in the order of the rows.
+sample_weight : array-like of shape (n,), default=None
+
+Returns
+-------
+float
+"""
+
+
+def score_by(metric: Callable[..., float], name: str) -> Callable[..., float]:
+    """Return a method that scores the predictions for tables of all kinds."""
+
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        return metric(_gathered(y), _gathered(self.predict(X)), sample_weight=sample_weight)
+
+    score.__doc__ = _SCORE.format(name=name)
+    return score
+
+
+def _gathered(entries: Any) -> Any:
     """Return predictions, or a target, as one array in memory."""
     if is_collection(entries):
         return entries.compute()

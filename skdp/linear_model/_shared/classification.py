@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
-from skdp.linear_model._shared.batches import for_any_rows, gathered
+from skdp.linear_model._shared.batches import for_any_rows, score_by
 from skdp.linear_model._shared.sources import LabelCoder
 from skdp.linear_model.validation import check_labels, check_target, sorted_labels
 
@@ -75,22 +75,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             return np.column_stack([log_expit(-z), log_expit(z)])
         return self._log_shares(z)
 
-    def score(self, X, y, sample_weight=None):
-        """Return the accuracy of :meth:`predict`. It is not private.
-
-        Parameters
-        ----------
-        X : DataFrame, array-like, collection, path or callable
-            As in :meth:`predict`. The predictions of all rows are kept in memory.
-        y : array-like or dask collection of shape (n,)
-            The labels, in the order of the rows.
-        sample_weight : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        float
-        """
-        return accuracy_score(gathered(y), gathered(self.predict(X)), sample_weight=sample_weight)
+    score = score_by(accuracy_score, "accuracy")
 
     @staticmethod
     def _log_shares(z):

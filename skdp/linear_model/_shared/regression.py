@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.linear_model._shared.base import PrivateLinearModel
-from skdp.linear_model._shared.batches import for_any_rows, gathered
+from skdp.linear_model._shared.batches import for_any_rows, score_by
 from skdp.linear_model._shared.sources import NumberCoder
 from skdp.linear_model.validation import check_target
 
@@ -47,22 +47,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         lower, upper = domain.target_bounds or (-np.inf, np.inf)
         return np.clip(domain.decode_target(scaled), lower, upper)
 
-    def score(self, X, y, sample_weight=None):
-        """Return the R^2 of :meth:`predict`. It is not private.
-
-        Parameters
-        ----------
-        X : DataFrame, array-like, collection, path or callable
-            As in :meth:`predict`. The predictions of all rows are kept in memory.
-        y : array-like or dask collection of shape (n,)
-            The targets, in the order of the rows.
-        sample_weight : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        float
-        """
-        return r2_score(gathered(y), gathered(self.predict(X)), sample_weight=sample_weight)
+    score = score_by(r2_score, "R^2")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -44,7 +44,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,8 +96,10 @@ def certified_gradient(
     split = _SplitTerms.of(coordinates, theta)
     grid = power_above(c * SLACK) * 2.0**-20
     own = objective.loss, objective.label, objective.smoothness
-    is_compiled = objective.is_compiled and not local
-    part = _Part(*own, coordinates, split, grid, local, is_compiled)
+    compiled = None
+    if objective.is_compiled and not local:
+        compiled = CompiledSums(objective.loss, coordinates, split.high, split.low, grid)
+    part = _Part(*own, coordinates, split, grid, local, compiled)
     # The rows are counted during the same reading as the sums.
     exact, rest, error, blocks, n = objective.rows.sum(part)
     value = _total(objective, theta, Sums(*exact), coordinates.gradient(Sums(*rest)), grid)
@@ -191,12 +192,18 @@ class _Part:
     terms: _SplitTerms
     grid: float
     local: bool
-    is_compiled: bool
+    compiled: CompiledSums | None
 
     def __call__(self, rows: DesignRows) -> tuple[Any, Any, float, int, int]:
         y = target_of(rows.target, self.label)
-        found = self._compiled(rows, y) if self.is_compiled else None
-        exact, rest, error = found or self._plain(rows, y)
+        found = None if self.compiled is None else self.compiled(rows, y)
+        if found is None:
+            exact, rest, error = self._plain(rows, y)
+        else:
+            exact, rest, weights, sizes = found
+            # The error of a slope is at most own + smoothness * dz, of step 2.
+            own = self._own_error + self.smoothness * self.terms.error
+            error = own * weights + self.smoothness * UNIT * sizes
         exact = Sums(
             _integers(exact.numbers / (self.grid * STEP)),
             _integers(exact.total / self.grid),
@@ -213,21 +220,6 @@ class _Part:
         error = rows.weighted(self._slope_error(z, y, slope))
         exact = sums_over(rows, numbers, high, self.coordinates)
         return exact, sums_over(rows, numbers, low, self.coordinates), float(error.sum())
-
-    def _compiled(self, rows: DesignRows, y: FloatArray) -> tuple[Sums, Sums, float] | None:
-        """Return the sums and the error by a compiled function; None without one."""
-        found = self._sums(rows, y)
-        if found is None:
-            return None
-        exact, rest, weights, sizes = found
-        # The error of a slope is at most own + smoothness * dz, of step 2.
-        own = self._own_error + self.smoothness * self.terms.error
-        return exact, rest, own * weights + self.smoothness * UNIT * sizes
-
-    @cached_property
-    def _sums(self) -> CompiledSums:
-        terms = self.terms.high, self.terms.low
-        return CompiledSums(self.loss, self.coordinates, *terms, self.grid)
 
     @property
     def _own_error(self) -> float:

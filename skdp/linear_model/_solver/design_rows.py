@@ -62,7 +62,9 @@ class DesignRows:
     def chosen(self, rows: NDArray[np.intp] | slice) -> DesignRows:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return DesignRows(self.numbers[rows], self.levels[:, rows], self.target[rows], weight)
+        # Compiled functions exist for arrays whose entries lie next to each other.
+        levels = np.ascontiguousarray(self.levels[:, rows])
+        return DesignRows(self.numbers[rows], levels, self.target[rows], weight)
 
 
 def joined(parts: Sequence[DesignRows]) -> list[DesignRows]:

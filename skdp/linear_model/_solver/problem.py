@@ -122,10 +122,12 @@ class Objective:
         )
 
     def _slopes(self, theta: FloatArray, single: bool = False) -> _Slopes:
-        terms = self.coordinates.terms(theta)
-        if single and not self.is_compiled:
+        terms, compiled = self.coordinates.terms(theta), None
+        if self.is_compiled:
+            compiled = CompiledSums(self.loss, self.coordinates, terms)
+        elif single:
             terms = terms.single()
-        return _Slopes(self.loss, self.label, self.coordinates, terms, self.is_compiled)
+        return _Slopes(self.loss, self.label, self.coordinates, terms, compiled)
 
     def _curvatures(self, theta: FloatArray) -> CurvatureSums:
         # Newton's method for streams has no other curvature: with errors above the ridge it fails.
@@ -136,11 +138,15 @@ class Objective:
     def _gradient(self, theta: FloatArray, sums: tuple[Any, ...]) -> FloatArray:
         return self.coordinates.gradient(Sums(*sums)) + self.ridge * theta + self.linear_term
 
+    @property
+    def cells(self) -> int:
+        """Number of cells of the table."""
+        return self.n * self.coordinates.design.domain.n_columns
+
     @cached_property
     def is_compiled(self) -> bool:
         """Whether compiled functions are used."""
-        cells = self.n * self.coordinates.design.domain.n_columns
-        return is_compiled(self.loss, cells)
+        return is_compiled(self.loss, self.cells)
 
     @cached_property
     def smoothness(self) -> float:
@@ -156,11 +162,11 @@ class _Slopes:
     label: int | None
     coordinates: Coordinates
     terms: Terms
-    is_compiled: bool
+    compiled: CompiledSums | None
 
     def __call__(self, rows: DesignRows) -> Sums:
         y = target_of(rows.target, self.label)
-        found = None if self._compiled is None else self._compiled(rows, y)
+        found = None if self.compiled is None else self.compiled(rows, y)
         if found is not None:
             return found[0]
         numbers = rows.numbers.astype(self.terms.slopes.dtype, copy=False)
@@ -169,10 +175,6 @@ class _Slopes:
         kind = z.dtype if is_ours(self.loss) else np.dtype(np.float64)
         slopes = self.loss.slope(z.astype(kind, copy=False), y.astype(kind, copy=False))
         return sums_over(rows, numbers, rows.weighted(slopes), self.coordinates)
-
-    @cached_property
-    def _compiled(self) -> CompiledSums | None:
-        return CompiledSums(self.loss, self.coordinates, self.terms) if self.is_compiled else None
 
 
 @dataclass(frozen=True, eq=False)

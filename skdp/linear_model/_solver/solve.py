@@ -72,7 +72,7 @@ def minimise(objective: Objective, tolerance: float) -> CertifiedPoint:
     # Trial points may overflow; they are rejected by their gradient.
     with np.errstate(all="ignore"):
         theta, metric = _start(objective)
-        is_large = objective.n * objective.dim > MANY
+        is_large = objective.cells > MANY
         if is_large and not objective.is_compiled and not objective.rows.is_read_again:
             theta = _descend(objective, theta, metric, tolerance / 2, single=True)
             with suppress(NotCertified):

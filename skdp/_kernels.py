@@ -7,6 +7,7 @@ threads work at the same time. Only sums of products may be added in another ord
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,15 @@ _TILE = 64
 _COMPILED = {"nogil": True, "cache": True, "error_model": "numpy"}
 _ANY_ORDER = {"fastmath": {"reassoc", "contract"}}
 
-# Formulas of `slope_of`.
+# Kinds of losses.
 LOGISTIC, SHARP_LOGISTIC, PSEUDO_HUBER = range(3)
+
+# For exponentials: 1 / log(2); log(2) in two parts, the first of which has 11 zeros at its end;
+# a number whose sums with small numbers are whole; and 1 / k! from k = 13 to 0.
+_BINARY_LOGARITHM = 1 / math.log(2)
+_LOG_2, _LOG_2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_WHOLE = 1.5 * 2.0**52
+_SERIES = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 
 @njit(**_COMPILED)
@@ -59,15 +67,19 @@ def scale_column(cells: Any, lower: float, factor: float, is_unit: bool, out: An
 
 
 @njit(**_COMPILED)
-def scale_singles(numbers: Any, centre: Any, factor: Any, rounder: Any, out: Any) -> None:
-    """Write (numbers - centre) * factor, clipped to [-1, 1] and rounded by ``rounder``."""
+def scale_singles(numbers: Any, centre: Any, factor: Any, rounder: Any) -> None:
+    """Replace numbers by (numbers - centre) * factor, clipped to [-1, 1], rounded by ``rounder``.
+
+    Results have no array of their own: a loop that may read what it writes is compiled for one
+    entry at a time.
+    """
     one = np.float32(1.0)
     for i in range(numbers.shape[0]):
         for j in range(numbers.shape[1]):
             x = (numbers[i, j] - centre[j]) * factor[j]
             x = -one if x < -one else x
             x = one if x > one else x
-            out[i, j] = (x + rounder) - rounder
+            numbers[i, j] = (x + rounder) - rounder
 
 
 @njit(**_COMPILED | _ANY_ORDER)
@@ -93,19 +105,71 @@ def sums_of_columns(numbers: Any, rounder: float, out: Any) -> None:
 
 
 @njit(**_COMPILED)
-def slope_of(kind: int, a: float, b: float, z: Any, y: Any) -> Any:
-    """Return the slope of a loss with parameters a and b at a predictor z for a target y."""
+def _write_exponentials(t: Any, n: int, work: Any, out: Any) -> None:
+    """Write e^t for n entries t <= 0, with an error of 2 units in the last place.
+
+    e^t = 2^k e^r with an integer k and |r| <= log(2) / 2. The series of e^r ends after r^13 / 13!,
+    with an error of 4e-18. Below -708 the result is that of -708, 3e-308. Processors work on
+    several entries at the same time, because the loops have no branches.
+    """
+    for i in range(n):
+        x = -708.0 if t[i] < -708.0 else t[i]
+        # The sum ends with the digits of k.
+        work[i] = x * _BINARY_LOGARITHM + _WHOLE
+        k = work[i] - _WHOLE
+        r = (x - k * _LOG_2) - k * _LOG_2_REST
+        power = _SERIES[0]
+        for c in _SERIES[1:]:
+            power = power * r + c
+        out[i] = power
+    digits = work.view(np.int64)
+    for i in range(n):
+        digits[i] = (digits[i] << 52) + (1023 << 52)
+    for i in range(n):
+        out[i] *= work[i]
+
+
+@njit(**_COMPILED)
+def _write_slopes(formula: tuple[int, float, float], y: Any, z: Any, work: Any, out: Any) -> None:
+    """Write the slopes of a loss, of a kind and two parameters, at predictors z for targets y.
+
+    ``work`` has the shape (3, n).
+    """
+    kind, a, _ = formula
     if kind == PSEUDO_HUBER:
-        r = z - y
-        return a * (r / np.hypot(a, r))
-    sign = 1.0 - 2.0 * y
-    t = sign * z
-    e = np.exp(-abs(t))
+        for i in range(len(y)):
+            # Its square is finite; from 1e16 on, the slope is a.
+            r = (z[i] - y[i]) / a
+            r = -1e100 if r < -1e100 else 1e100 if r > 1e100 else r
+            out[i] = a * (r / np.sqrt(1.0 + r * r))
+        return
+    e = work[1]
+    _write_heights(formula, z, len(y), work, out)
+    for i in range(len(y)):
+        sign = 1.0 - 2.0 * y[i]
+        out[i] *= sign * (e[i] if sign * z[i] < 0 else 1.0)
+
+
+@njit(**_COMPILED)
+def _write_heights(formula: tuple[int, float, float], z: Any, n: int, work: Any, out: Any) -> None:
+    """Write the absolute slopes of a loss of labels at |z|, and e^-|z| to work[1]."""
+    kind, a, b = formula
+    t, e, power = work[0], work[1], work[2]
+    for i in range(n):
+        t[i] = -abs(z[i])
+    _write_exponentials(t, n, out, e)
     if kind == LOGISTIC:
-        s = 1.0 / (1.0 + e)
+        for i in range(n):
+            out[i] = 1.0 / (1.0 + e[i])
+    elif b == 1.5:
+        for i in range(n):
+            out[i] = 1.0 - (1.0 - a) * (e[i] * np.sqrt(e[i]))
     else:
-        s = 1.0 - (1.0 - a) * (e * np.sqrt(e) if b == 1.5 else e**b)
-    return sign * (e * s if t < 0 else s)
+        for i in range(n):
+            t[i] *= b
+        _write_exponentials(t, n, out, power)
+        for i in range(n):
+            out[i] = 1.0 - (1.0 - a) * power[i]
 
 
 @njit(**_COMPILED | _ANY_ORDER)
@@ -151,6 +215,19 @@ def _add_tables(levels: Any, tables: Any, starts: Any, has_rest: bool, z: Any) -
 
 
 @njit(**_COMPILED)
+def _write_predictors(
+    x: Any, levels: Any, slopes: Any, tables: Any, starts: Any, has_rest: bool, z: Any
+) -> None:
+    """Write the predictors of rows to z[0], and their rests to z[1]."""
+    z[0], z[1] = tables[0, 0], tables[1, 0]
+    _add_tables(levels, tables, starts, has_rest, z)
+    _add_products(x, slopes, has_rest, z)
+    if has_rest:
+        for i in range(x.shape[0]):
+            z[0, i] += z[1, i]
+
+
+@njit(**_COMPILED)
 def _add_counts(levels: Any, v: Any, starts: Any, has_rest: bool, counts: Any) -> None:
     """Add v, (2, n), to the sums of the levels of rows."""
     for c in range(levels.shape[0]):
@@ -162,22 +239,25 @@ def _add_counts(levels: Any, v: Any, starts: Any, has_rest: bool, counts: Any) -
 
 
 @njit(**_COMPILED)
-def _write_slopes(
-    formula: tuple[int, float, float], target: Any, weight: Any, grid: float, z: Any, v: Any
-) -> tuple[float, float]:
-    """Write weighted slopes at predictors z[0] + z[1] to v; return sums as `slope_sums` does."""
-    weights = sizes = 0.0
+def _weigh(w: Any, v: Any, n: int, grid: float) -> None:
+    """Multiply v[0] by n weights; divide it into multiples of the grid and rests, v[1]."""
     shift = 1.5 * 2.0**52 * grid
-    kind, a, b = formula
-    for i in range(len(target)):
-        whole = z[0, i] + z[1, i]
-        w = weight[i] if len(weight) else 1.0
-        value = w * slope_of(kind, a, b, whole, target[i])
-        weights += w
-        sizes += w * abs(whole)
-        v[0, i] = (value + shift) - shift
+    for i in range(n):
+        value = w[i] * v[0, i]
+        v[0, i] = (value + shift) - shift if grid > 0 else value
         v[1, i] = value - v[0, i]
-    return weights, sizes
+
+
+@njit(**_COMPILED | _ANY_ORDER)
+def _totals(w: Any, z: Any, v: Any, n: int) -> tuple[float, float, float, float]:
+    """Return the sums of n entries of w, of w |z|, of v[0], and of v[1]."""
+    weights = sizes = high = low = 0.0
+    for i in range(n):
+        weights += w[i]
+        sizes += w[i] * abs(z[i])
+        high += v[0, i]
+        low += v[1, i]
+    return weights, sizes, high, low
 
 
 @njit(**_COMPILED)
@@ -201,7 +281,7 @@ def slope_sums(
     target : ndarray of float64, shape (n,)
     weight : ndarray of float64, shape (n,), or (0,) if every weight is 1
     formula : tuple of an int and two floats
-        The first arguments of `slope_of`.
+        The kind of the loss and its parameters.
     slopes, tables : ndarrays of shape (2, p) and (2, 1 + levels)
         Leading parts and rests. ``tables`` has the constant, then the tables of all columns.
     starts : ndarray of uint64, shape (columns,)
@@ -219,21 +299,21 @@ def slope_sums(
     """
     n, p = numbers.shape
     sums, counts = np.zeros((2, p)), np.zeros_like(tables)
-    z, v = np.empty((2, _TILE)), np.empty((2, _TILE))
+    z, v, work = np.empty((2, _TILE)), np.empty((2, _TILE)), np.empty((3, _TILE))
+    ones = np.ones(_TILE)
     weights = sizes = 0.0
     has_rest = grid > 0
     for start in range(0, n, _TILE):
         rows = slice(start, min(n, start + _TILE))
-        x, own = numbers[rows], levels[:, rows]
-        z[0], z[1] = tables[0, 0], tables[1, 0]
-        _add_tables(own, tables, starts, has_rest, z)
-        _add_products(x, slopes, has_rest, z)
-        found = _write_slopes(formula, target[rows], weight[rows], grid, z, v)
+        x, own, w = numbers[rows], levels[:, rows], weight[rows] if len(weight) else ones
+        _write_predictors(x, own, slopes, tables, starts, has_rest, z)
+        _write_slopes(formula, target[rows], z[0], work, v[0])
+        _weigh(w, v, len(x), grid)
+        found = _totals(w, z[0], v, len(x))
         weights += found[0]
         sizes += found[1]
-        for i in range(len(x)):
-            counts[0, 0] += v[0, i]
-            counts[1, 0] += v[1, i]
+        counts[0, 0] += found[2]
+        counts[1, 0] += found[3]
         _add_counts(own, v, starts, has_rest, counts)
         _add_sums(x, v[0], sums[0])
         if has_rest:
@@ -247,7 +327,7 @@ def try_out() -> None:
     ones, single, sums = np.ones(1), np.ones(1, np.float32), np.zeros((2, 1))
     scale_to_box(cells, ones, ones, False, cells)
     scale_column(np.zeros(2), 0.0, 1.0, False, np.zeros((2, 2))[:, 0])
-    scale_singles(numbers, single, single, np.float32(1.0), numbers)
+    scale_singles(numbers, single, single, np.float32(1.0))
     squares_of_rows(numbers, np.zeros(2))
     sums_of_columns(numbers, 1.0, sums)
     levels, starts = np.zeros((0, 2), np.uint8), np.zeros(0, np.uint64)

@@ -200,14 +200,16 @@ def test_slopes_near_usual_rates_are_accurate(middle: float) -> None:
     loss = SharpLogistic(middle)
     z = np.linspace(0.01, 3, 50)
     found = loss.slope(z, np.zeros(50))
+    own = np.empty(50)
+    formula = kernels.SHARP_LOGISTIC, loss.middle, loss.rate
+    kernels._write_slopes(formula, np.zeros(50), z, np.empty((3, 50)), own)
     with mpmath.workdps(50):
         m = mpmath.mpf(loss.middle)
         rate = m / (2 * (1 - m))
         exact = [1 - (1 - m) * mpmath.exp(-rate * mpmath.mpf(a)) for a in z.tolist()]
-        for a, numpy_slope, truth in zip(z.tolist(), found.tolist(), exact, strict=True):
-            own = kernels.slope_of(kernels.SHARP_LOGISTIC, loss.middle, loss.rate, a, 0.0)
-            assert abs(own - truth) <= 16 * math.ulp(1.0)
-            assert abs(numpy_slope - truth) <= 16 * math.ulp(1.0)
+        for slopes in (own, found):
+            for slope, truth in zip(slopes.tolist(), exact, strict=True):
+                assert abs(slope - truth) <= 16 * math.ulp(1.0)
 
 
 def test_threads_that_load_at_the_same_time_get_the_same() -> None:
@@ -264,3 +266,43 @@ def test_damaged_code_of_an_earlier_run_is_not_used(tmp_path: Any) -> None:
     for index in indices:
         index.write_bytes(b"")
     assert subprocess.run(run, check=True, env=env, capture_output=True).stdout == b"None\n"
+
+
+def test_exponentials_are_accurate() -> None:
+    """Within 2 units in the last place; the worst remainders are near half a logarithm of 2."""
+    mpmath = pytest.importorskip("mpmath")
+    rng = np.random.default_rng(0)
+    halves = (np.arange(0, 1021) + 0.5) * math.log(2)
+    near = np.concatenate([np.nextafter(halves, 0), halves, np.nextafter(halves, 800)])
+    t = -np.concatenate([[0.0], 10 ** rng.uniform(-17, 2.85, 2000), near])
+    t = t[t >= -708]
+    out = np.empty(len(t))
+    kernels._write_exponentials(t, len(t), np.empty(len(t)), out)
+    for found, at in zip(out.tolist(), t.tolist(), strict=True):
+        with mpmath.workdps(40):
+            exact = mpmath.exp(mpmath.mpf(at))
+            assert abs(found - exact) <= 2 * math.ulp(float(exact))
+
+
+def test_exponentials_have_limits() -> None:
+    out = np.empty(4)
+    kernels._write_exponentials(np.array([-709.0, -1e300, -np.inf, np.nan]), 4, np.empty(4), out)
+    assert (out[:3] < 1e-307).all()
+    assert (out[:3] >= 0).all()
+    assert np.isnan(out[3])
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("target", [0.0, 1.0])
+def test_slopes_at_extreme_predictors(loss: Any, target: float) -> None:
+    """The slope at a predictor that is not a number is none, so that no search accepts it."""
+    z = np.array([np.inf, -np.inf, 1e308, -1e308, 800.0, -800.0, np.nan])
+    coordinates = Coordinates(Design(Domain.box([-1], [1]), False))
+    compiled_sums = CompiledSums(loss, coordinates, coordinates.terms(np.zeros(1)))
+    own = np.empty(7)
+    formula = compiled_sums._formula(kernels)
+    kernels._write_slopes(formula, np.full(7, target), z, np.empty((3, 7)), own)
+    with np.errstate(all="ignore"):
+        expected = loss.slope(np.nan_to_num(z[:6]), np.full(6, target))
+    np.testing.assert_allclose(own[:6], expected, rtol=0, atol=4 * math.ulp(loss.slope_bound))
+    assert np.isnan(own[6])

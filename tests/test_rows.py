@@ -185,6 +185,28 @@ def test_states_may_have_more_rows() -> None:
         assert np.array_equal(np.concatenate(kept.states), target)
 
 
+@pytest.mark.parametrize("kind", ["floats", "objects", "frame"])
+def test_states_may_keep_and_change_the_numbers_of_a_type(kind: str) -> None:
+    """They are rounded once, and neither the table nor a later reading changes with them."""
+    n = 2 * MOST_ROWS + 5
+    X: Any = np.random.default_rng(0).uniform(-2, 2, (n, 3))
+    cells: Any = X.copy()
+    if kind == "objects":  # is encoded as a whole at the first reading
+        cells = cells.astype(object)
+    if kind == "frame":
+        cells = pd.DataFrame(cells)
+    rows = MemoryRows(NUMBERS, cells, np.zeros(n))
+    kept = rows.keep(lambda block: block.numbers, dtype=np.float32)
+    expected = X.clip(-1, 1)
+    found = np.concatenate(kept.states)
+    assert found.dtype == np.float32
+    assert (found == expected.astype(np.float32)).all()
+    for numbers in kept.states:
+        numbers[...] = 7.0
+    assert (np.concatenate(rows.keep(lambda block: block.numbers).states) == expected).all()
+    assert (np.asarray(cells, dtype=float) == X).all()
+
+
 def test_parts_of_a_block_are_its_rows_in_order() -> None:
     X, target = table(1500), np.arange(1500)
     (block,) = MemoryRows(DOMAIN, X, target).keep(lambda block: block).states

@@ -57,7 +57,8 @@ class Piece:
         if isinstance(self.step, Box) and self._write_floats(self.step, table, rows, cells):
             return
         # Access to a few columns of a wider array is slow: it is done once and not five times.
-        work = cells if cells.flags.c_contiguous else np.empty(cells.shape)
+        is_ready = cells.flags.c_contiguous and cells.dtype == np.float64
+        work = cells if is_ready else np.empty(cells.shape)
         read_numbers(table, rows, self.read, work, label)
         self.step(work)  # type: ignore[operator, misc]
         if work is not cells:
@@ -168,8 +169,11 @@ def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
     return encoded
 
 
-def encode_compactly(domain: Any, X: Any) -> EncodedRows:
+def encode_compactly(domain: Any, X: Any, numbers: Any = None) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
+
+    If an array ``numbers`` of shape (n, n_numbers) is given, encoded numbers are written there, and
+    rounded to its type. It is not used for rows that are encoded already.
 
     Raises
     ------
@@ -179,7 +183,7 @@ def encode_compactly(domain: Any, X: Any) -> EncodedRows:
     table = as_table(X, domain.names, domain.n_columns)
     if isinstance(table, EncodedRows):
         return table
-    encoded = _room(domain, table.n_rows)
+    encoded = _room(domain, table.n_rows, numbers)
     for rows in _blocks(table):
         _write(domain, table, rows, encoded.part(rows.start, rows.stop))
     return encoded
@@ -195,10 +199,12 @@ def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
         yield rows, encoded
 
 
-def _room(domain: Any, n_rows: int) -> EncodedRows:
+def _room(domain: Any, n_rows: int, numbers: Any = None) -> EncodedRows:
     types = [np.min_scalar_type(size) for size in domain.block_sizes if size]
     levels = tuple(np.empty(n_rows, dtype) for dtype in types)
-    return EncodedRows(np.empty((n_rows, domain.n_numbers)), levels)
+    if numbers is None:
+        numbers = np.empty((n_rows, domain.n_numbers))
+    return EncodedRows(numbers, levels)
 
 
 def _write(domain: Any, table: Table, rows: slice, out: EncodedRows) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
@@ -27,7 +28,7 @@ class Block:
     Attributes
     ----------
     numbers : ndarray of shape (n, n_numbers)
-        The numbers as the domain encodes them.
+        The numbers as the domain encodes them, as floats or in the type that was asked for.
     levels : tuple of unsigned integer arrays of shape (n,)
         Position of each row's level, for each column of levels that has two levels or more.
     target : ndarray of shape (n,)
@@ -55,15 +56,30 @@ class Block:
 
 def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
     """Yield the rows of n that belong together, those of so many ``blocks``."""
-    step = blocks * block_rows(domain.n_numbers + len(domain.block_sizes) + 1)
+    step = blocks * block_rows(_width(domain))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
 
 
-def encoded_block(domain: Domain, table: Table, target: NDArray[Any], rows: slice) -> Block:
-    """Return some rows of a table, encoded, with their encoded targets."""
-    found = encode_compactly(domain, table.part(rows.start, rows.stop))
-    return Block(found.numbers, found.levels, target[rows])
+def encoded_block(
+    domain: Domain, table: Table, target: NDArray[Any], rows: slice, numbers: Any = None
+) -> Block:
+    """Return some rows of a table, encoded, with their encoded targets.
+
+    If an array ``numbers`` is given, the numbers of the block are written there.
+    """
+    found = encode_compactly(domain, table.part(rows.start, rows.stop), numbers)
+    if numbers is None:
+        return Block(found.numbers, found.levels, target[rows])
+    if found.numbers is not numbers:  # the table was encoded before
+        numbers[...] = found.numbers
+    return Block(numbers, found.levels, target[rows])
+
+
+def empty_numbers(domain: Domain, rows: slice, dtype: Any) -> NDArray[Any] | None:
+    """Return an array for the numbers of rows; None without a type."""
+    shape = rows.stop - rows.start, domain.n_numbers
+    return None if dtype is None else np.empty(shape, dtype)
 
 
 def check_count(found: int, n: int) -> None:
@@ -71,6 +87,15 @@ def check_count(found: int, n: int) -> None:
     if found != n:
         remedy = "Other code may have changed the source. Nothing of this reading is released."
         raise fail("X", "have the same number of rows at each reading", remedy=remedy)
+
+
+def most_blocks(domain: Domain) -> int:
+    """Return the greatest number of blocks that have at most MOST_ROWS rows in all."""
+    return MOST_ROWS // block_rows(_width(domain))
+
+
+def _width(domain: Domain) -> int:
+    return domain.n_numbers + len(domain.block_sizes) + 1
 
 
 def block_rows(width: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp.domain import Domain
-from skdp.rows.block import Block, block_slices, check_count, encoded_block
+from skdp.rows.block import Block, block_slices, check_count, empty_numbers, encoded_block
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
 from skdp.rows.collection import Collection
 from skdp.rows.threads import quietly
@@ -52,10 +52,14 @@ class ClusterRows:
         return total
 
     def keep(
-        self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False
+        self,
+        build: Callable[[Block], Any],
+        blocks: int = 1,
+        caches: bool = False,
+        dtype: Any = None,
     ) -> ClusterStates | WorkerStates:
         """Keep the states ``build(block)``, each of so many ``blocks``, on the workers."""
-        reader = replace(self._reader, again=self._is_read, blocks=blocks)
+        reader = replace(self._reader, again=self._is_read, blocks=blocks, dtype=dtype)
         task = _delayed(_Built(reader, build))
         states = ClusterStates([task(X, y) for X, y in self._partitions]).persisted()
         # Errors in the data are raised here.
@@ -78,6 +82,8 @@ class ClusterStates:
     """
 
     is_read_again = False
+    # A worker may compute a state twice from the same one.
+    may_change = False
 
     def __init__(self, parts: list[Any]) -> None:
         self._parts = parts
@@ -116,6 +122,8 @@ class WorkerStates:
     """
 
     is_read_again = False
+    # A worker may compute a state twice from the same one.
+    may_change = False
 
     def __init__(self, client: Any, lists: list[Any]) -> None:
         self._client, self._lists = client, lists
@@ -207,12 +215,14 @@ class _Reader:
     target: str | None
     again: bool = False
     blocks: int = 1
+    dtype: Any = None
 
     def __call__(self, X: Any, y: Any) -> Iterator[Block]:
         batch = (X, y) if self.target is None else X
         table, encoded = encoded_pair(self.domain, batch, self.target, self.coder, self.again)
         for rows in block_slices(self.domain, len(encoded), self.blocks):
-            yield encoded_block(self.domain, table, encoded, rows)
+            numbers = empty_numbers(self.domain, rows, self.dtype)
+            yield encoded_block(self.domain, table, encoded, rows, numbers)
 
 
 # Functions that workers run have no text: dask asks each for it, and a part may hold long lists.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compiled import load_kernels
@@ -27,6 +28,7 @@ class KeptBlocks:
     """
 
     is_read_again = False
+    may_change = True
 
     def __init__(self, states: list[Any]) -> None:
         self.states = states
@@ -68,13 +70,23 @@ class MemoryRows:
         return summed(self._blocks(part, in_order))
 
     def keep(
-        self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False
+        self,
+        build: Callable[[Block], Any],
+        blocks: int = 1,
+        caches: bool = False,
+        dtype: Any = None,
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
-        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks)))
+        # The system hands out the memory of one large array much faster than that of many.
+        room = None if dtype is None else np.empty((self.n, self.domain.n_numbers), dtype)
+        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, room)))
 
     def _blocks(
-        self, function: Callable[[Block], Any], run: Runner, blocks: int = 1
+        self,
+        function: Callable[[Block], Any],
+        run: Runner,
+        blocks: int = 1,
+        room: Any = None,
     ) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
@@ -83,7 +95,8 @@ class MemoryRows:
         domain, table, target = self.domain, self._table, self.target
 
         def applied(rows: slice) -> Any:
-            return function(encoded_block(domain, table, target, rows))
+            numbers = None if room is None else room[rows]
+            return function(encoded_block(domain, table, target, rows, numbers))
 
         yield from run(applied, block_slices(domain, len(target), blocks))
         if not self._is_read:

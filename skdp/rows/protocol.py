@@ -16,6 +16,10 @@ class Kept(Protocol):
     def is_read_again(self) -> bool:
         """Whether each sum reads the rows from their source, which may take long."""
 
+    @property
+    def may_change(self) -> bool:
+        """Whether a function of `map` may change a state: it is called once for each."""
+
     def sum(self, part: Callable[[Any], Any]) -> Any:
         """Return the sum of ``part(state)`` over the blocks."""
 
@@ -47,9 +51,17 @@ class Rows(Protocol):
         finite number any more counts as 0.
         """
 
-    def keep(self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False) -> Kept:
+    def keep(
+        self,
+        build: Callable[[Block], Any],
+        blocks: int = 1,
+        caches: bool = False,
+        dtype: Any = None,
+    ) -> Kept:
         """Return the states ``build(block)``, each of the rows of so many ``blocks``.
 
+        If a ``dtype`` is given, encoded numbers are rounded to it, and states may keep the array of
+        numbers of their block.
         The states are kept where the blocks are. Where rows are streamed, states are built anew at
         each sum, unless they have ``caches``: then they are kept in memory.
         """

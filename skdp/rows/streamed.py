@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.tables import Table
-from skdp.rows.block import Block, block_slices, check_count, encoded_block
+from skdp.rows.block import Block, block_slices, check_count, empty_numbers, encoded_block
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.streams import Stream
@@ -49,33 +49,38 @@ class StreamedRows:
         """The number of rows; it may be private."""
         return self.stream.n
 
-    def sum(self, part: Callable[[Block], Any]) -> Any:
+    def sum(self, part: Callable[[Block], Any], blocks: int = 1, dtype: Any = None) -> Any:
         """Return the sum of ``part(block)`` over all rows."""
-        total = summed(self._blocks(part))
+        total = summed(self._blocks(part, blocks, dtype))
         self._is_read = True
         return total
 
     def keep(
-        self, build: Callable[[Block], Any], blocks: int = 1, caches: bool = False
+        self,
+        build: Callable[[Block], Any],
+        blocks: int = 1,
+        caches: bool = False,
+        dtype: Any = None,
     ) -> StreamedStates | KeptBlocks:
         """Return the states, built anew at each sum unless they are small or have caches."""
         if caches or self.n * self._row_bytes <= MOST_KEPT:
-            kept = KeptBlocks(list(self._blocks(build, blocks)))
+            kept = KeptBlocks(list(self._blocks(build, blocks, dtype)))
             self._is_read = True
             return kept
-        return StreamedStates(self, build)
+        return StreamedStates(self, build, blocks, dtype)
 
     @property
     def _row_bytes(self) -> int:
         """About the memory of a row of states."""
         return 4 * self.domain.n_numbers + 2 * len(self.domain.block_sizes) + 16
 
-    def _blocks(self, function: Callable[[Block], Any], blocks: int = 1) -> Iterator[Any]:
+    def _blocks(self, function: Callable[[Block], Any], blocks: int, dtype: Any) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
 
         def applied(piece: tuple[Table, NDArray[Any], slice]) -> Any:
-            return function(encoded_block(self.domain, *piece))
+            numbers = empty_numbers(self.domain, piece[2], dtype)
+            return function(encoded_block(self.domain, *piece, numbers))
 
         # The threads of the reader work at the same time.
         return one_by_one(applied, self._pieces(blocks))
@@ -100,15 +105,18 @@ class StreamedStates:
 
     rows: StreamedRows
     build: Callable[[Block], Any]
+    blocks: int
+    dtype: Any
     is_read_again: ClassVar[bool] = True
+    may_change: ClassVar[bool] = True
 
     def sum(self, part: Callable[[Any], Any]) -> Any:
         """Return the sum of ``part(state)`` over the blocks."""
-        return self.rows.sum(_Chained(part, self.build))
+        return self.rows.sum(_Chained(part, self.build), self.blocks, self.dtype)
 
     def map(self, function: Callable[[Any], Any]) -> StreamedStates:
         """Return the states that ``function`` makes of these."""
-        return StreamedStates(self.rows, _Chained(function, self.build))
+        return replace(self, build=_Chained(function, self.build))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from numpy.random import Generator
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, fail
+from skdp._compiled import load_kernels
 from skdp._identity import claims
 from skdp.geometry import NormBall
 from skdp.linear_model._objective.clipping import (
@@ -36,6 +37,7 @@ from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
 from skdp.mechanisms.knorm.noise import NAMES
+from skdp.rows.block import most_blocks
 
 # If no order of magnitude is public, the solver's tolerance is set for so many records, otherwise
 # for a multiple of the public number.
@@ -145,9 +147,15 @@ class ObjectivePerturbation:
 
     def sums(self, plan: Plan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
-        kept = records.rows.keep(Build(records.design))
+        rows, domain = records.rows, records.design.domain
+        # A compiled function reads its rows once; arrays should fit in the cache.
+        is_compiled = load_kernels(rows.n * domain.n_columns) is not None
+        blocks = most_blocks(domain) if is_compiled else 1
+        # Rows of a ball are rounded towards 0, by `Build`.
+        dtype = None if domain.is_ball else np.float32
+        kept = rows.keep(Build(records.design), blocks, dtype=dtype)
         # Without a scaling stage the rows are read once, so that errors in them are found here.
-        exact = plan.clipping.exact(kept, records.rows.n) if plan.clipping else kept.sum(len)
+        exact = plan.clipping.exact(kept, rows.n) if plan.clipping else kept.sum(len)
         return records, kept, exact
 
     def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
@@ -157,7 +165,8 @@ class ObjectivePerturbation:
         bounds = ClippingBounds.whole(design)
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
-        kept = kept.map(Finish(bounds, coordinates, objective.weigh(coordinates)))
+        weigh = objective.weigh(coordinates)
+        kept = kept.map(Finish(bounds, coordinates, weigh, in_place=kept.may_change))
         facts = kept, coordinates, records.rows.n
         theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(objective.inflation * theta)

@@ -186,35 +186,36 @@ class _ColumnSums:
         return tuple(np.append(*pair) for pair in zip(found, own, strict=True))  # type: ignore[return-value]
 
 
-def _scaled(numbers: Singles, centre: Singles, factor: Singles) -> Singles:
-    """Return (numbers - centre) * factor, clipped to [-1, 1] and rounded to the grid."""
+def _scale(numbers: Singles, centre: Singles, factor: Singles) -> None:
+    """Replace numbers by (numbers - centre) * factor, clipped to [-1, 1], rounded to the grid."""
     # Adding and subtracting this rounds to multiples of the step.
     rounder, compiled = np.float32(1.5 * 2.0**23 * STEP), kernels()
     if compiled is not None:
-        out = np.empty_like(numbers)
-        compiled.scale_singles(numbers, centre, factor, rounder, out)
-        return out
-    out = numbers - centre
-    out *= factor
-    np.clip(out, -1.0, 1.0, out=out)
-    out += rounder
-    out -= rounder
-    return out
+        compiled.scale_singles(numbers, centre, factor, rounder)
+        return
+    numbers -= centre
+    numbers *= factor
+    np.clip(numbers, -1.0, 1.0, out=numbers)
+    numbers += rounder
+    numbers -= rounder
 
 
 @dataclass(frozen=True, eq=False)
 class Finish:
     """Clip rows to bounds, scale them to [-1, 1], round them to the grid, and weigh them.
 
-    ``weigh`` returns rows with weights; None if every row has weight 1.
+    ``weigh`` returns rows with weights; None if every row has weight 1. If ``in_place``, the scaled
+    numbers replace those of the rows in their array.
     """
 
     bounds: ClippingBounds
     coordinates: Coordinates
     weigh: Callable[[DesignRows], DesignRows] | None
+    in_place: bool = False
 
     def __call__(self, rows: DesignRows) -> DesignRows:
-        numbers = _scaled(rows.numbers, *self._units)
+        numbers = rows.numbers if self.in_place else rows.numbers.copy()
+        _scale(numbers, *self._units)
         scaled = DesignRows(numbers, rows.levels, self.bounds.scale_target(rows.target))
         return scaled if self.weigh is None else self.weigh(scaled)
 

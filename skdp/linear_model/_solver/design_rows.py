@@ -189,7 +189,7 @@ class Build:
             # Towards 0: rows stay in the ball.
             numbers = np.trunc(numbers / Coordinates(self.design).unit / STEP) * STEP
         levels = np.array(rows.levels) if len(rows.levels) else np.empty((0, len(rows)), np.uint8)
-        return DesignRows(numbers.astype(np.float32), levels, rows.target)
+        return DesignRows(numbers.astype(np.float32, copy=False), levels, rows.target)
 
 
 @dataclass(frozen=True, eq=False)

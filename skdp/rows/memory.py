@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.layout import read_once
 from skdp.domain.tables import as_table
-from skdp.rows.block import Block, block_slices, encoded_block
+from skdp.rows.block import Block, block_slices, empty_numbers, encoded_block
 from skdp.rows.threads import Runner, compiled_in_order, in_order
 from skdp.rows.total import summed
 
@@ -77,16 +76,14 @@ class MemoryRows:
         dtype: Any = None,
     ) -> KeptBlocks:
         """Keep the states ``build(block)``, each of the rows of so many ``blocks``."""
-        # The system hands out the memory of one large array much faster than that of many.
-        room = None if dtype is None else np.empty((self.n, self.domain.n_numbers), dtype)
-        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, room)))
+        return KeptBlocks(list(self._blocks(build, compiled_in_order, blocks, dtype)))
 
     def _blocks(
         self,
         function: Callable[[Block], Any],
         run: Runner,
         blocks: int = 1,
-        room: Any = None,
+        dtype: Any = None,
     ) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
@@ -95,7 +92,7 @@ class MemoryRows:
         domain, table, target = self.domain, self._table, self.target
 
         def applied(rows: slice) -> Any:
-            numbers = None if room is None else room[rows]
+            numbers = empty_numbers(domain, rows, dtype)
             return function(encoded_block(domain, table, target, rows, numbers))
 
         yield from run(applied, block_slices(domain, len(target), blocks))

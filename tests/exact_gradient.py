@@ -88,7 +88,7 @@ class Problem:
         """Return the rows, cut before these positions."""
         codes = np.zeros((self.n, 0), dtype=int) if self.codes is None else self.codes
         whole = DesignRows(
-            (self.design / self.coordinates.unit).astype(np.float32),
+            np.ascontiguousarray((self.design / self.coordinates.unit).T, dtype=np.float32),
             codes.T.astype(np.uint8),
             self.target,
             self.weight,

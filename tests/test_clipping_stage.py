@@ -56,7 +56,7 @@ def state_of(design, rows, target=None):
     sizes = [block.stop - block.start for block in design.blocks]
     levels = np.repeat(np.array(sizes, dtype=np.uint8)[:, None], len(rows), axis=1)
     target = np.zeros(len(rows)) if target is None else target
-    return DesignRows(numbers.astype(np.float32), levels, target)
+    return DesignRows(np.ascontiguousarray(numbers.T, dtype=np.float32), levels, target)
 
 
 def exact_of(stage, rows, target=None, cuts=()):
@@ -137,11 +137,11 @@ def test_all_clipping_bounds_keep_rows_within_their_bounds(design, neighbors):
         np.testing.assert_array_equal(steps, np.rint(steps))
         assert placed.levels is state.levels
         assert placed.target is labels
-        np.testing.assert_array_equal(placed.numbers[7:8], alone.numbers)
+        np.testing.assert_array_equal(placed.numbers[:, 7:8], alone.numbers)
         exact = rows[:, columns].clip(bounds.lower, bounds.upper)
         lengths = scaler.scale[bounds.columns]
         exact = (exact - scaler.centre[bounds.columns]) / lengths
-        assert (np.abs(placed.numbers - exact) <= 2.0**-20 + 2.0**-23 / lengths).all()
+        assert (np.abs(placed.numbers.T - exact) <= 2.0**-20 + 2.0**-23 / lengths).all()
 
 
 def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
@@ -154,7 +154,7 @@ def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
     rows[:, 0] = 1.0
     encoded = rows[:, 1:].copy()
     state = Finish(bounds, Coordinates(design), None)(state_of(design, rows))
-    rows[:, columns + 1] = state.numbers
+    rows[:, columns + 1] = state.numbers.T
     numbers = encoded[:, columns]
     bounds.clip(numbers)
     encoded[:, columns] = numbers

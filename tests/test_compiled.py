@@ -22,6 +22,7 @@ from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
 kernels = pytest.importorskip("skdp._kernels")
+compiled_slopes = pytest.importorskip("skdp._kernels.slopes")
 
 LOSSES = [Logistic(), SharpLogistic(0.75), SharpLogistic(0.6), PseudoHuber(0.3)]
 
@@ -68,7 +69,7 @@ def test_sums_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
     columns = {"a": (-1, 1), "k": ["u", "v", "w"], "b": (-1, 1), "m": ["u", "v"], "c": (-1, 1)}
     coordinates = Coordinates(Design(Domain(columns), True))
     rows = DesignRows(
-        rng.uniform(-1, 1, (n, 3)).astype(np.float32),
+        rng.uniform(-1, 1, (3, n)).astype(np.float32),
         np.array([rng.integers(0, 3, n), rng.integers(0, 2, n)], dtype=np.uint8),
         rng.integers(0, 2, n),
         rng.uniform(0, 1, n) if weighted else None,
@@ -92,6 +93,64 @@ def test_sums_are_those_of_arrays(loss: Any, weighted: bool, n: int) -> None:
             assert (whole.total / grid % 1 == 0).all()
         else:
             assert not rest.numbers.any()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 1300])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curvatures_are_those_of_the_loss(loss: Any, n: int, weighted: bool) -> None:
+    rng = np.random.default_rng(n)
+    columns = {"a": (-1, 1), "k": ["u", "v", "w"], "b": (-1, 1)}
+    coordinates = Coordinates(Design(Domain(columns), True))
+    rows = DesignRows(
+        rng.uniform(-1, 1, (2, n)).astype(np.float32),
+        rng.integers(0, 3, (1, n)).astype(np.uint8),
+        rng.integers(0, 2, n),
+        rng.uniform(0, 1, n) if weighted else None,
+    )
+    terms, y = coordinates.terms(3 * rng.normal(size=coordinates.dim)), rows.target.astype(float)
+    z = terms.of(rows.numbers.astype(float), rows.levels)
+    expected = rows.weighted(loss.curvature(z, y))
+    found = CompiledSums(loss, coordinates, terms).curvatures(rows, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("p", range(8))
+@pytest.mark.parametrize("n", [1, 255, 256, 600])
+def test_gram_matrices_are_those_of_arrays(p: int, n: int) -> None:
+    """On the grid to the bit, with and without a last column; with weights within rounding."""
+    rng = np.random.default_rng(p)
+    x, y, none = rng.uniform(-1, 1, (p, n)), rng.uniform(-1, 1, n), np.empty(0)
+    rounder = 1.5 * 2.0 ** (52 - 20)
+    rows = np.rint(np.vstack([np.ones(n), x, y]) * 2**20) / 2**20
+    found = kernels.gram_of_columns(x, y, none, rounder)
+    assert found.tobytes() == (rows @ rows.T).tobytes()
+    assert kernels.gram_of_columns(x, none, none, rounder).tobytes() == found[:-1, :-1].tobytes()
+    singles, weight = x.astype(np.float32), rng.uniform(0, 1, n)
+    rows = np.vstack([np.ones(n), singles.astype(float)])
+    found = kernels.gram_of_columns(singles, none, weight, 0.0)
+    np.testing.assert_allclose(found, (rows * weight) @ rows.T, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["array", "columns", "frame", "objects"])
+def test_columns_of_a_type_have_the_same_bits(monkeypatch: Any, kind: str) -> None:
+    """Numbers of 64 bits, rounded once, as they are encoded without a type."""
+    rng = np.random.default_rng(6)
+    for n, p in ((1, 5), (64, 1), (700, 9), (9000, 3)):
+        X: Any = rng.normal(size=(n, p)) * 2
+        domain = Domain(dict.fromkeys([f"x{k}" for k in range(p)], (-1.5, 0.7)))
+        expected = np.clip((X + 1.5) * (2 / 2.2) - 1, -1, 1)
+        cells: Any = np.asfortranarray(X) if kind == "columns" else X
+        if kind in ("frame", "objects"):
+            cells = pd.DataFrame(
+                X, columns=domain.names, dtype=object if kind == "objects" else float
+            )
+        found = both_ways(monkeypatch, lambda a=domain, b=cells: encode_compactly(a, b, np.float32))
+        plain = encode_compactly(domain, cells).numbers
+        np.testing.assert_allclose(plain, expected, rtol=0, atol=1e-14)
+        for own in found:
+            assert own.numbers.flags.f_contiguous
+            assert own.numbers.tobytes() == plain.astype(np.float32).tobytes()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, object])
@@ -142,7 +201,7 @@ def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, e
     """Sums of columns, clipped numbers on their grid, and weights."""
     rng = np.random.default_rng(5)
     design = Design(Domain.box([-1] * 9, [1] * 9), True)
-    numbers = rng.uniform(-1, 1, (500, 9)).astype(np.float32)
+    numbers = rng.uniform(-1, 1, (9, 500)).astype(np.float32)
     rows = DesignRows(numbers, np.zeros((0, 500), np.uint8), np.zeros(500))
     bounds = clipping.ClippingBounds.whole(design)
     if not is_whole:
@@ -165,7 +224,8 @@ def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, e
     [DPLogisticRegression, DPHuberRegressor, DPLinearRegression],
     ids=lambda e: e.__name__,
 )
-def test_fits_agree(monkeypatch: Any, estimator: Any) -> None:
+@pytest.mark.parametrize("is_frame", [False, True])
+def test_fits_agree(monkeypatch: Any, estimator: Any, is_frame: bool) -> None:
     """Moments to the bit; minimisers within the certified tolerance and the lattice."""
     monkeypatch.setattr(compiled, "MANY", 0)
     rng = np.random.default_rng(7)
@@ -176,7 +236,8 @@ def test_fits_agree(monkeypatch: Any, estimator: Any) -> None:
         own["classes"], y = [0, 1], (y > 0).astype(int)
     else:
         own["domain"] = Domain.box([-2] * 4, [2] * 4, target=(-1, 1))
-    pair = both_ways(monkeypatch, lambda: estimator(epsilon=1.0, **own).fit(X, y).coef_)
+    table = pd.DataFrame(X) if is_frame else X
+    pair = both_ways(monkeypatch, lambda: estimator(epsilon=1.0, **own).fit(table, y).coef_)
     if estimator is DPLinearRegression:
         assert pair[0].tobytes() == pair[1].tobytes()
     np.testing.assert_allclose(*pair, rtol=0, atol=1e-6)
@@ -186,7 +247,7 @@ def test_weights_of_very_wide_rows_have_the_same_bits(monkeypatch: Any) -> None:
     """Sums of more than 2^13 squares are rounded: they have one order of summation."""
     width, rng = 100_000, np.random.default_rng(0)
     coordinates = Coordinates(Design(Domain.box([-1] * width, [1] * width), False))
-    numbers = (np.rint(rng.uniform(0.5, 1, (16, width)) * 2**20) / 2**20).astype(np.float32)
+    numbers = (np.rint(rng.uniform(0.5, 1, (width, 16)) * 2**20) / 2**20).astype(np.float32)
     rows = DesignRows(numbers, np.zeros((0, 16), np.uint8), np.zeros(16))
     weigh = Weigh(coordinates, np.full(width, 7.0), 0.3)
     one, other = both_ways(monkeypatch, lambda: weigh(rows).weight)
@@ -202,7 +263,7 @@ def test_slopes_near_usual_rates_are_accurate(middle: float) -> None:
     found = loss.slope(z, np.zeros(50))
     own = np.empty(50)
     formula = kernels.SHARP_LOGISTIC, loss.middle, loss.rate
-    kernels._write_slopes(formula, np.zeros(50), z, np.empty((3, 50)), own)
+    compiled_slopes._write_slopes(formula, np.zeros(50), z, np.empty((3, 50)), own)
     with mpmath.workdps(50):
         m = mpmath.mpf(loss.middle)
         rate = m / (2 * (1 - m))
@@ -277,7 +338,7 @@ def test_exponentials_are_accurate() -> None:
     t = -np.concatenate([[0.0], 10 ** rng.uniform(-17, 2.85, 2000), near])
     t = t[t >= -708]
     out = np.empty(len(t))
-    kernels._write_exponentials(t, len(t), np.empty(len(t)), out)
+    compiled_slopes._write_exponentials(t, len(t), np.empty(len(t)), out)
     for found, at in zip(out.tolist(), t.tolist(), strict=True):
         with mpmath.workdps(40):
             exact = mpmath.exp(mpmath.mpf(at))
@@ -286,7 +347,9 @@ def test_exponentials_are_accurate() -> None:
 
 def test_exponentials_have_limits() -> None:
     out = np.empty(4)
-    kernels._write_exponentials(np.array([-709.0, -1e300, -np.inf, np.nan]), 4, np.empty(4), out)
+    compiled_slopes._write_exponentials(
+        np.array([-709.0, -1e300, -np.inf, np.nan]), 4, np.empty(4), out
+    )
     assert (out[:3] < 1e-307).all()
     assert (out[:3] >= 0).all()
     assert np.isnan(out[3])
@@ -301,7 +364,7 @@ def test_slopes_at_extreme_predictors(loss: Any, target: float) -> None:
     compiled_sums = CompiledSums(loss, coordinates, coordinates.terms(np.zeros(1)))
     own = np.empty(7)
     formula = compiled_sums._formula(kernels)
-    kernels._write_slopes(formula, np.full(7, target), z, np.empty((3, 7)), own)
+    compiled_slopes._write_slopes(formula, np.full(7, target), z, np.empty((3, 7)), own)
     with np.errstate(all="ignore"):
         expected = loss.slope(np.nan_to_num(z[:6]), np.full(6, target))
     np.testing.assert_allclose(own[:6], expected, rtol=0, atol=4 * math.ulp(loss.slope_bound))

@@ -258,6 +258,6 @@ def test_rows_of_a_ball_stay_in_it_in_single_precision(radius: float) -> None:
     design = Design(Domain.l2_ball(3, radius), True)
     (state,) = MemoryRows(design.domain, rows, np.zeros(300)).keep(Build(design)).states
     shares = state.numbers.astype(float) * (Coordinates(design).unit / radius)
-    lengths = (shares**2).sum(axis=1)
+    lengths = (shares**2).sum(axis=0)
     assert lengths.max() <= 1
     assert lengths.min() > 1 - 1e-5

@@ -321,7 +321,7 @@ def test_a_sample_is_a_share_of_the_rows_with_their_weights_and_levels() -> None
         assert made.codes is not None
         assert np.array_equal(rows.weight, made.weight[own])
         assert np.array_equal(rows.levels[0], made.codes[own, 0])
-        assert np.array_equal(rows.numbers, made.design[own].astype(np.float32))
+        assert np.array_equal(rows.numbers.T, made.design[own].astype(np.float32))
         assert sample.ridge == pytest.approx(made.ridge * sample.n / 5000)
         assert sample.linear_term == pytest.approx(made.linear_term * sample.n / 5000)
 

@@ -62,7 +62,11 @@ class Box:
         if compiled is None or not is_float or self._factor is None:
             return None
         own = self._lower, self._factor, self.is_unit
-        is_finite: bool = compiled.scale_to_box(cells, *own, out)
+        is_finite: bool
+        if out.flags.f_contiguous and out.shape[1] > 1:
+            is_finite = compiled.scale_to_columns(cells, *own, out.T)
+        else:
+            is_finite = compiled.scale_rows(cells, *own, out)
         return is_finite
 
     def write_columns(self, columns: list[NDArray[Any]], out: FloatArray) -> bool | None:

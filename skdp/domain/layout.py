@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, groupby
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp._compiled import kernels
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.tables import (
@@ -24,6 +25,9 @@ from skdp.domain.tables import (
     read_numbers,
     room_for,
 )
+
+# Rows of which compiled functions write whole columns.
+_COLUMN_ROWS = 2**13
 
 
 @dataclass(frozen=True)
@@ -169,11 +173,11 @@ def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
     return encoded
 
 
-def encode_compactly(domain: Any, X: Any, numbers: Any = None) -> EncodedRows:
+def encode_compactly(domain: Any, X: Any, dtype: Any = None) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
-    If an array ``numbers`` of shape (n, n_numbers) is given, encoded numbers are written there, and
-    rounded to its type. It is not used for rows that are encoded already.
+    If a ``dtype`` is given, encoded numbers are rounded to it, and the entries of each column lie
+    next to each other in a new array. So do those of a DataFrame for compiled functions.
 
     Raises
     ------
@@ -182,9 +186,13 @@ def encode_compactly(domain: Any, X: Any, numbers: Any = None) -> EncodedRows:
     """
     table = as_table(X, domain.names, domain.n_columns)
     if isinstance(table, EncodedRows):
-        return table
-    encoded = _room(domain, table.n_rows, numbers)
-    for rows in _blocks(table):
+        if dtype is None:
+            return table
+        return replace(table, numbers=np.array(table.numbers, dtype=dtype, order="F"))
+    by_columns = not (dtype is None and (kernels() is None or isinstance(table, ArrayTable)))
+    encoded = _room(domain, table.n_rows, dtype or np.float64, "F" if by_columns else "C")
+    # Compiled functions write columns that lie next to each other, which those of a part do not.
+    for rows in _blocks(table, _COLUMN_ROWS if by_columns else 0):
         _write(domain, table, rows, encoded.part(rows.start, rows.stop))
     return encoded
 
@@ -199,12 +207,10 @@ def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
         yield rows, encoded
 
 
-def _room(domain: Any, n_rows: int, numbers: Any = None) -> EncodedRows:
+def _room(domain: Any, n_rows: int, dtype: Any = np.float64, order: Any = "C") -> EncodedRows:
     types = [np.min_scalar_type(size) for size in domain.block_sizes if size]
     levels = tuple(np.empty(n_rows, dtype) for dtype in types)
-    if numbers is None:
-        numbers = np.empty((n_rows, domain.n_numbers))
-    return EncodedRows(numbers, levels)
+    return EncodedRows(np.empty((n_rows, domain.n_numbers), dtype, order), levels)
 
 
 def _write(domain: Any, table: Table, rows: slice, out: EncodedRows) -> None:
@@ -257,9 +263,10 @@ def read_once(domain: Any, X: Any) -> Table:
     return encode_compactly(domain, table)
 
 
-def _blocks(table: Table) -> Iterator[slice]:
-    for start in range(0, table.n_rows, table.block):
-        yield slice(start, min(start + table.block, table.n_rows))
+def _blocks(table: Table, least: int = 0) -> Iterator[slice]:
+    step = max(table.block, least)
+    for start in range(0, table.n_rows, step):
+        yield slice(start, min(start + step, table.n_rows))
 
 
 def _slices(widths: Sequence[int]) -> list[slice]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
@@ -62,24 +61,14 @@ def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
 
 
 def encoded_block(
-    domain: Domain, table: Table, target: NDArray[Any], rows: slice, numbers: Any = None
+    domain: Domain, table: Table, target: NDArray[Any], rows: slice, dtype: Any = None
 ) -> Block:
     """Return some rows of a table, encoded, with their encoded targets.
 
-    If an array ``numbers`` is given, the numbers of the block are written there.
+    If a ``dtype`` is given, the numbers are those of `encode_compactly` with it.
     """
-    found = encode_compactly(domain, table.part(rows.start, rows.stop), numbers)
-    if numbers is None:
-        return Block(found.numbers, found.levels, target[rows])
-    if found.numbers is not numbers:  # the table was encoded before
-        numbers[...] = found.numbers
-    return Block(numbers, found.levels, target[rows])
-
-
-def empty_numbers(domain: Domain, rows: slice, dtype: Any) -> NDArray[Any] | None:
-    """Return an array for the numbers of rows; None without a type."""
-    shape = rows.stop - rows.start, domain.n_numbers
-    return None if dtype is None else np.empty(shape, dtype)
+    found = encode_compactly(domain, table.part(rows.start, rows.stop), dtype)
+    return Block(found.numbers, found.levels, target[rows])
 
 
 def check_count(found: int, n: int) -> None:

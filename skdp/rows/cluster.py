@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp.domain import Domain
-from skdp.rows.block import Block, block_slices, check_count, empty_numbers, encoded_block
+from skdp.rows.block import Block, block_slices, check_count, encoded_block
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
 from skdp.rows.collection import Collection
 from skdp.rows.threads import quietly
@@ -221,8 +221,7 @@ class _Reader:
         batch = (X, y) if self.target is None else X
         table, encoded = encoded_pair(self.domain, batch, self.target, self.coder, self.again)
         for rows in block_slices(self.domain, len(encoded), self.blocks):
-            numbers = empty_numbers(self.domain, rows, self.dtype)
-            yield encoded_block(self.domain, table, encoded, rows, numbers)
+            yield encoded_block(self.domain, table, encoded, rows, self.dtype)
 
 
 # Functions that workers run have no text: dask asks each for it, and a part may hold long lists.

@@ -60,8 +60,8 @@ class Rows(Protocol):
     ) -> Kept:
         """Return the states ``build(block)``, each of the rows of so many ``blocks``.
 
-        If a ``dtype`` is given, encoded numbers are rounded to it, and states may keep the array of
-        numbers of their block.
+        If a ``dtype`` is given, encoded numbers are rounded to it. Then the entries of each column
+        lie next to each other, and states may keep the array.
         The states are kept where the blocks are. Where rows are streamed, states are built anew at
         each sum, unless they have ``caches``: then they are kept in memory.
         """

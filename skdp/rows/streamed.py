@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.tables import Table
-from skdp.rows.block import Block, block_slices, check_count, empty_numbers, encoded_block
+from skdp.rows.block import Block, block_slices, check_count, encoded_block
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.streams import Stream
@@ -79,8 +79,7 @@ class StreamedRows:
         load_kernels(self.n * self.domain.n_columns)
 
         def applied(piece: tuple[Table, NDArray[Any], slice]) -> Any:
-            numbers = empty_numbers(self.domain, piece[2], dtype)
-            return function(encoded_block(self.domain, *piece, numbers))
+            return function(encoded_block(self.domain, *piece, dtype))
 
         # The threads of the reader work at the same time.
         return one_by_one(applied, self._pieces(blocks))

@@ -175,9 +175,9 @@ class _ColumnSums:
     def __call__(self, rows: DesignRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         compiled = kernels()
         if compiled is None:
-            found = sums_of(rows.numbers.astype(np.float64))
+            found = sums_of(rows.numbers.T.astype(np.float64))
         else:
-            sums = np.empty((2, rows.numbers.shape[1]))
+            sums = np.empty((2, len(rows.numbers)))
             compiled.sums_of_columns(rows.numbers, ROUNDER, sums)
             found = in_units(sums[0]), in_units(sums[1])
         if not self.with_target:
@@ -193,8 +193,8 @@ def _scale(numbers: Singles, centre: Singles, factor: Singles) -> None:
     if compiled is not None:
         compiled.scale_singles(numbers, centre, factor, rounder)
         return
-    numbers -= centre
-    numbers *= factor
+    numbers -= centre[:, None]
+    numbers *= factor[:, None]
     np.clip(numbers, -1.0, 1.0, out=numbers)
     numbers += rounder
     numbers -= rounder

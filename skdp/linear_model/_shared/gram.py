@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.domain.layout import write_rows
 from skdp.geometry.moments import MomentLayout
@@ -28,6 +29,10 @@ NUMBER_BITS = 20
 GRAM_BITS = 2 * NUMBER_BITS
 # Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
+
+# Columns that a compiled function multiplies faster than BLAS.
+_NARROW = 32
+_NONE = np.empty(0)
 
 # A function that maps rows (1, x, y) in place, each by itself, to results in [-1, 1].
 Place = Callable[[FloatArray], None]
@@ -95,6 +100,21 @@ def in_units(sums: FloatArray) -> NDArray[np.int64]:
     return np.ldexp(sums, GRAM_BITS).astype(np.int64)
 
 
+def narrow_gram(
+    columns: NDArray[Any], last: FloatArray, weight: FloatArray, rounder: float
+) -> FloatArray | None:
+    """Return the Gram matrix of the rows (1, numbers, last) by a compiled function.
+
+    The arguments are those of `skdp._kernels.gram_of_columns`. None without numba, for arrays of
+    rows, and for many columns, which BLAS multiplies faster.
+    """
+    compiled = kernels()
+    if compiled is None or len(columns) > _NARROW or not columns.flags.c_contiguous:
+        return None
+    found: FloatArray = compiled.gram_of_columns(columns, last, weight, rounder)
+    return found
+
+
 def row_unit(domain: Domain) -> float:
     """Return the divisor of encoded rows: the least power of two >= a ball's radius, or 1."""
     if domain.radius is None:
@@ -118,6 +138,10 @@ class _Gram:
 def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
     """Return the Gram matrix of rows without indicators, which need not be put together."""
     width, unit = domain.n_encoded + 2, row_unit(domain)
+    if unit == 1.0:
+        narrow = narrow_gram(block.numbers.T, block.target, _NONE, ROUNDER)
+        if narrow is not None:
+            return in_units(narrow)
     x = block.numbers + ROUNDER if unit == 1.0 else block.numbers / unit + ROUNDER
     x -= ROUNDER
     ends = np.ones((2, len(block)))  # of each row: 1 and the target

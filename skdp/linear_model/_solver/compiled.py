@@ -25,7 +25,7 @@ def is_compiled(loss: Loss, entries: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class CompiledSums:
-    """The results of `skdp._kernels.slope_sums` for rows and their targets.
+    """The results of `skdp._kernels` for rows and their targets.
 
     ``high`` and ``low`` are the leading parts and the rests of a predictor.
     """
@@ -41,10 +41,23 @@ class CompiledSums:
         compiled = load_kernels(math.inf)
         if compiled is None:
             return None
-        weight = _NONE if rows.weight is None else rows.weight
-        own = rows.numbers, rows.levels, y, weight, self._formula(compiled), *self._tables
-        sums, counts, weights, sizes = compiled.slope_sums(*own, self._starts, self.grid)
+        known = self._known(compiled, rows, y)
+        sums, counts, weights, sizes = compiled.slope_sums(*known, self.grid)
         return self._sums(sums[0], counts[0]), self._sums(sums[1], counts[1]), weights, sizes
+
+    def curvatures(self, rows: DesignRows, y: FloatArray) -> FloatArray | None:
+        """Return the weighted curvatures, (n,); None without numba in this process."""
+        compiled = load_kernels(math.inf)
+        if compiled is None:
+            return None
+        found: FloatArray = compiled.curvatures(*self._known(compiled, rows, y))
+        return found
+
+    def _known(self, compiled: Any, rows: DesignRows, y: FloatArray) -> tuple[Any, ...]:
+        """Return the arguments that compiled functions share."""
+        weight = _NONE if rows.weight is None else rows.weight
+        parts = *self._tables, self._starts
+        return (rows.numbers, rows.levels), y, weight, self._formula(compiled), parts
 
     def _formula(self, compiled: Any) -> tuple[int, float, float]:
         """Return the kind of the loss and its parameters."""

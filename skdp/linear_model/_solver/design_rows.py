@@ -37,7 +37,7 @@ class DesignRows:
 
     Attributes
     ----------
-    numbers : ndarray of float32, shape (n, numbers)
+    numbers : ndarray of float32, shape (numbers, n)
         In units of the coordinates.
     levels : ndarray of unsigned integers, shape (columns, n)
         Positions of levels.
@@ -63,26 +63,28 @@ class DesignRows:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         # Compiled functions exist for arrays whose entries lie next to each other.
-        levels = np.ascontiguousarray(self.levels[:, rows])
-        return DesignRows(self.numbers[rows], levels, self.target[rows], weight)
+        numbers, levels = (
+            np.ascontiguousarray(own[:, rows]) for own in (self.numbers, self.levels)
+        )
+        return DesignRows(numbers, levels, self.target[rows], weight)
 
 
 def joined(parts: Sequence[DesignRows]) -> list[DesignRows]:
     """Return the same rows in blocks that fit in the cache."""
     whole = DesignRows(
-        np.concatenate([rows.numbers for rows in parts]),
+        np.concatenate([rows.numbers for rows in parts], axis=1),
         np.concatenate([rows.levels for rows in parts], axis=1),
         np.concatenate([rows.target for rows in parts]),
         None
         if parts[0].weight is None
         else np.concatenate([rows.weight for rows in parts if rows.weight is not None]),
     )
-    step = block_rows(whole.numbers.shape[1] + len(whole.levels) + 1)
+    step = block_rows(len(whole.numbers) + len(whole.levels) + 1)
     return [whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)]
 
 
 class Terms(NamedTuple):
-    """A linear predictor: numbers @ slopes + constant + the sum of table[level] over columns."""
+    """A linear predictor: slopes @ numbers + constant + the sum of table[level] over columns."""
 
     slopes: NDArray[Any]
     constant: float
@@ -90,7 +92,7 @@ class Terms(NamedTuple):
 
     def of(self, numbers: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
         """Return the predictor of rows, (n,), in the precision of the numbers."""
-        found: NDArray[Any] = numbers @ self.slopes
+        found: NDArray[Any] = self.slopes @ numbers
         found += self.constant
         for table, codes in zip(self.tables, levels, strict=True):
             found += table.take(codes)
@@ -118,7 +120,7 @@ def sums_over(
         np.bincount(codes, values, size)
         for codes, size in zip(rows.levels, coordinates.sizes, strict=True)
     )
-    product = values.astype(numbers.dtype, copy=False) @ numbers
+    product = numbers @ values.astype(numbers.dtype, copy=False)
     return Sums(product.astype(np.float64, copy=False), np.array([values.sum()]), levels)
 
 
@@ -189,7 +191,7 @@ class Build:
             # Towards 0: rows stay in the ball.
             numbers = np.trunc(numbers / Coordinates(self.design).unit / STEP) * STEP
         levels = np.array(rows.levels) if len(rows.levels) else np.empty((0, len(rows)), np.uint8)
-        return DesignRows(numbers.astype(np.float32, copy=False), levels, rows.target)
+        return DesignRows(np.ascontiguousarray(numbers.T, np.float32), levels, rows.target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,17 +231,18 @@ class Weigh:
         return found
 
     def _scores_of_numbers(self, numbers: Singles, ridge: FloatArray) -> FloatArray:
-        scores, step = np.zeros(len(numbers)), block_rows(2 * numbers.shape[1])
+        scores, step = np.zeros(numbers.shape[1]), block_rows(2 * len(numbers))
         ridge = ridge / self.coordinates.unit**2
         is_equal = bool((ridge == ridge[:1]).all())
         # Sums of so many squares, multiples of 2^-40, are exact in any order.
         is_exact, compiled = ridge.size <= MOST_ROWS, kernels()
         if compiled is not None and is_equal and ridge.size and is_exact:
-            compiled.squares_of_rows(numbers, scores)
+            compiled.add_squares(numbers, scores)
             scores /= ridge[0]
             return scores
-        for at in range(0, len(numbers), step):
-            x = numbers[at : at + step].astype(np.float64)
+        for at in range(0, len(scores), step):
+            # In one order, so that a row's sum does not depend on the number of rows.
+            x = numbers[:, at : at + step].T.astype(np.float64, order="C")
             if is_equal and ridge.size:
                 squares = np.vecdot(x, x) if is_exact else squared_lengths(x)
                 scores[at : at + step] = squares / ridge[0]

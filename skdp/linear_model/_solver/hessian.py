@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from skdp._arrays import FloatArray
+from skdp.linear_model._shared.gram import narrow_gram
 from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Terms
 from skdp.linear_model.losses import Loss
 from skdp.rows.block import block_rows
 
 # Columns of levels are part of the matrix, the smallest first, while it has so many rows at most.
 MOST_CORE = 1024
+_NONE = np.empty(0)
 
 
 class Hessian(NamedTuple):
@@ -68,11 +71,11 @@ class CurvatureSums:
     label: int | None
     coordinates: Coordinates
     terms: Terms
+    compiled: CompiledSums | None
     precise: bool = False
 
     def __call__(self, rows: DesignRows) -> tuple[Any, ...]:
-        z = self.terms.of(rows.numbers.astype(np.float64), rows.levels)
-        second = rows.weighted(self.loss.curvature(z, target_of(rows.target, self.label)))
+        second = self._second(rows)
         core, sizes = core_columns(self.coordinates), self.coordinates.sizes
         counts = [
             np.bincount(codes, second, m) for codes, m in zip(rows.levels, sizes, strict=True)
@@ -85,6 +88,15 @@ class CurvatureSums:
         ]  # fmt: skip
         gram = _gram(rows.numbers, second, np.float64 if self.precise else np.float32)
         return gram, tuple(counts), tuple(numbers), tuple(pairs)
+
+    def _second(self, rows: DesignRows) -> FloatArray:
+        """Return weighted curvatures, (n,)."""
+        y = target_of(rows.target, self.label)
+        found = None if self.compiled is None else self.compiled.curvatures(rows, y)
+        if found is None:
+            z = self.terms.of(rows.numbers.astype(np.float64), rows.levels)
+            found = rows.weighted(self.loss.curvature(z, y))
+        return found
 
 
 def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessian:
@@ -143,15 +155,18 @@ def _diagonal(coordinates: Coordinates, total: float, counts: tuple[Any, ...]) -
 
 def _gram(numbers: NDArray[np.float32], second: FloatArray, dtype: Any) -> FloatArray:
     """Return the weighted Gram matrix of (1, numbers), from products in a precision."""
-    found = np.zeros((numbers.shape[1] + 1,) * 2)
+    narrow = narrow_gram(numbers, _NONE, second, 0.0)
+    if narrow is not None:
+        return narrow
+    found = np.zeros((len(numbers) + 1,) * 2)
     found[0, 0] = second.sum()
-    step = block_rows(numbers.shape[1])
-    for at in range(0, len(numbers), step):
-        x: NDArray[Any] = numbers[at : at + step].astype(dtype, copy=False)
+    step = block_rows(len(numbers))
+    for at in range(0, len(second), step):
+        x: NDArray[Any] = numbers[:, at : at + step].astype(dtype, copy=False)
         s: NDArray[Any] = second[at : at + step].astype(dtype)
-        scaled = x * np.sqrt(s)[:, None]
-        found[1:, 1:] += scaled.T @ scaled
-        found[0, 1:] += s @ x
+        scaled = x * np.sqrt(s)
+        found[1:, 1:] += scaled @ scaled.T
+        found[0, 1:] += x @ s
     found[1:, 0] = found[0, 1:]
     return found
 
@@ -161,4 +176,4 @@ def _by_level(rows: DesignRows, second: FloatArray, column: int, size: int) -> F
     n = len(rows)
     # The indicators of levels, times the curvatures.
     indicators = csc_array((second, rows.levels[column], np.arange(n + 1)), shape=(size, n))
-    return np.asarray(indicators @ rows.numbers.astype(np.float64))
+    return np.asarray(indicators @ rows.numbers.T.astype(np.float64))

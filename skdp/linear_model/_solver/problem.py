@@ -132,8 +132,10 @@ class Objective:
     def _curvatures(self, theta: FloatArray) -> CurvatureSums:
         # Newton's method for streams has no other curvature: with errors above the ridge it fails.
         precise = self.rows.is_read_again
-        terms = self.coordinates.terms(theta)
-        return CurvatureSums(self.loss, self.label, self.coordinates, terms, precise)
+        terms, compiled = self.coordinates.terms(theta), None
+        if self.is_compiled:
+            compiled = CompiledSums(self.loss, self.coordinates, terms)
+        return CurvatureSums(self.loss, self.label, self.coordinates, terms, compiled, precise)
 
     def _gradient(self, theta: FloatArray, sums: tuple[Any, ...]) -> FloatArray:
         return self.coordinates.gradient(Sums(*sums)) + self.ridge * theta + self.linear_term

@@ -8,9 +8,9 @@ import pytest
 
 from skdp import Domain
 from skdp._arrays import repeated, wide_rows
-from skdp.domain.columns import Levels
+from skdp.domain.columns import Levels, positions_of
 from skdp.domain.layout import compact_blocks, encode_compactly, read_once
-from skdp.domain.tables import EncodedRows, positions_of
+from skdp.domain.tables import EncodedRows
 from skdp.linear_model.validation import check_labels
 
 LEVELS = {

@@ -1,4 +1,4 @@
-"""Declared columns: bounded numbers, levels, and blocks of indicators.
+"""Declared columns: bounded numbers, levels, and blocks of indicators; and columns of tables.
 
 `skdp.domain._declare` builds them from the user's declaration and checks it. Each kind has the
 number of columns that it reads (``n_in``) and is encoded as (``n_out``), and the kind of the
@@ -17,7 +17,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.domain.cells import has_foreign, kinds_of
+from skdp._arrays import FloatArray
+from skdp.domain.cells import (
+    NOT_REAL,
+    copy_reals,
+    has_foreign,
+    kinds_of,
+    pandas_module,
+    silenced,
+)
 
 # Arrays of these types are compared without running foreign code: signed and unsigned integers,
 # floats and strings. Other arrays of numbers are converted to one of them without a change.
@@ -26,6 +34,8 @@ _COMMON = ("i8", "u8", "f8", *_STRINGS)
 _Search: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 # Integer levels are looked up in a table if it is not larger than this.
 _DENSE = 2**16
+# Types of arrays of numbers, which are read without running foreign code.
+PLAIN_KINDS = frozenset("biuf")
 
 
 def listed(items: Iterable[str]) -> str:
@@ -240,3 +250,85 @@ class Indicators:
 
 
 Column: TypeAlias = Number | Levels | Indicators
+
+
+@dataclass(frozen=True)
+class FrameColumn:
+    """A column of a DataFrame. Any of its attributes and methods may raise any error."""
+
+    series: Any
+
+    @cached_property
+    def cells(self) -> NDArray[Any] | None:
+        """The column, if it is an array of numpy and not of dates."""
+        dtype = self.series.dtype
+        plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
+        return self.series.to_numpy() if plain else None
+
+    @cached_property
+    def categories(self) -> list[Any] | None:
+        """Categories of a categorical column whose reading runs no foreign code."""
+        if type(self.series.array) is not pandas_module().Categorical:
+            return None
+        found: list[Any] = self.series.array.categories.tolist()
+        return None if has_foreign(kinds_of(found)) else found
+
+    @cached_property
+    def words(self) -> Any:
+        """Arrow array of a column of strings."""
+        array, arrays = self.series.array, pandas_module().arrays
+        if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
+            return None
+        found = array.__arrow_array__()
+        return found if str(found.type) in ("string", "large_string") else None
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether reading the column again runs no foreign code."""
+        cells = self.cells
+        return self.categories is not None if cells is None else cells.dtype.kind in PLAIN_KINDS
+
+    @cached_property
+    def _found(self) -> dict[Levels, NDArray[Any]]:
+        """Positions of the categories, and of a missing cell."""
+        return {}
+
+    def copy_numbers(self, rows: slice, out: FloatArray) -> None:
+        """Copy cells into ``out`` as floats, or raise any error."""
+        cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
+        copy_reals(cells, out)
+
+    def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
+        """Return the position of the level of each cell, or raise any error."""
+        if self.cells is not None:
+            return positions_of(self.cells[rows], levels)
+        if self.categories is not None:
+            if levels not in self._found:
+                self._found[levels] = levels.positions([*self.categories, levels.other])
+            # The code of a missing cell is -1.
+            return np.asarray(self._found[levels][self.series.array.codes[rows]])
+        if self.words is not None and levels.is_plain:
+            return levels.positions_in_arrow(self.words[rows])
+        return _positions_of_values(self.series.iloc[rows].tolist(), levels)
+
+
+@dataclass(frozen=True)
+class ArrayColumn(FrameColumn):
+    """A column that is an array of numpy, without null entries."""
+
+    @property
+    def cells(self) -> NDArray[Any]:
+        """The column."""
+        return self.series  # type: ignore[no-any-return]
+
+
+def positions_of(cells: NDArray[Any], levels: Levels) -> NDArray[Any]:
+    """Return the position of each cell's level, without warnings of values, or raise any error."""
+    if levels.compares(cells.dtype):
+        return levels.positions_in(cells)
+    return _positions_of_values(cells.tolist(), levels)
+
+
+def _positions_of_values(values: list[Any], levels: Levels) -> NDArray[Any]:
+    with silenced(kinds_of(values)):
+        return levels.positions(values)

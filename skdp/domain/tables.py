@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,24 +18,18 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain.cells import (
-    NOT_REAL,
     as_cells,
     copy_reals,
-    has_foreign,
     is_sparse,
-    kinds_of,
     pandas_module,
     plain,
-    silenced,
 )
-from skdp.domain.columns import Levels
+from skdp.domain.columns import PLAIN_KINDS, ArrayColumn, FrameColumn, Levels, positions_of
 
 # Half a MiB of floats, so that a block stays in the cache for the next step.
 _CACHED_CELLS = 2**16
 # Taking rows from some columns of a frame takes a time that does not depend on their number.
 _FEWEST_ROWS = 8192
-# Types of arrays of numbers, which are read without running foreign code.
-_PLAIN = frozenset("biuf")
 
 
 class NotNumbers(ValueError, TypeError):
@@ -78,7 +71,7 @@ class ArrayTable:
     @property
     def is_plain(self) -> bool:
         """Whether every cell is a number, so that reading runs no foreign code."""
-        return self.cells.dtype.kind in _PLAIN
+        return self.cells.dtype.kind in PLAIN_KINDS
 
     def part(self, start: int, stop: int) -> ArrayTable:
         """Return some rows."""
@@ -129,63 +122,25 @@ class EncodedRows:
 
 
 @dataclass(frozen=True)
-class _FrameColumn:
-    """A column of a DataFrame. Any of its attributes and methods may raise any error."""
+class Columns:
+    """Arrays of numpy as columns of a table, which are read as those of a DataFrame but faster."""
 
-    series: Any
+    arrays: dict[str, NDArray[Any]]
 
-    @cached_property
-    def cells(self) -> NDArray[Any] | None:
-        """The column, if it is an array of numpy and not of dates."""
-        dtype = self.series.dtype
-        plain = isinstance(dtype, np.dtype) and dtype.kind not in NOT_REAL
-        return self.series.to_numpy() if plain else None
+    @property
+    def columns(self) -> Any:
+        """Names of the columns, as those of a DataFrame."""
+        return pandas_module().Index(list(self.arrays))
 
-    @cached_property
-    def categories(self) -> list[Any] | None:
-        """Categories of a categorical column whose reading runs no foreign code."""
-        if type(self.series.array) is not pandas_module().Categorical:
-            return None
-        found: list[Any] = self.series.array.categories.tolist()
-        return None if has_foreign(kinds_of(found)) else found
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values()), ()))
 
-    @cached_property
-    def words(self) -> Any:
-        """Arrow array of a column of strings."""
-        array, arrays = self.series.array, pandas_module().arrays
-        if type(array) not in (arrays.ArrowStringArray, arrays.ArrowExtensionArray):
-            return None
-        found = array.__arrow_array__()
-        return found if str(found.type) in ("string", "large_string") else None
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.arrays[name]
 
-    @cached_property
-    def is_plain(self) -> bool:
-        """Whether reading the column again runs no foreign code."""
-        cells = self.cells
-        return self.categories is not None if cells is None else cells.dtype.kind in _PLAIN
-
-    @cached_property
-    def _found(self) -> dict[Levels, NDArray[Any]]:
-        """Positions of the categories, and of a missing cell."""
-        return {}
-
-    def copy_numbers(self, rows: slice, out: FloatArray) -> None:
-        """Copy cells into ``out`` as floats, or raise any error."""
-        cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
-        copy_reals(cells, out)
-
-    def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
-        """Return the position of the level of each cell, or raise any error."""
-        if self.cells is not None:
-            return positions_of(self.cells[rows], levels)
-        if self.categories is not None:
-            if levels not in self._found:
-                self._found[levels] = levels.positions([*self.categories, levels.other])
-            # The code of a missing cell is -1.
-            return np.asarray(self._found[levels][self.series.array.codes[rows]])
-        if self.words is not None and levels.is_plain:
-            return levels.positions_in_arrow(self.words[rows])
-        return _positions_of_values(self.series.iloc[rows].tolist(), levels)
+    def drop(self, columns: list[str]) -> Columns:
+        """Return the other columns."""
+        return Columns({k: own for k, own in self.arrays.items() if k not in columns})
 
 
 @dataclass(frozen=True)
@@ -198,7 +153,7 @@ class _FrameTable:
     stop: int
     again: bool = False
     # By the positions of declared columns; they are kept, because taking a column is slow.
-    columns: dict[int, _FrameColumn] = field(default_factory=dict)
+    columns: dict[int, FrameColumn] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -242,9 +197,9 @@ class _FrameTable:
         start, stop, _ = rows.indices(self.n_rows)
         return slice(self.start + start, self.start + stop)
 
-    def _column(self, column: int) -> _FrameColumn:
+    def _column(self, column: int) -> FrameColumn:
         if column not in self.columns:
-            self.columns[column] = _FrameColumn(self.frame.iloc[:, self.places[column]])
+            self.columns[column] = FrameColumn(self.frame.iloc[:, self.places[column]])
         return self.columns[column]
 
 
@@ -259,6 +214,10 @@ def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
     if is_sparse(X):
         remedy = "Use X.toarray()."
         raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
+    if isinstance(X, Columns):
+        places, arrays = _places(X.columns, names, n_columns), list(X.arrays.values())
+        own = {k: ArrayColumn(arrays[place]) for k, place in enumerate(places)}
+        return _FrameTable(X, places, 0, len(X), columns=dict(own))
     X = plain(X)
     if not isinstance(X, np.ndarray):
         return _FrameTable(X, _places(X.columns, names, n_columns), 0, len(X))
@@ -335,18 +294,6 @@ def _level_again(table: RawTable, row: int, column: int, levels: Levels) -> NDAr
     with suppress(Exception):
         return table.positions(slice(row, row + 1), column, levels)
     return levels.positions([levels.other])
-
-
-def positions_of(cells: NDArray[Any], levels: Levels) -> NDArray[Any]:
-    """Return the position of each cell's level, without warnings of values, or raise any error."""
-    if levels.compares(cells.dtype):
-        return levels.positions_in(cells)
-    return _positions_of_values(cells.tolist(), levels)
-
-
-def _positions_of_values(values: list[Any], levels: Levels) -> NDArray[Any]:
-    with silenced(kinds_of(values)):
-        return levels.positions(values)
 
 
 def _read(table: RawTable, rows: slice, columns: slice, out: FloatArray) -> bool:

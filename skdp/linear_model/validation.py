@@ -26,8 +26,8 @@ from skdp.domain.cells import (
     plain,
     refuse_not_real,
 )
-from skdp.domain.columns import Levels
-from skdp.domain.tables import as_table, positions_of
+from skdp.domain.columns import Levels, positions_of
+from skdp.domain.tables import as_table
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
 
 # The solver's tolerance is set for at most this many records.

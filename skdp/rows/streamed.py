@@ -89,7 +89,7 @@ class StreamedRows:
         domain, again, count = self.domain, self._is_read, 0
         # A pair has no column that is a target.
         names = None if self.target is None else self.stream.names
-        for batch in self.stream.batches(columns_to_read(domain, names, self.target)):
+        for batch in self.stream.batches(columns_to_read(domain, names, self.target), True):
             table, target = encoded_pair(domain, batch, self.target, self.coder, again)
             count += len(target)
             for rows in block_slices(domain, len(target), blocks):

@@ -14,6 +14,7 @@ import numpy as np
 
 from skdp._checks import fail
 from skdp.domain.cells import plain
+from skdp.domain.tables import Columns
 
 # Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
 BATCH_ROWS, BATCH_CELLS = 2**18, 2**22
@@ -41,7 +42,7 @@ class Stream(Protocol):
     def n_columns(self) -> int:
         """Number of columns."""
 
-    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def batches(self, columns: list[str] | None, as_arrays: bool = False) -> Iterator[Any]:
         """Yield DataFrames with some columns, or arrays."""
 
     @property
@@ -70,8 +71,8 @@ class ArrowStream:
         """Number of columns."""
         return len(self.names)
 
-    def batches(self, columns: list[str] | None) -> Iterator[Any]:
-        """Yield DataFrames with some of the columns."""
+    def batches(self, columns: list[str] | None, as_arrays: bool = False) -> Iterator[Any]:
+        """Yield DataFrames with some of the columns, or `Columns` where arrays are enough."""
         self._check_files(self.names if columns is None else columns)
         limits = self._limits(len(self.names if columns is None else columns))
         batches = self.dataset.to_batches(columns=columns, **limits)
@@ -80,7 +81,8 @@ class ArrowStream:
         options = {"integer_object_nulls": True, "ignore_metadata": True, "split_blocks": True}
         while (batch := _read(lambda: next(batches, None))) is not None:
             if batch.num_rows:
-                yield _read(partial(batch.to_pandas, **options))
+                found = _arrays_of(batch) if as_arrays else None
+                yield _read(partial(batch.to_pandas, **options)) if found is None else found
 
     def _limits(self, n_columns: int) -> dict[str, Any]:
         """Return options of pyarrow with which a few batches are in memory."""
@@ -128,12 +130,30 @@ class CsvStream(ArrowStream):
         super().__init__(_read(lambda: dataset.dataset(path, format=texts)))
         self.spelled: dict[str, dict[str, Any]] = {}
 
-    def batches(self, columns: list[str] | None) -> Iterator[Any]:
+    def batches(self, columns: list[str] | None, as_arrays: bool = False) -> Iterator[Any]:
         """Yield DataFrames with some of the columns, of texts or of levels."""
         for batch in super().batches(columns):
             for name in self.spelled.keys() & set(batch.columns):
                 batch[name] = _levels_of(batch[name], self.spelled[name])
             yield batch
+
+
+def _arrays_of(batch: Any) -> Columns | None:
+    """Return the columns of a batch of pyarrow without a copy, or None if that is impossible."""
+    from pyarrow import types
+
+    names = set(batch.schema.names)
+    if len(names) < batch.num_columns or any(own.null_count for own in batch.columns):
+        return None
+    if not all(_is_plain(own.type, types) for own in batch.columns):
+        return None
+    arrays = [own.to_numpy(zero_copy_only=True) for own in batch.columns]
+    return Columns(dict(zip(batch.schema.names, arrays, strict=True)))
+
+
+def _is_plain(kind: Any, types: Any) -> bool:
+    """Return whether a column of a type of pyarrow is an array of numbers of numpy."""
+    return bool(types.is_integer(kind) or types.is_float64(kind) or types.is_float32(kind))
 
 
 def spellings(levels: Collection[Any]) -> dict[str, Any]:
@@ -197,8 +217,8 @@ class FactoryStream:
         """Number of columns of the first batch."""
         return int(self._first.shape[1])
 
-    def batches(self, columns: list[str] | None) -> Iterator[Any]:
-        """Yield the batches that have rows, with some of the columns."""
+    def batches(self, columns: list[str] | None, as_arrays: bool = False) -> Iterator[Any]:
+        """Yield the batches that have rows, with some of the columns, as they are."""
         for batch in self._called():
             table, *rest = batch if isinstance(batch, tuple) else (batch,)
             table = plain(table)

@@ -30,7 +30,8 @@ from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import Build, Coordinates
+from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
+from skdp.linear_model._solver.problem import Each, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import Loss
 from skdp.linear_model.validation import is_auto
@@ -155,19 +156,22 @@ class ObjectivePerturbation:
         dtype = None if domain.is_ball else np.float32
         kept = rows.keep(Build(records.design), blocks, dtype=dtype)
         # Without a scaling stage the rows are read once, so that errors in them are found here.
-        exact = plan.clipping.exact(kept, rows.n) if plan.clipping else kept.sum(len)
-        return records, kept, exact
+        part, sample = plan.clipping.part if plan.clipping else len, None
+        if kept.is_read_again:
+            found, sample = kept.sum(Each((part, sample_of(rows.n, records.design.dim))))
+        else:
+            found = kept.sum(part)
+        return records, kept, sample, plan.clipping and plan.clipping.exact(found, rows.n)
 
     def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds and one model for each label."""
-        (records, kept, exact), objective = sums, plan.objective
+        (records, kept, sample, exact), objective = sums, plan.objective
         design, coordinates = records.design, Coordinates(records.design)
         bounds = ClippingBounds.whole(design)
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
-        weigh = objective.weigh(coordinates)
-        kept = kept.map(Finish(bounds, coordinates, weigh, in_place=kept.may_change))
-        facts = kept, coordinates, records.rows.n
+        finish = Finish(bounds, coordinates, objective.weigh(coordinates), kept.may_change)
+        facts = kept.map(finish), sample and joined(sample).map(finish), coordinates, records.rows.n
         theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(objective.inflation * theta)
         attributes: dict[str, Any] = {"bounds_": bounds.in_units(design.domain)}

@@ -30,7 +30,6 @@ from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.linear_model._standardize.stage import ScalingStage, box_deviation, box_noise, usual_share
-from skdp.rows import Kept
 
 # If the noise of the means exceeds this, the bounds of the domain are used.
 MOST_NOISE = 0.5
@@ -113,10 +112,15 @@ class ClippingStage(ScalingStage):
         """Description for the guarantee."""
         return f"estimated clipping bounds {self.description}"
 
-    def exact(self, rows: Kept, n: int) -> NDArray[Any]:
-        """Return the sums of n rows of a design, in units of 2^-40, (dim,)."""
+    @property
+    def part(self) -> Callable[[DesignRows], Any]:
+        """The function whose sums over rows of a design are released."""
+        return _ColumnSums(self.with_target)
+
+    def exact(self, found: Any, n: int) -> NDArray[Any]:
+        """Return the sums of `part` over n rows in the order of the release, (dim,)."""
         placed = np.zeros((2, self.design.domain.n_encoded + 1), dtype=object)
-        placed[:, list(self.sums.columns)] = rows.sum(_ColumnSums(self.with_target))
+        placed[:, list(self.sums.columns)] = found
         return self.sums.exact(placed[0], placed[1], n)
 
     def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:

@@ -39,7 +39,7 @@ from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import Loss, greatest_curvature
 from skdp.mechanisms.noise import Noise, variances
 from skdp.randomness import granularity_of, publish_near
-from skdp.rows import Kept
+from skdp.rows import Kept, KeptBlocks
 
 # Share of epsilon spent on hiding the solver's inexactness and the rounding to a lattice, and the
 # most that all models together spend on it: it divides the delta of the noise by exp of its half.
@@ -207,7 +207,13 @@ class Perturbation:
         return float(0.1 * np.min(moved) / spread * np.min(self.ridge))
 
     def release(
-        self, rows: Kept, coordinates: Coordinates, n: int, label: int | None, rng: Generator
+        self,
+        rows: Kept,
+        sample: KeptBlocks | None,
+        coordinates: Coordinates,
+        n: int,
+        label: int | None,
+        rng: Generator,
     ) -> FloatArray:
         """Draw V, minimise, add the output noise, and return a point of the lattice, (dim,).
 
@@ -215,6 +221,8 @@ class Perturbation:
         ----------
         rows : Kept
             States are weighted `DesignRows`.
+        sample : KeptBlocks or None
+            Some of these rows, in memory; None if the solver shall take some.
         coordinates : Coordinates
         n : int
             The number of rows.
@@ -224,7 +232,7 @@ class Perturbation:
         linear_term = self.noise.rvs(rng)
         hidden = self.hidden
         objective = Objective(
-            self.loss, rows, coordinates, self.ridge, linear_term, self.row_norm, n, label
+            self.loss, rows, coordinates, self.ridge, linear_term, self.row_norm, n, label, sample
         )
         found = minimise(objective, self.tolerance)
         return publish_near(found.theta, hidden.exponent, hidden.scale, rng)

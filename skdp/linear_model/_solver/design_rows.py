@@ -22,7 +22,7 @@ from skdp._arrays import FloatArray, squared_lengths
 from skdp._compiled import kernels
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
-from skdp.rows import Block
+from skdp.rows import Block, KeptBlocks
 from skdp.rows.block import MOST_ROWS, block_rows
 
 Singles = NDArray[np.float32]
@@ -69,7 +69,7 @@ class DesignRows:
         return DesignRows(numbers, levels, self.target[rows], weight)
 
 
-def joined(parts: Sequence[DesignRows]) -> list[DesignRows]:
+def joined(parts: Sequence[DesignRows]) -> KeptBlocks:
     """Return the same rows in blocks that fit in the cache."""
     whole = DesignRows(
         np.concatenate([rows.numbers for rows in parts], axis=1),
@@ -80,7 +80,7 @@ def joined(parts: Sequence[DesignRows]) -> list[DesignRows]:
         else np.concatenate([rows.weight for rows in parts if rows.weight is not None]),
     )
     step = block_rows(len(whole.numbers) + len(whole.levels) + 1)
-    return [whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)]
+    return KeptBlocks([whole.chosen(slice(at, at + step)) for at in range(0, len(whole), step)])
 
 
 class Terms(NamedTuple):

@@ -33,6 +33,8 @@ SINGLE, DOUBLE = 2.0**-22, 2.0**-48
 # A sample takes groups of so many adjacent rows from a block, which is faster than single rows, if
 # there are so many groups.
 GROUP, LEAST_GROUPS = 4, 16
+# A sample of rows that are read again has about so many numbers, or the share of this stride.
+SAMPLE_CELLS, LEAST_STRIDE = 2**24, 4
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Objective:
         The number of rows.
     label : int or None
         The position of the label that the model predicts; None for a regression.
+    sample : KeptBlocks or None
+        Some of the rows, which are in memory, for `subsample`. None if it shall take some.
     """
 
     loss: Loss
@@ -65,6 +69,7 @@ class Objective:
     row_norm: float
     n: int
     label: int | None = None
+    sample: KeptBlocks | None = None
 
     def __post_init__(self) -> None:
         # Messages do not contain the number of rows: it is private under "add_remove".
@@ -101,21 +106,23 @@ class Objective:
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, Hessian]:
         """Return the gradient and the second derivative of J at theta, from one pass."""
         parts = self._slopes(theta), self._curvatures(theta)
-        slopes, curvatures = self.rows.sum(_Each(parts))
+        slopes, curvatures = self.rows.sum(Each(parts))
         return self._gradient(theta, slopes), assembled(self.coordinates, self.ridge, curvatures)
 
     def subsample(self, stride: int) -> Objective:
         """Return J on about one row out of each ``stride``, divided by the share of the rows.
 
+        If there is a sample in memory, J is that on the sample.
         A fixed generator picks rows of each run, so that sorted and periodic data are sampled well.
         The choice needs no secrecy, because every result is certified on all rows.
         """
-        rows = joined(self.rows.sum(_Sample(stride)))
-        m = sum(map(len, rows))
+        sample = self.sample or joined(self.rows.sum(_Sample(stride)))
+        m = sample.sum(len)
         share = m / self.n
         return replace(
             self,
-            rows=KeptBlocks(rows),
+            rows=sample,
+            sample=None,
             ridge=self.ridge * share,
             linear_term=self.linear_term * share,
             n=m,
@@ -180,13 +187,18 @@ class _Slopes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Each:
+class Each:
     """The sums of several functions of the same rows."""
 
     parts: tuple[Callable[[DesignRows], Any], ...]
 
     def __call__(self, rows: DesignRows) -> tuple[Any, ...]:
         return tuple(part(rows) for part in self.parts)
+
+
+def sample_of(n: int, dim: int) -> Callable[[DesignRows], list[DesignRows]]:
+    """Return a function whose sum over n rows is a sample that is kept in memory."""
+    return _Sample(max(LEAST_STRIDE, n * dim // SAMPLE_CELLS))
 
 
 @dataclass(frozen=True, eq=False)

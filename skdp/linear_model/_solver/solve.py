@@ -177,8 +177,10 @@ def _descend(
         if not size > target or steps - best_step > patience:
             return theta
         direction = -metric.solve(gradient)
-        # Convergence is superlinear: after such a step the caller checks the gradient.
-        if size * size < before * target:
+        # Convergence is superlinear, and quadratic with the Hessian at each point. After a step
+        # that should be the last, the caller checks the gradient.
+        ratio = size / before if before else math.inf
+        if size * ratio ** (2 if renewed else 1) < target:
             return theta + direction
         found = _search(evaluate, theta, gradient, direction, 0.9 if steps < PATIENCE else 0.0)
         if found is None and (fresh or renewed):

@@ -10,6 +10,8 @@ from typing import Any
 
 # Entries of a table from which compiled functions save time.
 MANY = 2**21
+# Up to so many columns, products of columns by compiled functions are faster than those by BLAS.
+NARROW = 32
 
 _KERNELS: list[Any] = []
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp._compiled import kernels
+from skdp._compiled import NARROW, kernels
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.tables import (
@@ -177,7 +177,8 @@ def encode_compactly(domain: Any, X: Any, dtype: Any = None) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
     If a ``dtype`` is given, encoded numbers are rounded to it, and the entries of each column lie
-    next to each other in a new array. So do those of a DataFrame for compiled functions.
+    next to each other in a new array. For compiled functions so do those of DataFrames and of
+    arrays with few columns.
 
     Raises
     ------
@@ -189,7 +190,8 @@ def encode_compactly(domain: Any, X: Any, dtype: Any = None) -> EncodedRows:
         if dtype is None:
             return table
         return replace(table, numbers=np.array(table.numbers, dtype=dtype, order="F"))
-    by_columns = not (dtype is None and (kernels() is None or isinstance(table, ArrayTable)))
+    is_wide_array = isinstance(table, ArrayTable) and domain.n_numbers > NARROW
+    by_columns = dtype is not None or not (kernels() is None or is_wide_array)
     encoded = _room(domain, table.n_rows, dtype or np.float64, "F" if by_columns else "C")
     # Compiled functions write columns that lie next to each other, which those of a part do not.
     for rows in _blocks(table, _COLUMN_ROWS if by_columns else 0):

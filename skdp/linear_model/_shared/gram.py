@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp._compiled import kernels
+from skdp._compiled import NARROW, kernels
 from skdp.domain import Domain
 from skdp.domain.layout import write_rows
 from skdp.geometry.moments import MomentLayout
@@ -30,8 +30,6 @@ GRAM_BITS = 2 * NUMBER_BITS
 # Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
 
-# Columns that a compiled function multiplies faster than BLAS.
-_NARROW = 32
 _NONE = np.empty(0)
 
 # A function that maps rows (1, x, y) in place, each by itself, to results in [-1, 1].
@@ -109,7 +107,7 @@ def narrow_gram(
     rows, and for many columns, which BLAS multiplies faster.
     """
     compiled = kernels()
-    if compiled is None or len(columns) > _NARROW or not columns.flags.c_contiguous:
+    if compiled is None or len(columns) > NARROW or not columns.flags.c_contiguous:
         return None
     found: FloatArray = compiled.gram_of_columns(columns, last, weight, rounder)
     return found

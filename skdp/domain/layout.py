@@ -173,12 +173,15 @@ def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
     return encoded
 
 
-def encode_compactly(domain: Any, X: Any, dtype: Any = None) -> EncodedRows:
+def encode_compactly(
+    domain: Any, X: Any, dtype: Any = None, room: EncodedRows | None = None
+) -> EncodedRows:
     """Return the encoded rows of a table or an array-like, without dense indicators.
 
     If a ``dtype`` is given, encoded numbers are rounded to it, and the entries of each column lie
     next to each other in a new array. For compiled functions so do those of DataFrames and of
-    arrays with few columns.
+    arrays with few columns. The arrays of ``room``, which the same call returned for other rows
+    that nobody needs any more, are used again if they have the same length.
 
     Raises
     ------
@@ -192,7 +195,9 @@ def encode_compactly(domain: Any, X: Any, dtype: Any = None) -> EncodedRows:
         return replace(table, numbers=np.array(table.numbers, dtype=dtype, order="F"))
     is_wide_array = isinstance(table, ArrayTable) and domain.n_numbers > NARROW
     by_columns = dtype is not None or not (kernels() is None or is_wide_array)
-    encoded = _room(domain, table.n_rows, dtype or np.float64, "F" if by_columns else "C")
+    encoded = room
+    if encoded is None or encoded.n_rows != table.n_rows:
+        encoded = _room(domain, table.n_rows, dtype or np.float64, "F" if by_columns else "C")
     # Compiled functions write columns that lie next to each other, which those of a part do not.
     for rows in _blocks(table, _COLUMN_ROWS if by_columns else 0):
         _write(domain, table, rows, encoded.part(rows.start, rows.stop))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.layout import encode_compactly
-from skdp.domain.tables import Table
+from skdp.domain.tables import EncodedRows, Table
 
 # Sums over so many multiples of 2^-40 in [-1, 1] are exact in floats, in any order.
 MOST_ROWS = 2**13
@@ -60,15 +60,26 @@ def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-def encoded_block(
-    domain: Domain, table: Table, target: NDArray[Any], rows: slice, dtype: Any = None
-) -> Block:
-    """Return some rows of a table, encoded, with their encoded targets.
+def encoded_blocks(
+    domain: Domain,
+    table: Table,
+    target: NDArray[Any],
+    rows: Iterable[slice],
+    dtype: Any = None,
+    at_once: bool = False,
+) -> Iterator[Block]:
+    """Yield rows of a table, encoded, with their encoded targets, one block for each slice.
 
-    If a ``dtype`` is given, the numbers are those of `encode_compactly` with it.
+    If a ``dtype`` is given, the numbers are those of `encode_compactly` with it. If each block is
+    used ``at_once``, and then no more, all have the same memory: new memory takes the system as
+    long as it takes to encode the numbers.
     """
-    found = encode_compactly(domain, table.part(rows.start, rows.stop), dtype)
-    return Block(found.numbers, found.levels, target[rows])
+    room = None
+    for own in rows:
+        found = encode_compactly(domain, table.part(own.start, own.stop), dtype, room)
+        if at_once and not isinstance(table, EncodedRows):
+            room = found
+        yield Block(found.numbers, found.levels, target[own])
 
 
 def check_count(found: int, n: int) -> None:

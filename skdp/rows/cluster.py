@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skdp._compiled import load_kernels
 from skdp.domain import Domain
-from skdp.rows.block import Block, block_slices, check_count, encoded_block
+from skdp.rows.block import Block, block_slices, check_count, encoded_blocks
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
 from skdp.rows.collection import Collection
 from skdp.rows.threads import quietly
@@ -45,7 +46,7 @@ class ClusterRows:
 
     def sum(self, part: Callable[[Block], Any]) -> Any:
         """Return the sum of ``part(block)`` over all rows."""
-        task = _delayed(_Summed(replace(self._reader, again=self._is_read), part))
+        task = _delayed(_Summed(self._next_reader(), part))
         total, count = _reduced([task(X, y) for X, y in self._partitions])
         self._check(count)
         self._is_read = True
@@ -59,13 +60,16 @@ class ClusterRows:
         dtype: Any = None,
     ) -> ClusterStates | WorkerStates:
         """Keep the states ``build(block)``, each of so many ``blocks``, on the workers."""
-        reader = replace(self._reader, again=self._is_read, blocks=blocks, dtype=dtype)
-        task = _delayed(_Built(reader, build))
+        task = _delayed(_Built(self._next_reader(blocks=blocks, dtype=dtype), build))
         states = ClusterStates([task(X, y) for X, y in self._partitions]).persisted()
         # Errors in the data are raised here.
         self._check(states.count())
         self._is_read = True
         return states
+
+    def _next_reader(self, **options: Any) -> _Reader:
+        cells = self.n * self.domain.n_columns
+        return replace(self._reader, again=self._is_read, cells=cells, **options)
 
     def _check(self, count: int) -> None:
         if self._checks_count:
@@ -216,12 +220,14 @@ class _Reader:
     again: bool = False
     blocks: int = 1
     dtype: Any = None
+    cells: int = 0
 
-    def __call__(self, X: Any, y: Any) -> Iterator[Block]:
+    def __call__(self, X: Any, y: Any, at_once: bool = False) -> Iterator[Block]:
+        load_kernels(self.cells)
         batch = (X, y) if self.target is None else X
         table, encoded = encoded_pair(self.domain, batch, self.target, self.coder, self.again)
-        for rows in block_slices(self.domain, len(encoded), self.blocks):
-            yield encoded_block(self.domain, table, encoded, rows, self.dtype)
+        slices = block_slices(self.domain, len(encoded), self.blocks)
+        yield from encoded_blocks(self.domain, table, encoded, slices, self.dtype, at_once)
 
 
 # Functions that workers run have no text: dask asks each for it, and a part may hold long lists.
@@ -237,7 +243,7 @@ class _Summed:
 
         def values() -> Iterator[Any]:
             nonlocal count
-            for block in self.read(X, y):
+            for block in self.read(X, y, at_once=True):
                 count += len(block)
                 yield quietly(self.part, block)
 

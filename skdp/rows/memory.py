@@ -12,7 +12,7 @@ from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.layout import read_once
 from skdp.domain.tables import as_table
-from skdp.rows.block import Block, block_slices, encoded_block
+from skdp.rows.block import Block, block_slices, encoded_blocks
 from skdp.rows.threads import Runner, compiled_in_order, in_order
 from skdp.rows.total import summed
 
@@ -92,7 +92,8 @@ class MemoryRows:
         domain, table, target = self.domain, self._table, self.target
 
         def applied(rows: slice) -> Any:
-            return function(encoded_block(domain, table, target, rows, dtype))
+            (block,) = encoded_blocks(domain, table, target, [rows], dtype)
+            return function(block)
 
         yield from run(applied, block_slices(domain, len(target), blocks))
         if not self._is_read:

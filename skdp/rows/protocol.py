@@ -47,7 +47,8 @@ class Rows(Protocol):
     def sum(self, part: Callable[[Block], Any]) -> Any:
         """Return the sum of ``part(block)`` over all rows, in blocks of at most 2^13 rows.
 
-        Errors in the data are raised the first time. At a later reading, an entry that is not a
+        A result must not keep arrays of its block, whose memory may be used again. Errors in the
+        data are raised the first time. At a later reading, an entry that is not a
         finite number any more counts as 0.
         """
 

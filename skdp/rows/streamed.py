@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.tables import Table
-from skdp.rows.block import Block, block_slices, check_count, encoded_block
+from skdp.rows.block import Block, block_slices, check_count, encoded_blocks
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.streams import Stream
@@ -51,7 +51,7 @@ class StreamedRows:
 
     def sum(self, part: Callable[[Block], Any], blocks: int = 1, dtype: Any = None) -> Any:
         """Return the sum of ``part(block)`` over all rows."""
-        total = summed(self._blocks(part, blocks, dtype))
+        total = summed(self._blocks(part, blocks, dtype, at_once=True))
         self._is_read = True
         return total
 
@@ -74,26 +74,34 @@ class StreamedRows:
         """About the memory of a row of states."""
         return 4 * self.domain.n_numbers + 2 * len(self.domain.block_sizes) + 16
 
-    def _blocks(self, function: Callable[[Block], Any], blocks: int, dtype: Any) -> Iterator[Any]:
+    def _blocks(
+        self,
+        function: Callable[[Block], Any],
+        blocks: int,
+        dtype: Any,
+        at_once: bool = False,
+    ) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
+        domain = self.domain
 
-        def applied(piece: tuple[Table, NDArray[Any], slice]) -> Any:
-            return function(encoded_block(self.domain, *piece, dtype))
+        def encoded() -> Iterator[Block]:
+            for table, target in self._tables():
+                slices = block_slices(domain, len(target), blocks)
+                yield from encoded_blocks(domain, table, target, slices, dtype, at_once)
 
         # The threads of the reader work at the same time.
-        return one_by_one(applied, self._pieces(blocks))
+        return one_by_one(function, encoded())
 
-    def _pieces(self, blocks: int) -> Iterator[tuple[Table, NDArray[Any], slice]]:
-        """Yield tables with their encoded targets, and the rows of each block."""
+    def _tables(self) -> Iterator[tuple[Table, NDArray[Any]]]:
+        """Yield the tables of batches with their encoded targets."""
         domain, again, count = self.domain, self._is_read, 0
         # A pair has no column that is a target.
         names = None if self.target is None else self.stream.names
         for batch in self.stream.batches(columns_to_read(domain, names, self.target), True):
             table, target = encoded_pair(domain, batch, self.target, self.coder, again)
             count += len(target)
-            for rows in block_slices(domain, len(target), blocks):
-                yield table, target, rows
+            yield table, target
         if self.checks_count:
             check_count(count, self.n)
 

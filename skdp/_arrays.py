@@ -46,3 +46,12 @@ def squared_lengths(rows: FloatArray) -> FloatArray:
     for strip in strips:
         total += np.einsum("ij,ij->i", strip, strip)
     return total
+
+
+def size_of_arrays(holder: object) -> int:
+    """Return the bytes of the arrays that are attributes of an object.
+
+    It is the ``__sizeof__`` of large objects: the scheduler of a cluster asks for it before it
+    sends them to another worker.
+    """
+    return sum(own.nbytes for own in vars(holder).values() if isinstance(own, np.ndarray))

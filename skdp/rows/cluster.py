@@ -129,8 +129,11 @@ class WorkerStates:
     # A worker may compute a state twice from the same one.
     may_change = False
 
-    def __init__(self, client: Any, lists: list[Any]) -> None:
-        self._client, self._lists = client, lists
+    def __init__(self, client: Any, lists: list[Any], workers: list[str]) -> None:
+        self._client, self._lists, self._workers = client, lists, workers
+        # Tasks without workers of their own, of which there are many with one name, are shared out
+        # wherever their arguments are: the lists would be sent from worker to worker.
+        self._where: dict[str, Any] = {"workers": workers, "allow_other_workers": True}
 
     @classmethod
     def of(cls, client: Any, kept: list[Any]) -> WorkerStates:
@@ -142,13 +145,13 @@ class WorkerStates:
         places = _places(client, futures)
         threads = [worker for worker, k in sorted(client.nthreads().items()) for _ in range(k)]
         threads = threads or [places[0]]
-        where = {"pure": False, "allow_other_workers": True}
+        any_other = {"pure": False, "allow_other_workers": True}
         lists = [
-            client.submit(_chained, own, workers=[worker], **where)
+            client.submit(_chained, own, workers=[worker], **any_other)
             for worker, own in zip(threads, _shared_out(futures, places, threads), strict=True)
             if own
         ]
-        return cls(client, lists)
+        return cls(client, lists, sorted(set(threads)))
 
     def sum(self, part: Callable[[Any], Any]) -> Any:
         """Return the sum of ``part(state)`` over the blocks."""
@@ -160,13 +163,13 @@ class WorkerStates:
 
     def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
         task, places = _SummedStates(part), range(len(self._lists))
-        calls = self._client.map(task, self._lists, places, pure=False)
+        calls = self._client.map(task, self._lists, places, pure=False, **self._where)
         return _checked(_added(self._client.gather(calls)), len(places))
 
     def map(self, function: Callable[[Any], Any]) -> WorkerStates:
         """Return ``function(state)`` of every block, kept in place of the states."""
-        lists = self._client.map(_Mapped(function), self._lists, pure=False)
-        return WorkerStates(self._client, lists)
+        lists = self._client.map(_Mapped(function), self._lists, pure=False, **self._where)
+        return WorkerStates(self._client, lists, self._workers)
 
 
 def _places(client: Any, futures: list[Any]) -> list[str]:

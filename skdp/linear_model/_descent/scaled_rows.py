@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
+from skdp._arrays import FloatArray, size_of_arrays
 from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaling import Scaling
@@ -97,6 +97,9 @@ class ScaledRows:
         self.weight = self._weights(scaling).astype(np.float32)
         # The model of the predictors, the number of moves that they contain, and the predictors.
         self._moved: tuple[int, int, FloatArray] | None = None
+
+    def __sizeof__(self) -> int:
+        return size_of_arrays(self)
 
     def _weights(self, scaling: Scaling) -> FloatArray:
         greatest = np.abs(self.numbers).max(axis=0, initial=1.0).astype(np.float64)

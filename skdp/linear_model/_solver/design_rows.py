@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray, squared_lengths
+from skdp._arrays import FloatArray, size_of_arrays, squared_lengths
 from skdp._compiled import kernels
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
@@ -54,6 +54,9 @@ class DesignRows:
 
     def __len__(self) -> int:
         return len(self.target)
+
+    def __sizeof__(self) -> int:
+        return size_of_arrays(self)
 
     def weighted(self, values: FloatArray) -> FloatArray:
         """Return the products of the weights and of values."""

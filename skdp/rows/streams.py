@@ -87,7 +87,7 @@ class ArrowStream:
     def _limits(self, n_columns: int) -> dict[str, Any]:
         """Return options of pyarrow with which a few batches are in memory."""
         size = max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, n_columns)))
-        limits: dict[str, Any] = {"batch_size": size, "batch_readahead": 4}
+        limits: dict[str, Any] = {"batch_size": size, "batch_readahead": 2}
         limits["fragment_readahead"] = 1
         own = getattr(getattr(self.dataset, "format", None), "default_extname", None)
         if own == "parquet":

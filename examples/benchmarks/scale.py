@@ -126,8 +126,9 @@ def draw(rows: list[report.Row], path: Path) -> None:
         own = [row for row in rows if str(row["what"]).startswith(name)]
         sizes = [float(str(row["what"]).partition("n=")[2]) for row in own]
         axes.loglog(sizes, [row["seconds"] for row in own], mark, label=name)
-        axes.loglog(sizes, [row["pyarrow"] for row in own], "k:", label=None)
-    axes.loglog([], [], "k:", label="one pass of pyarrow alone")
+        if mark == "o-":
+            alone = [row["pyarrow"] for row in own]
+            axes.loglog(sizes, alone, "k:", label="one pass of pyarrow alone")
     axes.set(xlabel="rows of 10 columns", ylabel="seconds", title="Fits from a Parquet file")
     axes.grid(which="major", alpha=0.3)
     axes.legend()

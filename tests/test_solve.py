@@ -24,7 +24,8 @@ from scipy.optimize import approx_fprime, minimize
 
 from skdp.linear_model._solver import solve as _solve
 from skdp.linear_model._solver.certificate import attainable_tolerance, certified_gradient
-from skdp.linear_model._solver.problem import SINGLE
+from skdp.linear_model._solver.design_rows import DesignRows
+from skdp.linear_model._solver.problem import SAMPLE_CELLS, SINGLE, sample_of
 from skdp.linear_model._solver.solve import NotCertified, minimise
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.rows import KeptBlocks
@@ -304,6 +305,16 @@ def test_however_rows_are_cut_minima_are_within_their_certificates(loss: Any) ->
         found = minimise(made.objective(cuts), tolerance)
         apart = np.linalg.norm(found.theta - whole.theta)
         assert apart <= found.gradient_norm + whole.gradient_norm + 1e-15
+
+
+def test_a_sample_of_small_blocks_is_a_share_of_them() -> None:
+    """Else a stream of batches of a row each would be kept as a whole."""
+    rng, stride, n = np.random.default_rng(0), 400, 20_000
+    choose = sample_of(stride * SAMPLE_CELLS, 1)
+    levels, found = np.zeros((0, 1), np.uint8), 0
+    for x in rng.uniform(-1, 1, n).astype(np.float32):
+        found += sum(map(len, choose(DesignRows(np.array([[x]]), levels, np.zeros(1)))))
+    assert n / stride / 2 <= found <= 2 * n / stride
 
 
 def test_a_sample_is_a_share_of_the_rows_with_their_weights_and_levels() -> None:

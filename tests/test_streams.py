@@ -489,3 +489,13 @@ def test_a_target_column_of_a_frame_in_memory():
         made(DPLinearRegression).fit(whole, target="other")
     with pytest.raises(ValueError, match="None unless X has named columns"):
         made(DPLinearRegression).fit(whole.to_numpy(), target="z")
+
+
+@pytest.mark.parametrize("kind", [DPHuberRegressor, DPLogisticRegression, DPLinearRegression])
+@pytest.mark.parametrize("good", [3, 4])
+def test_a_later_reading_without_rows_is_one_of_no_records(kind, good, monkeypatch):
+    """Under add_remove no error depends on the number of rows."""
+    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    model = made(kind, neighbors="add_remove", n_public=N)
+    model.fit(Changing(FRAME[:0], good), target=target_of(kind))
+    assert np.isfinite(model.coef_).all()

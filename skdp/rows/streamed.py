@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
-from skdp.domain.tables import Table
+from skdp.domain.tables import Table, as_table
 from skdp.rows.block import Block, block_slices, check_count, encoded_blocks
 from skdp.rows.coders import Coder, columns_to_read, encoded_pair
 from skdp.rows.memory import KeptBlocks
@@ -86,9 +87,14 @@ class StreamedRows:
         domain = self.domain
 
         def encoded() -> Iterator[Block]:
+            has_rows = False
             for table, target in self._tables():
+                has_rows = True
                 slices = block_slices(domain, len(target), blocks)
                 yield from encoded_blocks(domain, table, target, slices, dtype, at_once)
+            if not has_rows:  # sums over no row are zeros
+                table = as_table(np.empty((0, domain.n_columns)), domain.names, domain.n_columns)
+                yield from encoded_blocks(domain, table, np.empty(0), [slice(0, 0)], dtype)
 
         # The threads of the reader work at the same time.
         return one_by_one(function, encoded())

@@ -171,7 +171,8 @@ class ObjectivePerturbation:
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
         finish = Finish(bounds, coordinates, objective.weigh(coordinates), kept.may_change)
-        facts = kept.map(finish), sample and joined(sample).map(finish), coordinates, records.rows.n
+        chosen = joined(sample).map(finish) if sample else None
+        facts = kept.map(finish), chosen, coordinates, records.rows.n
         theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(objective.inflation * theta)
         attributes: dict[str, Any] = {"bounds_": bounds.in_units(design.domain)}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.linalg import norm
@@ -109,14 +110,19 @@ class Objective:
         slopes, curvatures = self.rows.sum(Each(parts))
         return self._gradient(theta, slopes), assembled(self.coordinates, self.ridge, curvatures)
 
-    def subsample(self, stride: int) -> Objective:
+    def subsample(self, stride: int) -> Objective | None:
         """Return J on about one row out of each ``stride``, divided by the share of the rows.
 
-        If there is a sample in memory, J is that on the sample.
+        If there is a sample in memory, J is that on the sample. None if no row was chosen.
         A fixed generator picks rows of each run, so that sorted and periodic data are sampled well.
         The choice needs no secrecy, because every result is certified on all rows.
         """
-        sample = self.sample or joined(self.rows.sum(_Sample(stride)))
+        sample = self.sample
+        if sample is None:
+            parts = self.rows.sum(_Sample(stride))
+            if not parts:
+                return None
+            sample = joined(parts)
         m = sample.sum(len)
         share = m / self.n
         return replace(
@@ -209,6 +215,12 @@ class _Sample:
 
     def __call__(self, rows: DesignRows) -> list[DesignRows]:
         n = len(rows)
+        if n < self.stride:
+            # One row with the probability of its share. The generators of small blocks differ.
+            first = rows.numbers[:, :1].tobytes() + rows.target.tobytes()
+            rng = np.random.default_rng(crc32(first))
+            if rng.random() * self.stride >= n:
+                return []
         group = min(GROUP, max(1, n // (LEAST_GROUPS * self.stride)))
         count = max(1, n // (group * self.stride))
         start = np.arange(count) * (n // count)

@@ -87,6 +87,8 @@ def _start(objective: Objective) -> tuple[FloatArray, _Metric]:
     if n // STRIDE < max(20 * d, 256):
         return np.zeros(d), _Metric(objective, np.zeros(d))
     sample = objective.subsample(max(STRIDE, n // max(MOST_SAMPLE, 400 * d)))
+    if sample is None:
+        return np.zeros(d), _Metric(objective, np.zeros(d))
     theta, metric = _start(sample)
     noise = 0.03 * objective.loss.slope_bound * objective.row_norm * math.sqrt(sample.n)
     theta = _descend(sample, theta, metric, noise)

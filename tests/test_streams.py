@@ -117,6 +117,18 @@ def test_blocks_of_a_batch_do_not_share_what_is_kept(kind, most_kept, monkeypatc
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
 
 
+def test_a_sample_in_memory_is_scaled_as_the_rows_are(monkeypatch):
+    """It saves most readings: with clipping bounds that are a tenth of the domain's, too."""
+    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(300, 20, (40_000, 4)), columns=list("abcd"))
+    frame["y"] = np.where(frame.a - 300 + 10 * rng.logistic(size=40_000) > 0, "yes", "no")
+    domain = Domain(dict.fromkeys("abcd", (0.0, 1000.0)), target=["no", "yes"])
+    source = Changing(frame, good=0)
+    made(DPLogisticRegression, domain=domain, scaling_share=0.3).fit(source, target="y")
+    assert source.readings <= 12
+
+
 def test_predictions_come_in_batches(tmp_path):
     model = made(DPLogisticRegression).fit(FRAME[list(BOUNDS)], FRAME.y)
     rows = FRAME[list(BOUNDS)]

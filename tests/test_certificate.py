@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -308,6 +309,21 @@ def test_a_bound_without_the_slope_s_own_error_is_caught(monkeypatch: Any) -> No
     assert distance(exact, found.value) <= found.error
     monkeypatch.setattr(_certificate, "SLOPE_ULPS", 1)
     assert distance(exact, found.value) > certified(objective, theta).error
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e6])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_compiled_functions_bound_the_same_errors(loss: Any, size: float) -> None:
+    """Each part of the bound: the slopes' own errors, the predictors' sizes, and the weights."""
+    if not is_compiled(loss, math.inf):
+        pytest.skip("needs numba")
+    for (intercept, sizes), weighted in product(SHAPES.values(), (False, True)):
+        made = problem(700, 3, loss, seed=20, weighted=weighted, intercept=intercept, sizes=sizes)
+        theta = size * np.random.default_rng(21).normal(size=made.dim)
+        # The rounding of the total plays no part.
+        made = replace(made, linear_term=-theta)
+        one, other = (certified(made, theta, cuts=(3, 600), compiled=way) for way in (False, True))
+        assert other.error == pytest.approx(one.error, rel=1e-9)
 
 
 @pytest.mark.parametrize("local", [False, True])

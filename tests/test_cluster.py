@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -16,8 +16,14 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
+from skdp.linear_model._objective.clipping import ClippingBounds, Finish
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.sources import NumberCoder
+from skdp.linear_model._solver.design_rows import Build, Coordinates
 from skdp.model_selection import PrivateSearchCV
-from skdp.rows import cluster
+from skdp.rows import block, cluster
+from skdp.rows.cluster import ClusterRows, WorkerStates
+from skdp.rows.collection import Collection
 
 dask = pytest.importorskip("dask")
 array = pytest.importorskip("dask.array")
@@ -56,6 +62,20 @@ def test_partitions_give_what_the_table_in_memory_gives(kind):
             assert np.all(model.intercept_ == expected.intercept_)
         np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
         assert model.guarantee_ == expected.guarantee_
+
+
+@pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
+def test_blocks_of_a_partition_do_not_share_what_is_kept(kind, monkeypatch):
+    """Each partition has several blocks of the same length."""
+    monkeypatch.setattr(block, "MOST_ROWS", 256)
+    target = target_of(kind)
+    whole = FRAME[[*BOUNDS, target]]
+    expected = made(kind).fit(whole, target=target)
+    lazy = dataframe.from_pandas(whole, npartitions=2)
+    model = made(kind).fit(lazy, target=target)
+    if kind in EXACT:
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
 
 
 def test_arrays_are_aligned_and_columns_joined():
@@ -167,6 +187,54 @@ def test_a_partition_that_is_lost_or_repeated_is_found(kind, monkeypatch):
         with pytest.raises(RuntimeError, match="lost or repeated a partition"):
             model.fit(lazy, target=target)
         assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("kind", [DPHuberRegressor, DPLinearRegression])
+def test_another_number_of_rows_is_found_if_it_is_public(kind, monkeypatch):
+    """As if a row had been lost after the rows were counted."""
+    target = target_of(kind)
+    lazy = dataframe.from_pandas(FRAME[[*BOUNDS, target]], npartitions=3)
+    monkeypatch.setattr(Collection, "n", N + 1)
+    with pytest.raises(ValueError, match="same number of rows") as caught:
+        made(kind).fit(lazy, target=target)
+    assert "300" not in str(caught.value)
+    model = made(kind, neighbors="add_remove", n_public=N).fit(lazy, target=target)
+    assert np.isfinite(model.coef_).all()
+
+
+@contextmanager
+def one_thread_worker():
+    """A worker in this process."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with (
+        distributed.Client(**options, dashboard_address=None) as client,
+        dask.config.set(scheduler=None),
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("is_distributed", [False, True])
+def test_states_that_are_finished_twice_are_the_same(is_distributed):
+    """A worker may compute a task twice: finished rows must not replace those that they are of."""
+    bounds = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
+    design = Design(Domain(bounds, target=(-1.0, 1.0)), True)
+    half = ClippingBounds(design.domain.number_index, np.full(2, -0.5), np.full(2, 0.5))
+    table = FRAME[["a", "b", "z"]]
+    with one_thread_worker() if is_distributed else nullcontext():
+        data = Collection(dataframe.from_pandas(table, npartitions=3), target="z")
+        rows = ClusterRows(design.domain, data, NumberCoder(design.domain), True)
+        kept = rows.keep(Build(design), dtype=np.float32)
+        assert isinstance(kept, WorkerStates) == is_distributed
+        finish = Finish(half, Coordinates(design), None, kept.may_change)
+        first, second = (kept.map(finish).sum(numbers_of) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    expected = (2 * table[["a", "b"]].clip(-0.5, 0.5)).sum()
+    np.testing.assert_allclose(first, expected, atol=1e-2)
+
+
+def numbers_of(rows):
+    return rows.numbers.astype(float).sum(axis=1)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from skdp import Domain
 from skdp.geometry import LpBall, MappedBall, NormBall
 from skdp.linear_model._shared.design import LISTABLE, Design
+from skdp.linear_model._solver.design_rows import DesignRows
 
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 ROUNDING = 1 + 1e-11
@@ -232,6 +235,15 @@ def test_the_columns_are_where_they_are_said_to_be(design):
             expected = 0.0 if design.intercept else 1 / (group.size + 1)
             np.testing.assert_allclose(mean, expected, atol=1e-12)
         assert group.variance == pytest.approx(np.diag(group.ball.covariance()).mean())
+
+
+def test_the_size_of_rows_is_that_of_their_arrays():
+    """The scheduler of a cluster asks for it."""
+    rows = DesignRows(
+        np.zeros((3, 1000), np.float32), np.zeros((2, 1000), np.uint8), np.zeros(1000)
+    )
+    assert 22_000 <= sys.getsizeof(rows) <= 22_200
+    assert 30_000 <= sys.getsizeof(replace(rows, weight=np.ones(1000))) <= 30_200
 
 
 def test_nothing_to_fit_is_an_error():

@@ -23,7 +23,7 @@ from skdp import (
 from skdp.domain.layout import encode_compactly
 from skdp.linear_model._shared.sources import spell_levels
 from skdp.model_selection import PrivateSearchCV
-from skdp.rows import streamed
+from skdp.rows import block, streamed
 from skdp.rows.streams import spellings, stream_of
 
 N = 3000
@@ -100,6 +100,33 @@ def test_files_give_what_the_table_in_memory_gives(kind, most_kept, tmp_path, mo
         assert model.guarantee_ == expected.guarantee_
         assert list(model.feature_names_in_) == list(BOUNDS)
     np.testing.assert_allclose(made(kind).fit(pairs).coef_, expected.coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("most_kept", [0, 2**30], ids=["streamed", "kept"])
+@pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
+def test_blocks_of_a_batch_do_not_share_what_is_kept(kind, most_kept, monkeypatch):
+    """Each batch has several blocks of the same length."""
+    monkeypatch.setattr(streamed, "MOST_KEPT", most_kept)
+    monkeypatch.setattr(block, "MOST_ROWS", 256)
+    target = target_of(kind)
+    whole = FRAME[[*BOUNDS, target]]
+    expected = made(kind).fit(whole, target=target)
+    model = made(kind).fit(lambda: batches(whole, 1800), target=target)
+    if kind in EXACT:
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+
+
+def test_a_sample_in_memory_is_scaled_as_the_rows_are(monkeypatch):
+    """It saves most readings: with clipping bounds that are a tenth of the domain's, too."""
+    monkeypatch.setattr(streamed, "MOST_KEPT", 0)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(300, 20, (40_000, 4)), columns=list("abcd"))
+    frame["y"] = np.where(frame.a - 300 + 10 * rng.logistic(size=40_000) > 0, "yes", "no")
+    domain = Domain(dict.fromkeys("abcd", (0.0, 1000.0)), target=["no", "yes"])
+    source = Changing(frame, good=0)
+    made(DPLogisticRegression, domain=domain, scaling_share=0.3).fit(source, target="y")
+    assert source.readings <= 12
 
 
 def test_predictions_come_in_batches(tmp_path):

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
         DPLinearRegression,
         DPLogisticRegression,
     )
-    from skdp.privacy import BudgetExceeded, Guarantee, Ledger, PrivacyLeakWarning
+    from skdp.privacy import (
+        BudgetExceeded,
+        Guarantee,
+        Ledger,
+        PrivacyLeakWarning,
+        UndeclaredDomainWarning,
+    )
 
     __version__: str
 else:
@@ -23,7 +29,7 @@ else:
             "domain": "Domain",
             "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
             " DPHuberRegressor DPLinearRegression DPLogisticRegression",
-            "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning",
+            "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
         },
         submodules="datasets domain geometry inspection linear_model mechanisms model_selection"
         " noise privacy randomness testing",
@@ -53,4 +59,5 @@ __all__ = [
     "Guarantee",
     "Ledger",
     "PrivacyLeakWarning",
+    "UndeclaredDomainWarning",
 ]

@@ -1,5 +1,7 @@
 """Bad input of every kind raises before anything is charged, in words about public things."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
+    UndeclaredDomainWarning,
 )
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm
@@ -262,3 +265,40 @@ def test_a_frame_with_the_wrong_columns_is_told_which(columns, named):
     domain = Domain({"a": (0, 1), "b": ["u", "v"]}, target=[0, 1])
     with pytest.raises(ValueError, match=named):
         DPLogisticRegression(domain=domain).fit(frame[columns], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        DPCoordinateDescentClassifier,
+        DPCoordinateDescentRegressor,
+        DPHuberRegressor,
+        DPLinearRegression,
+        DPLogisticRegression,
+    ],
+)
+@pytest.mark.parametrize("scale", [0.5, 100.0])
+def test_a_fit_without_a_domain_warns_whatever_the_data_are(kind, scale):
+    """The text is the same for data inside and outside of [-1, 1]; nothing depends on them."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-scale, scale, (60, 2))
+    is_classifier = hasattr(kind, "predict_proba")
+    y = rng.integers(0, 2, 60) if is_classifier else X[:, 0]
+    labels = {"classes": [0, 1]} if is_classifier else {}
+    with pytest.warns(UndeclaredDomainWarning, match="clipped to \\[-1, 1\\]") as caught:
+        kind(random_state=0, **labels).fit(X, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    domain = Domain.unit_box(2) if is_classifier else Domain.unit_box(2, target=(-1, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kind(domain=domain, random_state=0, **labels).fit(X, y)
+
+
+def test_a_warning_that_is_an_error_spends_nothing():
+    ledger = Ledger(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UndeclaredDomainWarning):
+            DPLogisticRegression(classes=[0, 1], ledger=ledger).fit([[0.0], [1.0]], [0, 1])
+    assert not ledger.entries

@@ -96,6 +96,7 @@ PUBLIC = {
         "Guarantee",
         "Ledger",
         "PrivacyLeakWarning",
+        "UndeclaredDomainWarning",
         "compose",
         "conversions",
         "tradeoff",

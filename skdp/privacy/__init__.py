@@ -14,7 +14,7 @@ from skdp.privacy.losses.losses import (
 )
 from skdp.privacy.losses.radial import RadialLoss
 from skdp.privacy.losses.selection import SelectionLoss
-from skdp.privacy.warnings import PrivacyLeakWarning
+from skdp.privacy.warnings import PrivacyLeakWarning, UndeclaredDomainWarning
 
 __all__ = [
     "Bounds",
@@ -32,6 +32,7 @@ __all__ = [
     "RadialLoss",
     "SelectionLoss",
     "ShiftLoss",
+    "UndeclaredDomainWarning",
     "compose",
     "conversions",
     "tradeoff",

@@ -1,5 +1,12 @@
-"""The warning for values read from private data because no public ones were given."""
+"""Warnings about what was not declared."""
 
 
 class PrivacyLeakWarning(UserWarning):
     """Warning for a value taken from the private data that no guarantee covers."""
+
+
+class UndeclaredDomainWarning(UserWarning):
+    """Warning for a fit without a domain, whose cells are clipped to [-1, 1].
+
+    It does not depend on the data: whether a cell lies outside of [-1, 1] is private.
+    """

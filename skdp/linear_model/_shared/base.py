@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.sources import Source, header_of, spell_levels, split_frame
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.validation import check_ledger, check_table, spent_note
-from skdp.privacy import Guarantee, Ledger
+from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 from skdp.rows import MemoryRows
@@ -31,6 +32,13 @@ from skdp.rows.collection import Collection, is_collection
 from skdp.rows.streamed import StreamedRows
 from skdp.rows.streams import CsvStream, stream_of
 from skdp.rows.threads import shared_threads
+
+_UNDECLARED = (
+    "No domain was given. Every number, and the target of a regression, is clipped to [-1, 1]:"
+    " a cell outside is read as the nearest bound, and no error tells of it, because that would"
+    " disclose data. Declare public bounds, for instance domain=Domain({'age': (17, 90)}). If the"
+    " columns are in [-1, 1], domain=Domain.unit_box(d) says so for d columns, without this warning."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,12 +145,19 @@ class PrivateLinearModel(BaseEstimator):
         ValueError
             If parameters, columns, labels or targets are not valid. A note on each error says
             whether the budget was spent.
+
+        Warns
+        -----
+        UndeclaredDomainWarning
+            Whenever no domain was given, whatever the data are.
         """
         # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), one_call(), shared_threads():
             with spent_note() as spent:
                 _refuse(unsupported)
                 self._check_parameters()
+                if self.domain is None:
+                    warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=2)
                 source = self._source(X, y, target)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
                 n, labels = source.n(), source.labels

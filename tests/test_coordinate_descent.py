@@ -11,6 +11,7 @@ from skdp import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
     Ledger,
+    UndeclaredDomainWarning,
 )
 from skdp.linear_model import Progress
 from skdp.mechanisms.independent.repeated import RepeatedNoise
@@ -47,6 +48,7 @@ def fit_quietly(model, X, y):
     """Fit with every warning an error; what is found is finite."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UndeclaredDomainWarning)
         model.fit(X, y)
     for found in [
         (model.coef_, model.intercept_),

@@ -63,7 +63,8 @@ def test_poor_data_are_fitted(name, neighbors):
 def test_one_class_in_the_data_is_fitted_when_two_are_declared(label):
     """The model predicts the label it saw, and knows both."""
     X = np.linspace(-1, 1, 2000)[:, None]
-    model = DPLogisticRegression(classes=["no", "yes"], random_state=0)
+    domain = Domain.unit_box(1)
+    model = DPLogisticRegression(classes=["no", "yes"], domain=domain, random_state=0)
     fit_quietly(model, X, np.full(len(X), label))
     assert model.classes_.tolist() == ["no", "yes"]
     assert set(model.predict(X)) == {label}
@@ -139,7 +140,8 @@ def test_a_custom_ball_on_a_wide_table_is_affordable():
     """Twenty numbers have a million corners, which are not listed."""
     X, y = np.zeros((4, 20)), [0, 1, 0, 1]
     ball = LpBall(21, p=3.0, weights=np.linspace(1, 2, 21))
-    fit_quietly(DPLogisticRegression(classes=[0, 1], mechanism=ball), X, y)
+    model = DPLogisticRegression(classes=[0, 1], domain=Domain.unit_box(20), mechanism=ball)
+    fit_quietly(model, X, y)
 
 
 def test_column_targets_are_flattened_with_a_warning():

@@ -18,6 +18,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
+    UndeclaredDomainWarning,
 )
 from skdp.domain.layout import read_once
 from skdp.domain.tables import ArrayTable, EncodedRows
@@ -379,7 +380,7 @@ def test_a_column_of_a_frame_that_cannot_be_read(estimator):
 
 def test_labels_that_are_read_off_are_plain():
     """Sorting them would run code of the cells."""
-    model = DPLogisticRegression(ledger=Ledger(1.0))
+    model = DPLogisticRegression(domain=Domain.unit_box(2), ledger=Ledger(1.0))
     for cell in (*map(Odd, (ValueError(SECRET), TypeError(SECRET))), Decimal(1), 1j, np.ma.masked):
         refusal(lambda c=cell: model.fit(X, targets(c)), "y must|Unknown label", model.ledger)
 
@@ -407,6 +408,7 @@ def test_no_number_is_too_far_for_silence(estimator, kind):
     domain = Domain.box([-1e300, 0], [1e300, 1e-200], target=made(estimator).domain.target)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UndeclaredDomainWarning)
         for own in (None, domain, Domain.l2_ball(2, 100.0, target=domain.target)):
             parameters = {"classes": [0, 1]} if estimator in CLASSIFIERS else {}
             model = estimator(domain=own, random_state=0, **parameters).fit(rows, target)

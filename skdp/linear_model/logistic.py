@@ -44,7 +44,8 @@ class DPLogisticRegression(PrivateClassifier):
         A public order of magnitude of the number of records, for the automatic choices under
         "add_remove". None assumes a medium number.
     domain : Domain, default=None
-        Public bounds and levels of the columns. With None every column is clipped to [-1, 1].
+        Public bounds and levels of the columns. With None every column is clipped to [-1, 1], and
+        an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
     mechanism : str, NormBall, KNorm or object, default="auto"
         The noise. "l1", "l2", "linf", "hull" and norm balls give K-norm noise in that norm, where
         "hull" is the convex hull of all possible rows. "gaussian" and "elliptic" need delta > 0;

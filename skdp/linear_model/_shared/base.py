@@ -36,8 +36,8 @@ from skdp.rows.threads import shared_threads
 _UNDECLARED = (
     "No domain was given. Every number, and the target of a regression, is clipped to [-1, 1]:"
     " a cell outside is read as the nearest bound, and no error tells of it, because that would"
-    " disclose data. Declare public bounds, for instance domain=Domain({'age': (17, 90)}). If the"
-    " columns are in [-1, 1], domain=Domain.unit_box(d) says so for d columns, without this warning."
+    " disclose data. Declare public bounds, for instance domain=Domain({'age': (17, 90)}). If all d"
+    " columns are in [-1, 1], declare domain=Domain.unit_box(d): then there is no warning."
 )
 
 
@@ -145,19 +145,13 @@ class PrivateLinearModel(BaseEstimator):
         ValueError
             If parameters, columns, labels or targets are not valid. A note on each error says
             whether the budget was spent.
-
-        Warns
-        -----
-        UndeclaredDomainWarning
-            Whenever no domain was given, whatever the data are.
         """
         # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), one_call(), shared_threads():
             with spent_note() as spent:
                 _refuse(unsupported)
                 self._check_parameters()
-                if self.domain is None:
-                    warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=2)
+                _warn_without(self.domain)
                 source = self._source(X, y, target)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
                 n, labels = source.n(), source.labels
@@ -307,6 +301,12 @@ def _refuse(unsupported):
             f"fit does not support {names}: the proof gives every record the same influence."
             " Leave it out."
         )
+
+
+def _warn_without(domain):
+    """Warn of a fit without a domain; nothing depends on the data."""
+    if domain is None:
+        warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=3)
 
 
 def _with_reasons(noise, void_because):

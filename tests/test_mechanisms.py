@@ -10,6 +10,7 @@ from scipy.stats import gamma, kstest
 from skdp import DPLogisticRegression
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, SimplexBall, SumBall
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
+from skdp.noise import Laplace
 from skdp.privacy import Guarantee
 
 P = [1.0, 1.5, 2.0, 3.0, math.inf]
@@ -247,6 +248,8 @@ BAD = [
     (lambda: calibrate("l2", UNIT, epsilon=1.0, delta=1.0), r"delta must be .* \[0, 1\)"),
     (lambda: calibrate(LpBall(3), UNIT, epsilon=1.0), "dimension 2, got 3"),
     (lambda: calibrate(Rough(2), UNIT, epsilon=1.0), "sampled exactly"),
+    (lambda: calibrate("gaussian", 1.0, epsilon=1.0, delta=1e-6), "be a Sensitivity, got 1.0"),
+    (lambda: calibrate(Laplace(), UNIT, epsilon=1.0), "A law is given as Independent"),
     (lambda: KNorm("l3"), "ball must be one of"),
     (lambda: KNorm(3.0), "have dim, exact, gauge and sample"),
     (lambda: Sensitivity("l2"), "have dim, exact, gauge and sample"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
@@ -45,7 +45,10 @@ def calibrate(
     >>> round(noise.scale, 6)
     2.0
     """
-    chosen = mechanism_of(mechanism)
+    chosen, given = mechanism_of(mechanism), cast("object", sensitivity)
+    if not isinstance(given, Sensitivity):
+        remedy = "For d sums that change by at most r in the l1 norm: Sensitivity(LpBall(d, 1), r)."
+        raise fail("sensitivity", "be a Sensitivity", sensitivity, remedy)
     made: Noise = chosen.calibrate(sensitivity, epsilon=epsilon, delta=delta)
     check_noise(chosen, made, sensitivity, epsilon, delta)
     return made
@@ -54,6 +57,7 @@ def calibrate(
 def mechanism_of(mechanism: Any) -> Any:
     """Return the object with ``calibrate`` that a name or a ball stands for."""
     remedy = "Or give a norm ball, or an object with calibrate(sensitivity, *, epsilon, delta)."
+    remedy += " A law is given as Independent(law)."
     if isinstance(mechanism, str):
         check_choice("mechanism", mechanism, _NAMES, remedy)
         mechanism = Auto() if mechanism == "auto" else named(mechanism)

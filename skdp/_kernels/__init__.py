@@ -3,7 +3,9 @@
 Each function reads its rows once and does not hold the lock of the interpreter, so that several
 threads work at the same time. Numbers are columns of an array, (p, n), so that processors work on
 several rows at the same time. Only sums of products may be added in another order
-(`options.ANY_ORDER`). All other operations are rounded as they are written.
+(`options.ANY_ORDER`). All other operations are rounded as they are written. Loops over four columns
+are written out in each function: with a shared function for the columns, sums of slopes take up to
+a third longer.
 """
 
 from __future__ import annotations

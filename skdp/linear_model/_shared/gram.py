@@ -99,7 +99,10 @@ def in_units(sums: FloatArray) -> NDArray[np.int64]:
 
 
 def narrow_gram(
-    columns: NDArray[Any], last: FloatArray, weight: FloatArray, rounder: float
+    columns: NDArray[Any],
+    last: FloatArray = _NONE,
+    weight: FloatArray = _NONE,
+    rounder: float = 0.0,
 ) -> FloatArray | None:
     """Return the Gram matrix of the rows (1, numbers, last) by a compiled function.
 
@@ -137,7 +140,7 @@ def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
     """Return the Gram matrix of rows without indicators, which need not be put together."""
     width, unit = domain.n_encoded + 2, row_unit(domain)
     if unit == 1.0:
-        narrow = narrow_gram(block.numbers.T, block.target, _NONE, ROUNDER)
+        narrow = narrow_gram(block.numbers.T, block.target, rounder=ROUNDER)
         if narrow is not None:
             return in_units(narrow)
     x = block.numbers + ROUNDER if unit == 1.0 else block.numbers / unit + ROUNDER

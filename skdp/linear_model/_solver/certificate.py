@@ -96,9 +96,7 @@ def certified_gradient(
     split = _SplitTerms.of(coordinates, theta)
     grid = power_above(c * SLACK) * 2.0**-20
     own = objective.loss, objective.label, objective.smoothness
-    compiled = None
-    if objective.is_compiled and not local:
-        compiled = CompiledSums(objective.loss, coordinates, split.high, split.low, grid)
+    compiled = None if local else objective.compiled(split.high, split.low, grid)
     part = _Part(*own, coordinates, split, grid, local, compiled)
     # The rows are counted during the same reading as the sums.
     exact, rest, error, blocks, n = objective.rows.sum(part)

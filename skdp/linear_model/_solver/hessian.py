@@ -25,7 +25,6 @@ from skdp.rows.block import block_rows
 
 # Columns of levels are part of the matrix, the smallest first, while it has so many rows at most.
 MOST_CORE = 1024
-_NONE = np.empty(0)
 
 
 class Hessian(NamedTuple):
@@ -155,7 +154,7 @@ def _diagonal(coordinates: Coordinates, total: float, counts: tuple[Any, ...]) -
 
 def _gram(numbers: NDArray[np.float32], second: FloatArray, dtype: Any) -> FloatArray:
     """Return the weighted Gram matrix of (1, numbers), from products in a precision."""
-    narrow = narrow_gram(numbers, _NONE, second, 0.0)
+    narrow = narrow_gram(numbers, weight=second)
     if narrow is not None:
         return narrow
     found = np.zeros((len(numbers) + 1,) * 2)

@@ -135,23 +135,28 @@ class Objective:
         )
 
     def _slopes(self, theta: FloatArray, single: bool = False) -> _Slopes:
-        terms, compiled = self.coordinates.terms(theta), None
-        if self.is_compiled:
-            compiled = CompiledSums(self.loss, self.coordinates, terms)
-        elif single:
+        terms = self.coordinates.terms(theta)
+        compiled = self.compiled(terms)
+        if single and compiled is None:
             terms = terms.single()
         return _Slopes(self.loss, self.label, self.coordinates, terms, compiled)
 
     def _curvatures(self, theta: FloatArray) -> CurvatureSums:
         # Newton's method for streams has no other curvature: with errors above the ridge it fails.
         precise = self.rows.is_read_again
-        terms, compiled = self.coordinates.terms(theta), None
-        if self.is_compiled:
-            compiled = CompiledSums(self.loss, self.coordinates, terms)
-        return CurvatureSums(self.loss, self.label, self.coordinates, terms, compiled, precise)
+        terms = self.coordinates.terms(theta)
+        own = self.loss, self.label, self.coordinates, terms, self.compiled(terms)
+        return CurvatureSums(*own, precise)
 
     def _gradient(self, theta: FloatArray, sums: tuple[Any, ...]) -> FloatArray:
         return self.coordinates.gradient(Sums(*sums)) + self.ridge * theta + self.linear_term
+
+    def compiled(
+        self, high: Terms, low: Terms | None = None, grid: float = 0.0
+    ) -> CompiledSums | None:
+        """Return `CompiledSums` of a predictor; None if compiled functions are not used."""
+        known = self.loss, self.coordinates, high, low, grid
+        return CompiledSums(*known) if self.is_compiled else None
 
     @property
     def cells(self) -> int:

@@ -282,7 +282,7 @@ def test_numbers_of_an_array_stay_where_they_are() -> None:
     rows = MemoryRows(NUMBERS, X, np.zeros(100))
     for _ in range(2):
         rows.sum(len)
-        assert np.shares_memory(rows._table.cells, X)  # type: ignore[union-attr]
+        assert np.shares_memory(rows._runs[0].table.cells, X)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -66,7 +66,7 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
     for level in found:
         if not isinstance(level, Hashable):
             raise fail(name, "have hashable levels", level, "Use strings or numbers.")
-        if _is_missing(level):
+        if is_missing(level):
             raise fail(
                 name, "have levels that are not missing values", level, "Use `other` instead."
             )
@@ -175,7 +175,8 @@ def _as_float(value: Any) -> float:
         return math.inf
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
+    """Return whether a value is None, NaN, or a missing value of pandas."""
     # pandas' NA and NaT are recognised by name, because pandas may not be installed.
     is_nan = isinstance(value, float) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}

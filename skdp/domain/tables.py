@@ -77,6 +77,10 @@ class ArrayTable:
         """Return some rows."""
         return replace(self, cells=self.cells[start:stop])
 
+    def taken(self, rows: NDArray[np.intp]) -> ArrayTable:
+        """Return a copy of some rows."""
+        return replace(self, cells=self.cells[rows])
+
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
         """Copy cells into ``out`` as floats, or raise any error."""
         copy_reals(self.cells[rows, columns], out)
@@ -117,8 +121,15 @@ class EncodedRows:
 
     def part(self, start: int, stop: int) -> EncodedRows:
         """Return some rows."""
-        levels = tuple(positions[start:stop] for positions in self.levels)
-        return replace(self, numbers=self.numbers[start:stop], levels=levels)
+        return self._chosen(slice(start, stop))
+
+    def taken(self, rows: NDArray[np.intp]) -> EncodedRows:
+        """Return a copy of some rows."""
+        return self._chosen(rows)
+
+    def _chosen(self, rows: slice | NDArray[np.intp]) -> EncodedRows:
+        levels = tuple(positions[rows] for positions in self.levels)
+        return replace(self, numbers=self.numbers[rows], levels=levels)
 
 
 @dataclass(frozen=True)
@@ -176,6 +187,11 @@ class _FrameTable:
         """Return some rows."""
         start, stop, _ = slice(start, stop).indices(self.n_rows)
         return replace(self, start=self.start + start, stop=self.start + stop)
+
+    def taken(self, rows: NDArray[np.intp]) -> _FrameTable:
+        """Return a copy of some rows."""
+        frame = self.frame.iloc[self.start + rows]
+        return replace(self, frame=frame, start=0, stop=len(rows), columns={})
 
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
         """Copy cells into ``out`` as floats, or raise any error."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
@@ -13,6 +14,7 @@ from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.layout import encode_compactly
 from skdp.domain.tables import EncodedRows, Table
+from skdp.rows.persons import runs_of
 
 # Sums over so many multiples of 2^-40 in [-1, 1] are exact in floats, in any order.
 MOST_ROWS = 2**13
@@ -32,11 +34,15 @@ class Block:
         Position of each row's level, for each column of levels that has two levels or more.
     target : ndarray of shape (n,)
         The encoded target in [-1, 1], or the position of each label.
+    share : int or None
+        The share of each of the rows in its person, in parts of `persons.WHOLE`. None if rows
+        have no persons.
     """
 
     numbers: FloatArray
     levels: tuple[NDArray[Any], ...]
     target: NDArray[Any]
+    share: int | None = None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -50,7 +56,7 @@ class Block:
         for start in range(0, len(self), step):
             rows = slice(start, start + step)
             levels = tuple(codes[rows] for codes in self.levels)
-            yield Block(self.numbers[rows], levels, self.target[rows])
+            yield Block(self.numbers[rows], levels, self.target[rows], self.share)
 
 
 def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
@@ -60,26 +66,46 @@ def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-def encoded_blocks(
-    domain: Domain,
-    table: Table,
-    target: NDArray[Any],
-    rows: Iterable[slice],
-    dtype: Any = None,
-    at_once: bool = False,
-) -> Iterator[Block]:
-    """Yield rows of a table, encoded, with their encoded targets, one block for each slice.
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Rows of a table with their encoded targets; all have the same share, or None."""
 
-    If a ``dtype`` is given, the numbers are those of `encode_compactly` with it. If each block is
-    used ``at_once``, and then no more, all have the same memory: new memory takes the system as
-    long as it takes to encode the numbers.
-    """
-    room = None
-    for own in rows:
-        found = encode_compactly(domain, table.part(own.start, own.stop), dtype, room)
-        if at_once and not isinstance(table, EncodedRows):
-            room = found
-        yield Block(found.numbers, found.levels, target[own])
+    table: Table
+    target: NDArray[Any]
+    share: int | None = None
+
+    @classmethod
+    def all_of(
+        cls, table: Table, target: NDArray[Any], shares: NDArray[np.int64] | None
+    ) -> Iterator[Run]:
+        """Yield runs of all rows of a table that have a share."""
+        if shares is None:
+            yield cls(table, target)
+            return
+        order, runs = runs_of(shares)
+        table, target = table.taken(order), target[order]
+        for start, stop, share in runs:
+            yield cls(table.part(start, stop), target[start:stop], share)
+
+    def blocks(
+        self,
+        domain: Domain,
+        rows: Iterable[slice],
+        dtype: Any = None,
+        at_once: bool = False,
+    ) -> Iterator[Block]:
+        """Yield encoded rows with their encoded targets, one block for each slice.
+
+        If a ``dtype`` is given, the numbers are those of `encode_compactly` with it. If each block
+        is used ``at_once``, and then no more, all have the same memory: new memory takes the system
+        as long as it takes to encode the numbers.
+        """
+        room = None
+        for own in rows:
+            found = encode_compactly(domain, self.table.part(own.start, own.stop), dtype, room)
+            if at_once and not isinstance(self.table, EncodedRows):
+                room = found
+            yield Block(found.numbers, found.levels, self.target[own], self.share)
 
 
 def check_count(found: int, n: int) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
-from skdp.rows.block import Block, block_slices, check_count, encoded_blocks
-from skdp.rows.coders import Coder, columns_to_read, encoded_pair
+from skdp.rows.block import Block, block_slices, check_count
+from skdp.rows.coders import Coder, columns_to_read, encoded_run
 from skdp.rows.collection import Collection
+from skdp.rows.persons import Groups
 from skdp.rows.threads import quietly
 from skdp.rows.total import joined, summed
 
@@ -30,13 +31,23 @@ class ClusterRows:
         Encodes the target.
     checks_count : bool
         Whether the number of rows is public. Then an error is raised if a reading has another one.
+    groups : Groups or None
+        The column of identifiers, and the shares of rows in their persons.
     """
 
-    def __init__(self, domain: Domain, data: Collection, coder: Coder, checks_count: bool) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        data: Collection,
+        coder: Coder,
+        checks_count: bool,
+        groups: Groups | None = None,
+    ) -> None:
         self.domain, self._data, self._checks_count = domain, data, checks_count
-        names = columns_to_read(domain, data.names, data.target)
-        self._partitions = data.partitions(names)
-        self._reader = _Reader(domain, coder, data.target)
+        names = columns_to_read(domain, data.names, data.target, groups)
+        # Each with its number.
+        self._partitions = [(*pair, k) for k, pair in enumerate(data.partitions(names))]
+        self._reader = _Reader(domain, coder, data.target, groups)
         self._is_read = False
 
     @property
@@ -47,7 +58,7 @@ class ClusterRows:
     def sum(self, part: Callable[[Block], Any]) -> Any:
         """Return the sum of ``part(block)`` over all rows."""
         task = _delayed(_Summed(self._next_reader(), part))
-        total, count = _reduced([task(X, y) for X, y in self._partitions])
+        total, count = _reduced([task(*part) for part in self._partitions])
         self._check(count)
         self._is_read = True
         return total
@@ -61,7 +72,7 @@ class ClusterRows:
     ) -> ClusterStates | WorkerStates:
         """Keep the states ``build(block)``, each of so many ``blocks``, on the workers."""
         task = _delayed(_Built(self._next_reader(blocks=blocks, dtype=dtype), build))
-        states = ClusterStates([task(X, y) for X, y in self._partitions]).persisted()
+        states = ClusterStates([task(*part) for part in self._partitions]).persisted()
         # Errors in the data are raised here.
         self._check(states.count())
         self._is_read = True
@@ -220,17 +231,19 @@ class _Reader:
     domain: Domain
     coder: Coder
     target: str | None
+    groups: Groups | None = None
     again: bool = False
     blocks: int = 1
     dtype: Any = None
     cells: int = 0
 
-    def __call__(self, X: Any, y: Any, at_once: bool = False) -> Iterator[Block]:
+    def __call__(self, X: Any, y: Any, number: int, at_once: bool = False) -> Iterator[Block]:
         load_kernels(self.cells)
         batch = (X, y) if self.target is None else X
-        table, encoded = encoded_pair(self.domain, batch, self.target, self.coder, self.again)
-        slices = block_slices(self.domain, len(encoded), self.blocks)
-        yield from encoded_blocks(self.domain, table, encoded, slices, self.dtype, at_once)
+        own = self.target, self.coder, self.again, self.groups, number
+        for run in encoded_run(self.domain, batch, *own):
+            slices = block_slices(self.domain, len(run.target), self.blocks)
+            yield from run.blocks(self.domain, slices, self.dtype, at_once)
 
 
 # Functions that workers run have no text: dask asks each for it, and a part may hold long lists.
@@ -241,12 +254,12 @@ class _Summed:
     read: _Reader
     part: Callable[[Block], Any]
 
-    def __call__(self, X: Any, y: Any) -> tuple[Any, int]:
+    def __call__(self, X: Any, y: Any, number: int) -> tuple[Any, int]:
         count = 0
 
         def values() -> Iterator[Any]:
             nonlocal count
-            for block in self.read(X, y, at_once=True):
+            for block in self.read(X, y, number, at_once=True):
                 count += len(block)
                 yield quietly(self.part, block)
 
@@ -258,8 +271,8 @@ class _Built:
     read: _Reader
     build: Callable[[Block], Any]
 
-    def __call__(self, X: Any, y: Any) -> list[Any]:
-        return [(quietly(self.build, block), len(block)) for block in self.read(X, y)]
+    def __call__(self, X: Any, y: Any, number: int) -> list[Any]:
+        return [(quietly(self.build, block), len(block)) for block in self.read(X, y, number)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

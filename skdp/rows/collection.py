@@ -63,6 +63,14 @@ class Collection:
             raise fail("y", "have as many partitions as X", len(targets), remedy)
         return list(zip(tables, targets, strict=True))
 
+    def entries(self, column: str) -> list[Any]:
+        """Return a column, computed, one array for each partition."""
+        import dask
+
+        parts = delayed_parts(self.X[[column]])
+        take = dask.delayed(_column, pure=False)
+        return list(dask.compute(*(take(part, column) for part in parts)))
+
     def _aligned_y(self) -> Any:
         """Return y in the chunks of X, if both are arrays."""
         if hasattr(self.y, "chunks") and hasattr(self.X, "chunks"):
@@ -77,6 +85,10 @@ class Collection:
         import dask
 
         return int(sum(dask.compute(*(dask.delayed(len)(part) for part in delayed_parts(self.X)))))
+
+
+def _column(table: Any, name: str) -> Any:
+    return table[name]
 
 
 @dataclass(frozen=True, eq=False)

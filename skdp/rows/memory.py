@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.layout import read_once
 from skdp.domain.tables import as_table
-from skdp.rows.block import Block, block_slices, encoded_blocks
+from skdp.rows.block import Block, Run, block_slices
 from skdp.rows.threads import Runner, compiled_in_order, in_order
 from skdp.rows.total import summed
 
@@ -52,17 +53,26 @@ class MemoryRows:
     X : DataFrame, array-like or table of `skdp.domain.tables`, with n rows
     target : ndarray of shape (n,)
         Encoded numbers in [-1, 1], or positions of labels.
+    shares : ndarray of int, shape (n,), optional
+        The share of each row in its person, in parts of `skdp.rows.persons.WHOLE`.
     """
 
-    def __init__(self, domain: Domain, X: Any, target: NDArray[Any]) -> None:
-        self.domain, self.target = domain, target
-        self._table = as_table(X, domain.names, domain.n_columns)
+    def __init__(
+        self,
+        domain: Domain,
+        X: Any,
+        target: NDArray[Any],
+        shares: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.domain = domain
+        table = as_table(X, domain.names, domain.n_columns)
+        self._runs = list(Run.all_of(table, target, shares))
         self._is_read = False
 
     @property
     def n(self) -> int:
         """The number of rows; it may be private."""
-        return len(self.target)
+        return sum(len(run.target) for run in self._runs)
 
     def sum(self, part: Callable[[Block], Any]) -> Any:
         """Return the sum of ``part(block)`` over all rows."""
@@ -87,14 +97,21 @@ class MemoryRows:
     ) -> Iterator[Any]:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
+        domain = self.domain
         if not self._is_read:
-            self._table = read_once(self.domain, self._table)
-        domain, table, target = self.domain, self._table, self.target
+            self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
-        def applied(rows: slice) -> Any:
-            (block,) = encoded_blocks(domain, table, target, [rows], dtype)
+        def applied(part: tuple[Run, slice]) -> Any:
+            own, rows = part
+            (block,) = own.blocks(domain, [rows], dtype)
             return function(block)
 
-        yield from run(applied, block_slices(domain, len(target), blocks))
+        parts = [
+            (own, rows)
+            for own in self._runs
+            for rows in block_slices(domain, len(own.target), blocks)
+        ]
+        yield from run(applied, parts)
         if not self._is_read:
-            self._table, self._is_read = replace(self._table, again=True), True
+            again = [replace(own, table=replace(own.table, again=True)) for own in self._runs]
+            self._runs, self._is_read = again, True

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
-from skdp.domain.tables import Table, as_table
-from skdp.rows.block import Block, block_slices, check_count, encoded_blocks
-from skdp.rows.coders import Coder, columns_to_read, encoded_pair
+from skdp.domain.tables import as_table
+from skdp.rows.block import Block, Run, block_slices, check_count
+from skdp.rows.coders import Coder, columns_to_read, encoded_run
 from skdp.rows.memory import KeptBlocks
+from skdp.rows.persons import Groups
 from skdp.rows.streams import Stream
 from skdp.rows.threads import one_by_one
 from skdp.rows.total import summed
@@ -36,13 +36,21 @@ class StreamedRows:
         Encodes the target.
     checks_count : bool
         Whether the number of rows is public. Then an error is raised if a reading has another one.
+    groups : Groups or None
+        The column of identifiers, and the shares of rows in their persons.
     """
 
     def __init__(
-        self, domain: Domain, stream: Stream, target: str | None, coder: Coder, checks_count: bool
+        self,
+        domain: Domain,
+        stream: Stream,
+        target: str | None,
+        coder: Coder,
+        checks_count: bool,
+        groups: Groups | None = None,
     ) -> None:
         self.domain, self.stream, self.target = domain, stream, target
-        self.coder, self.checks_count = coder, checks_count
+        self.coder, self.checks_count, self.groups = coder, checks_count, groups
         self._is_read = False
 
     @property
@@ -88,26 +96,28 @@ class StreamedRows:
 
         def encoded() -> Iterator[Block]:
             has_rows = False
-            for table, target in self._tables():
+            for run in self._runs():
                 has_rows = True
-                slices = block_slices(domain, len(target), blocks)
-                yield from encoded_blocks(domain, table, target, slices, dtype, at_once)
+                slices = block_slices(domain, len(run.target), blocks)
+                yield from run.blocks(domain, slices, dtype, at_once)
             if not has_rows:  # sums over no row are zeros
                 table = as_table(np.empty((0, domain.n_columns)), domain.names, domain.n_columns)
-                yield from encoded_blocks(domain, table, np.empty(0), [slice(0, 0)], dtype)
+                yield from Run(table, np.empty(0)).blocks(domain, [slice(0, 0)], dtype)
 
         # The threads of the reader work at the same time.
         return one_by_one(function, encoded())
 
-    def _tables(self) -> Iterator[tuple[Table, NDArray[Any]]]:
-        """Yield the tables of batches with their encoded targets."""
-        domain, again, count = self.domain, self._is_read, 0
+    def _runs(self) -> Iterator[Run]:
+        """Yield the rows of batches with their encoded targets."""
+        domain, again, count, groups = self.domain, self._is_read, 0, self.groups
         # A pair has no column that is a target.
         names = None if self.target is None else self.stream.names
-        for batch in self.stream.batches(columns_to_read(domain, names, self.target), True):
-            table, target = encoded_pair(domain, batch, self.target, self.coder, again)
-            count += len(target)
-            yield table, target
+        columns = columns_to_read(domain, names, self.target, groups)
+        for number, batch in enumerate(self.stream.batches(columns, groups is None)):
+            own = self.target, self.coder, again, groups, number
+            for run in encoded_run(domain, batch, *own):
+                count += len(run.target)
+                yield run
         if self.checks_count:
             check_count(count, self.n)
 

@@ -19,7 +19,7 @@ from skdp._arrays import FloatArray
 from skdp._draws import gumbels
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import Gradients
-from skdp.linear_model._shared.gram import GRAM_BITS
+from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units
 from skdp.mechanisms.noise import Publication
 
 # Called with the number of completed passes and the coordinates. Returns whether to stop.
@@ -30,7 +30,7 @@ FARTHEST = 2.0**20
 # About how many numbers are drawn at once.
 _DRAWN = 2**10
 # Additional bits of the noise of a choice, relative to the sums.
-_MORE_BITS = 64
+_MORE_BITS = 34
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +125,11 @@ class Descent:
         slack = np.where(theta == 0, self.l1, 0.0)
         known, slack = known / self.unit, slack / self.unit
         gumbel = self.choice * gumbels(len(theta), rng)
-        best, at = -math.inf, 0
+        best, at, sums = -math.inf, 0, in_sum_units(exact).tolist()
         for j in np.flatnonzero(self.blocks.free).tolist():
             # Integers: rounding errors would depend on the sums. The noise has additional bits.
-            score = max(abs(int(exact[j]) + _fixed(known[j])) - _fixed(slack[j]), 0)
-            noisy = (score << _MORE_BITS) + math.floor(
-                math.ldexp(gumbel[j], GRAM_BITS + _MORE_BITS)
-            )
+            score = max(abs(sums[j] + _fixed(known[j])) - _fixed(slack[j]), 0)
+            noisy = (score << _MORE_BITS) + math.floor(math.ldexp(gumbel[j], SUM_BITS + _MORE_BITS))
             if noisy > best:
                 best, at = noisy, j
         return at
@@ -153,7 +151,7 @@ class _Release:
         self._noise, self._rng, self._n_passes = noise, rng, descent.n_passes
         self._factors = np.repeat(descent.noise_factor, descent.blocks.sizes)
         self._lattice, self._stretch = descent.published
-        self._add = self._lattice.adder(-GRAM_BITS)
+        self._add = self._lattice.adder(-SUM_BITS)
         self._passes = self._drawn()
 
     def renew(self) -> None:
@@ -167,17 +165,17 @@ class _Release:
             count = min(left, max(1, _DRAWN // dim))
             left -= count
             draws = self._stretch * self._factors * self._noise.rvs(self._rng, (count, dim))
-            grains = self._lattice.repeated(count).grains(-GRAM_BITS, draws.ravel(), self._rng)
+            grains = self._lattice.repeated(count).grains(-SUM_BITS, draws.ravel(), self._rng)
             yield from (grains[at : at + dim] for at in range(0, len(grains), dim))
 
     def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
         """Return exact sums, in units of 2^-40, plus their noise."""
-        return self._add(place, exact.tolist(), self._grains[place])
+        return self._add(place, in_sum_units(exact).tolist(), self._grains[place])
 
 
 def _fixed(value: float) -> int:
-    """Return a public number in units of 2^-40."""
-    return round(math.ldexp(value, GRAM_BITS))
+    """Return a public number in units of 2^-70."""
+    return round(math.ldexp(value, SUM_BITS))
 
 
 def _averaged(tail: list[FloatArray]) -> FloatArray:

@@ -15,12 +15,13 @@ from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaled_rows import Moves, ScaledRows, check_scaling
 from skdp.linear_model._descent.scaling import Scaling
-from skdp.linear_model._shared.gram import ROUNDER, in_units
+from skdp.linear_model._shared.gram import ROUNDER, exact_sum, in_units
 from skdp.linear_model._shared.records import target_of
 from skdp.rows import Kept, Rows
 from skdp.rows.block import MOST_ROWS
 
-Integers = NDArray[Any]
+# Integers, or fractions where rows have shares in persons.
+Exact = NDArray[Any]
 
 # Number of blocks whose slopes are computed at once: few calls, and arrays that fit in the cache.
 SLOPE_BLOCKS = 4
@@ -96,11 +97,11 @@ class Gradients:
         if change.any():
             self.moves.changes.append((block, change.copy()))
 
-    def of_block(self, block: int) -> Integers:
+    def of_block(self, block: int) -> Exact:
         """Return the sums over all records for a block's coordinates, in units of 2^-40."""
         return self._sum(_BlockSums(block, self._clips_of(block)))
 
-    def of_all(self) -> Integers:
+    def of_all(self) -> Exact:
         """Return the sums for all coordinates, (dim,), in units of 2^-40, by reading rows once."""
         if self.clips is None:
             return self._sum(ScaledRows.all_sums)
@@ -110,9 +111,9 @@ class Gradients:
     def _clips_of(self, block: int) -> FloatArray | None:
         return None if self.clips is None else self.clips[self.blocks.places[block]]
 
-    def _sum(self, sums: Any) -> Integers:
+    def _sum(self, sums: Any) -> Exact:
         part = _Part(self.moves, self.label, self.slope, self.clips is None, sums)
-        total: Integers = self.kept.sum(part)
+        total: Exact = exact_sum(self.kept, part)
         return total
 
 

@@ -20,7 +20,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, usual_square
-from skdp.linear_model._shared.gram import GRAM_BITS
+from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
@@ -104,7 +104,7 @@ class DescentPlan:
         """Release the exact sums of the scaling stage."""
         lattice, stretch = self.stage_published()
         draws = stretch * self.ratio * self.noise.rvs(rng, len(exact))
-        return lattice.release(exact.tolist(), -GRAM_BITS, draws, rng)
+        return lattice.release(in_sum_units(exact).tolist(), -SUM_BITS, draws, rng)
 
     def published(self) -> Publication:
         """Return how the gradients of a pass are published."""

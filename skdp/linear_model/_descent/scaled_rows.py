@@ -84,10 +84,13 @@ class ScaledRows:
         The weight of each record: the greatest multiple of 2^-20 in [0, 1] with which no number
         of the record exceeds 1 and its length is at most the bound of ``scaling.rows``.
     target : ndarray of shape (n,)
+    share : int or None
+        As in `skdp.rows.Block`.
     """
 
     def __init__(self, blocks: Blocks, scaling: Scaling, rows: Block) -> None:
         self.blocks, self.levels, self.target = blocks, rows.levels, rows.target
+        self.share = rows.share
         # 24 bits hold a multiple of 2^-20 below 16. Greater numbers are rounded to a coarser grid.
         self.numbers = np.empty((len(blocks.numbers), len(rows)), dtype=np.float32)
         at = 0

@@ -16,16 +16,16 @@ from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._shared.gram import (
-    GRAM_BITS,
     Place,
     exact_gram,
     exact_statistic,
     exact_sums,
+    release_exact,
 )
 from skdp.linear_model._standardize.column_sums import Estimates
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import ScalingStage
-from skdp.mechanisms.noise import first_covariance, publication, release_integers, variances
+from skdp.mechanisms.noise import first_covariance, publication, variances
 from skdp.rows import Rows
 
 
@@ -75,7 +75,7 @@ class MomentPlan:
 
     def release_moments(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
         """Return the noisy moments, (dim,), of exact ones in units of 2^-40."""
-        return release_integers(self.noise, exact, -GRAM_BITS, rng)
+        return release_exact(self.noise, exact, rng)
 
     def exact_moments(self, rows: Rows, place: Place | None = None) -> NDArray[Any]:
         """Return the moments of rows mapped by ``place``, in units of 2^-40."""

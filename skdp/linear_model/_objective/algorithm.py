@@ -161,7 +161,7 @@ class ObjectivePerturbation:
             found, sample = kept.sum(Each((part, sample_of(rows.n, records.design.dim))))
         else:
             found = kept.sum(part)
-        return records, kept, sample, plan.clipping and plan.clipping.exact(found, rows.n)
+        return records, kept, sample, plan.clipping and plan.clipping.exact(found)
 
     def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds and one model for each label."""
@@ -247,7 +247,11 @@ class ObjectivePerturbation:
     def _apart(self, task: ModelTask) -> dict[str, Any]:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
         loss, q = self.losses(task)[0], APART_Q if is_auto(self.asked.q) else float(self.asked.q)
-        leverage = leverage_apart(loss, q, task.epsilon)
+        if task.unit_rows > 1 and task.delta > 0:
+            rule = "be a name or a norm ball where persons have several rows and delta > 0"
+            remedy = "Give delta=0, or mechanism='isotropic'."
+            raise fail("mechanism", rule, type(self.asked.mechanism), remedy)
+        leverage = leverage_apart(task.of_record(loss), q, task.epsilon)
         ridge = self._least_ridge(task, leverage)
         noise = self._noise_apart(task, loss, q)
         return {"loss": loss, "q": q, "ridge": ridge, "leverage": leverage, "noise": noise}

@@ -23,7 +23,7 @@ from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import ROUNDER, in_units, sums_of
+from skdp.linear_model._shared.gram import ROUNDER, Shared, in_units, of_shares, sums_of
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows, Singles
 from skdp.linear_model._standardize.column_sums import ColumnSums
@@ -115,13 +115,14 @@ class ClippingStage(ScalingStage):
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        return _ColumnSums(self.with_target)
+        return Shared(_ColumnSums(self.with_target))
 
-    def exact(self, found: Any, n: int) -> NDArray[Any]:
-        """Return the sums of `part` over n rows in the order of the release, (dim,)."""
+    def exact(self, found: Any) -> NDArray[Any]:
+        """Return the sums of `part` in the order of the release, (dim,)."""
+        *sums, count = of_shares(found)
         placed = np.zeros((2, self.design.domain.n_encoded + 1), dtype=object)
-        placed[:, list(self.sums.columns)] = found
-        return self.sums.exact(placed[0], placed[1], n)
+        placed[:, list(self.sums.columns)] = sums
+        return self.sums.exact(placed[0], placed[1], count[0])
 
     def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:
         """Release the sums and return clipping bounds."""
@@ -176,8 +177,8 @@ def plan_clipping(
 class _ColumnSums:
     with_target: bool
 
-    def __call__(self, rows: DesignRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        compiled = kernels()
+    def __call__(self, rows: DesignRows) -> tuple[NDArray[np.int64], ...]:
+        compiled, count = kernels(), np.array([len(rows)])
         if compiled is None:
             found = sums_of(rows.numbers.T.astype(np.float64))
         else:
@@ -185,9 +186,9 @@ class _ColumnSums:
             compiled.sums_of_columns(rows.numbers, ROUNDER, sums)
             found = in_units(sums[0]), in_units(sums[1])
         if not self.with_target:
-            return found
+            return *found, count
         own = sums_of(rows.target[:, None].copy())
-        return tuple(np.append(*pair) for pair in zip(found, own, strict=True))  # type: ignore[return-value]
+        return *(np.append(*pair) for pair in zip(found, own, strict=True)), count
 
 
 def _scale(numbers: Singles, centre: Singles, factor: Singles) -> None:

@@ -25,6 +25,7 @@ from skdp.linear_model._objective.gaussian import (
     greatest_shift,
     rough_shifts,
 )
+from skdp.linear_model._objective.persons import rank_of
 from skdp.linear_model._objective.perturbation import (
     greatest_leverage,
     leverage_apart,
@@ -111,7 +112,7 @@ class KNormFamily:
     ) -> tuple[FloatArray, FloatArray]:
         """Return 2c / (epsilon q) or c / (epsilon q), and approximate leverages."""
         scale = task.moved * loss.slope_bound / (task.epsilon * grid)
-        return scale, rough_leverage(loss, grid, task.epsilon, task.neighbors)
+        return scale, rough_leverage(task.of_record(loss), grid, task.epsilon, task.neighbors)
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return K-norm noise with the greatest leverage of Theorem 1."""
@@ -120,7 +121,8 @@ class KNormFamily:
         radius = 1.0 if self.ball is None else task.design.radius_in(ball)
         sensitivity = Sensitivity(ball, task.moved * loss.slope_bound * radius, task.neighbors)
         noise = KNorm(ball).calibrate(sensitivity, epsilon=q * task.epsilon)
-        return Calibrated(noise, greatest_leverage(loss, q, task.epsilon, task.neighbors))
+        joint = task.of_record(loss)
+        return Calibrated(noise, greatest_leverage(joint, q, task.epsilon, task.neighbors))
 
 
 @dataclass(frozen=True)
@@ -156,19 +158,20 @@ class GaussianFamily:
     ) -> tuple[FloatArray, FloatArray]:
         """Return c / mu, and the leverages; mu is approximate for more than one q."""
         # The curvature of several models is treated as that of one model: an approximation.
-        whole = leverages_apart(loss, grid, self._epsilon(task))
+        joint = task.of_record(loss)
+        whole = leverages_apart(joint, grid, self._epsilon(task))
         asked = self._epsilon(task), task.delta, task.neighbors
         if len(whole) > 1:
-            shift = rough_shifts(loss, whole, *asked)
+            shift = rough_shifts(joint, whole, *asked)
         else:
-            shift = np.array([greatest_shift(loss, whole[0], *asked)])
+            shift = np.array([greatest_shift(joint, whole[0], *asked)])
         with np.errstate(divide="ignore"):
             scale = loss.slope_bound * math.sqrt(task.n_models) / shift
-        return scale, np.array(leverages_apart(loss, grid, task.epsilon))
+        return scale, np.array(leverages_apart(joint, grid, task.epsilon))
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
         """Return Gaussian noise, calibrated by the joint profile."""
-        loss, design = choice.loss, task.design
+        loss, design = task.of_record(choice.loss), task.design
         leverage = leverage_apart(loss, choice.q, task.epsilon)
         shift = self._shift(task, loss, leverage, task.n_models)
         if shift == 0:
@@ -235,7 +238,7 @@ def _root(size: FloatArray, cost: FloatArray) -> FloatArray:
 def rough_leverage(loss: Loss, q: FloatArray, epsilon: float, neighbors: str) -> FloatArray:
     """Return the greatest leverage for each q within a few percent; for planning only."""
     slope, curvature = _profile(loss)
-    needed = curvature / room(slope, q[:, None], epsilon, neighbors)
+    needed = curvature / room(slope, q[:, None], epsilon, neighbors, rank_of(loss))
     return np.asarray(1 / np.max(needed, axis=1))
 
 

@@ -25,6 +25,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
+from skdp.linear_model._objective.persons import PersonLoss, added, removed
 from skdp.linear_model.losses import Loss, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -79,6 +80,8 @@ class JointProfile:
         return self._replaced(eps, np.interp(eps, knots, self._split(knots)))
 
     def _removed(self, epsilon: FloatArray) -> FloatArray:
+        if isinstance(self.loss, PersonLoss):
+            return removed(self.loss, self.shift, self.leverage, epsilon)
         with np.errstate(divide="ignore"):
             return np.log(_pieces(self.loss, self.shift, self.leverage).delta(epsilon))
 
@@ -89,10 +92,14 @@ class JointProfile:
         changes the curvature.
         """
         a = np.clip(split, 0.0, epsilon)
-        sides = 1 if is_one_sided(self.loss) else 2
-        added = log_delta(self.shift, a) + math.log(sides)
-        both = np.logaddexp(added, a + self._removed(epsilon - a)) + math.log(_SLACK)
+        both = np.logaddexp(self._added(a), a + self._removed(epsilon - a)) + math.log(_SLACK)
         return np.asarray(np.minimum(0.0, both))
+
+    def _added(self, epsilon: FloatArray) -> FloatArray:
+        if isinstance(self.loss, PersonLoss):
+            return added(self.loss, self.shift, epsilon)
+        sides = 1 if is_one_sided(self.loss) else 2
+        return np.asarray(log_delta(self.shift, epsilon) + math.log(sides))
 
     def _split(self, epsilon: FloatArray) -> FloatArray:
         """Return an approximation of the best a for every epsilon."""

@@ -32,6 +32,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
+from skdp.linear_model._objective.persons import rank_of
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.design_rows import Coordinates, Weigh
 from skdp.linear_model._solver.problem import Objective
@@ -76,7 +77,7 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
     high = np.append(low[1:], 1.0)
     reached, factor = 0.0, 1 + 1e-6
     while len(low):
-        left = room(high, q, epsilon, neighbors)
+        left = room(high, q, epsilon, neighbors, rank_of(loss))
         reached = max(reached, float(np.max(_needed(loss, c * high, c * high, left))))
         bound = _needed(loss, c * low, c * high, left)
         middle = (low + high) / 2
@@ -99,14 +100,17 @@ def leverages_apart(loss: Loss, shares: Iterable[float], epsilon: float) -> tupl
     curvature = greatest_curvature(loss)
     if not curvature > 0:
         return tuple(math.inf for _ in shares)
-    left = (math.expm1(min(epsilon * (1 - float(q)), 700.0)) for q in shares)
+    r = rank_of(loss)
+    left = (r * math.expm1(min(epsilon * (1 - float(q)) / r, 700.0)) for q in shares)
     return tuple(room / curvature * (1 - 1e-9) for room in left)
 
 
-def room(s: FloatArray, q: FloatArray | float, epsilon: float, neighbors: str) -> FloatArray:
-    """Return exp(epsilon (1 - q t(s))) - 1, by which the curvature may change a determinant."""
-    exponent = np.minimum(epsilon * (1 - q * shift_share(s, neighbors)), 700.0)
-    return np.asarray(np.expm1(exponent))
+def room(
+    s: FloatArray, q: FloatArray | float, epsilon: float, neighbors: str, rank: int = 1
+) -> FloatArray:
+    """Return the greatest kappa L with rank log(1 + kappa L / rank) <= epsilon (1 - q t(s))."""
+    exponent = np.minimum(epsilon * (1 - q * shift_share(s, neighbors)) / rank, 700.0)
+    return np.asarray(rank * np.expm1(exponent))
 
 
 def _needed(loss: Loss, low: FloatArray, high: FloatArray, left: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp._arrays import FloatArray
+from skdp.linear_model._objective.persons import PersonLoss
 from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.losses import Loss
@@ -125,6 +126,12 @@ class ModelTask(Task):
     def weight(self) -> float:
         """Number of records per dimension, times epsilon."""
         return self.size * self.epsilon / self.design.dim
+
+    def of_record(self, loss: Loss) -> Loss:
+        """Return the loss of one record, whose curvature and slope privacy must bound."""
+        if self.unit_rows == 1:
+            return loss
+        return PersonLoss(loss, int(min(self.unit_rows, self.design.dim)))
 
     @cached_property
     def population(self) -> Population:

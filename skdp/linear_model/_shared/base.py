@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
@@ -20,8 +21,14 @@ from skdp.domain import Domain
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model._shared.records import Records
-from skdp.linear_model._shared.sources import Source, header_of, spell_levels, split_frame
-from skdp.linear_model._shared.task import Task
+from skdp.linear_model._shared.sources import (
+    Source,
+    groups_of,
+    header_of,
+    spell_levels,
+    split_frame,
+)
+from skdp.linear_model._shared.task import Task, removed_and_added
 from skdp.linear_model.validation import check_ledger, check_table, spent_note
 from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
 from skdp.privacy.guarantee import NEIGHBORS
@@ -29,10 +36,15 @@ from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 from skdp.rows import MemoryRows
 from skdp.rows.cluster import ClusterRows
 from skdp.rows.collection import Collection, is_collection
+from skdp.rows.persons import Persons
 from skdp.rows.streamed import StreamedRows
 from skdp.rows.streams import CsvStream, stream_of
 from skdp.rows.threads import shared_threads
 
+RECORDS = {
+    "row": "one record is one row of X with its target",
+    "person": "one person is all rows of X with one identifier, with their targets",
+}
 _UNDECLARED = (
     "No domain was given. Every number, and the target of a regression, is clipped to [-1, 1]:"
     " a cell outside is read as the nearest bound, and no error tells of it, because that would"
@@ -115,8 +127,10 @@ class PrivateLinearModel(BaseEstimator):
     fit_intercept: bool = True
     random_state: RandomStateLike = None
     ledger: Ledger | None = None
+    rows_per_person: int = 1
+    max_rows: int | None = None
 
-    def fit(self, X, y=None, *, target=None, **unsupported):
+    def fit(self, X, y=None, *, target=None, groups=None, **unsupported):
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
 
         Parameters
@@ -133,6 +147,11 @@ class PrivateLinearModel(BaseEstimator):
             ``target`` is given, or if ``X`` has pairs. Its partitions are those of ``X``.
         target : str, default=None
             Name of the column of ``X`` that is the target.
+        groups : array-like of shape (n,) or str, default=None
+            The person of each row: hashable identifiers, or the name of a column of them. Then the
+            guarantee protects persons: all rows of one person together. None protects rows. Where
+            ``X`` is not in memory, it is the name of a column, and all identifiers must fit in
+            memory.
 
         Returns
         -------
@@ -151,13 +170,14 @@ class PrivateLinearModel(BaseEstimator):
             with spent_note() as spent:
                 _refuse(unsupported)
                 self._check_parameters()
+                self._check_persons(groups)
                 _warn_without(self.domain)
-                source = self._source(X, y, target)
+                source = self._source(X, y, target, groups)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
                 n, labels = source.n(), source.labels
-                plan = self._plan(design, n, max(1, len(labels)))
+                plan = self._plan(design, n, max(1, len(labels)), source.unit)
                 plan.check_published()
-                guarantee = self._guarantee(plan)
+                guarantee = self._guarantee(plan, source.unit)
                 algorithm = self._algorithm()
                 records = Records(design, source.rows(design.domain), labels)
                 sums = algorithm.sums(plan, records)
@@ -175,54 +195,69 @@ class PrivateLinearModel(BaseEstimator):
             self._store(plan, solution, source.attributes)
             return self
 
-    def _source(self, X, y, target):
+    def _source(self, X, y, target, groups):
         """Return the rows, after checks of what is public of them."""
         if is_collection(X):
             data = Collection.with_target(X, y, target)
-            return self._distant(data, target, partial(ClusterRows, data=data))
+            return self._distant(data, target, groups, partial(ClusterRows, data=data))
         stream = stream_of(X)
         if stream is not None:
             if y is not None:
                 rule = "be None where X is read in batches"
                 raise fail("y", rule, None, "Name the target column.")
-            return self._distant(
-                stream, target, partial(StreamedRows, stream=stream, target=target)
-            )
-        X, y = split_frame(X, y, target)
+            rows = partial(StreamedRows, stream=stream, target=target)
+            return self._distant(stream, target, groups, rows)
+        X, y, groups = split_frame(X, y, target, groups)
         X = check_table(self, X, self.domain, reset=True)
         encoded, labels, attributes = self._target(y, len(X))
-        rows = partial(MemoryRows, X=X, target=encoded)
-        return Source(lambda: len(encoded), rows, labels, attributes)
+        memory = partial(MemoryRows, X=X, target=encoded)
+        if groups is None:
+            return Source(lambda: len(encoded), memory, labels, attributes)
+        persons = Persons.of_table(groups, len(X))
+        shares = persons.shares(groups, int(self.rows_per_person), max_rows=self.max_rows)
+        known = partial(memory, shares=shares)
+        return Source(lambda: len(persons), known, labels, attributes, "person")
 
-    def _distant(self, data, target, rows):
+    def _distant(self, data, target, groups, rows):
         """Return rows that are not in memory."""
-        check_table(self, header_of(data, self.domain, target), self.domain, reset=True)
+        header = header_of(data, self.domain, target, groups)
+        check_table(self, header, self.domain, reset=True)
         coder, labels, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
         if data.n == 0:
             raise ValueError("X must have records: found 0 sample(s), a minimum of 1 is required.")
         facts = {"coder": coder, "checks_count": self.neighbors == "replace_one"}
-        return Source(lambda: data.n, partial(rows, **facts), labels, attributes)
+        known = groups_of(data, groups, int(self.rows_per_person))
+        if known is None:
+            return Source(lambda: data.n, partial(rows, **facts), labels, attributes)
+        # The number of rows is private.
+        facts |= {"checks_count": False, "groups": known}
+        persons = len(known.persons)
+        return Source(lambda: persons, partial(rows, **facts), labels, attributes, "person")
 
     def _asked(self):
         """Return the parameters; later changes of the estimator do not change them."""
         names = [parameter.name for parameter in fields(self)]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
-    def _plan(self, design, n, n_models):
-        """Return the plan for n records, from public information only."""
-        return self._algorithm().plan(
-            Task(
-                design,
-                n=n if self.neighbors == "replace_one" else None,
-                n_public=None if self.n_public is None else int(self.n_public),
-                epsilon=float(self.epsilon),
-                delta=float(self.delta),
-                neighbors=self.neighbors,
-                n_models=n_models,
-            )
+    def _plan(self, design, n, n_models, unit="row"):
+        """Return the plan for n rows or persons, from public information only."""
+        task = Task(
+            design,
+            n=n if self.neighbors == "replace_one" else None,
+            n_public=None if self.n_public is None else int(self.n_public),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            neighbors=self.neighbors,
+            n_models=n_models,
         )
+        if unit == "person":
+            rows = math.inf if self.max_rows is None else float(self.max_rows)
+            task = replace(task, unit_rows=rows)
+            if self.rows_per_person > 1 and task.n is not None:
+                task = removed_and_added(task)
+        return self._algorithm().plan(task)
 
     def _check_parameters(self):
         check_epsilon(self.epsilon, "Smaller is more private; 1.0 is common.")
@@ -236,6 +271,17 @@ class PrivateLinearModel(BaseEstimator):
         check_ledger("ledger", self.ledger)
         self._algorithm().check(self.delta)
 
+    def _check_persons(self, groups):
+        """Raise an error unless the parameters of persons are valid."""
+        check_count("rows_per_person", self.rows_per_person)
+        if self.max_rows is not None:
+            check_count("max_rows", self.max_rows)
+        given = [("rows_per_person", self.rows_per_person, 1), ("max_rows", self.max_rows, None)]
+        for name, value, usual in given if groups is None else ():
+            if value != usual:
+                remedy = "Give the identifiers of persons: fit(X, y, groups=ids)."
+                raise fail(name, f"be {usual} where rows have no persons", value, remedy)
+
     def _public_domain(self, n_columns):
         """Return the declared domain, or bounds of [-1, 1] for every column."""
         domain = self.domain
@@ -246,22 +292,25 @@ class PrivateLinearModel(BaseEstimator):
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _guarantee(self, plan):
+    def _guarantee(self, plan, unit="row"):
         seeded = "the noise came from random_state and not from the operating system"
+        is_whole = unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
         return Guarantee(
             float(self.epsilon),
-            plan.delta,
+            # Of a plan for removal and addition the delta is smaller.
+            plan.delta if is_whole or not plan.delta else float(self.delta),
             neighbors=self.neighbors,
             mechanism=plan.mechanism,
-            assumptions=self._assumptions(),
+            assumptions=self._assumptions(unit),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
-            losses=plan.losses,
+            losses=plan.losses if is_whole else (),
+            unit=unit,
         )
 
-    def _assumptions(self):
+    def _assumptions(self, unit="row"):
         return (
             "the domain, the labels and all parameters were chosen without the data",
-            "one record is one row of X with its target",
+            RECORDS[unit],
             "running time, memory and errors are not observed",
         )
 

@@ -26,11 +26,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             return self.domain.target_labels
         return self.classes
 
-    def _assumptions(self):
+    def _assumptions(self, unit="row"):
         if self._declared_labels() is not None:
-            return super()._assumptions()
+            return super()._assumptions(unit)
         inferred = "the set of labels in y is public: it was read off y, as none were declared"
-        return (*super()._assumptions(), inferred)
+        return (*super()._assumptions(unit), inferred)
 
     def _target(self, y, n):
         labels, found = check_labels(check_target(self, y, n), self._declared_labels())

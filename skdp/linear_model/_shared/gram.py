@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
@@ -22,11 +24,15 @@ from skdp._compiled import NARROW, kernels
 from skdp.domain import Domain
 from skdp.domain.layout import write_rows
 from skdp.geometry.moments import MomentLayout
-from skdp.rows import Block, Rows
+from skdp.mechanisms.noise import release_integers
+from skdp.rows import Block, Kept, Rows
+from skdp.rows.persons import WHOLE, WHOLE_BITS
 
 # Fractional bits of an encoded number, and of a product of two.
 NUMBER_BITS = 20
 GRAM_BITS = 2 * NUMBER_BITS
+# Fractional bits of a sum over rows with shares in persons.
+SUM_BITS = GRAM_BITS + WHOLE_BITS
 # Adding and subtracting this rounds to a multiple of 2^-20, which is the value of its last bit.
 ROUNDER = 1.5 * 2.0 ** (52 - NUMBER_BITS)
 
@@ -37,7 +43,7 @@ Place = Callable[[FloatArray], None]
 
 
 def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) -> NDArray[Any]:
-    """Return the Gram matrix of the rows (1, x, y) in units of 2^-40, as Python integers.
+    """Return the Gram matrix of the rows (1, x, y) in units of 2^-40, as `exact_sum` does.
 
     Parameters
     ----------
@@ -51,16 +57,15 @@ def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) ->
 
     Returns
     -------
-    ndarray of shape (n_encoded + 2, n_encoded + 2) or (2, 2) of int
+    ndarray of shape (n_encoded + 2, n_encoded + 2) or (2, 2) of int or Fraction
     """
-    part = _Gram(rows.domain, place) if features else _target_gram
-    gram: NDArray[Any] = rows.sum(part)
+    gram: NDArray[Any] = exact_sum(rows, _Gram(rows.domain, place) if features else _target_gram)
     return gram
 
 
 def exact_cross(rows: Rows, place: Place | None = None) -> NDArray[Any]:
     """Return the last column of `exact_gram`, without its last entry."""
-    cross: NDArray[Any] = rows.sum(_Cross(rows.domain, place))
+    cross: NDArray[Any] = exact_sum(rows, _Cross(rows.domain, place))
     return cross
 
 
@@ -72,9 +77,62 @@ def exact_statistic(layout: MomentLayout, gram: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(scale * gram[i, j] - shift * gram[0, 0])
 
 
-def exact_sums(rows: Rows) -> tuple[NDArray[Any], NDArray[Any], int]:
+def exact_sums(rows: Rows) -> tuple[NDArray[Any], NDArray[Any], Any]:
     """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n."""
-    return *rows.sum(_Sums(rows.domain)), rows.n
+    sums, squares, count = exact_sum(rows, _Sums(rows.domain))
+    return sums, squares, count[0]
+
+
+def exact_sum(source: Rows | Kept, part: Callable[[Any], Any]) -> Any:
+    """Return exact sums over rows, each times its share in its person.
+
+    Parameters
+    ----------
+    source : Rows or Kept
+        Its blocks or states have the attribute ``share``.
+    part : callable
+        From a block or state to an array of int64, or a tuple of arrays.
+
+    Returns
+    -------
+    ndarray of int or Fraction, or tuple of such arrays
+        Python integers if rows have no persons, and otherwise fractions.
+    """
+    return of_shares(source.sum(Shared(part)))
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """The results of ``part`` times the share of the rows, and whether they have a share."""
+
+    part: Callable[[Any], Any]
+
+    def __call__(self, rows: Any) -> tuple[Any, int]:
+        found, share = self.part(rows), rows.share
+        if share is None:
+            return found, 0
+        return _mapped(lambda own: own.astype(object) * share, found), 1
+
+
+def of_shares(total: tuple[Any, int]) -> Any:
+    """Return the sum of the results of `Shared`, in units of whole persons."""
+    found, has_shares = total
+    return _mapped(lambda own: own * Fraction(1, WHOLE), found) if has_shares else found
+
+
+def release_exact(noise: Any, exact: NDArray[Any], rng: Generator) -> FloatArray:
+    """Return exact sums, in units of 2^-40, with noise."""
+    return release_integers(noise, in_sum_units(exact), -SUM_BITS, rng)
+
+
+def in_sum_units(exact: NDArray[Any]) -> NDArray[Any]:
+    """Return exact sums in units of 2^-40 as Python integers in units of 2^-70."""
+    return np.array([int(own * WHOLE) for own in exact.tolist()], dtype=object)
+
+
+def _mapped(function: Callable[[NDArray[Any]], Any], found: Any) -> Any:
+    """Return the results of a function for an array, or for each array of a tuple."""
+    return tuple(map(function, found)) if isinstance(found, tuple) else function(found)
 
 
 def sums_of(numbers: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -178,7 +236,7 @@ class _Sums:
 
     domain: Domain
 
-    def __call__(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def __call__(self, block: Block) -> tuple[NDArray[np.int64], ...]:
         domain, one = self.domain, 2**GRAM_BITS
         sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
         places = [*domain.number_index.tolist(), domain.n_encoded]
@@ -188,7 +246,7 @@ class _Sums:
         for columns, codes in zip(blocks, block.levels, strict=True):
             counts = np.bincount(codes, minlength=columns.stop - columns.start + 1)[1:]
             sums[columns] = squares[columns] = counts * one
-        return sums, squares
+        return sums, squares, np.array([len(block)])
 
 
 def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[FloatArray]:

@@ -16,6 +16,7 @@ from skdp.domain.layout import levels_by_name
 from skdp.linear_model.validation import label_positions
 from skdp.rows import Rows
 from skdp.rows.collection import Collection
+from skdp.rows.persons import Groups, Persons
 from skdp.rows.streams import CsvStream, Stream, spellings
 
 
@@ -26,19 +27,22 @@ class Source:
     Attributes
     ----------
     n : callable
-        Returns the number of rows, which may be private.
+        Returns the number of units, rows or persons, which may be private.
     rows : callable
         From the domain to the rows.
     labels : tuple of int
         For a classifier, the positions of the labels that models predict.
     attributes : dict
         Public attributes of the fitted estimator.
+    unit : {"row", "person"}
+        The unit of privacy.
     """
 
     n: Callable[[], int]
     rows: Callable[[Domain], Rows]
     labels: tuple[int, ...] = ()
     attributes: dict[str, Any] = field(default_factory=dict)
+    unit: str = "row"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,28 +67,56 @@ class NumberCoder:
         return self.domain.encode_target(y, again=again)
 
 
-def split_frame(X: Any, y: Any, target: str | None) -> tuple[Any, Any]:
-    """Return features and target of a table in memory whose target may be a column of it."""
-    if target is None:
-        return X, y
-    if y is not None:
-        raise fail("y", "be None if a target column is named", None, "Drop y or target.")
+def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, Any, Any]:
+    """Return features, target and identifiers of a table in memory.
+
+    The target and the identifiers may be columns of the table.
+    """
+    if target is not None:
+        if y is not None:
+            raise fail("y", "be None if a target column is named", None, "Drop y or target.")
+        X, y = _without(X, "target", target, "Give y.")
+    if isinstance(groups, str):
+        X, groups = _without(X, "groups", groups, "Give an array of identifiers.")
+    return X, y, groups
+
+
+def _without(X: Any, parameter: str, name: str, remedy: str) -> tuple[Any, Any]:
+    """Return a table without a column, and the column."""
     X = plain(X)
     if not hasattr(type(X), "columns"):
-        raise fail("target", "be None unless X has named columns", target, "Give y.")
-    if target not in X.columns:
-        raise fail("target", f"be a column of X, which has {list(X.columns)}", target)
-    return X.drop(columns=[target]), X[target]
+        raise fail(parameter, "be no name unless X has named columns", name, remedy)
+    if name not in X.columns:
+        raise fail(parameter, f"be a column of X, which has {list(X.columns)}", name)
+    return X.drop(columns=[name]), X[name]
 
 
-def header_of(stream: Stream | Collection, domain: Domain | None, target: str | None) -> Any:
-    """Return a table of one row with the columns of a stream or a collection but the target."""
+def groups_of(data: Stream | Collection, column: Any, cap: int) -> Groups | None:
+    """Return the persons of rows that are read in batches, by one reading of identifiers."""
+    if column is None:
+        return None
+    rule = "be the name of a column where X is not in memory"
+    if not isinstance(column, str):
+        raise fail("groups", rule, type(column), 'Give groups="name".')
+    if data.names is None or column not in data.names:
+        raise fail("groups", f"be a column of X, which has {data.names}", column)
+    if isinstance(data, Collection):
+        return Groups(column, Persons.of(data.entries(column)), cap)
+    batches = data.batches([column])
+    tables = (batch[0] if isinstance(batch, tuple) else batch for batch in batches)
+    return Groups(column, Persons.of(table[column] for table in tables), cap)
+
+
+def header_of(
+    stream: Stream | Collection, domain: Domain | None, target: str | None, groups: Any = None
+) -> Any:
+    """Return a table of one row with the columns that are neither target nor identifiers."""
     names = stream.names
     if names is None:
         return np.empty((1, stream.n_columns))
     if target is not None and target not in names:
         raise fail("target", f"be a column of X, which has {names}", target)
-    features = [name for name in names if name != target]
+    features = [name for name in names if name not in (target, groups)]
     if domain is not None and domain.names is not None:
         # Other columns of a file are not read.
         features = [name for name in features if name in set(domain.names)]

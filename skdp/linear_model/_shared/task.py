@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from skdp.linear_model._shared.design import Design
 
@@ -23,6 +24,9 @@ class Task:
     neighbors : {"replace_one", "add_remove"}
     n_models : int
         Number of models that share the budget.
+    unit_rows : float
+        Public bound on the number of rows of one record: 1, or for persons a greater number or
+        inf. The weights of the rows of a record add up to at most 1.
     """
 
     design: Design
@@ -32,6 +36,7 @@ class Task:
     neighbors: str = "replace_one"
     n_models: int = 1
     n_public: int | None = None
+    unit_rows: float = 1.0
 
     @property
     def known(self) -> int | None:
@@ -42,3 +47,21 @@ class Task:
     def moved(self) -> float:
         """The number of records whose contributions differ between neighbouring data sets."""
         return 2.0 if self.neighbors == "replace_one" else 1.0
+
+
+def removed_and_added(task: Task) -> Task:
+    """Return a task under add/remove whose release is private under replace-one.
+
+    A replacement is a removal and an addition. A release that is (epsilon / 2, delta')-private for
+    each is private for both at epsilon and delta' (1 + e^(epsilon / 2)). It is needed where the
+    weights of a person may add up to any number below 1, so that their sum over persons is private.
+    """
+    half = task.epsilon / 2
+    return replace(
+        task,
+        neighbors="add_remove",
+        n=None,
+        n_public=task.known,
+        epsilon=half,
+        delta=task.delta / (1 + math.exp(min(half, 700.0))) * (1 - 1e-12),
+    )

@@ -24,6 +24,7 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.rows import Block, KeptBlocks
 from skdp.rows.block import MOST_ROWS, block_rows
+from skdp.rows.persons import WHOLE
 
 Singles = NDArray[np.float32]
 
@@ -45,12 +46,15 @@ class DesignRows:
         Of a regression, or the positions of labels.
     weight : ndarray of shape (n,) or None
         None if every row has weight 1.
+    share : int or None
+        As in `skdp.rows.Block`. It is a part of the weight.
     """
 
     numbers: Singles
     levels: NDArray[Any]
     target: NDArray[Any]
     weight: FloatArray | None = None
+    share: int | None = None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -194,12 +198,14 @@ class Build:
             # Towards 0: rows stay in the ball.
             numbers = np.trunc(numbers / Coordinates(self.design).unit / STEP) * STEP
         levels = np.array(rows.levels) if len(rows.levels) else np.empty((0, len(rows)), np.uint8)
-        return DesignRows(np.ascontiguousarray(numbers.T, np.float32), levels, rows.target)
+        columns = np.ascontiguousarray(numbers.T, np.float32)
+        weight = None if rows.share is None else np.full(len(rows), rows.share / WHOLE)
+        return DesignRows(columns, levels, rows.target, weight, rows.share)
 
 
 @dataclass(frozen=True, eq=False)
 class Weigh:
-    """Weights w(x) = min(1, leverage / l(x)) of rows, l(x) = sum_j x_j^2 / ridge_j."""
+    """Multiply weights by w(x) = min(1, leverage / l(x)), l(x) = sum_j x_j^2 / ridge_j."""
 
     coordinates: Coordinates
     ridge: FloatArray
@@ -209,7 +215,8 @@ class Weigh:
         scores = self._scores(rows)
         # Rounded down by more than the error of the sum, so that w l <= leverage holds.
         np.maximum(scores, self.leverage, out=scores)
-        return replace(rows, weight=np.divide(self.leverage * (1 - 1e-9), scores, out=scores))
+        np.divide(self.leverage * (1 - 1e-9), scores, out=scores)
+        return replace(rows, weight=rows.weighted(scores))
 
     def _scores(self, rows: DesignRows) -> FloatArray:
         """Return sum_j x_j^2 / ridge_j, which depends on no other row, bit for bit."""

@@ -78,14 +78,14 @@ class ColumnSums:
         head = 1 if self.is_counted else 0
         return head + len(self.columns) + len(self.squares) + levels
 
-    def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: int) -> NDArray[Any]:
-        """Return the sums, (dim,), in units of 2^-40, as Python integers.
+    def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
+        """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.
 
         Parameters
         ----------
-        sums, squares : ndarray of int, shape (n_encoded + 1,)
+        sums, squares : ndarray of int or Fraction, shape (n_encoded + 1,)
             As `skdp.linear_model._shared.gram.exact_sums` returns them.
-        n : int
+        n : int or Fraction
         """
         count = n * 2**GRAM_BITS
         own = [

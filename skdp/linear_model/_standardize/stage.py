@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval
 from skdp.geometry import LpBall
-from skdp.linear_model._shared.gram import GRAM_BITS
+from skdp.linear_model._shared.gram import release_exact
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.noise import publication, release_integers, variances
+from skdp.mechanisms.noise import publication, variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
@@ -55,7 +55,7 @@ class ScalingStage:
 
     def release(self, exact: NDArray[Any], rng: Generator) -> Estimates:
         """Release the sums, and return what they estimate."""
-        return self.sums.estimates(release_integers(self.noise, exact, -GRAM_BITS, rng))
+        return self.sums.estimates(release_exact(self.noise, exact, rng))
 
 
 def box_deviation(dim: int, moved: float) -> float:

@@ -15,9 +15,16 @@ NEIGHBORS = {
     "replace_one": "any one record replaced by any other; the number of records is public",
     "add_remove": "any one record added or removed; the number of records is private",
 }
+_PERSONS = {
+    "replace_one": "all rows of any one person replaced by any others; the number of persons is"
+    " public, the number of rows is private",
+    "add_remove": "all rows of any one person added or removed; the numbers of persons and of rows"
+    " are private",
+}
+UNITS = {"row": "record", "person": "person"}
 _ODDS = {
-    "replace_one": "between any two values of this record",
-    "add_remove": "on this record being in the data",
+    "replace_one": "between any two values of {}",
+    "add_remove": "on {} being in the data",
 }
 _TITLE = "Differential privacy guarantee"
 _VOID = "VOID"
@@ -56,13 +63,14 @@ def card_html(guarantee: Any) -> str:
 
 def _rows(guarantee: Any) -> list[tuple[str, str]]:
     """Return labels and sentences; a label may come several times."""
+    is_row = guarantee.unit == "row"
     void = [(_VOID, f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
     return [
         *void,
         ("epsilon", repr(guarantee.epsilon)),
         ("delta", repr(guarantee.delta)),
         *(("profile", sentence) for sentence in _profile(guarantee) if guarantee.holds),
-        ("neighbours", NEIGHBORS[guarantee.neighbors]),
+        ("neighbours", (NEIGHBORS if is_row else _PERSONS)[guarantee.neighbors]),
         ("mechanism", guarantee.mechanism or "not stated"),
         *(("assumes", f"- {sentence}") for sentence in guarantee.assumptions),
         *(("means", sentence) for sentence in _meaning(guarantee) if guarantee.holds),
@@ -82,16 +90,18 @@ def _profile(guarantee: Any) -> Iterable[str]:
 def _meaning(guarantee: Any) -> tuple[str, str]:
     """Return the meaning of the numbers, which is exact for the dominating pair."""
     factor = _odds_factor(guarantee.epsilon)
-    odds = f"the odds {_ODDS[guarantee.neighbors]} by a factor of at most {factor}"
+    record, is_row = UNITS[guarantee.unit], guarantee.unit == "row"
+    one = "this record" if is_row else "the rows of this person"
+    odds = f"the odds {_ODDS[guarantee.neighbors].format(one)} by a factor of at most {factor}"
     claim = (
         f"the release changes {odds}"
         if guarantee.delta == 0
-        else "the release tells no more than one that reveals this record with "
+        else f"the release tells no more than one that reveals {one} with "
         f"probability delta and otherwise changes {odds}"
     )
     errors = _digits(1 - guarantee.delta_at(0.0), decimal.ROUND_FLOOR)
     return (
-        f"To somebody who knows every other record, {claim}.",
+        f"To somebody who knows every other {record}, {claim}.",
         "Any test between the two cases has rates of false alarms and of misses that "
         f"add up to at least {errors}; blind guessing gives 1.",
     )

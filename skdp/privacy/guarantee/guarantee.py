@@ -1,4 +1,4 @@
-"""The guarantee of a release, its conversions, and the composition of several.
+"""The guarantee of a release and its conversions.
 
 Conversions use the pair of distributions that dominates every (epsilon, delta)-private release
 (Kairouz, Oh & Viswanath 2015, Theorem 2). With probability delta it tells the two data sets apart.
@@ -8,10 +8,7 @@ Otherwise it answers a yes-no question truthfully with odds e^epsilon.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,17 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp._search import narrowed
 from skdp.privacy._rounding import tested
-from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
-from skdp.privacy.decimals import add, as_decimal, float_above
+from skdp.privacy.decimals import add, float_above
 from skdp.privacy.guarantee import profile as _profile
-from skdp.privacy.guarantee._card import NEIGHBORS, card, card_html
+from skdp.privacy.guarantee._card import NEIGHBORS, UNITS, card, card_html
 from skdp.privacy.guarantee.profile import Losses
 
-__all__ = ["NEIGHBORS", "Guarantee", "compose"]
+__all__ = ["NEIGHBORS", "Guarantee"]
 
 # Every conversion has fewer than ten roundings of half this size.
 _ROUNDING = 16 * np.finfo(float).eps
-PLANNED = "the guarantee of each part was fixed before the first part was released"
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,8 @@ class Guarantee:
         Privacy losses (see `skdp.privacy.losses.losses`), each with a number of releases. Their
         composition is a second upper bound on the privacy loss of this release. Conversions use
         both bounds.
+    unit : {"row", "person"}
+        What a record is: one row, or all rows of one person.
 
     Raises
     ------
@@ -99,9 +96,11 @@ class Guarantee:
     assumptions: tuple[str, ...] = ()
     void_because: tuple[str, ...] = ()
     losses: Losses = ()
+    unit: str = "row"
 
     def __post_init__(self) -> None:
         check_choice("neighbors", self.neighbors, NEIGHBORS)
+        check_choice("unit", self.unit, UNITS)
         if not isinstance(self.mechanism, str):
             raise fail("mechanism", "be a string", type(self.mechanism))
         checked = {
@@ -181,6 +180,55 @@ class Guarantee:
             return min(known, equal.pure) if equal.gaussian == 0 else known
         return min(known, _profile.composition(self.losses).epsilon_at(delta))
 
+    def group(self, k: int, unit: str | None = None) -> Guarantee:
+        """Return the guarantee for any k records together.
+
+        Parameters
+        ----------
+        k : int >= 1
+        unit : {"row", "person"}, default=None
+            The unit of the new guarantee; None keeps it. Under "add_remove",
+            ``group(k, unit="person")`` of a guarantee for rows protects persons with at most k
+            rows each. Under "replace_one" the number of rows is public, so that a person with
+            another number of rows is not covered.
+
+        Returns
+        -------
+        Guarantee
+            Its epsilon is k times this epsilon, its delta at most delta times
+            ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` (Vadhan 2017, Lemma 2.2). The losses are not
+            kept.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or the unit cannot be converted.
+
+        Examples
+        --------
+        >>> Guarantee(0.1, neighbors="add_remove").group(20, unit="person").epsilon
+        2.0
+        """
+        k = check_count("k", k)
+        unit = check_choice("unit", self.unit if unit is None else unit, UNITS)
+        if unit != self.unit and (unit == "row" or self.neighbors == "replace_one"):
+            rule = f"be {self.unit!r} for this guarantee under neighbors={self.neighbors!r}"
+            remedy = "A guarantee for rows under 'add_remove' can become one for persons."
+            raise fail("unit", rule, unit, remedy)
+        if k == 1 and unit == self.unit:
+            return self
+        epsilon = float_above(add([self.epsilon] * k))
+        delta = min(1.0, self.delta * _sum_of_powers(self.epsilon, k)) if self.delta else 0.0
+        most = f"at most {k} {self.unit}s differ between neighbouring data sets"
+        return replace(
+            self,
+            epsilon=epsilon,
+            delta=delta,
+            assumptions=(*self.assumptions, most),
+            losses=(),
+            unit=unit,
+        )
+
     def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64] | np.float64:
         """Return a lower bound on the type II error of tests between neighbouring data sets.
 
@@ -235,127 +283,6 @@ class Guarantee:
         return narrowed(lambda e: self._delta_of_pair(e) <= delta, 0.0, self.epsilon, _ROUNDING)[1]
 
 
-def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
-    """Return the guarantee of several releases together.
-
-    By default this is basic composition: epsilons and deltas add (Dwork, McSherry, Nissim & Smith
-    2006). If ``delta`` is given, or if parts have losses and a delta, epsilon is the least that
-    basic, exact, Gaussian-DP or zCDP composition gives.
-
-    Basic composition always holds. The other three hold if the guarantees of all parts were fixed
-    before the first release; otherwise use a `Ledger`. For trade-off functions the composition of
-    releases is `TradeOff.tensor`.
-
-    Parameters
-    ----------
-    *guarantees : Guarantee
-        At least one, all under the same neighbouring relation. A guarantee without losses counts
-        as the worst release with its epsilon and delta.
-    delta : float in [0, 1), optional
-        The delta of the whole. By default it is the sum of the deltas.
-
-    Returns
-    -------
-    Guarantee
-        Sums are exact sums of shortest decimals, rounded up, as in a `Ledger`: under basic
-        composition the whole fits a ledger if and only if its parts do. Assumptions and reasons
-        for being void are those of all parts. If a part has losses or ``delta`` is given, the
-        whole has losses, and assumes that all guarantees were fixed in advance.
-
-    Raises
-    ------
-    ValueError
-        If there is no guarantee, they do not share one neighbouring relation, or no epsilon is
-        known to hold at ``delta``.
-
-    Examples
-    --------
-    >>> from skdp.privacy import Guarantee, compose
-    >>> from skdp.privacy import GaussianLoss
-    >>> both = compose(Guarantee(0.1, mechanism="laplace"), Guarantee(0.2, 1e-9))
-    >>> both.epsilon, both.delta
-    (0.3, 1e-09)
-    >>> step = Guarantee(0.04, 1e-6, losses=((GaussianLoss(0.01), 1),))
-    >>> round(compose(*[step] * 10_000, delta=1e-6).epsilon, 5)
-    4.88655
-    """
-    relation = _check_parts(guarantees)
-    if len(guarantees) == 1 and delta is None:
-        return guarantees[0]
-    asked = None if delta is None else check_interval("delta", delta, 0, 1, closed="left")
-    losses = _joint_losses(guarantees, asked)
-    planned = ((PLANNED,),) if losses and len(guarantees) > 1 else ()
-    epsilon, total = _amounts(guarantees, asked, losses)
-    return Guarantee(
-        epsilon=epsilon,
-        delta=total,
-        neighbors=relation,
-        mechanism=_join(part.mechanism for part in guarantees),
-        assumptions=_merge([*(part.assumptions for part in guarantees), *planned]),
-        void_because=_merge(part.void_because for part in guarantees),
-        losses=losses,
-    )
-
-
-def _check_parts(guarantees: tuple[Guarantee, ...]) -> str:
-    """Return the neighbouring relation that the parts share."""
-    if not guarantees or not all(isinstance(part, Guarantee) for part in guarantees):
-        kinds = [type(part).__name__ for part in guarantees]
-        raise fail("guarantees", "be one or more Guarantee objects", kinds)
-    relations = sorted({part.neighbors for part in guarantees})
-    if len(relations) > 1:
-        raise fail(
-            "guarantees",
-            "share one neighbouring relation",
-            relations,
-            "Release everything under the same `neighbors`, or state the parts separately.",
-        )
-    return relations[0]
-
-
-def _joint_losses(guarantees: tuple[Guarantee, ...], asked: float | None) -> Losses:
-    """Return the losses of all parts; none if they are not needed, or a part has delta = 1."""
-    if asked is None and not any(part.losses for part in guarantees):
-        return ()
-    return _profile.joint(guarantees) or ()
-
-
-def _amounts(
-    guarantees: tuple[Guarantee, ...], asked: float | None, losses: Losses
-) -> tuple[float, float]:
-    """Return epsilon and delta of the whole: their sums, or the least epsilon known at delta."""
-    epsilon = float_above(add(part.epsilon for part in guarantees))
-    total = min(1.0, float_above(add(part.delta for part in guarantees)))
-    if asked is None and (not losses or total in (0, 1)):
-        return epsilon, total
-    delta = total if asked is None else asked
-    known = [epsilon] if as_decimal(total) <= as_decimal(delta) else []
-    if losses and delta > 0:
-        equal = _profile.equivalents(epsilon, total, losses)
-        least = min([*known, _profile.composition(losses).epsilon_at(delta)])
-        # The other two are computed only if they give less.
-        mu = math.sqrt(equal.square)
-        if mu < math.inf and (math.isinf(least) or gaussian_delta(mu, least) <= delta):
-            least = min(least, gaussian_epsilon(mu, delta))
-        if equal.rho < math.inf and (math.isinf(least) or zcdp_delta(equal.rho, least) <= delta):
-            least = min(least, zcdp_epsilon(equal.rho, delta))
-        known = [least]
-    least = min(known, default=math.inf)
-    if math.isinf(least):
-        remedy = f"The deltas of the parts add up to {total!r}."
-        raise fail("delta", "be large enough for some epsilon to be known", delta, remedy)
-    return least, delta
-
-
-def _join(mechanisms: Iterable[str]) -> str:
-    counts = Counter(name for name in mechanisms if name)
-    return " + ".join(name if n == 1 else f"{n} x {name}" for name, n in counts.items())
-
-
-def _merge(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(chain.from_iterable(sentences)))
-
-
 def _check_sentences(name: str, value: Any) -> tuple[str, ...]:
     # A single string is iterable too, and would become a tuple of letters.
     if not isinstance(value, tuple | list) or not all(isinstance(item, str) for item in value):
@@ -372,3 +299,10 @@ def _check_losses(value: Any) -> Losses:
         rule = "be a tuple of pairs of a privacy loss and a count"
         raise fail("losses", rule, type(value), "Write losses=((GaussianLoss(0.1), 1),), say.")
     return tuple((loss, check_count("count in losses", count)) for loss, count in value)
+
+
+def _sum_of_powers(epsilon: float, k: int) -> float:
+    """Return 1 + e^epsilon + ... + e^((k - 1) epsilon), rounded up; inf if it overflows."""
+    if k * epsilon > 700:
+        return math.inf
+    return math.fsum(math.exp(epsilon * j) for j in range(k)) * (1 + _ROUNDING)

@@ -46,6 +46,12 @@ class Entry:
     note: str
     holds: bool
     losses: Losses = ()
+    unit: str = "row"
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation with its unit, which all entries of a ledger share."""
+        return self.neighbors if self.unit == "row" else f"{self.neighbors} {self.unit}"
 
     @cached_property
     def counted(self) -> Counted:

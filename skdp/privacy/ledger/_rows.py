@@ -1,7 +1,8 @@
 """The tables of a ledger's file: the ceiling, the rule, the spends, and their losses.
 
 Files of the first layout have neither rule nor losses. Their rule is "adaptive", and a spend
-without losses counts as the worst release with its epsilon and delta.
+without losses counts as the worst release with its epsilon and delta. The neighbouring relation
+of a spend for persons is written with its unit: an earlier version then refuses to add rows to it.
 """
 
 from __future__ import annotations
@@ -83,15 +84,16 @@ def entries_after(database: sqlite3.Connection, number: int) -> tuple[list[Entry
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    epsilon, delta, neighbors, mechanism, note, holds, _, text = row
+    epsilon, delta, relation, mechanism, note, holds, _, text = row
     losses = (from_text(text) if text else None) or ()
-    return Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses)
+    neighbors, _, unit = relation.partition(" ")
+    return Entry(epsilon, delta, neighbors, mechanism, note, bool(holds), losses, unit or "row")
 
 
 def append(database: sqlite3.Connection, entry: Entry) -> None:
     """Record a spend, with its losses if they can be kept."""
     row = (
-        *(entry.epsilon, entry.delta, entry.neighbors, entry.mechanism, entry.note),
+        *(entry.epsilon, entry.delta, entry.relation, entry.mechanism, entry.note),
         int(entry.holds),
     )
     number = database.execute("INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?)", row).lastrowid

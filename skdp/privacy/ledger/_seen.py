@@ -20,8 +20,8 @@ class Seen:
     ----------
     account : Account
         The totals of the spends.
-    neighbors : str, optional
-        The neighbouring relation of the first spend.
+    relation : str, optional
+        The neighbouring relation of the first spend, with its unit.
     last : int
         Number of the last row.
     blocks : nested tuples
@@ -29,7 +29,7 @@ class Seen:
     """
 
     account: Account
-    neighbors: str | None = None
+    relation: str | None = None
     last: int = 0
     blocks: tuple[Any, ...] = ()
 
@@ -38,8 +38,8 @@ class Seen:
         new, last = _rows.entries_after(database, self.last)
         if not new:
             return self
-        neighbors = new[0].neighbors if self.neighbors is None else self.neighbors
-        return Seen(self.account.after(*new), neighbors, last, (self.blocks, new))
+        relation = new[0].relation if self.relation is None else self.relation
+        return Seen(self.account.after(*new), relation, last, (self.blocks, new))
 
     def flat(self) -> Seen:
         """Return this with all entries in one block."""
@@ -48,7 +48,7 @@ class Seen:
             rest, block = rest
             found.append(block)
         entries = tuple(chain.from_iterable(reversed(found)))
-        return Seen(self.account, self.neighbors, self.last, ((), entries))
+        return Seen(self.account, self.relation, self.last, ((), entries))
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -214,6 +214,7 @@ class Ledger:
             note,
             guarantee.holds,
             kept(guarantee.losses),  # the check uses the losses that a reader of the file gets
+            guarantee.unit,
         )
         # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
         with self._transaction("BEGIN IMMEDIATE") as database:
@@ -254,13 +255,17 @@ class Ledger:
         return self._path, self._token
 
     def _check_fits(self, entry: Entry, seen: Seen) -> None:
-        if seen.neighbors not in (None, entry.neighbors):
-            raise fail(
-                "guarantee",
-                f"be under neighbors={seen.neighbors!r} like the ledger's first entry",
-                entry.neighbors,
-                "Fit with the same `neighbors`, or keep a second ledger.",
-            )
+        if seen.relation not in (None, entry.relation):
+            neighbors, _, unit = str(seen.relation).partition(" ")
+            rule = f"be under neighbors={neighbors!r} like the ledger's first entry"
+            remedy = "Fit with the same `neighbors`, or keep a second ledger."
+            if neighbors == entry.neighbors:
+                rule = f"have the unit {unit or 'row'!r} like the ledger's first entry"
+                remedy = (
+                    "Convert a guarantee for rows by group(k, unit='person'), where a person has"
+                    " at most k rows, or keep a second ledger."
+                )
+            raise fail("guarantee", rule, entry.relation, remedy)
         account = seen.account
         if not account.takes(entry):
             error = BudgetExceeded(

@@ -1,0 +1,168 @@
+"""Bounds for the rows of a person, which enter an objective with weights that add up to at most 1.
+
+Let u be the size of a row's slope as a share of its bound c, tau the weighted mean of u over the
+rows of a person, and k the concave envelope of the curvature as a function of u. By Jensen's
+inequality the weighted mean of the curvatures is at most k(tau), and a person whose rows span r
+dimensions changes the log of a determinant by at most h(tau) = r log(1 + k(tau) L / r), with the
+leverage L. Statements and proofs: docs/proofs/persons.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from skdp._arrays import FloatArray
+from skdp._checks import fail
+from skdp._identity import remembered
+from skdp.linear_model.losses import Loss, is_one_sided
+from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
+
+# Slopes at which envelopes are computed; they are denser near full slope.
+_KNOTS, _NEAREST = 800, 1e-9
+# Number of lines above h among which the profile takes the best.
+_LINES = 48
+_LOWEST = -30.0
+# Covers rounding errors.
+_SLACK = 1 + 1e-10
+_LOG_ROOT = math.log(2 * math.pi) / 2
+
+
+@dataclass(frozen=True)
+class PersonLoss:
+    """The weighted losses of a person's rows as one loss: its slope is c tau.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss of one row.
+    rank : int >= 1
+        Greatest number of dimensions that the rows of a person span.
+    """
+
+    loss: Loss
+    rank: int
+
+    @property
+    def target(self) -> str:
+        """The kind of target of one row."""
+        return self.loss.target
+
+    @property
+    def slope_bound(self) -> float:
+        """The bound c."""
+        return self.loss.slope_bound
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the slope of each row has a constant sign."""
+        return is_one_sided(self.loss)
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the loss of one row."""
+        return self.loss.value(z, y)
+
+    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the slope of one row."""
+        return self.loss.slope(z, y)
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the curvature of one row."""
+        return self.loss.curvature(z, y)
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return the greatest value of the concave envelope between two slopes."""
+        knots, heights = _envelope(self.loss)
+        peak = knots[np.argmax(heights)]
+        c = self.slope_bound
+        at = np.clip(peak, np.asarray(low) / c, np.asarray(high) / c)
+        return np.asarray(np.interp(at, knots, heights) * _SLACK)
+
+
+def rank_of(loss: Loss) -> int:
+    """Return the greatest rank of the second derivative of the loss of one record."""
+    return loss.rank if isinstance(loss, PersonLoss) else 1
+
+
+@remembered(maxsize=64)
+def _envelope(loss: Loss) -> tuple[FloatArray, FloatArray]:
+    """Return knots in [0, 1] and heights of a concave function above the curvature.
+
+    It is linear between knots. At a knot a bound for both adjacent cells is at most its height, so
+    the function is above the curvature everywhere.
+    """
+    knots = np.append(1 - np.geomspace(1.0, _NEAREST, _KNOTS), 1.0)
+    c = loss.slope_bound
+    cells = np.asarray(loss.curvature_bound(c * knots[:-1], c * knots[1:]), dtype=float)
+    if not np.all(cells >= 0):  # also catches NaN
+        raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
+    heights = np.maximum(np.append(cells[0], cells), np.append(cells, cells[-1]))
+    kept: list[int] = []
+    for k in range(len(knots)):
+        while len(kept) > 1 and _is_below(knots, heights, kept[-2], kept[-1], k):
+            kept.pop()
+        kept.append(k)
+    return knots[kept], heights[kept]
+
+
+def _is_below(x: FloatArray, y: FloatArray, a: int, b: int, k: int) -> bool:
+    """Return whether point b is not above the line through the points a and k."""
+    return bool((y[b] - y[a]) * (x[k] - x[a]) <= (y[k] - y[a]) * (x[b] - x[a]))
+
+
+@remembered(maxsize=256)
+def _lines(loss: PersonLoss, leverage: float) -> tuple[FloatArray, FloatArray]:
+    """Return slopes and heights at 0 of lines above h on [0, 1], (lines,) each."""
+    u = np.append(1 - np.geomspace(1.0, _NEAREST, _KNOTS), 1.0)
+    c, r = loss.slope_bound, loss.rank
+    h = r * np.log1p(loss.curvature_bound(c * u[:-1], c * u[1:]) * leverage / r)
+    # Any slope gives a line; those of h are best.
+    ends = np.linspace(0, len(h) - 1, _LINES).astype(int)
+    slopes = np.unique(np.append(np.gradient(h, (u[:-1] + u[1:]) / 2)[ends], 0.0))
+    nearest = np.where(slopes[:, None] > 0, u[:-1], u[1:])
+    return slopes, (h - slopes[:, None] * nearest).max(axis=1)
+
+
+def removed(loss: PersonLoss, shift: float, leverage: float, epsilon: FloatArray) -> FloatArray:
+    """Return an upper bound on log delta for a removed person, of the shape of ``epsilon``.
+
+    The data set with the person is compared with that without (Theorem 3).
+    """
+    slopes, heights = _lines(loss, leverage)
+    found = [
+        _log_delta(slope, height, shift, epsilon, 1 if loss.one_sided else 2)
+        for slope, height in zip(slopes.tolist(), heights.tolist(), strict=True)
+    ]
+    return np.asarray(np.minimum.reduce(found))
+
+
+def added(loss: PersonLoss, shift: float, epsilon: FloatArray) -> FloatArray:
+    """Return an upper bound on log delta for an added person, of the shape of ``epsilon``."""
+    return _log_delta(0.0, 0.0, shift, epsilon, 1 if loss.one_sided else 2)
+
+
+def _log_delta(
+    slope: float, height: float, shift: float, epsilon: FloatArray, sides: int
+) -> FloatArray:
+    """Return log E (exp(l(Z)) - e^epsilon)_+, l(z) = height + (shift z + slope)_+.
+
+    Z is standard normal; for two sides |Z| takes its place. At most 0.
+    """
+    least = -math.inf if sides == 1 else 0.0
+    corner = max(least, -slope / shift)  # beyond it l rises
+    z = np.maximum(max(corner, _LOWEST), (epsilon - height - slope) / shift)
+    above = np.maximum(height + slope + shift * z - epsilon, 0.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        rise = fall_of_mills_ratio(z - shift, np.full_like(z, shift))
+        rise = rise + np.expm1(above) * mills_ratio(z - shift)
+        tail = epsilon - z * z / 2 - _LOG_ROOT + np.log(rise)
+        flat = ndtr(corner) - ndtr(least)
+        # Where l is flat above epsilon.
+        excess = height + np.log(-np.expm1(np.minimum(epsilon - height, 0.0)) * flat)
+        found = np.logaddexp(tail, excess) + math.log(sides * _SLACK)
+    found = np.where(np.isnan(found) | (z <= _LOWEST), 0.0, found)
+    return np.asarray(np.minimum(found, 0.0))

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from skdp._checks import check_count, fail
+from skdp.domain.cells import is_missing
 from skdp.domain.columns import Column, Levels, Number
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
@@ -173,10 +174,3 @@ def _as_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a value is None, NaN, or a missing value of pandas."""
-    # pandas' NA and NaT are recognised by name, because pandas may not be installed.
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}

@@ -6,6 +6,7 @@ learn only that reading failed, and raise an error with a message of their own.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -112,6 +113,13 @@ def _has_masked_rows(X: Any) -> bool:
 def kinds_of(cells: Iterable[Any]) -> set[type]:
     """Return the types of cells."""
     return set(map(type, cells))
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value is None, NaN, or a missing value of pandas."""
+    # pandas' NA and NaT are recognised by name, because pandas may not be installed.
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}
 
 
 def has_foreign(kinds: set[type]) -> bool:

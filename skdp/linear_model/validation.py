@@ -29,9 +29,15 @@ from skdp.domain.cells import (
 from skdp.domain.columns import Levels, positions_of
 from skdp.domain.tables import as_table
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
+from skdp.rows.persons import Persons
 
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31
+# What one record is, for each unit of privacy: a sentence of a guarantee.
+RECORDS = {
+    "row": "one record is one row of X with its target",
+    "person": "one person is all rows of X with one identifier, with their targets",
+}
 _DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
 
 
@@ -88,6 +94,14 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
     if len(out) != n:
         raise fail("y", "have as many entries as X has rows")
     return out
+
+
+def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
+    """Return the number of units of n rows and, for persons, the position of each row's."""
+    if groups is None:
+        return n, None
+    persons = Persons.of_table(groups, n)
+    return len(persons), persons.codes(groups)
 
 
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
@@ -116,6 +117,18 @@ class Candidates:
 def private_step(estimator: Any) -> Any:
     """Return the private model: the last step of a pipeline, or the estimator itself."""
     return private_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+
+
+def fit_parameters(estimator: Any, groups: Any) -> dict[str, Any]:
+    """Return the parameters of a fit that give identifiers of persons to the private model."""
+    return {} if groups is None else {f"{_prefix_of(estimator)}groups": groups}
+
+
+def fit_to(model: Any, X: Any, y: Any, groups: Any = None) -> Any:
+    """Fit a private model, or a pipeline that ends in one, to rows or to persons."""
+    # The search routes the identifiers itself.
+    with config_context(enable_metadata_routing=False):
+        return model.fit(X, y, **fit_parameters(model, groups))
 
 
 def declared_labels(model: Any) -> Any:

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.model_selection._candidates import CALLBACKS, Candidates, private_step
+from skdp.model_selection._candidates import CALLBACKS, Candidates, fit_to, private_step
 from skdp.model_selection._silence import silence
 from skdp.model_selection._task import PlannedFit, SearchTask
 from skdp.privacy import BudgetExceeded, Ledger
@@ -54,7 +54,7 @@ def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> None:
     """
     try:
         with silence():
-            model.fit(*task.records(fit.rows))
+            fit_to(model, *task.records(fit.rows))
     except BudgetExceeded as error:
         asked = error.asked
     else:
@@ -64,6 +64,8 @@ def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> None:
     if asked.neighbors != (neighbors := task.candidates.neighbors):
         rule = f"claim a guarantee under neighbors={neighbors!r}"
         raise fail("every candidate", rule, asked.neighbors)
+    if asked.unit != task.unit:
+        raise fail("every candidate", f"claim a guarantee for the unit {task.unit!r}", asked.unit)
     if asked.epsilon > fit.budget.epsilon or asked.delta > fit.budget.delta:
         rule = f"charge at most the {fit.budget} that it is given"
         raise fail("every candidate", rule, str(Budget(asked.epsilon, asked.delta)))

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from skdp._identity import is_ours
+from skdp.linear_model.validation import RECORDS
 from skdp.model_selection._candidates import private_step
 from skdp.model_selection._strategies import Strategy
 from skdp.model_selection._task import SearchTask
@@ -18,7 +19,6 @@ from skdp.privacy.ledger import Budget
 
 _PUBLIC = (
     "the domain, the labels, the candidates and all parameters were chosen without the data",
-    "one record is one row of X with its target",
     "scores, steps and other parts from outside skdp treat records separately and store nothing",
     "running time, memory and errors are not observed",
 )
@@ -29,7 +29,7 @@ _SEEDED = "the noise came from random_state and not from the operating system"
 
 def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarantee:
     """Return the guarantee of a whole search."""
-    assumptions, candidates = [*_PUBLIC], task.candidates
+    assumptions, candidates = [*_PUBLIC, RECORDS[task.unit]], task.candidates
     if isinstance(candidates.estimator, Pipeline):
         assumptions.append(_STEPS)
     if candidates.classes is not None:
@@ -48,6 +48,7 @@ def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarant
         mechanism=f"{mechanism}: {strategy.description}",
         assumptions=tuple(assumptions),
         void_because=(_SEEDED,) if task.is_seeded else (),
+        unit=task.unit,
     )
 
 

@@ -88,15 +88,22 @@ class RecordScore:
         """Whether the function is one of this package, which scores each record separately."""
         return type(self.function) in (Accuracy, NegativeError)
 
-    def total(self, estimator: Any, X: Any, y: Any) -> int:
+    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
         """Return the sum over the records, in units of (upper - lower) / UNITS above lower.
 
-        Each record contributes an integer from 0 to UNITS.
+        Each record contributes an integer from 0 to UNITS. A person contributes the mean of its
+        rows, rounded down.
         """
         scores = self._of_records(estimator, X, np.asarray(y))
         share = (scores - self.lower) / (self.upper - self.lower)
         share = np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
-        return int(np.rint(share * UNITS).astype(np.int64).sum())
+        units = np.rint(share * UNITS).astype(np.int64)
+        if persons is None:
+            return int(units.sum())
+        _, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
+        totals = np.zeros(len(counts), dtype=np.int64)
+        np.add.at(totals, codes, units)
+        return int((totals // counts).sum())
 
     def _of_records(self, estimator: Any, X: Any, y: NDArray[Any]) -> FloatArray:
         if is_rowwise(estimator) and self.is_built_in:

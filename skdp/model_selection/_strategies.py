@@ -104,7 +104,7 @@ class RandomStopping:
                 chosen, best, greatest = run.candidate, model, noisy
         if task.candidates.neighbors != "replace_one":
             return Selection(chosen, best)  # the mean would tell the number of records
-        return Selection(chosen, best, task.score.mean(int(greatest), len(task.held_out)))
+        return Selection(chosen, best, task.score.mean(int(greatest), task.n_scored))
 
 
 Strategy = Disjoint | RandomStopping

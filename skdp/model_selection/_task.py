@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from skdp._checks import fail
-from skdp.model_selection._candidates import Candidates
+from skdp.model_selection._candidates import Candidates, fit_to
 from skdp.model_selection._scoring import RecordScore
 from skdp.model_selection._silence import silence
 from skdp.privacy.ledger import Budget
 
 Rows = NDArray[np.intp]
-Data = tuple[Any, Any]
+# The table, the target, and the persons or None.
+Data = tuple[Any, Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +51,23 @@ class SearchTask:
     rng: np.random.Generator  # of the choice and its noise, and of the seeds of the fits
     is_seeded: bool  # whether the fits have seeds, as the search has a random_state
     n_jobs: int | None
+    persons: NDArray[np.intp] | None = None  # the position of each row's person
+
+    @property
+    def unit(self) -> str:
+        """The unit of privacy."""
+        return "row" if self.persons is None else "person"
+
+    @property
+    def n_scored(self) -> int:
+        """The number of rows, or of persons, that are held out."""
+        own = self.held_out if self.persons is None else np.unique(self.persons[self.held_out])
+        return len(own)
 
     def records(self, rows: Rows) -> Data:
         """Return the records at the given positions."""
-        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows)
+        persons = None if self.persons is None else self.persons[rows]
+        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), persons
 
     def model(self, fit: PlannedFit) -> Any:
         """Return the unfitted model of a fit; its seed is drawn here."""
@@ -79,13 +93,32 @@ def _fit_and_score(
 ) -> tuple[Any, int]:
     # Each process is silenced separately, and this may run in a worker.
     with silence() if is_silent else nullcontext():
-        model.fit(*train)
+        fit_to(model, *train)
     with silence():  # the number of calls of a score would tell the number of records
         return model, score.total(model, *held_out)
 
 
-def parts(n: int, shares: Sequence[float], neighbors: str, rng: np.random.Generator) -> list[Rows]:
-    """Return the positions of the records of each part; the shares are positive and sum to 1."""
+def parts(
+    n: int,
+    shares: Sequence[float],
+    neighbors: str,
+    rng: np.random.Generator,
+    persons: NDArray[np.intp] | None = None,
+) -> list[Rows]:
+    """Return the positions of the rows of each part; the shares are positive and sum to 1.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows, or of persons.
+    persons : ndarray of shape (rows,), optional
+        The position of each row's person. All rows of a person are in one part.
+    """
+    if persons is not None:
+        part_of = np.empty(n, dtype=np.intp)
+        for number, own in enumerate(parts(n, shares, neighbors, rng)):
+            part_of[own] = number
+        return [np.flatnonzero(part_of[persons] == number) for number in range(len(shares))]
     if neighbors == "add_remove":
         drawn = rng.choice(len(shares), size=n, p=np.asarray(shares) / np.sum(shares))
         return [np.flatnonzero(drawn == part) for part in range(len(shares))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,14 @@ from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, kinds_of
 from skdp.domain.tables import read_target
-from skdp.linear_model.validation import check_labels
-from skdp.model_selection._candidates import declared_labels, private_step
+from skdp.linear_model.validation import check_labels, units_of
+from skdp.model_selection._candidates import declared_labels, fit_to, private_step
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+# The table, the target, and the position of each row's person or None.
+_Data = tuple[Any, NDArray[Any], NDArray[np.intp] | None]
 
 _FOLDS = 5
 
@@ -109,6 +112,7 @@ def epsilon_curve(
     n_jobs: int | None = None,
     random_state: int | None = None,
     verbose: int = 0,
+    groups: Any = None,
 ) -> EpsilonCurve:
     """Fit a private model at several epsilons on repeated splits, and score it on test records.
 
@@ -124,16 +128,16 @@ def epsilon_curve(
     repeats : int >= 1, default=10
         Number of times that the data are split.
     cv : None, int or splitter, default=None
-        Folds; None is 5. If it is a number, the records are shuffled for every repeat. A splitter
-        is used as it is.
+        Folds; None is 5. With a number, records are shuffled for every repeat.
     scoring : None, str or callable, default=None
         As in scikit-learn. None is accuracy or R^2.
     n_jobs : int, default=None
-        Number of processes. None is one.
     random_state : None or int, default=None
         Seed of the splits and the noise. None draws noise from the operating system's entropy.
     verbose : int, default=0
         1 shows a progress bar on standard error.
+    groups : array-like of shape (n,), default=None
+        As in the estimators. All rows of a person are in one fold, unless ``cv`` is a splitter.
 
     Returns
     -------
@@ -144,15 +148,14 @@ def epsilon_curve(
     BudgetExceeded
         If the estimator's ledger has too little left; before the first fit if its delta is 0.
     """
-    grid = _checked_grid(estimator, epsilons)
-    X, y, score = *_data(X, y), check_scoring(estimator, scoring)
-    splits = list(_splits(estimator, X, y, check_count("repeats", repeats), cv, random_state))
+    grid, score = _checked_grid(estimator, epsilons), check_scoring(estimator, scoring)
+    X, y = _data(X, y)
+    data = X, y, units_of(groups, len(y))[1]
+    splits = list(_splits(estimator, data, check_count("repeats", repeats), cv, random_state))
     _check_ledger(estimator, grid, len(splits))
     references = _references(estimator, X, y)
-    calls = (
-        delayed(_scores)(references, _models(estimator, grid, random_state, k), X, y, split, score)
-        for k, split in enumerate(splits)
-    )
+    models = (_models(estimator, grid, random_state, k) for k in range(len(splits)))
+    calls = map(delayed(partial(_scores, references, data, score)), models, splits)
     runs = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
     found = np.array([*with_bar(runs, len(splits), "split", verbose)]).T
     names = type(private_step(estimator)).__name__, _score_name(estimator, scoring)
@@ -179,16 +182,23 @@ def _data(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
 
 
 def _splits(
-    estimator: Any, X: Any, y: NDArray[Any], repeats: int, cv: Any, seed: int | None
+    estimator: Any, data: _Data, repeats: int, cv: Any, seed: int | None
 ) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
+    X, y, persons = data
     classifier = is_classifier(private_step(estimator))
     for number in np.random.default_rng(seed).integers(2**31, size=repeats):
+        if persons is not None and (cv is None or isinstance(cv, int)):
+            own = KFold(cv or _FOLDS, shuffle=True, random_state=int(number))
+            for folds_of in own.split(np.arange(persons.max() + 1)):
+                train, test = (np.flatnonzero(np.isin(persons, part)) for part in folds_of)
+                yield train, test
+            continue
         folds = check_cv(cv, y, classifier=classifier)
         if cv is None or isinstance(cv, int):
             kind = StratifiedKFold if isinstance(folds, StratifiedKFold) else KFold
             folds = kind(cv or _FOLDS, shuffle=True, random_state=int(number))
-        yield from folds.split(X, y)
+        yield from folds.split(X, y, persons)
 
 
 def _check_ledger(estimator: Any, epsilons: FloatArray, runs: int) -> None:
@@ -238,13 +248,15 @@ def _models(estimator: Any, epsilons: FloatArray, seed: int | None, run: int) ->
 
 
 def _scores(
-    references: tuple[Any, Any], models: list[Any], X: Any, y: Any, split: _Split, score: Any
+    references: tuple[Any, Any], data: _Data, score: Any, models: list[Any], split: _Split
 ) -> list[float]:
+    X, y, persons = data
     train, test = split
     X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
     # The runs share the reference models, and threads must not share their fits.
-    models = [*map(clone, references), *models]
-    fitted = [model.fit(X_train, y[train]) for model in models]
+    fitted = [clone(model).fit(X_train, y[train]) for model in references]
+    own = None if persons is None else persons[train]
+    fitted += [fit_to(model, X_train, y[train], own) for model in models]
     return [float(score(model, X_test, y[test])) for model in fitted]
 
 

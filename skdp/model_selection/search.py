@@ -29,12 +29,14 @@ from skdp.linear_model.validation import (
     check_target,
     is_auto,
     spent_note,
+    units_of,
     without_spent_notes,
 )
 from skdp.model_selection._candidates import (
     Candidates,
     check_no_callback,
     declared_labels,
+    fit_to,
     private_step,
 )
 from skdp.model_selection._dry_run import dry_run
@@ -42,7 +44,7 @@ from skdp.model_selection._guarantee import guarantee_of, restate
 from skdp.model_selection._scoring import as_record_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import Disjoint, RandomStopping, Selection, Strategy, split
-from skdp.model_selection._task import PlannedFit, SearchTask, parts
+from skdp.model_selection._task import Data, PlannedFit, SearchTask, parts
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.ledger import Budget
 from skdp.randomness import as_generator, is_cryptographic
@@ -204,7 +206,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> PrivateSearchCV:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateSearchCV:
         """Search once, with the budget ``epsilon`` and ``delta``.
 
         Parameters
@@ -212,6 +214,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         X : DataFrame or array-like of shape (n, n_features)
             In memory: the search cuts it into parts.
         y : array-like of shape (n,)
+        groups : array-like of shape (n,), default=None
+            The person of each row, as in the estimators. Then the guarantee protects persons, all
+            rows of a person are in one part, and a score is a sum of means over persons.
 
         Returns
         -------
@@ -232,12 +237,13 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         with spent_note() as spent, without_spent_notes():
             whole = self._check_parameters()
             candidates, X, y = self._read(X, y)
-            strategy = self._choose_strategy(candidates, len(y))
+            n, persons = units_of(groups, len(y))
+            strategy = self._choose_strategy(candidates, n)
             budget, last = self._budgets(strategy, whole)
             if strategy.hides_runs:
                 for model in candidates.models:
                     check_no_callback(model)
-            task = self._task(strategy, budget, candidates, X, y)
+            task = self._task(strategy, budget, candidates, (X, y, persons), n)
             dry_run(task, last or budget)
             guarantee = guarantee_of(task, strategy, whole)
             self._charge(candidates, guarantee)
@@ -245,7 +251,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             chosen = strategy.select(task, budget, self.verbose)
             if last is not None:
                 fit = PlannedFit(chosen.candidate, last, np.arange(len(y)), 1.0)
-                chosen = replace(chosen, model=task.model(fit).fit(X, y))
+                chosen = replace(chosen, model=fit_to(task.model(fit), X, y, persons))
         self.strategy_, self.guarantee_ = strategy.name, guarantee
         self._keep(candidates, chosen)
         return self
@@ -303,12 +309,13 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return (whole, None) if share == 0 else split(whole, share)
 
     def _task(
-        self, strategy: Strategy, budget: Budget, candidates: Candidates, X: Any, y: Any
+        self, strategy: Strategy, budget: Budget, candidates: Candidates, data: Data, n: int
     ) -> SearchTask:
         """Cut the data into parts, and plan one fit for each candidate."""
         held_out, n_parts = float(self.held_out), strategy.n_parts(len(candidates))
         share, rng = (1 - held_out) / n_parts, as_generator(self.random_state)
-        *rows, kept = parts(len(y), [share] * n_parts + [held_out], candidates.neighbors, rng)
+        shares, (X, y, persons) = [share] * n_parts + [held_out], data
+        *rows, kept = parts(n, shares, candidates.neighbors, rng, persons)
         each = strategy.fit_budget(budget)
         return SearchTask(
             X,
@@ -322,6 +329,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             rng,
             not is_cryptographic(self.random_state),
             self.n_jobs,
+            persons,
         )
 
     def _charge(self, candidates: Candidates, guarantee: Guarantee) -> None:

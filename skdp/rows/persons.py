@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._checks import fail
-from skdp.domain._declare import is_missing
-from skdp.domain.cells import as_cells
+from skdp.domain.cells import as_cells, is_missing
 
 # The parts of a whole person.
 WHOLE_BITS = 30

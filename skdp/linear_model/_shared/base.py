@@ -29,7 +29,7 @@ from skdp.linear_model._shared.sources import (
     split_frame,
 )
 from skdp.linear_model._shared.task import Task, removed_and_added
-from skdp.linear_model.validation import check_ledger, check_table, spent_note
+from skdp.linear_model.validation import RECORDS, check_ledger, check_table, spent_note
 from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
@@ -41,10 +41,6 @@ from skdp.rows.streamed import StreamedRows
 from skdp.rows.streams import CsvStream, stream_of
 from skdp.rows.threads import shared_threads
 
-RECORDS = {
-    "row": "one record is one row of X with its target",
-    "person": "one person is all rows of X with one identifier, with their targets",
-}
 _UNDECLARED = (
     "No domain was given. Every number, and the target of a regression, is clipped to [-1, 1]:"
     " a cell outside is read as the nearest bound, and no error tells of it, because that would"
@@ -188,10 +184,6 @@ class PrivateLinearModel(BaseEstimator):
                 solution = algorithm.release(plan, sums, rng)
             # Attributes are set last: a fit that fails does not change an earlier model.
             self._design, self.guarantee_ = design, guarantee
-            self.noise_ = _with_reasons(plan.noise, guarantee.void_because)
-            # The number of steps of a solver depends on the data. A solver that does not converge
-            # raises an error, so a model that exists has converged.
-            self.n_iter_, self.converged_ = 1, True
             self._store(plan, solution, source.attributes)
             return self
 
@@ -316,6 +308,10 @@ class PrivateLinearModel(BaseEstimator):
 
     def _store(self, plan, solution, attributes):
         """Set the fitted attributes."""
+        self.noise_ = _with_reasons(plan.noise, self.guarantee_.void_because)
+        # The number of steps of a solver depends on the data. A solver that does not converge
+        # raises an error, so a model that exists has converged.
+        self.n_iter_, self.converged_ = 1, True
         self._clipping = solution.clipping
         self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
         for name, value in (attributes | solution.attributes).items():

@@ -25,14 +25,13 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     basic, exact, Gaussian-DP or zCDP composition gives.
 
     Basic composition always holds. The other three hold if the guarantees of all parts were fixed
-    before the first release; otherwise use a `Ledger`. For trade-off functions the composition of
-    releases is `TradeOff.tensor`.
+    before the first release; otherwise use a `Ledger`. See also `TradeOff.tensor`.
 
     Parameters
     ----------
     *guarantees : Guarantee
-        At least one, all under the same neighbouring relation and of the same unit. A
-        guarantee without losses counts as the worst release with its epsilon and delta.
+        At least one, all under one neighbouring relation and of one unit. Without losses a
+        guarantee counts as the worst release with its epsilon and delta.
     delta : float in [0, 1), optional
         The delta of the whole. By default it is the sum of the deltas.
 
@@ -47,8 +46,8 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     Raises
     ------
     ValueError
-        If there is no guarantee, they do not share one neighbouring relation and one unit, or no
-        epsilon is known to hold at ``delta``.
+        If there is no guarantee, they differ in relation or unit, or no epsilon is known to hold
+        at ``delta``.
 
     Examples
     --------
@@ -66,7 +65,7 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
         return guarantees[0]
     asked = None if delta is None else check_interval("delta", delta, 0, 1, closed="left")
     losses = _joint_losses(guarantees, asked)
-    planned = ((PLANNED,),) if losses and len(guarantees) > 1 else ()
+    planned = ((PLANNED,),) if losses and guarantees[1:] else ()
     epsilon, total = _amounts(guarantees, asked, losses)
     return Guarantee(
         epsilon=epsilon,

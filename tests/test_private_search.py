@@ -257,7 +257,7 @@ def test_no_record_is_in_two_parts(strategy, neighbors, people, domain, answers)
     found.estimator.set_params(neighbors=neighbors)
     candidates, X, y = found._read(people, answers)
     how = found._choose_strategy(candidates, 400)
-    made = found._task(how, Budget(1.0, 0.0), candidates, X, y)
+    made = found._task(how, Budget(1.0, 0.0), candidates, (X, y, None), 400)
     rows = [fit.rows for fit in made.fits]
     if strategy == "random_stopping":
         assert rows.pop() is rows[0]
@@ -478,9 +478,9 @@ def test_the_dry_run_draws_no_noise(people, domain, answers, monkeypatch, fits):
     plans = []
     guarantee = base.PrivateLinearModel._guarantee
 
-    def noted(self, plan):
+    def noted(self, plan, unit):
         plans.append((self.regularization, self.epsilon, len(fits)))
-        return guarantee(self, plan)
+        return guarantee(self, plan, unit)
 
     monkeypatch.setattr(base.PrivateLinearModel, "_guarantee", noted)
     search(domain, strategy="disjoint", epsilon=1.0).fit(people, answers)

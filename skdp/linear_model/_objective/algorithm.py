@@ -249,7 +249,7 @@ class ObjectivePerturbation:
         loss, q = self.losses(task)[0], APART_Q if is_auto(self.asked.q) else float(self.asked.q)
         if task.unit_rows > 1 and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
-            remedy = "Give delta=0, or mechanism='isotropic'."
+            remedy = "Give delta=0, or mechanism='gaussian'."
             raise fail("mechanism", rule, type(self.asked.mechanism), remedy)
         leverage = leverage_apart(task.of_record(loss), q, task.epsilon)
         ridge = self._least_ridge(task, leverage)

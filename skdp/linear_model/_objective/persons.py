@@ -22,8 +22,9 @@ from skdp._identity import remembered
 from skdp.linear_model.losses import Loss, is_one_sided
 from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
 
-# Slopes at which envelopes are computed; they are denser near full slope.
-_KNOTS, _NEAREST = 800, 1e-9
+# Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
+# slope, which determines the noise.
+_KNOTS = np.unique(np.concatenate([np.linspace(0, 1, 8001), 1 - np.geomspace(1e-3, 1e-9, 200)]))
 # Number of lines above h among which the profile takes the best.
 _LINES = 48
 _LOWEST = -30.0
@@ -95,8 +96,7 @@ def _envelope(loss: Loss) -> tuple[FloatArray, FloatArray]:
     It is linear between knots. At a knot a bound for both adjacent cells is at most its height, so
     the function is above the curvature everywhere.
     """
-    knots = np.append(1 - np.geomspace(1.0, _NEAREST, _KNOTS), 1.0)
-    c = loss.slope_bound
+    knots, c = _KNOTS, loss.slope_bound
     cells = np.asarray(loss.curvature_bound(c * knots[:-1], c * knots[1:]), dtype=float)
     if not np.all(cells >= 0):  # also catches NaN
         raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
@@ -117,8 +117,7 @@ def _is_below(x: FloatArray, y: FloatArray, a: int, b: int, k: int) -> bool:
 @remembered(maxsize=256)
 def _lines(loss: PersonLoss, leverage: float) -> tuple[FloatArray, FloatArray]:
     """Return slopes and heights at 0 of lines above h on [0, 1], (lines,) each."""
-    u = np.append(1 - np.geomspace(1.0, _NEAREST, _KNOTS), 1.0)
-    c, r = loss.slope_bound, loss.rank
+    u, c, r = _KNOTS, loss.slope_bound, loss.rank
     h = r * np.log1p(loss.curvature_bound(c * u[:-1], c * u[1:]) * leverage / r)
     # Any slope gives a line; those of h are best.
     ends = np.linspace(0, len(h) - 1, _LINES).astype(int)

@@ -220,6 +220,9 @@ class PrivateLinearModel(BaseEstimator):
         if data.n == 0:
             raise ValueError("X must have records: found 0 sample(s), a minimum of 1 is required.")
         facts = {"coder": coder, "checks_count": self.neighbors == "replace_one"}
+        if self.max_rows is not None:
+            remedy = "Leave it out: it only allows a little less noise."
+            raise fail("max_rows", "be None where X is not in memory", self.max_rows, remedy)
         known = groups_of(data, groups, int(self.rows_per_person))
         if known is None:
             return Source(lambda: data.n, partial(rows, **facts), labels, attributes)

@@ -1,0 +1,538 @@
+"""Persons: shares of rows, exact sums, fits by groups, and what must not depend on their rows."""
+
+import itertools
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Guarantee,
+    Ledger,
+)
+from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.gradients import Gradients, keep_scaled
+from skdp.linear_model._descent.scaling import plain_scaling
+from skdp.linear_model._descent.slopes import logistic_slope
+from skdp.linear_model._shared.gram import exact_gram, exact_sums
+from skdp.model_selection import PrivateSearchCV, epsilon_curve
+from skdp.model_selection._task import parts
+from skdp.privacy import compose
+from skdp.rows import MemoryRows
+from skdp.rows.persons import WHOLE, Persons, runs_of
+
+CLASSIFIERS = (DPLogisticRegression, DPCoordinateDescentClassifier)
+REGRESSORS = (DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor)
+ALL = (*CLASSIFIERS, *REGRESSORS)
+COLUMNS = {"a": (-1, 1), "b": (-2.0, 2.0), "c": ["u", "v", "w"]}
+
+
+def panel(n_persons=60, most=7, seed=0):
+    """Rows of persons in a random order, with identifiers, labels and numbers as targets."""
+    rng = np.random.default_rng(seed)
+    ids = rng.permutation(np.repeat(np.arange(n_persons), rng.integers(1, most + 1, n_persons)))
+    n = len(ids)
+    X = pd.DataFrame(
+        {"a": rng.uniform(-1, 1, n), "b": rng.uniform(-2, 2, n), "c": rng.choice(list("uvw"), n)}
+    )
+    return X, rng.choice(["no", "yes"], n), rng.uniform(-1, 1, n), ids
+
+
+def domain_for(kind):
+    return Domain(COLUMNS, target=["no", "yes"] if kind in CLASSIFIERS else (-1.0, 1.0))
+
+
+def fitted(kind, X, labels, numbers, groups, **settings):
+    y = labels if kind in CLASSIFIERS else numbers
+    model = kind(domain=domain_for(kind), random_state=0, epsilon=5.0, **settings)
+    return model.fit(X, y, groups=groups)
+
+
+def same(one, other):
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in ("coef_", "intercept_")
+    )
+
+
+# Shares
+
+
+@pytest.mark.parametrize("cap", [1, 2, 5])
+@pytest.mark.parametrize("max_rows", [None, 1, 3])
+def test_shares_of_a_person_add_up_to_at_most_one_person(cap, max_rows):
+    """Exactly, and to exactly one if a person has as many rows as the cap."""
+    _, _, _, ids = panel(300, 50)
+    persons = Persons.of([ids])
+    shares = persons.shares(ids, cap, max_rows=max_rows)
+    for person, count in zip(*np.unique(ids, return_counts=True), strict=True):
+        own = shares[ids == person]
+        m = count if max_rows is None else min(count, max_rows)
+        assert (own > 0).sum() == m
+        assert own.sum() <= WHOLE
+        assert own.sum() == WHOLE or m < cap
+        # Each row counts nearly 1 / m.
+        assert own[own > 0] == pytest.approx(WHOLE / max(m, cap), abs=int(m))
+
+
+def test_the_share_of_a_row_depends_on_its_person_only():
+    _, _, _, ids = panel()
+    shares = Persons.of([ids]).shares(ids, 1)
+    for person in range(5):
+        others = np.where(ids == person, ids, ids + 1000)[ids != (person + 1)]
+        own = Persons.of([others]).shares(others, 1)
+        np.testing.assert_array_equal(own[others == person], shares[ids == person])
+
+
+@pytest.mark.parametrize("sizes", [(1,) * 30, (10, 20), (7, 1, 2, 20)])
+def test_shares_do_not_depend_on_how_rows_are_cut_into_batches(sizes):
+    """But for the one row of a person that gets the remainder, their sums are the same."""
+    ids = np.random.default_rng(1).integers(0, 6, 30)
+    batches = np.split(ids, np.cumsum(sizes)[:-1])
+    persons = Persons.of(batches)
+    shares = np.concatenate([persons.shares(b, 1, number=k) for k, b in enumerate(batches)])
+    whole = Persons.of([ids]).shares(ids, 1)
+    assert sorted(shares.tolist()) == sorted(whole.tolist())
+    for person in range(6):
+        assert shares[ids == person].sum() == WHOLE
+
+
+KINDS = {
+    "int64": lambda ids: ids,
+    "int8": lambda ids: ids.astype(np.int8),
+    "uint64": lambda ids: ids.astype(np.uint64) + 2**63,
+    "strings": lambda ids: np.array([f"p{i}" for i in ids]),
+    "objects": lambda ids: np.array([f"p{i}" if i % 2 else i for i in ids], dtype=object),
+    "list": lambda ids: [int(i) for i in ids],
+    "floats": lambda ids: ids / 2,
+    "dates": lambda ids: np.datetime64("2020-01-01") + ids,
+    "category": lambda ids: pd.Series(ids).astype("category"),
+    "string": lambda ids: pd.Series([f"p{i}" for i in ids], dtype="string"),
+    "Int64": lambda ids: pd.Series(ids, dtype="Int64"),
+    "column": lambda ids: pd.DataFrame({"id": ids}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_identifiers_of_any_hashable_type(kind):
+    X, labels, numbers, ids = panel(30)
+    expected = fitted(DPLogisticRegression, X, labels, numbers, ids)
+    assert same(fitted(DPLogisticRegression, X, labels, numbers, KINDS[kind](ids)), expected)
+
+
+def test_identifiers_are_tuples():
+    X, labels, numbers, ids = panel(30)
+    pairs = np.empty(len(ids), dtype=object)
+    pairs[:] = [("ward", int(i)) for i in ids]
+    expected = fitted(DPLogisticRegression, X, labels, numbers, ids)
+    assert same(fitted(DPLogisticRegression, X, labels, numbers, pairs), expected)
+
+
+def test_equal_identifiers_are_one_person_whatever_the_others_are():
+    """Numbers and strings in one list stay different: no row changes who another row belongs to."""
+    persons = Persons.of([[1, "1", 1, "x"]])
+    assert persons.counts.tolist() == [2, 1, 1]
+
+
+BAD = {
+    "None": [None, 1, 2],
+    "nan": np.array([np.nan, 1.0, 2.0]),
+    "NaT": np.array(["NaT", "2020", "2021"], dtype="datetime64[D]"),
+    "NA": pd.Series([None, 1, 2], dtype="Int64"),
+    "missing string": pd.Series([None, "a", "b"]),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_missing_identifiers_are_refused_before_anything_is_spent(kind):
+    ledger = Ledger(1.0)
+    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), ledger=ledger)
+    with pytest.raises(ValueError, match="groups must have an identifier in every row") as error:
+        model.fit(np.zeros((3, 1)), [0, 1, 0], groups=BAD[kind])
+    assert ledger.spent.epsilon == 0
+    assert "2020" not in str(error.value)
+    assert any("No budget was spent" in note for note in error.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([1, 2], "as many entries as X"),
+        ([[1, 2], [1, 2], [1, 2]], "1d array"),
+        ("who", "column"),
+        ([{}, {}, {}], "hashed"),
+    ],
+)
+def test_bad_groups_get_a_clear_error(groups, message):
+    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]))
+    with pytest.raises(ValueError, match=message):
+        model.fit(np.zeros((3, 1)), [0, 1, 0], groups=groups)
+
+
+@pytest.mark.parametrize("settings", [{"rows_per_person": 2}, {"max_rows": 3}])
+def test_parameters_of_persons_need_persons(settings):
+    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), **settings)
+    with pytest.raises(ValueError, match=r"fit\(X, y, groups=ids\)"):
+        model.fit(np.zeros((3, 1)), [0, 1, 0])
+
+
+@pytest.mark.parametrize("name", ["rows_per_person", "max_rows"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "a"])
+def test_parameters_of_persons_are_counts(name, value):
+    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), **{name: value})
+    with pytest.raises((ValueError, TypeError), match=name):
+        model.fit(np.zeros((3, 1)), [0, 1, 0], groups=[1, 2, 3])
+
+
+# Exact sums
+
+
+def person_means(values, ids):
+    """The sum over persons of the exact mean of their rows, as fractions of integers."""
+    persons = Persons.of([ids])
+    shares = persons.shares(ids, 1)
+    return sum(Fraction(int(s), WHOLE) * v for s, v in zip(shares, values, strict=True))
+
+
+@pytest.mark.parametrize("rows", [3, 500])
+def test_sums_are_exact_convex_combinations(rows):
+    rng = np.random.default_rng(2)
+    ids = rng.integers(0, max(2, rows // 4), rows)
+    X = rng.integers(-(2**20), 2**20, (rows, 2)) / 2.0**20
+    y = rng.integers(-(2**20), 2**20, rows) / 2.0**20
+    shares = Persons.of([ids]).shares(ids, 1)
+    source = MemoryRows(Domain.unit_box(2, target=(-1.0, 1.0)), X, y, shares)
+    table = np.column_stack([np.ones(rows), X, y]) * 2.0**20
+    gram = exact_gram(source)
+    for i, j in itertools.product(range(4), range(4)):
+        own = [int(a) * int(b) for a, b in zip(table[:, i], table[:, j], strict=True)]
+        assert gram[i, j] == person_means(own, ids)
+    sums, squares, count = exact_sums(source)
+    assert count == len(np.unique(ids))
+    assert sums[0] == person_means([int(a) * 2**20 for a in table[:, 1]], ids)
+    assert squares[2] == person_means([int(a) ** 2 for a in table[:, 3]], ids)
+
+
+def test_gradients_of_a_descent_are_exact_convex_combinations():
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, 20, 90)
+    X = rng.integers(-(2**20), 2**20, (90, 2)) / 2.0**20
+    y = rng.integers(0, 2, 90)
+    shares = Persons.of([ids]).shares(ids, 1)
+    domain = Domain.unit_box(2, target=[0, 1])
+    blocks = Blocks(domain, True)
+    from skdp.linear_model._descent.plan import blocks_apart
+
+    class Sizes:
+        blocks, information = None, 66.0
+
+    Sizes.blocks = blocks
+    scaling = plain_scaling(blocks, 20.0, blocks_apart(Sizes))
+
+    def gradient(rows, own):
+        kept = keep_scaled(MemoryRows(domain, X[rows], y[rows], own), blocks, scaling)
+        return Gradients(kept, blocks, 1, logistic_slope).of_all()
+
+    found = gradient(slice(None), shares)
+    alone = [gradient(slice(k, k + 1), None) for k in range(90)]
+    for j in range(blocks.dim):
+        assert found[j] == person_means([int(own[j]) for own in alone], ids)
+
+
+# Fits
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("kind", ALL)
+def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(kind, delta):
+    """Sums and gradients need no more noise for persons. An objective has another condition."""
+    X, labels, numbers, _ = panel(80, 1)
+    ids = np.arange(80)
+    persons = fitted(kind, X, labels, numbers, ids, delta=delta)
+    rows = fitted(kind, X, labels, numbers, None, delta=delta)
+    assert persons.guarantee_.unit == "person"
+    assert rows.guarantee_.unit == "row"
+    if kind in (DPLogisticRegression, DPHuberRegressor):
+        assert not same(persons, rows)
+        only = fitted(kind, X, labels, numbers, ids, delta=0.0, max_rows=1, scaling_share=0)
+        assert only.guarantee_.unit == "person"
+    else:
+        assert same(persons, rows)
+
+
+@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}, {"max_rows": 2}])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("kind", ALL)
+def test_every_estimator_fits_persons(kind, neighbors, settings):
+    X, labels, numbers, ids = panel()
+    model = fitted(kind, X, labels, numbers, ids, neighbors=neighbors, **settings)
+    assert model.guarantee_.unit == "person"
+    assert (model.guarantee_.epsilon, model.guarantee_.neighbors) == (5.0, neighbors)
+    assert "one person is all rows of X with one identifier" in str(model.guarantee_)
+    assert len(model.predict(X)) == len(X)
+    assert pickle.loads(pickle.dumps(model)).guarantee_ == model.guarantee_
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_the_order_of_rows_and_persons_does_not_matter_beyond_the_remainder(kind):
+    """Names of persons do not matter at all."""
+    X, labels, numbers, ids = panel()
+    first = fitted(kind, X, labels, numbers, ids)
+    renamed = np.array([f"person {1000 - i}" for i in ids])
+    assert same(first, fitted(kind, X, labels, numbers, renamed))
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_nothing_public_depends_on_the_number_of_rows(kind):
+    """Two data sets with as many persons and other numbers of rows have the same public facts."""
+    shown = []
+    for seed, most in ((0, 2), (1, 40)):
+        X, labels, numbers, ids = panel(50, most, seed)
+        model = fitted(kind, X, labels, numbers, ids, delta=1e-6)
+        plan = model._plan(model._design, 50, 1, "person")
+        shown.append((repr(model.guarantee_), repr(model.noise_), repr(plan.losses)))
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_cap_under_replace_one_is_planned_as_removal_and_addition(delta):
+    settings = {"delta": delta, "rows_per_person": 4}
+    X, labels, numbers, ids = panel()
+    model = fitted(DPLinearRegression, X, labels, numbers, ids, **settings)
+    assert model.guarantee_.epsilon == 5.0
+    assert model.guarantee_.losses == ()
+    inner = model._plan(model._design, 60, 1, "person").noise.guarantee
+    assert inner.neighbors == "add_remove"
+    assert inner.epsilon <= 2.5
+    assert inner.delta * (1 + np.exp(2.5)) <= delta
+    assert model.guarantee_.delta in (0.0, delta)
+
+
+def test_a_mechanism_of_its_own_is_refused_for_persons_with_a_delta():
+    X, labels, numbers, ids = panel()
+    with pytest.raises(ValueError, match="mechanism must be a name or a norm ball"):
+        fitted(DPLogisticRegression, X, labels, numbers, ids, mechanism="logistic", delta=1e-6)
+    model = fitted(DPLogisticRegression, X, labels, numbers, ids, mechanism="gaussian", delta=1e-6)
+    assert model.guarantee_.unit == "person"
+
+
+def test_max_rows_leaves_out_the_later_rows_of_each_person():
+    X, labels, numbers, ids = panel()
+    first = pd.Series(ids).groupby(ids).cumcount().to_numpy() < 2
+    some = fitted(DPLinearRegression, X[first], labels[first], numbers[first], ids[first])
+    assert same(some, fitted(DPLinearRegression, X, labels, numbers, ids, max_rows=2))
+
+
+def test_identifiers_may_be_a_column():
+    X, labels, numbers, ids = panel()
+    table = X.assign(who=ids, y=labels)
+    model = DPLogisticRegression(domain=domain_for(DPLogisticRegression), random_state=0, epsilon=5)
+    expected = fitted(DPLogisticRegression, X, labels, numbers, ids)
+    assert same(model.fit(table, target="y", groups="who"), expected)
+    assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("source", ["batches", "parquet", "csv", "dask"])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression])
+def test_rows_of_a_person_may_lie_in_several_batches(kind, source, tmp_path):
+    X, labels, numbers, ids = panel(60)
+    # One row for each share, so that the remainder falls on the same rows.
+    order = np.argsort(ids, kind="stable")
+    y = labels if kind in CLASSIFIERS else numbers
+    table = X.assign(who=ids, y=y).iloc[order].reset_index(drop=True)
+    expected = fitted(kind, X.iloc[order], labels[order], numbers[order], ids[order])
+    settings = {"max_rows": None}
+    if source == "batches":
+        cut = [table.iloc[a : a + 17] for a in range(0, len(table), 17)]
+        data = lambda: iter(cut)  # noqa: E731
+    elif source == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        data = dd.from_pandas(table, npartitions=4)
+    else:
+        pytest.importorskip("pyarrow")
+        data = tmp_path / f"rows.{source}"
+        getattr(table, f"to_{source}")(data, index=False)
+    model = kind(domain=domain_for(kind), random_state=0, epsilon=5.0, **settings)
+    model.fit(data, target="y", groups="who")
+    assert model.guarantee_ == expected.guarantee_
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"), [([1, 2], "be the name of a column"), ("else", "be a column of X")]
+)
+def test_identifiers_of_batches_are_a_column(groups, message):
+    X, labels, _, ids = panel()
+    table = X.assign(who=ids, y=labels)
+    model = DPLogisticRegression(domain=domain_for(DPLogisticRegression))
+    with pytest.raises(ValueError, match=message):
+        model.fit(lambda: iter([table]), target="y", groups=groups)
+
+
+def test_max_rows_needs_rows_in_memory():
+    X, labels, _, ids = panel()
+    table = X.assign(who=ids, y=labels)
+    model = DPLogisticRegression(domain=domain_for(DPLogisticRegression), max_rows=3)
+    with pytest.raises(ValueError, match="max_rows must be None where X is not in memory"):
+        model.fit(lambda: iter([table]), target="y", groups="who")
+
+
+# scikit-learn
+
+
+def test_groups_are_routed_through_pipelines_and_cross_validation():
+    X, labels, _, ids = panel()
+    domain = domain_for(DPLogisticRegression)
+    model = DPLogisticRegression(domain=domain.encoded, random_state=0)
+    pipeline = make_pipeline(domain.encoder(), model)
+    by_step = pipeline.fit(X, labels, dplogisticregression__groups=ids)[-1].guarantee_
+    with sklearn.config_context(enable_metadata_routing=True):
+        model.set_fit_request(groups=True)
+        routed = make_pipeline(domain.encoder(), model)
+        assert routed.fit(X, labels, groups=ids)[-1].guarantee_ == by_step
+        found = cross_validate(
+            routed, X, labels, params={"groups": ids}, cv=GroupKFold(3), return_estimator=True
+        )
+    units = {own[-1].guarantee_.unit for own in found["estimator"]}
+    assert units == {by_step.unit} == {"person"}
+
+
+def test_cross_validation_without_routing_passes_groups_to_fits():
+    X, labels, _, ids = panel()
+    model = DPLogisticRegression(domain=domain_for(DPLogisticRegression), random_state=0)
+    found = cross_validate(model, X, labels, params={"groups": ids}, return_estimator=True)
+    assert {own.guarantee_.unit for own in found["estimator"]} == {"person"}
+
+
+# The search
+
+
+@pytest.mark.parametrize("strategy", ["disjoint", "random_stopping"])
+@pytest.mark.parametrize("routing", [False, True])
+def test_the_search_is_private_for_persons(strategy, routing):
+    X, labels, _, ids = panel(200, 5)
+    domain = domain_for(DPLogisticRegression)
+    pipeline = make_pipeline(domain.encoder(), DPLogisticRegression(domain=domain.encoded))
+    grid = {"dplogisticregression__mechanism": ["l1", "hull"]}
+    ledger = Ledger(2.0)
+    search = PrivateSearchCV(pipeline, grid, epsilon=2.0, strategy=strategy, ledger=ledger)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        search.fit(X, labels, groups=ids)
+    assert search.guarantee_.unit == "person"
+    assert search.best_estimator_[-1].guarantee_ == search.guarantee_
+    assert {entry.unit for entry in ledger.entries} == {"person"}
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_all_rows_of_a_person_are_in_one_part(neighbors):
+    _, _, _, ids = panel(300, 6)
+    rng = np.random.default_rng(0)
+    found = parts(300, [0.4, 0.4, 0.2], neighbors, rng, ids)
+    assert sorted(np.concatenate(found).tolist()) == list(range(len(ids)))
+    owners = [set(ids[rows].tolist()) for rows in found]
+    assert sum(map(len, owners)) == 300
+    if neighbors == "replace_one":
+        assert list(map(len, owners)) == [120, 120, 60]
+
+
+def test_the_score_of_a_person_is_the_mean_of_its_rows_rounded_down():
+    from skdp.model_selection import RecordScore
+    from skdp.model_selection._scoring import UNITS
+
+    score = RecordScore(lambda model, X, y: np.asarray(y, dtype=float))
+    X, y = np.zeros((6, 1)), np.array([1.0, 0.0, 1.0, 1.0, 1.0, 0.0])
+    persons = np.array([3, 3, 3, 5, 9, 9])
+    assert score.total(None, X, y, persons) == 2 * UNITS // 3 + UNITS + UNITS // 2
+    one = score.total(None, X[3:], y[3:], persons[3:])
+    assert 0 <= score.total(None, X, y, persons) - one <= UNITS
+
+
+def test_a_curve_keeps_persons_together():
+    X, labels, _, ids = panel(60)
+    seen = []
+
+    class Noted(DPLogisticRegression):
+        def fit(self, X, y, groups=None):
+            seen.append(set(np.unique(groups).tolist()))
+            return super().fit(X, y, groups=groups)
+
+    model = Noted(domain=domain_for(DPLogisticRegression))
+    epsilon_curve(model, X, labels, [1.0], repeats=1, random_state=0, groups=ids)
+    assert [len(own) for own in seen] == [48] * 5
+
+
+# Guarantees and ledgers
+
+
+def test_the_card_says_persons():
+    text = str(Guarantee(1.0, unit="person"))
+    assert "all rows of any one person replaced by any others" in " ".join(text.split())
+    assert "knows every other person" in " ".join(text.split())
+    assert "record" not in text
+
+
+def test_units_do_not_mix():
+    row, person = Guarantee(0.1), Guarantee(0.1, unit="person")
+    with pytest.raises(ValueError, match="share one unit"):
+        compose(row, person)
+    assert compose(person, person).unit == "person"
+    ledger = Ledger(1.0)
+    ledger.spend(person)
+    with pytest.raises(ValueError, match=r"unit 'person'.*group\(k"):
+        ledger.spend(row)
+    assert ledger.spent.epsilon == 0.1
+
+
+def test_units_survive_the_file(tmp_path):
+    ledger = Ledger(1.0, path=tmp_path / "ledger.sqlite3")
+    ledger.spend(Guarantee(0.1, neighbors="add_remove", unit="person"))
+    again = Ledger(1.0, path=tmp_path / "ledger.sqlite3")
+    assert (again.entries[0].unit, again.entries[0].neighbors) == ("person", "add_remove")
+    with pytest.raises(ValueError, match="unit"):
+        again.spend(Guarantee(0.1, neighbors="add_remove"))
+    again.spend(Guarantee(0.01, neighbors="add_remove").group(20, unit="person"))
+    assert again.spent.epsilon == pytest.approx(0.3)
+
+
+def test_a_group_of_rows_is_a_person():
+    row = Guarantee(0.1, 1e-9, neighbors="add_remove")
+    person = row.group(20, unit="person")
+    assert (person.epsilon, person.unit) == (2.0, "person")
+    assert person.delta == pytest.approx(1e-9 * np.expm1(2.0) / np.expm1(0.1), rel=1e-9)
+    assert row.group(1) == row
+    assert row.group(3).unit == "row"
+    assert Guarantee(50.0, 1e-9).group(20).delta == 1.0
+
+
+def test_group_privacy_of_the_worst_pair_is_reached():
+    """For pure DP a group of k reaches k epsilon, and an epsilon 5 % smaller would be exceeded."""
+    epsilon, k = 0.5, 3
+    # Randomised answers of k persons about one hidden count: a geometric mechanism.
+    reached = k * epsilon
+    assert Guarantee(epsilon).group(k).epsilon == pytest.approx(reached)
+    assert Guarantee(0.95 * epsilon).group(k).epsilon < reached
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "unit"),
+    [(Guarantee(0.1, unit="person"), "row"), (Guarantee(0.1), "person"), (Guarantee(0.1), "house")],
+)
+def test_units_that_cannot_be_converted_are_refused(guarantee, unit):
+    with pytest.raises(ValueError, match="unit"):
+        guarantee.group(2, unit=unit)
+
+
+def test_runs_leave_out_rows_without_a_share():
+    order, runs = runs_of(np.array([5, 0, 3, 5, 0, 3, 3]))
+    assert order.tolist() == [2, 5, 6, 0, 3]
+    assert runs == [(0, 3, 3), (3, 5, 5)]

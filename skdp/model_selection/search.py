@@ -39,7 +39,7 @@ from skdp.model_selection._candidates import (
 )
 from skdp.model_selection._dry_run import dry_run
 from skdp.model_selection._guarantee import guarantee_of, restate
-from skdp.model_selection._scoring import as_record_score
+from skdp.model_selection._scoring import as_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import Disjoint, RandomStopping, Selection, Strategy, split
 from skdp.model_selection._task import PlannedFit, SearchTask, parts
@@ -314,9 +314,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             X,
             y,
             candidates,
-            as_record_score(
-                self.scoring, is_classifier(candidates.private), candidates.target_bounds
-            ),
+            as_score(self.scoring, candidates.labels, candidates.target_bounds, candidates.models),
             tuple(PlannedFit(k, each, rows[k % n_parts], share) for k in range(len(candidates))),
             kept,
             rng,

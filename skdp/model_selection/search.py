@@ -71,9 +71,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Search for hyper-parameters with one privacy budget for fits, scores and choice.
 
     Scikit-learn's searches choose by scores that no guarantee covers. This search holds some
-    records out. The score of a candidate is a sum over these records, with public bounds for each
-    record, and the choice is made with noise that is calibrated to the bounds. Statements and
-    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 6.
+    records out. The score of a candidate on these records has a public bound for its change by one
+    record, and the choice is made with noise that is calibrated to the bound. Statements and
+    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 8.
 
     Parameters
     ----------
@@ -104,11 +104,22 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         - "auto" is "disjoint" if the records of a part times its epsilon are at least 1000, and
           else "random_stopping". "disjoint" is faster, and its running time reveals nothing.
     scoring : None, str or RecordScore, default=None
-        "accuracy" for classifiers. "neg_mean_squared_error" or "neg_mean_absolute_error" for
-        regressors, with targets clipped to the domain's bounds. Any other score of single records
-        is given as a :class:`RecordScore`. None is the first of these names. If the model or the
-        score is not of this package, records are scored one at a time, which takes about a second
-        for 10,000 records and each candidate.
+        None is the first name of the list for classifiers, or for regressors.
+
+        - "accuracy".
+        - "balanced_accuracy", the mean recall of all labels, and "roc_auc", the area under the
+          ROC curve of two labels. Their order of the candidates is used, and not their values,
+          whose denominators are private.
+        - "neg_log_loss", with probabilities clipped to [p, 1 - p]; p is 0.04 divided by the
+          number of labels.
+        - "neg_mean_squared_error" and "neg_mean_absolute_error", with targets and predictions
+          clipped to the domain's bounds.
+        - "r2" chooses as "neg_mean_squared_error" does, because all candidates have the same
+          held-out targets.
+
+        Any other score of single records is given as a :class:`RecordScore`. Records are scored
+        one at a time if the model or the score is not of this package, or for the log loss of
+        more than two labels. This takes up to a second for 10,000 records and each candidate.
     held_out : float in (0, 1), default=0.2
         Share of the records on which candidates are scored. No candidate is fitted to them.
     refit_share : float in [0, 1) or "auto", default="auto"
@@ -147,7 +158,10 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_score_ : float
         Noisy score of the chosen model. It exists only after random stopping under
         "replace_one", as no other score is released. It is the best of several scores, and hence
-        too high on average.
+        too high on average. "r2" gives minus the squared error. "roc_auc" and "balanced_accuracy"
+        give 1/2 + f (score - 1/2). The factor f <= 1 is private: the harmonic mean of the numbers
+        of held-out records of the labels, over their arithmetic mean. For two labels it is
+        4 pi (1 - pi) with the share pi of one of them, so the score is known if pi is public.
     cv_results_ : dict
         ``params``, ``param_...`` and ``rank_test_score``, which is 1 for the chosen candidate and
         2 for all others, because nothing is released about them. ``mean_test_score`` if there is

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import is_classifier
 
 from skdp._checks import (
     check_choice,
@@ -37,6 +33,7 @@ from skdp.model_selection._candidates import (
     declared_labels,
     private_step,
 )
+from skdp.model_selection._chosen import ChosenModel
 from skdp.model_selection._dry_run import dry_run
 from skdp.model_selection._guarantee import guarantee_of, restate
 from skdp.model_selection._scoring import as_score
@@ -47,8 +44,6 @@ from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.ledger import Budget
 from skdp.randomness import as_generator, is_cryptographic
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
 STRATEGIES = ("auto", "disjoint", "random_stopping")
 # Runs per candidate, if "auto": a candidate is tried with a probability of 4 in 5.
 _RUNS_PER_CANDIDATE = 4
@@ -57,17 +52,7 @@ _RUNS_PER_CANDIDATE = 4
 _ENOUGH = 1000.0
 
 
-def _if_best_has(name: str) -> Callable[[Method], Method]:
-    """Offer a method if the chosen model has it, or, before a fit, if the estimator has it."""
-
-    def has(search: Any) -> bool:
-        getattr(getattr(search, "best_estimator_", search.estimator), name)  # names what is missing
-        return True
-
-    return cast(Callable[[Method], Method], available_if(has))
-
-
-class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(ChosenModel):
     """Search for hyper-parameters with one privacy budget for fits, scores and choice.
 
     Scikit-learn's searches choose by scores that no guarantee covers. This search holds some
@@ -357,46 +342,3 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("best_score_", None)
         if chosen.score is not None:
             self.best_score_ = chosen.score
-
-    @_if_best_has("predict")
-    def predict(self, X: Any) -> Any:
-        """Return the chosen model's predictions, for the same tables as the model."""
-        return self._best().predict(X)
-
-    @_if_best_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Return the chosen model's probabilities of the labels."""
-        return self._best().predict_proba(X)
-
-    @_if_best_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of :meth:`predict_proba`."""
-        return self._best().predict_log_proba(X)
-
-    @_if_best_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Return the chosen model's log-odds."""
-        return self._best().decision_function(X)
-
-    @_if_best_has("score")
-    def score(self, X: Any, y: Any) -> float:
-        """Return the chosen model's accuracy or R^2. On private data this is a release."""
-        return float(self._best().score(X, y))
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the chosen model, if it is a classifier."""
-        return np.asarray(self._best().classes_)
-
-    def _best(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
-    def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        for name in ("estimator_type", "classifier_tags", "regressor_tags"):
-            setattr(tags, name, getattr(inner, name))
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.sparse = False
-        tags.target_tags.required = True
-        return tags

@@ -46,7 +46,10 @@ class NegativeError:
 
 @dataclass(frozen=True)
 class NegativeLogLoss:
-    """The logarithm of the probability of the label, clipped to [least, 1 - least]."""
+    """The logarithm of the probability of the label, if it is not below ``least``.
+
+    The bounds of its RecordScore clip probabilities to [least, 1 - least].
+    """
 
     n_labels: int
 
@@ -56,12 +59,12 @@ class NegativeLogLoss:
         return _LEAST_SHARE / self.n_labels
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
-        """Return one number per record, in [log(least), log(1 - least)]."""
+        """Return one number per record, at least log(least)."""
         found, y = np.asarray(estimator.predict_proba(X), dtype=float), np.asarray(y)
         of_label = np.zeros(len(y))
         for column, label in enumerate(estimator.classes_):
             of_label[y == label] = found[y == label, column]
-        of_label = np.clip(of_label, self.least, 1 - self.least)
+        of_label = np.maximum(of_label, self.least)
         # Not numpy's logarithm, which may treat the last entries of an array differently.
         return np.array([math.log(p) for p in of_label.tolist()])
 

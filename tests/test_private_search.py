@@ -225,7 +225,7 @@ def test_budgets_of_the_fits_by_random_stopping(people, domain, answers, fits):
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_rates_of_the_choice_and_of_the_noise(neighbors, people, domain, answers, monkeypatch):
-    """Per unit of a score: epsilon over what one record may change it, or a difference, by."""
+    """Epsilon over what one record may change a score by, and over twice that for the choice."""
     rates = {}
 
     def noted(name):
@@ -241,11 +241,11 @@ def test_rates_of_the_choice_and_of_the_noise(neighbors, people, domain, answers
         monkeypatch.setattr(_strategies, name, noted(name))
     model = DPLogisticRegression(domain=domain, neighbors=neighbors, n_public=400)
     one = PrivateSearchCV(model, RIDGES, epsilon=1.0, strategy="disjoint").fit(people, answers)
-    directions = {"replace_one": 2, "add_remove": 1}[neighbors]
-    assert rates.pop("permute_and_flip") == Fraction(1, 4 * directions * UNITS)
+    sensitivity = {"replace_one": UNITS, "add_remove": UNITS // 2}[neighbors]
+    assert rates.pop("permute_and_flip") == Fraction(1, 4 * 2 * sensitivity)
     one.set_params(strategy="random_stopping", mean_runs=3.0).fit(people, answers)
     base = StoppingLaw(1 / 3).base_of(1.0)
-    assert float(rates.pop("discrete_laplace") * UNITS) == pytest.approx(base, rel=1e-15)
+    assert float(rates.pop("discrete_laplace") * sensitivity) == pytest.approx(base, rel=1e-15)
     assert rates == {}
 
 

@@ -20,7 +20,7 @@ from skdp.model_selection._exact_draws import (
     permute_and_flip,
     uniform_below,
 )
-from skdp.model_selection._scoring import UNITS, as_record_score
+from skdp.model_selection._scoring import UNITS, as_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import RandomStopping, exactly, split
 from skdp.model_selection._task import parts, sizes
@@ -322,22 +322,22 @@ class Echo:
 
 
 def test_scores_count_whole_units_in_range():
-    """What is out of range, or no number, is brought into it; one record counts for UNITS."""
+    """A record counts from -UNITS / 2 to UNITS / 2, also out of the range or without a number."""
     score = RecordScore(lambda model, X, y: y, lower=-1.0, upper=3.0)
     X = np.zeros((3, 1))
-    assert score.total(None, X, np.array([-1.0, 3.0, 1.0])) == 1.5 * UNITS
-    assert score.total(None, X, np.array([-9.0, np.nan, -np.inf])) == 0
-    assert score.total(None, X[:2], np.array([np.inf, 9.0])) == 2 * UNITS
-    assert score.mean(3 * UNITS, 4) == 2.0
+    assert score.total(None, X, np.array([-1.0, 3.0, 2.0])) == UNITS / 4
+    assert score.total(None, X, np.array([-9.0, np.nan, -np.inf])) == -1.5 * UNITS
+    assert score.total(None, X[:2], np.array([np.inf, 9.0])) == UNITS
+    assert score.mean(UNITS, 4) == 2.0
 
 
 def test_named_scores():
     X, y = np.array([[0.0], [10.0], [20.0]]), np.array([0.0, 20.0, 90.0])
-    right = as_record_score(None, True, None)
-    assert right.total(Echo(), X, y) == UNITS
-    squared = as_record_score(None, False, (0.0, 20.0))
+    right = as_score(None, [0.0, 20.0], None)
+    assert right.mean(right.total(Echo(), X, y), 3) == pytest.approx(1 / 3)
+    squared = as_score(None, None, (0.0, 20.0))
     assert squared.mean(squared.total(Echo(), X, y), 3) == pytest.approx(-100 / 3, rel=1e-5)
-    absolute = as_record_score("neg_mean_absolute_error", False, (0.0, 20.0))
+    absolute = as_score("neg_mean_absolute_error", None, (0.0, 20.0))
     assert absolute.mean(absolute.total(Echo(), X, y), 3) == pytest.approx(-10 / 3, rel=1e-5)
 
 
@@ -347,8 +347,8 @@ def test_named_scores():
         (lambda: RecordScore(3), "function must be callable"),  # type: ignore[arg-type]
         (lambda: RecordScore(len, 1.0, 1.0), "lower must be below upper"),
         (lambda: RecordScore(len, 0.0, math.inf), "upper must be a number"),
-        (lambda: as_record_score("r2", False, None), "scoring must be one of"),
-        (lambda: as_record_score("accuracy", False, None), "scoring must be one of"),
+        (lambda: as_score("explained_variance", None, None), "scoring must be one of"),
+        (lambda: as_score("accuracy", None, None), "scoring must be one of"),
         (
             lambda: RecordScore(lambda *a: [1.0, 1.0]).total(None, np.eye(2), [1, 2]),
             "one number per record",

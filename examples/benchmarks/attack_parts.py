@@ -31,7 +31,7 @@ from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV
-from skdp.model_selection._scoring import as_record_score
+from skdp.model_selection._scoring import as_score
 from skdp.noise import Gaussian
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
@@ -211,7 +211,7 @@ def depending_scores(seed: int) -> Verdict:
     domain = Domain.unit_box(columns, target=["a", "b"])
     model = DPLogisticRegression(epsilon=10.0, domain=domain, random_state=0).fit(X, y)
     records = near_the_boundary(model, rng.uniform(-1, 1, (n, columns)))
-    score = as_record_score(None, True, None)
+    score = as_score(None, ["a", "b"], None)
     labels = np.full(n, "a")
     alone = [score.total(model, records[k : k + 1], labels[k : k + 1]) for k in range(n)]
     found = {

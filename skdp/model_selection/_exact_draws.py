@@ -18,8 +18,8 @@ def permute_and_flip(scores: Sequence[int], rate: Fraction, rng: np.random.Gener
     Candidates are visited in a random order, and each is accepted with probability
     ``exp(-rate (greatest - score))``; the first accepted one is returned. This is the distribution
     of the argmax of scores plus exponential noise of this rate (private_selection.md, Theorem 1).
-    For a choice at epsilon the rate is epsilon / D if one record changes all scores in the same
-    direction by at most D, and epsilon / (2 D) if it increases some and decreases others.
+    For a choice at epsilon the rate is epsilon / (2 D) if one record changes each score by at most
+    D.
     """
     greatest = max(scores)
     for place in rng.permutation(len(scores)):

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 from skdp._progress import with_bar
 from skdp.model_selection._exact_draws import discrete_laplace, permute_and_flip
-from skdp.model_selection._scoring import UNITS
 from skdp.model_selection._silence import silence
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._task import SearchTask
@@ -55,9 +54,8 @@ class Disjoint:
         """Make all fits, and choose one (Theorem 1)."""
         fitted = task.fit_and_score(task.fits, is_silent=False)
         models, totals = zip(*with_bar(fitted, len(task.fits), "candidate", verbose), strict=True)
-        # An added record increases all totals; a replaced one may also decrease some of them.
-        directions = 1 if task.candidates.neighbors == "add_remove" else 2
-        rate = exactly(budget.epsilon) / (UNITS * directions)
+        # One total may increase and another one decrease.
+        rate = exactly(budget.epsilon) / (2 * task.sensitivity)
         chosen = permute_and_flip(totals, rate, task.rng)
         return Selection(chosen, models[chosen])
 
@@ -94,7 +92,7 @@ class RandomStopping:
     def _best_run(self, task: SearchTask) -> Selection:
         count = self.law.rvs(task.rng)
         runs = [task.fits[k] for k in task.rng.integers(len(task.fits), size=count)]
-        rate = exactly(runs[0].budget.epsilon) / UNITS
+        rate = exactly(runs[0].budget.epsilon) / task.sensitivity
         chosen, best, greatest = -1, None, -math.inf
         fitted = task.fit_and_score(runs, is_silent=True)
         for run, (model, total) in zip(runs, fitted, strict=True):

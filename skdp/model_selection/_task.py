@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 
 from skdp._checks import fail
 from skdp.model_selection._candidates import Candidates, fit_to
-from skdp.model_selection._scoring import RecordScore
+from skdp.model_selection._scoring import Score
 from skdp.model_selection._silence import silence
 from skdp.privacy.ledger import Budget
 
@@ -45,7 +45,7 @@ class SearchTask:
     X: Any
     y: Any
     candidates: Candidates
-    score: RecordScore
+    score: Score
     fits: tuple[PlannedFit, ...]
     held_out: Rows  # for the scores: no candidate is fitted to these records
     rng: np.random.Generator  # of the choice and its noise, and of the seeds of the fits
@@ -63,6 +63,11 @@ class SearchTask:
         """The number of rows, or of persons, that are held out."""
         own = self.held_out if self.persons is None else np.unique(self.persons[self.held_out])
         return len(own)
+
+    @property
+    def sensitivity(self) -> int:
+        """The greatest change of the total score of a candidate if one record changes."""
+        return self.score.sensitivity(self.candidates.neighbors)
 
     def records(self, rows: Rows) -> Data:
         """Return the records at the given positions."""
@@ -89,7 +94,7 @@ class SearchTask:
 
 
 def _fit_and_score(
-    model: Any, train: Data, score: RecordScore, held_out: Data, is_silent: bool
+    model: Any, train: Data, score: Score, held_out: Data, is_silent: bool
 ) -> tuple[Any, int]:
     # Each process is silenced separately, and this may run in a worker.
     with silence() if is_silent else nullcontext():

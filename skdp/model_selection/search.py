@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import is_classifier
 
 from skdp._checks import (
     check_choice,
@@ -39,17 +35,16 @@ from skdp.model_selection._candidates import (
     fit_to,
     private_step,
 )
+from skdp.model_selection._chosen import ChosenModel
 from skdp.model_selection._dry_run import dry_run
 from skdp.model_selection._guarantee import guarantee_of, restate
-from skdp.model_selection._scoring import as_record_score
+from skdp.model_selection._scoring import as_score
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._strategies import Disjoint, RandomStopping, Selection, Strategy, split
 from skdp.model_selection._task import Data, PlannedFit, SearchTask, parts
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.ledger import Budget
 from skdp.randomness import as_generator, is_cryptographic
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 STRATEGIES = ("auto", "disjoint", "random_stopping")
 # Runs per candidate, if "auto": a candidate is tried with a probability of 4 in 5.
@@ -59,23 +54,13 @@ _RUNS_PER_CANDIDATE = 4
 _ENOUGH = 1000.0
 
 
-def _if_best_has(name: str) -> Callable[[Method], Method]:
-    """Offer a method if the chosen model has it, or, before a fit, if the estimator has it."""
-
-    def has(search: Any) -> bool:
-        getattr(getattr(search, "best_estimator_", search.estimator), name)  # names what is missing
-        return True
-
-    return cast(Callable[[Method], Method], available_if(has))
-
-
-class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(ChosenModel):
     """Search for hyper-parameters with one privacy budget for fits, scores and choice.
 
     Scikit-learn's searches choose by scores that no guarantee covers. This search holds some
-    records out. The score of a candidate is a sum over these records, with public bounds for each
-    record, and the choice is made with noise that is calibrated to the bounds. Statements and
-    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 6.
+    records out. The score of a candidate on these records has a public bound for its change by one
+    record, and the choice is made with noise that is calibrated to the bound. Statements and
+    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 8.
 
     Parameters
     ----------
@@ -106,11 +91,22 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         - "auto" is "disjoint" if the records of a part times its epsilon are at least 1000, and
           else "random_stopping". "disjoint" is faster, and its running time reveals nothing.
     scoring : None, str or RecordScore, default=None
-        "accuracy" for classifiers. "neg_mean_squared_error" or "neg_mean_absolute_error" for
-        regressors, with targets clipped to the domain's bounds. Any other score of single records
-        is given as a :class:`RecordScore`. None is the first of these names. If the model or the
-        score is not of this package, records are scored one at a time, which takes about a second
-        for 10,000 records and each candidate.
+        None is the first name of the list for classifiers, or for regressors.
+
+        - "accuracy".
+        - "balanced_accuracy", the mean recall of all labels, and "roc_auc", the area under the
+          ROC curve of two labels. Their order of the candidates is used, and not their values,
+          whose denominators are private.
+        - "neg_log_loss", with probabilities clipped to [p, 1 - p]; p is 0.04 divided by the
+          number of labels.
+        - "neg_mean_squared_error" and "neg_mean_absolute_error", with targets and predictions
+          clipped to the domain's bounds.
+        - "r2" chooses as "neg_mean_squared_error" does, because all candidates have the same
+          held-out targets.
+
+        Any other score of single records is given as a :class:`RecordScore`. Records are scored
+        one at a time if the model or the score is not of this package, or for the log loss of
+        more than two labels. This takes up to a second for 10,000 records and each candidate.
     held_out : float in (0, 1), default=0.2
         Share of the records on which candidates are scored. No candidate is fitted to them.
     refit_share : float in [0, 1) or "auto", default="auto"
@@ -149,7 +145,10 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_score_ : float
         Noisy score of the chosen model. It exists only after random stopping under
         "replace_one", as no other score is released. It is the best of several scores, and hence
-        too high on average.
+        too high on average. "r2" gives minus the squared error. "roc_auc" and "balanced_accuracy"
+        give 1/2 + f (score - 1/2). The factor f <= 1 is private: the harmonic mean of the numbers
+        of held-out records of the labels, over their arithmetic mean. For two labels it is
+        4 pi (1 - pi) with the share pi of one of them, so the score is known if pi is public.
     cv_results_ : dict
         ``params``, ``param_...`` and ``rank_test_score``, which is 1 for the chosen candidate and
         2 for all others, because nothing is released about them. ``mean_test_score`` if there is
@@ -321,9 +320,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             X,
             y,
             candidates,
-            as_record_score(
-                self.scoring, is_classifier(candidates.private), candidates.target_bounds
-            ),
+            as_score(self.scoring, candidates.labels, candidates.target_bounds, candidates.models),
             tuple(PlannedFit(k, each, rows[k % n_parts], share) for k in range(len(candidates))),
             kept,
             rng,
@@ -353,46 +350,3 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("best_score_", None)
         if chosen.score is not None:
             self.best_score_ = chosen.score
-
-    @_if_best_has("predict")
-    def predict(self, X: Any) -> Any:
-        """Return the chosen model's predictions, for the same tables as the model."""
-        return self._best().predict(X)
-
-    @_if_best_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Return the chosen model's probabilities of the labels."""
-        return self._best().predict_proba(X)
-
-    @_if_best_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of :meth:`predict_proba`."""
-        return self._best().predict_log_proba(X)
-
-    @_if_best_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Return the chosen model's log-odds."""
-        return self._best().decision_function(X)
-
-    @_if_best_has("score")
-    def score(self, X: Any, y: Any) -> float:
-        """Return the chosen model's accuracy or R^2. On private data this is a release."""
-        return float(self._best().score(X, y))
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the chosen model, if it is a classifier."""
-        return np.asarray(self._best().classes_)
-
-    def _best(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
-    def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        for name in ("estimator_type", "classifier_tags", "regressor_tags"):
-            setattr(tags, name, getattr(inner, name))
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.sparse = False
-        tags.target_tags.required = True
-        return tags

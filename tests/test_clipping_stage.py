@@ -170,8 +170,8 @@ def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
 class Watched(DPLogisticRegression):
     """Keeps the plan of its fit."""
 
-    def _plan(self, design, n, n_models):
-        self.plan_ = super()._plan(design, n, n_models)
+    def _plan(self, *facts):
+        self.plan_ = super()._plan(*facts)
         return self.plan_
 
 

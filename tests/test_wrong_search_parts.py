@@ -81,22 +81,22 @@ class Nested(DPLogisticRegression):
 
 
 class OtherRelation(DPLogisticRegression):
-    def _guarantee(self, plan):
+    def _guarantee(self, plan, unit="row"):
         return Guarantee(float(self.epsilon), neighbors="add_remove")
 
 
 class Spendthrift(DPLogisticRegression):
-    def _guarantee(self, plan):
+    def _guarantee(self, plan, unit="row"):
         return Guarantee(1.01 * float(self.epsilon))
 
 
 class Failing(DPLogisticRegression):
-    def _guarantee(self, plan):
+    def _guarantee(self, plan, unit="row"):
         return Guarantee(float(self.epsilon), 1e-6)
 
 
 class Predictable(DPLogisticRegression):
-    def _guarantee(self, plan):
+    def _guarantee(self, plan, unit="row"):
         return Guarantee(float(self.epsilon), void_because=("it draws from a seed of its own",))
 
 

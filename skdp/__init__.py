@@ -36,16 +36,11 @@ else:
     )
 
     def __getattr__(name: str) -> Any:
-        return _version() if name == "__version__" else _find(name)
+        if name != "__version__":
+            return _find(name)
+        from skdp._json import package_version
 
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("skdp")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0+unknown"
+        return package_version()
 
 
 __all__ = [

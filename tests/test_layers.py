@@ -13,7 +13,17 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 TOP = {"model_selection", "inspection", "datasets", "testing", "__main__"}
-BASE = {"_arrays", "_checks", "_compiled", "_draws", "_identity", "_lazy", "_progress", "_search"}
+BASE = {
+    "_arrays",
+    "_checks",
+    "_compiled",
+    "_draws",
+    "_identity",
+    "_json",
+    "_lazy",
+    "_progress",
+    "_search",
+}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
 ALLOWED = {
@@ -23,6 +33,7 @@ ALLOWED = {
     "_kernels": set(),
     "_draws": {"_arrays"},
     "_identity": set(),
+    "_json": {"_arrays", "_checks"},
     "_lazy": set(),
     "_progress": set(),
     "_search": {"_checks"},

@@ -129,7 +129,7 @@ class DPLinearRegression(PrivateRegressor):
         chosen = [p + 1 for p in places]
         model = clone(self).set_params(domain=domain, ledger=None)
         model._design = Design(domain, bool(self.fit_intercept))
-        for name in ("guarantee_", "noise_", "n_iter_", "converged_"):
+        for name in ("guarantee_", "noise_", "stages_", "n_iter_", "converged_"):
             setattr(model, name, getattr(self, name))
         model.n_features_in_ = domain.n_columns
         if domain.names is not None:

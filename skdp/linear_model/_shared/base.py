@@ -65,8 +65,8 @@ class Algorithm(Protocol):
     """A private algorithm with its parameters.
 
     A plan depends on public information only. It has ``noise``, ``delta``, ``mechanism`` (the
-    sentence of the guarantee), ``losses`` (privacy losses with counts, or nothing) and
-    ``check_published()``, which raises an error if 53-bit floats cannot keep the guarantee.
+    sentence of the guarantee), ``losses`` (privacy losses with counts, or nothing), ``stages``
+    and ``check_published()``, which raises an error if 53-bit floats cannot keep the guarantee.
     """
 
     def check(self, delta: float) -> None:
@@ -267,6 +267,8 @@ class PrivateLinearModel(BaseEstimator):
 
     def _store(self, plan, solution, attributes):
         """Set the fitted attributes."""
+        if plan is not None:
+            self.stages_ = plan.stages
         self._clipping = solution.clipping
         self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
         for name, value in (attributes | solution.attributes).items():

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         DPHuberRegressor,
         DPLinearRegression,
         DPLogisticRegression,
+        load_model,
     )
     from skdp.privacy import (
         BudgetExceeded,
@@ -28,7 +29,7 @@ else:
         {
             "domain": "Domain",
             "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
-            " DPHuberRegressor DPLinearRegression DPLogisticRegression",
+            " DPHuberRegressor DPLinearRegression DPLogisticRegression load_model",
             "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
         },
         submodules="datasets domain geometry inspection linear_model mechanisms model_selection"
@@ -55,4 +56,5 @@ __all__ = [
     "Ledger",
     "PrivacyLeakWarning",
     "UndeclaredDomainWarning",
+    "load_model",
 ]

@@ -190,8 +190,7 @@ class ObjectivePerturbation:
             "ridge_": objective.ridge.copy(),
         }
         if self.reference.target == "number":
-            ends = design.domain.decode_target(np.array(bounds.target))
-            attributes["target_bounds_"] = tuple(map(float, ends))
+            attributes["target_bounds_"] = bounds.target_in_units(design.domain)
         scaler = bounds.scaler(design.domain.n_encoded)
         return Solution(*scaler.undo(coef, intercept), attributes, bounds)
 

@@ -22,6 +22,7 @@ from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.sources import Source, header_of, spell_levels, split_frame
 from skdp.linear_model._shared.task import Task
+from skdp.linear_model.export import Exported
 from skdp.linear_model.validation import check_ledger, check_table, spent_note
 from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
 from skdp.privacy.guarantee import NEIGHBORS
@@ -97,7 +98,7 @@ def with_parameters(cls):
 
 
 @with_parameters
-class PrivateLinearModel(BaseEstimator):
+class PrivateLinearModel(Exported, BaseEstimator):
     """Base of the private linear models, with the parameters that all of them have.
 
     A subclass has the methods ``_target``, which returns the encoded target, the positions of the

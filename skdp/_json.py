@@ -33,17 +33,18 @@ def package_version() -> str:
 
 
 def to_text(content: Any, indent: str = "") -> str:
-    """Return JSON text. Short lists and dicts are on one line; the entries of others on several."""
+    """Return JSON text. Short lists and dicts are on one line, unless there are dicts in them."""
     short = json.dumps(content, allow_nan=False)
-    if not isinstance(content, list | dict) or len(indent) + len(short) <= _WIDTH:
+    if not isinstance(content, list | dict) or not content:
         return short
-    inner = indent + "  "
-    if isinstance(content, list):
-        parts, (start, end) = [to_text(entry, inner) for entry in content], "[]"
-    else:
-        pairs = content.items()
-        parts = [f"{json.dumps(key)}: {to_text(value, inner)}" for key, value in pairs]
-        start, end = "{}"
+    values = list(content.values()) if isinstance(content, dict) else content
+    is_flat = not any(isinstance(value, dict) for value in values)
+    if is_flat and len(indent) + len(short) <= _WIDTH:
+        return short
+    inner, (start, end) = indent + "  ", "{}" if isinstance(content, dict) else "[]"
+    parts = [to_text(value, inner) for value in values]
+    if isinstance(content, dict):
+        parts = [f"{json.dumps(key)}: {part}" for key, part in zip(content, parts, strict=True)]
     lines = f",\n{inner}".join(parts)
     return f"{start}\n{inner}{lines}\n{indent}{end}"
 

@@ -148,7 +148,7 @@ def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, 
     """Return what is declared of a column. `_column` reads it back."""
     if isinstance(column, Indicators):
         return {"indicators": names}
-    found: dict[str, Any] = {"name": names[0]} if named else {}
+    found: dict[str, Any] = {"name": names[0] if named else None}
     found |= _target_entries(_declare.label_of(names[0]), _declared(column))
     if isinstance(column, Levels):
         found["other"] = column.other
@@ -157,18 +157,19 @@ def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, 
 
 def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]:
     """Return the names of a column, or None, and the column."""
-    label = _declare.label_of(part.get("name", place))
+    name = part.get("name")
+    label = _declare.label_of(place if name is None else name)
     if "indicators" in part:
         check_keys(label, part, ("indicators",))
         names = check_list("indicators", part["indicators"], str)
         return names, Indicators(len(names))
-    own = ("bounds",) if "bounds" in part else ("levels", "other")
-    check_keys(label, part, own, ("name",))
-    own_name = [part["name"]] if "name" in part else None
+    own = None if name is None else [name]
     if "bounds" in part:
-        return own_name, _declare.as_number(label, _pair(label, part))
+        check_keys(label, part, ("name", "bounds"))
+        return own, _declare.as_number(label, _pair(label, part))
+    check_keys(label, part, ("name", "levels", "other"))
     levels = _checked_levels(label, part["levels"])
-    return own_name, _declare.as_column(label, levels, {label: part["other"]}, label)
+    return own, _declare.as_column(label, levels, {label: part["other"]}, label)
 
 
 def _declared(column: Number | Levels) -> Number | tuple[Hashable, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from skdp.linear_model.linear import DPLinearRegression
     from skdp.linear_model.load import load_model
     from skdp.linear_model.logistic import DPLogisticRegression
+    from skdp.linear_model.skops_types import SKOPS_TYPES
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -26,11 +27,13 @@ else:
             "linear": "DPLinearRegression",
             "load": "load_model",
             "logistic": "DPLogisticRegression",
+            "skops_types": "SKOPS_TYPES",
         },
         submodules="coordinate_descent huber linear logistic losses validation",
     )
 
 __all__ = [
+    "SKOPS_TYPES",
     "DPCoordinateDescentClassifier",
     "DPCoordinateDescentRegressor",
     "DPHuberRegressor",

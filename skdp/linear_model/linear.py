@@ -114,7 +114,11 @@ class DPLinearRegression(PrivateRegressor):
         DPLinearRegression
             A fitted regressor of these columns in the user's units.
         """
-        check_is_fitted(self, "moments_")
+        check_is_fitted(self, "coef_")
+        if not hasattr(self, "moments_"):
+            remedy = "Call it before the model is exported, or keep the model with pickle."
+            rule = "find the released moments: the file of a model holds none"
+            raise fail("from_moments", rule, remedy=remedy)
         whole = self._design.domain
         domain, places, place = subset(whole, columns, target)
         if len(self.moments_.names) != whole.n_encoded + 2:

@@ -169,6 +169,8 @@ def _set_features(model: Any, domain: Domain, names: Any) -> None:
     if names is not None:
         if len(check_list("feature_names", names, str)) != domain.n_columns:
             raise fail("feature_names", f"have {domain.n_columns} entries", len(names))
+        if domain.names is not None and names != list(domain.names):
+            raise fail("feature_names", "be the names of the domain's columns")
         model.feature_names_in_ = np.array(names, dtype=object)
 
 

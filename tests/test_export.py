@@ -539,8 +539,10 @@ def test_a_fit_without_a_domain_reads_back_without_one(fitted):
 # Wrong files
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("name", ["frame", "three"])
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [*((estimator, "frame") for estimator in ESTIMATORS), (DPLogisticRegression, "three")],
+)
 @pytest.mark.filterwarnings("ignore:X has feature names")
 def test_wrong_entries_of_a_model(fitted, estimator, name):
     """Every entry is replaced by values of other types: an error, or a model that predicts."""
@@ -553,7 +555,9 @@ def test_wrong_entries_of_a_model(fitted, estimator, name):
         if isinstance(part, dict):
             with pytest.raises(ValueError, match="must"):
                 load_model(changed(content, path, lambda old: {**old, "unknown": 1}))
-        for wrong in WRONG if path else []:
+        for wrong in (None, "x", -1, True, [], {}, np.nan, 10**400) if path else ():
+            if wrong == part and type(wrong) in (type(part), int):
+                continue
             again, error = outcome(load_model, changed(content, path, lambda _, wrong=wrong: wrong))
             if error is None:
                 accepted.add(path[0])
@@ -565,7 +569,7 @@ def test_wrong_entries_of_a_model(fitted, estimator, name):
                 assert error.__context__ is None or error.__suppress_context__
     # What predictions are computed from, and what a reader sees of it, cannot be changed apart.
     free = {"skdp", "guarantee", "stages", "attributes", "parameters", "left_out"}
-    assert accepted <= {*free, "feature_names"}
+    assert accepted <= {*free, "feature_names", "domain", "classes"}
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -596,13 +600,15 @@ EDITS = [
     (("coefficients", "coef"), lambda old: np.add(old, 1e-6).tolist(), "coef must agree"),
     (("coefficients", "names", 0), lambda _: "income", "names must be those of the domain"),
     (("domain", "columns", 0, "bounds", 1), lambda _: 91.0, "must agree"),
-    (("domain", "columns", 0, "name"), lambda _: "income", "names must be those of the domain"),
+    (("domain", "columns", 0, "name"), lambda _: "income", "feature_names must be the names"),
     (("feature_names",), lambda old: old[:-1], "have 4 entries, got 3"),
     (("parameters", "random_state"), lambda _: 3, "no entries but|not be in the file"),
     (("parameters", "epsilon"), lambda _: [1.0], "be a string, a finite number"),
     (("left_out",), lambda _: ["epsilon"], "not be in the file and left out"),
     (("left_out",), lambda _: ["fit"], "no entries but"),
-    (("stages", 0, "epsilon"), lambda _: -1.0, r"a number in \[0, inf\]"),
+    (("stages", 0, "epsilon"), lambda _: -1.0, r"a number in \[0, inf\)"),
+    (("stages", 0, "epsilon"), lambda _: 1.5, "no more than the guarantee's epsilon"),
+    (("skdp",), lambda _: None, "a version in a string"),
 ]
 
 
@@ -632,11 +638,18 @@ def test_an_edited_model(fitted, path, change, message):
         ([None, "a"], "object"),
     ],
 )
-def test_wrong_labels(fitted, labels, kind):
+def test_wrong_labels_of_a_model(fitted, labels, kind):
     model, _ = fitted(DPLogisticRegression, "frame")
     content = model.to_dict() | {"classes": {"type": kind, "labels": labels}}
     with pytest.raises(ValueError, match=r"classes: (labels|type) must"):
         load_model(content)
+
+
+def test_labels_that_contradict_the_domain(fitted):
+    model, _ = fitted(DPLogisticRegression, "frame")
+    content = model.to_dict()
+    with pytest.raises(ValueError, match="be those of the domain's target"):
+        load_model(changed(content, ("classes", "labels"), lambda old: ["maybe", "yes"]))
 
 
 # What is in a file
@@ -677,6 +690,8 @@ def test_skops_reads_a_model_with_the_documented_types(fitted):
     """All types that it asks for are in the list, and predictions are the same."""
     sio = pytest.importorskip("skops.io")
     for estimator, name, parameters in OPTIONS:
+        if name not in ("frame", "encoded"):
+            continue
         model, rows = fitted(estimator, name, **parameters)
         dumped = sio.dumps(model)
         assert set(sio.get_untrusted_types(data=dumped)) <= {*SKOPS_TYPES}

@@ -57,6 +57,7 @@ PUBLIC = {
         "Domain",
         "Guarantee",
         "Ledger",
+        "load_model",
     ],
     "skdp.datasets": [
         "DataNotFound",
@@ -123,7 +124,14 @@ PUBLIC = {
     "skdp.domain": ["Domain"],
     "skdp.randomness": ["Lattice", "as_generator"],
     "skdp.rows": ["Block", "Kept", "KeptBlocks", "MemoryRows", "Rows"],
-    "skdp.linear_model": ["DPHuberRegressor", "DPLinearRegression", "DPLogisticRegression"],
+    "skdp.linear_model": [
+        "DPHuberRegressor",
+        "DPLinearRegression",
+        "DPLogisticRegression",
+        "SKOPS_TYPES",
+        "Stage",
+        "load_model",
+    ],
 }
 # Imports that no statement shows. Lazy packages repeat theirs for type checkers, which a test below
 # compares; optional modules are those of other packages; a ledger's file may name a law.

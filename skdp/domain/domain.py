@@ -62,7 +62,7 @@ class Domain:
     the name of the column only, but the error itself depends on the data: drop or fill missing
     numbers by a public rule beforehand.
 
-    A domain is immutable. It compares by value, and can be pickled, copied and cloned.
+    A domain is immutable. It compares by value, and can be pickled, copied, cloned and exported.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class DPLinearRegression(PrivateRegressor):
     intercept_std_ : float
     moments_ : Moments
         The released moments.
-    n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
+    n_features_in_, feature_names_in_, guarantee_, stages_, noise_, n_iter_, converged_
         As in :class:`DPLogisticRegression`.
 
     Examples
@@ -84,6 +84,8 @@ class DPLinearRegression(PrivateRegressor):
     >>> model = DPLinearRegression(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
+    >>> [(stage.name, round(stage.epsilon, 2)) for stage in model.stages_]
+    [('scaling', 0.17), ('moments', 0.83)]
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> other.guarantee_ is model.guarantee_
     True

@@ -118,6 +118,8 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     """
     content = _content(source)
     found = check_keys("the model", entries("the model", content, ESTIMATORS), _KEYS)
+    if not isinstance(found["skdp"], str):
+        raise fail("skdp", "be a version in a string")
     model = _with_parameters(ESTIMATORS[content["kind"]], found)
     domain = Domain.from_dict(found["domain"])
     _set_features(model, domain, found["feature_names"])
@@ -125,10 +127,17 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     _set_encoded(model, domain, n_models, found["encoded"])
     model._set_coefficients()
     model.guarantee_ = Guarantee.from_dict(found["guarantee"])
-    model.stages_ = tuple(map(_stage, check_list("stages", found["stages"], dict)))
+    model.stages_ = _stages(found["stages"], model.guarantee_)
     _set_attributes(model, found["attributes"])
     _check_shown(model, found)
     return model
+
+
+def _check_labels(model: Any, domain: Domain) -> None:
+    """Raise an error if the domain declares other labels than the model has."""
+    declared = domain.target_labels
+    if model.classes is None and declared is not None and {*declared} != {*model.classes_.tolist()}:
+        raise fail("classes: labels", "be those of the domain's target")
 
 
 def _content(source: Any) -> Any:
@@ -183,6 +192,7 @@ def _set_target(model: Any, domain: Domain, classes: Any) -> int:
             raise fail("domain", "declare the bounds of the target of a regressor")
         return 1
     model.classes_ = _labels(classes)
+    _check_labels(model, domain)
     return 1 if len(model.classes_) == 2 else len(model.classes_)
 
 
@@ -233,18 +243,30 @@ def _clipping(domain: Domain, encoded: dict[str, Any]) -> ClippingBounds:
     return ClippingBounds(domain.number_index, lower, upper, (float(target[0]), float(target[1])))
 
 
+def _stages(parts: Any, guarantee: Guarantee) -> tuple[Stage, ...]:
+    stages = tuple(map(_stage, check_list("stages", parts, dict)))
+    spent = math.fsum(stage.epsilon or 0.0 for stage in stages)
+    if not stages or spent > guarantee.epsilon * (1 + _CLOSE):
+        raise fail("stages", "spend no more than the guarantee's epsilon")
+    return stages
+
+
 def _stage(part: dict[str, Any]) -> Stage:
     check_keys("a stage", part, [parameter.name for parameter in fields(Stage)])
     for name in ("name", "law"):
         if not isinstance(part[name], str):
             raise fail(f"a stage: {name}", "be a string")
     spent = {
-        name: None if part[name] is None else check_interval(name, part[name], 0.0, math.inf)
+        name: None if part[name] is None else _size(f"a stage: {name}", part[name])
         for name in ("epsilon", "delta")
     }
     releases = check_count("a stage: releases", part["releases"])
-    deviation = check_interval("a stage: deviation", part["deviation"], 0.0, math.inf)
+    deviation = _size("a stage: deviation", part["deviation"])
     return Stage(part["name"], part["law"], releases, deviation, **spent)
+
+
+def _size(name: str, value: Any) -> float:
+    return check_interval(name, value, 0.0, math.inf, "left")
 
 
 def _set_attributes(model: Any, found: Any) -> None:

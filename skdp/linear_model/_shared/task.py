@@ -68,7 +68,8 @@ class Stage:
         to [-1, 1], for "output" those of coefficients of encoded columns.
     epsilon, delta : float or None
         Parts of the budget that the stage spends; they add up over the stages. None if the stages
-        are composed jointly, as those with Gaussian noise. Then only the whole is known.
+        are composed jointly, as those with Gaussian noise, or if a private search chose the model.
+        Then only the whole is known: see ``guarantee_``.
 
     Examples
     --------

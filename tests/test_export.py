@@ -29,6 +29,7 @@ from skdp import (
 from skdp.domain.columns import Indicators, Levels, Number
 from skdp.geometry import LpBall
 from skdp.linear_model import SKOPS_TYPES
+from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV
@@ -222,6 +223,13 @@ def test_broken_json(text):
     with pytest.raises(ValueError, match="the domain must") as error:
         Domain.from_json(text)
     assert error.value.__context__ is None
+
+
+def test_a_repeated_entry_is_an_error():
+    """Of two entries with one name a reader may see one, and the program take the other."""
+    text = DOMAINS["box"].to_json().replace('"radius": null', '"radius": null, "radius": null')
+    with pytest.raises(ValueError, match="an entry is repeated among"):
+        Domain.from_json(text)
 
 
 # Guarantees
@@ -426,6 +434,17 @@ def test_a_file_is_read(tmp_path, fitted):
         load_model(path)
     with pytest.raises(ValueError, match="source must be a dict, JSON text or a path"):
         load_model(3)
+
+
+def test_predictions_do_not_depend_on_the_memory_order_of_coefficients():
+    """The sum of a row is the same if the coefficients of a model are not next to each other."""
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 300))
+    coef = np.random.default_rng(1).normal(size=(3, 300))
+    one, other = (
+        predictors(Domain.unit_box(300), rows, np.asarray(coef, order=order), np.zeros(3))
+        for order in ("C", "F")
+    )
+    np.testing.assert_array_equal(one, other)
 
 
 def test_a_file_is_small(fitted):

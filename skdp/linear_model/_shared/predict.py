@@ -33,8 +33,7 @@ def predictors(
     clipping : ClippingBounds or None
         Its method ``clip`` clips encoded numbers in place.
     """
-    # The sums of a row depend on whether its factors are next to each other.
-    slopes = np.ascontiguousarray(coef[:, domain.number_index])
+    slopes = coef[:, domain.number_index]
     # For each column of levels, the terms of all models by the position of the level.
     blocks = [coef[:, block].T for block in domain.blocks if block.stop > block.start]
     terms = [np.vstack([np.zeros(len(coef)), block]) for block in blocks]

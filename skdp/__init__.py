@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         DPHuberRegressor,
         DPLinearRegression,
         DPLogisticRegression,
+        load_model,
     )
     from skdp.privacy import (
         BudgetExceeded,
@@ -28,7 +29,7 @@ else:
         {
             "domain": "Domain",
             "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
-            " DPHuberRegressor DPLinearRegression DPLogisticRegression",
+            " DPHuberRegressor DPLinearRegression DPLogisticRegression load_model",
             "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
         },
         submodules="datasets domain geometry inspection linear_model mechanisms model_selection"
@@ -36,16 +37,11 @@ else:
     )
 
     def __getattr__(name: str) -> Any:
-        return _version() if name == "__version__" else _find(name)
+        if name != "__version__":
+            return _find(name)
+        from skdp._json import package_version
 
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("skdp")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0+unknown"
+        return package_version()
 
 
 __all__ = [
@@ -60,4 +56,5 @@ __all__ = [
     "Ledger",
     "PrivacyLeakWarning",
     "UndeclaredDomainWarning",
+    "load_model",
 ]

@@ -1,11 +1,19 @@
-"""The printed form of a domain: the call that builds it, shortened if it is long."""
+"""The printed form of a domain, and its form as a dict or as JSON text.
+
+The printed form is the call that builds the domain, shortened if it is long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
+from skdp._checks import fail
+from skdp._json import VERSION, as_floats, check_keys, check_list, entries, from_text, is_plain
+from skdp._json import to_text as json_of
+from skdp.domain import _declare
 from skdp.domain._declare import Target
-from skdp.domain.columns import Column, Levels, Number, listed
+from skdp.domain.columns import Column, Indicators, Levels, Number, listed
 
 
 def describe(
@@ -39,3 +47,158 @@ def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[
 
 def _target_text(target: Number | tuple[Hashable, ...]) -> str:
     return repr(target) if isinstance(target, Number) else f"[{listed(map(repr, target))}]"
+
+
+def to_dict(self: Any) -> dict[str, Any]:
+    """Return the domain as a dict of strings, numbers, bools, lists and None.
+
+    Returns
+    -------
+    dict
+        `from_dict` returns an equal domain, with levels of the same types.
+
+    Raises
+    ------
+    ValueError
+        If a level is not a string, a finite number or a bool. The message names the column.
+
+    Examples
+    --------
+    >>> from skdp import Domain
+    >>> domain = Domain({"age": (17, 90), "sex": ["Female", "Male"]}, target=[0, 1])
+    >>> for key, value in domain.to_dict().items():
+    ...     print(key, "-", value)
+    kind - Domain
+    version - 1
+    columns - [{'name': 'age', 'bounds': [17.0, 90.0]},
+        {'name': 'sex', 'levels': ['Female', 'Male'], 'other': 'Female'}]
+    target - {'levels': [0, 1]}
+    radius - None
+    >>> Domain.from_dict(domain.to_dict()) == domain
+    True
+    """
+    names = iter(self._labels)
+    labels = [[next(names) for _ in range(column.n_in)] for column in self._columns]
+    columns = [
+        _column_entries(column, own, self._names is not None)
+        for column, own in zip(self._columns, labels, strict=True)
+    ]
+    return {
+        "kind": "Domain",
+        "version": VERSION,
+        "columns": columns,
+        "target": self._target and _target_entries("the target", self._target),
+        "radius": self._radius,
+    }
+
+
+def to_json(self: Any) -> str:
+    """Return the domain as JSON text; see `to_dict`."""
+    return json_of(to_dict(self)) + "\n"
+
+
+def from_dict(cls: Any, content: Mapping[str, Any]) -> Any:
+    """Return the domain of a dict.
+
+    Parameters
+    ----------
+    content : dict
+        A result of `to_dict`.
+
+    Returns
+    -------
+    Domain
+
+    Raises
+    ------
+    ValueError
+        If an entry is unknown, missing or of another type, or the declaration is invalid.
+    """
+    name = "the domain"
+    found = check_keys(name, entries(name, content, ("Domain",)), ("columns", "target", "radius"))
+    declared = check_list("the domain's columns", found["columns"], dict)
+    pairs = [_column(place, part) for place, part in enumerate(declared)]
+    columns = tuple(column for _, column in pairs)
+    names = [own for own, _ in pairs]
+    named = None
+    if any(own is not None for own in names):
+        if None in names:
+            raise fail(name, "have a name for every column, or for none")
+        named = _declare.as_names(one for own in names for one in own or ())
+    target, radius = found["target"], found["radius"]
+    if target is not None:
+        target = _declare_target(target)
+    if radius is None:
+        if not columns:
+            raise fail(name, "have at least one column")
+        return cls._build(columns, named, target, None)
+    radius = float(as_floats("radius", radius, ()))
+    ball = cls.l2_ball(max(1, len(columns)), radius)
+    if named is not None or columns != ball._columns:
+        raise fail(name, "have columns with the bounds -radius and radius, without names")
+    return cls._build(columns, None, target, radius)
+
+
+def from_json(cls: Any, text: str) -> Any:
+    """Return the domain of JSON text; see `from_dict`."""
+    return from_dict(cls, from_text("the domain", text))
+
+
+def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, Any]:
+    """Return what is declared of a column. `_column` reads it back."""
+    if isinstance(column, Indicators):
+        return {"indicators": names}
+    found: dict[str, Any] = {"name": names[0] if named else None}
+    found |= _target_entries(_declare.label_of(names[0]), _declared(column))
+    if isinstance(column, Levels):
+        found["other"] = column.other
+    return found
+
+
+def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]:
+    """Return the names of a column, or None, and the column."""
+    name = part.get("name")
+    label = _declare.label_of(place if name is None else name)
+    if "indicators" in part:
+        check_keys(label, part, ("indicators",))
+        names = check_list("indicators", part["indicators"], str)
+        return names, Indicators(len(names))
+    own = None if name is None else [name]
+    if "bounds" in part:
+        check_keys(label, part, ("name", "bounds"))
+        return own, _declare.as_number(label, _pair(label, part))
+    check_keys(label, part, ("name", "levels", "other"))
+    levels = _checked_levels(label, part["levels"])
+    return own, _declare.as_column(label, levels, {label: part["other"]}, label)
+
+
+def _declared(column: Number | Levels) -> Number | tuple[Hashable, ...]:
+    return column.levels if isinstance(column, Levels) else column
+
+
+def _target_entries(label: str, target: Number | tuple[Hashable, ...]) -> dict[str, Any]:
+    if isinstance(target, Number):
+        return {"bounds": [target.lower, target.upper]}
+    return {"levels": _checked_levels(label, list(target))}
+
+
+def _declare_target(part: Any) -> Target:
+    own = "bounds" if isinstance(part, dict) and "bounds" in part else "levels"
+    check_keys("the target", part, (own,))
+    if own == "bounds":
+        return _declare.as_target(_pair("the target", part))
+    return _declare.as_target(_checked_levels("the target", part[own]))
+
+
+def _pair(label: str, part: dict[str, Any]) -> tuple[float, float]:
+    lower, upper = as_floats(f"{label}: bounds", part["bounds"], (2,)).tolist()
+    return lower, upper
+
+
+def _checked_levels(label: str, levels: Any) -> list[Any]:
+    """Return a list of levels that JSON can hold."""
+    for level in check_list(f"{label}: levels", levels, object):
+        if not is_plain(level):
+            rule = "have levels that are strings, finite numbers or bools, to be exported"
+            raise fail(label, rule, level, "Declare its levels as strings.")
+    return list(levels)

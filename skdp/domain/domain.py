@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp.domain import _declare
-from skdp.domain._describe import describe
+from skdp.domain._describe import describe, from_dict, from_json, to_dict, to_json
 from skdp.domain._projections import Box, ball_norm, box_norm
 from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
@@ -62,7 +62,7 @@ class Domain:
     the name of the column only, but the error itself depends on the data: drop or fill missing
     numbers by a public rule beforehand.
 
-    A domain is immutable. It compares by value, and can be pickled, copied and cloned.
+    A domain is immutable. It compares by value, and can be pickled, copied, cloned and exported.
 
     Examples
     --------
@@ -347,6 +347,8 @@ class Domain:
         return DomainEncoder(self)
 
     sample = sample
+    to_dict, to_json = to_dict, to_json
+    from_dict, from_json = classmethod(from_dict), classmethod(from_json)
 
     @cached_property
     def _labels(self) -> tuple[str, ...]:

@@ -6,31 +6,40 @@ from skdp._lazy import lazily
 
 if TYPE_CHECKING:
     from skdp.linear_model._shared.progress import Progress
+    from skdp.linear_model._shared.task import Stage
     from skdp.linear_model.coordinate_descent import (
         DPCoordinateDescentClassifier,
         DPCoordinateDescentRegressor,
     )
     from skdp.linear_model.huber import DPHuberRegressor
     from skdp.linear_model.linear import DPLinearRegression
+    from skdp.linear_model.load import load_model
     from skdp.linear_model.logistic import DPLogisticRegression
+    from skdp.linear_model.skops_types import SKOPS_TYPES
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
             "_shared.progress": "Progress",
+            "_shared.task": "Stage",
             "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
             "huber": "DPHuberRegressor",
             "linear": "DPLinearRegression",
+            "load": "load_model",
             "logistic": "DPLogisticRegression",
+            "skops_types": "SKOPS_TYPES",
         },
         submodules="coordinate_descent huber linear logistic losses validation",
     )
 
 __all__ = [
+    "SKOPS_TYPES",
     "DPCoordinateDescentClassifier",
     "DPCoordinateDescentRegressor",
     "DPHuberRegressor",
     "DPLinearRegression",
     "DPLogisticRegression",
     "Progress",
+    "Stage",
+    "load_model",
 ]

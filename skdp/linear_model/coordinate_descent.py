@@ -111,7 +111,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
         Number of passes.
     converged_ : bool
         Whether all planned passes were made. False only if ``callback`` ended a descent early.
-    classes_, n_features_in_, feature_names_in_, guarantee_
+    classes_, n_features_in_, feature_names_in_, guarantee_, stages_
         As in :class:`DPLogisticRegression`.
     noise_ : RepeatedNoise
         The law of the noise of a step, on the sum over the records.
@@ -131,6 +131,8 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     True
     >>> model.guarantee_.delta
     1e-06
+    >>> [(stage.name, stage.releases) for stage in model.stages_]
+    [('scaling', 1), ('gradients', 99)]
     """
 
     _kind: ClassVar = LOGISTIC
@@ -171,7 +173,7 @@ callback
     ----------
     coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
     intercept_ : float, units of the target
-    history_, n_iter_, converged_, noise_, n_features_in_, feature_names_in_, guarantee_
+    history_, n_iter_, converged_, noise_, n_features_in_, feature_names_in_, guarantee_, stages_
         As in :class:`DPCoordinateDescentClassifier`.
 
     Examples

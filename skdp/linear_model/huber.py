@@ -64,7 +64,8 @@ class DPHuberRegressor(PrivateRegressor):
         Clipping bounds of the target.
     threshold_ : float, units of the target
         The threshold that was used. Absent if ``loss`` is a Loss.
-    n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
+    n_features_in_, feature_names_in_, guarantee_, stages_, q_, ridge_, loss_, noise_, n_iter_, \
+converged_
         As in :class:`DPLogisticRegression`.
 
     Examples
@@ -78,6 +79,8 @@ class DPHuberRegressor(PrivateRegressor):
     >>> model = DPHuberRegressor(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
+    >>> model.q_, round(model.threshold_, 3)
+    (0.965, 8.1)
     """
 
     # The curvature costs little, so nearly all of epsilon is spent on the gradient; with Gaussian

@@ -70,7 +70,7 @@ class DPLinearRegression(PrivateRegressor):
     intercept_std_ : float
     moments_ : Moments
         The released moments.
-    n_features_in_, feature_names_in_, guarantee_, noise_, n_iter_, converged_
+    n_features_in_, feature_names_in_, guarantee_, stages_, noise_, n_iter_, converged_
         As in :class:`DPLogisticRegression`.
 
     Examples
@@ -84,6 +84,8 @@ class DPLinearRegression(PrivateRegressor):
     >>> model = DPLinearRegression(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
+    >>> [(stage.name, round(stage.epsilon, 2)) for stage in model.stages_]
+    [('scaling', 0.17), ('moments', 0.83)]
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> other.guarantee_ is model.guarantee_
     True
@@ -114,7 +116,11 @@ class DPLinearRegression(PrivateRegressor):
         DPLinearRegression
             A fitted regressor of these columns in the user's units.
         """
-        check_is_fitted(self, "moments_")
+        check_is_fitted(self, "coef_")
+        if not hasattr(self, "moments_"):
+            remedy = "Call it before the model is exported, or keep the model with pickle."
+            rule = "find the released moments: the file of a model holds none"
+            raise fail("from_moments", rule, remedy=remedy)
         whole = self._design.domain
         domain, places, place = subset(whole, columns, target)
         if len(self.moments_.names) != whole.n_encoded + 2:
@@ -129,7 +135,7 @@ class DPLinearRegression(PrivateRegressor):
         chosen = [p + 1 for p in places]
         model = clone(self).set_params(domain=domain, ledger=None)
         model._design = Design(domain, bool(self.fit_intercept))
-        for name in ("guarantee_", "noise_", "n_iter_", "converged_"):
+        for name in ("guarantee_", "noise_", "stages_", "n_iter_", "converged_"):
             setattr(model, name, getattr(self, name))
         model.n_features_in_ = domain.n_columns
         if domain.names is not None:

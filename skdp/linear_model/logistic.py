@@ -97,6 +97,15 @@ class DPLogisticRegression(PrivateClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Present only if X had column names.
     guarantee_ : Guarantee
+    stages_ : tuple of :class:`~skdp.linear_model.Stage`
+        What was released, with which noise and which part of the budget.
+    q_ : float
+        The share of epsilon that was spent on the noise.
+    ridge_ : ndarray of shape (n_encoded + 1,), or (n_encoded,) without an intercept
+        The ridge of each coordinate, the intercept first, for numbers whose clipping bounds are
+        scaled to [-1, 1]. All models have the same.
+    loss_ : Loss
+        The loss that was used.
     noise_ : KNormNoise, GaussianNoise or the noise of the given mechanism
         The law of the random linear term, without its draw.
     n_iter_ : int
@@ -117,6 +126,8 @@ class DPLogisticRegression(PrivateClassifier):
     True
     >>> model.guarantee_.epsilon
     1.0
+    >>> [stage.name for stage in model.stages_], model.ridge_.shape
+    (['scaling', 'objective', 'output'], (3,))
     """
 
     _reference: ClassVar = Reference(

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from skdp._identity import is_ours
+from skdp.linear_model import Stage
 from skdp.linear_model.validation import RECORDS
 from skdp.model_selection._candidates import private_step
 from skdp.model_selection._strategies import Strategy
@@ -72,6 +73,8 @@ def _restated(value: Any, whole: Guarantee) -> Any:
     """Return a value whose guarantees are all that of the search; None if that is impossible."""
     if isinstance(value, Guarantee):
         return whole
+    if isinstance(value, Stage):  # its parts of the budget are those of a single fit
+        return replace(value, epsilon=None, delta=None)
     if isinstance(value, BaseEstimator):
         restate(value, whole)
         return value

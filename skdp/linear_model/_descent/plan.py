@@ -21,7 +21,7 @@ from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, usual_square
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units
-from skdp.linear_model._shared.task import Task
+from skdp.linear_model._shared.task import Stage, Task, law_of
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
 from skdp.mechanisms.independent.noise import Independent
@@ -90,10 +90,41 @@ class DescentPlan:
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
-        blocks = 1 if self.choice else len(self.task.blocks)
-        steps = self.task.n_models * self.task.passes * blocks
         scaled = f"estimated means and scales ({self.stage.dim} sums), then " if self.stage else ""
-        return f"{scaled}{steps} noisy gradients; {self.noise.guarantee.mechanism}"
+        return f"{scaled}{self.steps} noisy gradients; {self.noise.guarantee.mechanism}"
+
+    @property
+    def steps(self) -> int:
+        """Number of noisy gradients of all models."""
+        blocks = 1 if self.choice else len(self.task.blocks)
+        return self.task.n_models * self.task.passes * blocks
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit."""
+        law, steps, one = law_of(self.noise), self.steps, math.sqrt(self.noise.var())
+        own = math.sqrt(float(np.mean(self.deviations**2)))
+        parts = [("gradients", law, steps, own)]
+        if self.choice:
+            parts = [("choices", "Gumbel", steps, self.choice * math.pi / math.sqrt(6)), *parts]
+        if self.stage:
+            parts = [("scaling", law, 1, one * self.ratio), *parts]
+        return tuple(Stage(*part, *self._spent(part[0])) for part in parts)
+
+    def _spent(self, name: str) -> tuple[float | None, float | None]:
+        """Return the parts of the budget that a stage spends; with delta > 0 only all are known."""
+        task, stage, choices = self.task, 0.0, 0.0
+        if task.delta > 0:
+            return None, None
+        if self.choice:
+            choices = self.steps * (2 * task.moved / self.choice + CHOICE_COST)
+        if self.stage:
+            # With delta = 0 the epsilon of a release is proportional to its shift.
+            shifts = math.fsum(size / self.ratio * count for size, count in self.stage.shifts)
+            whole = math.fsum(size * count for size, count in self.noise.shifts)
+            stage = shifts / whole * (task.epsilon - choices)
+        rest = task.epsilon - choices - stage
+        return {"choices": choices, "scaling": stage, "gradients": rest}[name], 0.0
 
     def stage_published(self) -> Publication:
         """Return how the sums of the scaling stage are published."""

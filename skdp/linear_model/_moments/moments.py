@@ -22,6 +22,7 @@ from skdp.linear_model._shared.gram import (
     exact_sums,
     release_exact,
 )
+from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._standardize.column_sums import Estimates
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import ScalingStage
@@ -54,6 +55,12 @@ class MomentPlan:
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
         return f"{self.layout.dim} moments with {type(self.noise).__name__}"
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit."""
+        own = self.noise.guarantee
+        return (Stage.of("moments", self.noise, float(own.epsilon), float(own.delta)),)
 
     @property
     def losses(self) -> tuple[Any, ...]:
@@ -95,6 +102,16 @@ class TwoReleases(MomentPlan):
     """
 
     first: ScalingStage
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit. Those with Gaussian noise are composed jointly."""
+        noises = {"scaling": self.first.noise, "moments": self.noise}
+        if self.delta > 0:
+            return tuple(Stage.of(name, noise) for name, noise in noises.items())
+        return tuple(
+            Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in noises.items()
+        )
 
     @property
     def losses(self) -> tuple[Any, ...]:

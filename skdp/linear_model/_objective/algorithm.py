@@ -29,7 +29,7 @@ from skdp.linear_model._objective.rules import choose
 from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.records import Records
-from skdp.linear_model._shared.task import Task
+from skdp.linear_model._shared.task import Stage, Task
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
 from skdp.linear_model._solver.problem import Each, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
@@ -71,6 +71,14 @@ class Plan:
         """Description for the guarantee."""
         scaled = f"{self.clipping.mechanism}, then " if self.clipping else ""
         return scaled + self.objective.mechanism
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit, whose parts of the budget add up."""
+        stages = self.objective.stages(self.delta)
+        if not self.clipping:
+            return stages
+        return (Stage.of("scaling", self.clipping.noise, self.clipping.epsilon, 0.0), *stages)
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
@@ -175,10 +183,14 @@ class ObjectivePerturbation:
         facts = kept.map(finish), chosen, coordinates, records.rows.n
         theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(objective.inflation * theta)
-        attributes: dict[str, Any] = {"bounds_": bounds.in_units(design.domain)}
+        attributes: dict[str, Any] = {
+            "bounds_": bounds.in_units(design.domain),
+            "loss_": objective.loss,
+            "q_": objective.q,
+            "ridge_": objective.ridge.copy(),
+        }
         if self.reference.target == "number":
-            ends = design.domain.decode_target(np.array(bounds.target))
-            attributes["target_bounds_"] = tuple(map(float, ends))
+            attributes["target_bounds_"] = bounds.target_in_units(design.domain)
         scaler = bounds.scaler(design.domain.n_encoded)
         return Solution(*scaler.undo(coef, intercept), attributes, bounds)
 

@@ -94,6 +94,11 @@ class ClippingBounds:
         half, centre = number_units(domain)
         return np.column_stack([self.lower * half + centre, self.upper * half + centre])
 
+    def target_in_units(self, domain: Domain) -> tuple[float, float]:
+        """Return the bounds of a regression target in its own units."""
+        lower, upper = domain.decode_target(np.array(self.target)).tolist()
+        return lower, upper
+
 
 @dataclass(frozen=True, eq=False)
 class ClippingStage(ScalingStage):

@@ -33,6 +33,7 @@ from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
 from skdp.linear_model._objective.persons import rank_of
+from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.design_rows import Coordinates, Weigh
 from skdp.linear_model._solver.problem import Objective
@@ -175,6 +176,15 @@ class Perturbation:
         return (
             f"objective perturbation of {self.loss!r}, q = {self.q:g},"
             f" {type(self.noise).__name__} in {len(self.ridge)} dimensions"
+        )
+
+    def stages(self, delta: float) -> tuple[Stage, Stage]:
+        """Return the random linear terms, and the noise on the minimisers, of all models."""
+        models, hidden, spent = self.models, self.hidden, self.output_epsilon
+        width = math.sqrt(2) * math.ldexp(hidden.scale, hidden.exponent)
+        return (
+            Stage.of("objective", self.noise, models * (self.epsilon - spent), delta, models),
+            Stage("output", "discrete Laplace", models, width, models * spent, 0.0),
         )
 
     def weigh(self, coordinates: Coordinates) -> Weigh | None:

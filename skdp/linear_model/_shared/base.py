@@ -29,6 +29,7 @@ from skdp.linear_model._shared.sources import (
     split_frame,
 )
 from skdp.linear_model._shared.task import Task, removed_and_added
+from skdp.linear_model.export import Exported
 from skdp.linear_model.validation import RECORDS, check_ledger, check_table, spent_note
 from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
 from skdp.privacy.guarantee import NEIGHBORS
@@ -73,8 +74,8 @@ class Algorithm(Protocol):
     """A private algorithm with its parameters.
 
     A plan depends on public information only. It has ``noise``, ``delta``, ``mechanism`` (the
-    sentence of the guarantee), ``losses`` (privacy losses with counts, or nothing) and
-    ``check_published()``, which raises an error if 53-bit floats cannot keep the guarantee.
+    sentence of the guarantee), ``losses`` (privacy losses with counts, or nothing), ``stages``
+    and ``check_published()``, which raises an error if 53-bit floats cannot keep the guarantee.
     """
 
     def check(self, delta: float) -> None:
@@ -105,7 +106,7 @@ def with_parameters(cls):
 
 
 @with_parameters
-class PrivateLinearModel(BaseEstimator):
+class PrivateLinearModel(Exported, BaseEstimator):
     """Base of the private linear models, with the parameters that all of them have.
 
     A subclass has the methods ``_target``, which returns the encoded target, the positions of the
@@ -289,7 +290,7 @@ class PrivateLinearModel(BaseEstimator):
 
     def _guarantee(self, plan, unit="row"):
         seeded = "the noise came from random_state and not from the operating system"
-        is_whole = unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
+        is_whole = self._is_whole(unit)
         return Guarantee(
             float(self.epsilon),
             # Of a plan for removal and addition the delta is smaller.
@@ -302,6 +303,10 @@ class PrivateLinearModel(BaseEstimator):
             unit=unit,
         )
 
+    def _is_whole(self, unit):
+        """Return whether the plan has the whole budget, and is not one for half a replacement."""
+        return unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
+
     def _assumptions(self, unit="row"):
         return (
             "the domain, the labels and all parameters were chosen without the data",
@@ -311,10 +316,15 @@ class PrivateLinearModel(BaseEstimator):
 
     def _store(self, plan, solution, attributes):
         """Set the fitted attributes."""
-        self.noise_ = _with_reasons(plan.noise, self.guarantee_.void_because)
-        # The number of steps of a solver depends on the data. A solver that does not converge
-        # raises an error, so a model that exists has converged.
-        self.n_iter_, self.converged_ = 1, True
+        if plan is not None:
+            self.noise_ = _with_reasons(plan.noise, self.guarantee_.void_because)
+            # The number of steps of a solver depends on the data. A solver that does not converge
+            # raises an error, so a model that exists has converged.
+            self.n_iter_, self.converged_ = 1, True
+            self.stages_ = plan.stages
+            if not self._is_whole(self.guarantee_.unit):
+                apart = [replace(own, epsilon=None, delta=None) for own in plan.stages]
+                self.stages_ = tuple(apart)
         self._clipping = solution.clipping
         self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
         for name, value in (attributes | solution.attributes).items():

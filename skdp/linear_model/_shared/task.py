@@ -1,11 +1,13 @@
-"""The public facts of a fit."""
+"""The public facts of a fit, and the stages in which its budget is spent."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from skdp.linear_model._shared.design import Design
+from skdp.mechanisms.noise import variances
 
 
 @dataclass(frozen=True)
@@ -65,3 +67,71 @@ def removed_and_added(task: Task) -> Task:
         epsilon=half,
         delta=task.delta / (1 + math.exp(min(half, 700.0))) * (1 - 1e-12),
     )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a fit: what is released, and with which noise. It depends on public facts only.
+
+    Attributes
+    ----------
+    name : {"scaling", "objective", "output", "moments", "gradients", "choices"}
+        "scaling": sums from which clipping bounds, means and scales are estimated. "objective":
+        the random linear term of the objective. "output": noise on its minimiser, which hides the
+        inexactness of the solver. "moments": sums of products of columns. "gradients": steps of
+        coordinate descent. "choices": private choices of greedy coordinates.
+    law : str
+        The law of the noise.
+    releases : int
+        Greatest number of releases.
+    deviation : float
+        Standard deviation of the noise in one released number; its root mean square over the
+        numbers of a release. Its units are those of sums over records whose numbers are encoded
+        to [-1, 1], for "output" those of coefficients of encoded columns.
+    epsilon, delta : float or None
+        Parts of the budget that the stage spends; they add up over the stages. None if the stages
+        are composed jointly, as those with Gaussian noise, or if a private search chose the model.
+        Then only the whole is known: see ``guarantee_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPLogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
+    >>> y = (X[:, 0] > X[:, 1]).astype(int)
+    >>> domain = Domain.unit_box(2, target=[0, 1])
+    >>> for stage in DPLogisticRegression(domain=domain, random_state=0).fit(X, y).stages_:
+    ...     print(stage.name, stage.law, round(stage.epsilon, 4))
+    scaling KNormNoise(LpBall) 0.1265
+    objective KNormNoise(ProductBall) 0.8726
+    output discrete Laplace 0.0009
+    """
+
+    name: str
+    law: str
+    releases: int
+    deviation: float
+    epsilon: float | None = None
+    delta: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        noise: Any,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        releases: int = 1,
+    ) -> Stage:
+        """Return the stage that releases vectors with a noise."""
+        own = variances(noise)
+        return cls(name, law_of(noise), releases, math.sqrt(own.mean()), epsilon, delta)
+
+
+def law_of(noise: Any) -> str:
+    """Return the law of a noise in a few words."""
+    law, ball = getattr(noise, "law", None), getattr(noise, "ball", None)
+    if law is not None:
+        return repr(law)
+    kind = type(noise).__name__
+    return kind if ball is None else f"{kind}({type(ball).__name__})"

@@ -19,7 +19,8 @@ from skdp._search import narrowed
 from skdp.privacy._rounding import tested
 from skdp.privacy.decimals import add, float_above
 from skdp.privacy.guarantee import profile as _profile
-from skdp.privacy.guarantee._card import NEIGHBORS, UNITS, card, card_html
+from skdp.privacy.guarantee._card import NEIGHBORS, UNITS, card
+from skdp.privacy.guarantee._export import from_dict, to_dict, to_html
 from skdp.privacy.guarantee.profile import Losses
 
 __all__ = ["NEIGHBORS", "Guarantee"]
@@ -259,8 +260,8 @@ class Guarantee:
     def __str__(self) -> str:
         return card(self)
 
-    def _repr_html_(self) -> str:
-        return card_html(self)
+    to_dict, to_html, _repr_html_ = to_dict, to_html, to_html
+    from_dict = classmethod(from_dict)
 
     @property
     def _equivalents(self) -> _profile.Equivalents:

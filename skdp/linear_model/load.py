@@ -1,0 +1,311 @@
+"""Models from dicts and JSON text that `skdp.linear_model.export` wrote.
+
+All entries are checked. Nothing that a file names is imported or run: it can only name one of the
+five estimators.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._checks import check_count, check_interval, fail
+from skdp._json import as_floats, check_keys, check_list, entries, from_text, is_plain
+from skdp.domain import Domain
+from skdp.domain.layout import number_units
+from skdp.linear_model._objective.clipping import ClippingBounds
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.task import Stage
+from skdp.linear_model.coordinate_descent import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+)
+from skdp.linear_model.export import LABEL_TYPES, NUMBERS, UNWRITTEN, in_bounds, in_units
+from skdp.linear_model.huber import DPHuberRegressor
+from skdp.linear_model.linear import DPLinearRegression
+from skdp.linear_model.logistic import DPLogisticRegression
+from skdp.privacy import Guarantee
+
+ESTIMATORS = {
+    estimator.__name__: estimator
+    for estimator in (
+        DPCoordinateDescentClassifier,
+        DPCoordinateDescentRegressor,
+        DPHuberRegressor,
+        DPLinearRegression,
+        DPLogisticRegression,
+    )
+}
+_KEYS = [
+    "skdp",
+    "guarantee",
+    "stages",
+    "coefficients",
+    "bounds",
+    "classes",
+    "feature_names",
+    "attributes",
+    "domain",
+    "encoded",
+    "parameters",
+    "left_out",
+]
+_CLIPPING = ("lower", "upper", "target")
+# Coefficients in the user's units are computed again. Another machine may round differently.
+_CLOSE = 1e-9
+
+
+class NotInFile:
+    """Stands for a parameter that a file does not hold.
+
+    ``fit`` raises an error before anything is spent, until the parameter is set.
+    """
+
+    def __repr__(self) -> str:
+        return "<not in the file>"
+
+
+def load_model(source: Mapping[str, Any] | str | Path) -> Any:
+    """Return the fitted model that ``to_dict`` or ``to_json`` of an estimator wrote.
+
+    Reading a file never runs code that the file names, unlike pickle: a broken or malicious file
+    gives an error. Nothing proves who wrote a file, and that its guarantee is true.
+
+    Parameters
+    ----------
+    source : dict, str or Path
+        A result of ``to_dict``, JSON text, or the path of a file with JSON text. A string that
+        starts with "{" is text.
+
+    Returns
+    -------
+    estimator
+        A fitted model of the same class, whose predictions are those of the original model, bit
+        for bit. It has the attributes that the file holds. Attributes that are objects are
+        absent: ``noise_``, ``loss_``, ``history_`` and ``moments_``. ``guarantee_`` has no privacy
+        losses (`skdp.Guarantee.to_dict`).
+
+        Its parameters are those of the original model, but ``random_state`` is None. A ledger,
+        and parameters that were objects, must be set before ``fit`` is called again.
+
+    Raises
+    ------
+    ValueError
+        If an entry is unknown, missing, of another type or shape, not finite, or contradicts
+        another entry.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPHuberRegressor
+    >>> from skdp.linear_model import load_model
+    >>> X = np.random.default_rng(0).uniform(0, 10, size=(1000, 2))
+    >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 10))
+    >>> model = DPHuberRegressor(domain=domain, random_state=0).fit(X, X[:, 0] - X[:, 1])
+    >>> again = load_model(model.to_json())
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    >>> again.guarantee_.void_because
+    ('the noise came from random_state and not from the operating system',)
+    """
+    content = _content(source)
+    found = check_keys("the model", entries("the model", content, ESTIMATORS), _KEYS)
+    if not isinstance(found["skdp"], str):
+        raise fail("skdp", "be a version in a string")
+    model = _with_parameters(ESTIMATORS[content["kind"]], found)
+    domain = Domain.from_dict(found["domain"])
+    _set_features(model, domain, found["feature_names"])
+    n_models = _set_target(model, domain, found["classes"])
+    _set_encoded(model, domain, n_models, found["encoded"])
+    model._set_coefficients()
+    model.guarantee_ = Guarantee.from_dict(found["guarantee"])
+    model.stages_ = _stages(found["stages"], model.guarantee_)
+    _set_attributes(model, found["attributes"])
+    _check_shown(model, found)
+    return model
+
+
+def _check_labels(model: Any, domain: Domain) -> None:
+    """Raise an error if the domain declares other labels than the model has."""
+    declared = domain.target_labels
+    if model.classes is None and declared is not None and {*declared} != {*model.classes_.tolist()}:
+        raise fail("classes: labels", "be those of the domain's target")
+
+
+def _content(source: Any) -> Any:
+    if isinstance(source, Mapping):
+        return dict(source)
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        return from_text("the model", source)
+    if not isinstance(source, str | Path):
+        raise fail("source", "be a dict, JSON text or a path", type(source))
+    try:
+        text = Path(source).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    return from_text("the file", text)
+
+
+def _with_parameters(estimator: Any, found: dict[str, Any]) -> Any:
+    """Return an estimator with the parameters of a file, and its domain unless it had another."""
+    names = estimator().get_params(deep=False)
+    left_out = check_list("left_out", found["left_out"], str)
+    given = dict(check_keys("parameters", found["parameters"], (), names))
+    check_keys("left_out", dict.fromkeys(left_out), (), names)
+    if wrong := sorted({*given} & {*left_out, *UNWRITTEN}):
+        raise fail("parameters", "not be in the file and left out", wrong)
+    for name, value in given.items():
+        is_labels = name == "classes" and isinstance(value, list)
+        if not (value is None or all(map(is_plain, value if is_labels else [value]))):
+            raise fail(f"parameters: {name}", "be a string, a finite number, a bool or null")
+    if "domain" not in left_out:
+        if "domain" in given and given["domain"] is not None:
+            raise fail("parameters: domain", "be null or absent")
+        given.setdefault("domain", Domain.from_dict(found["domain"]))
+    return estimator(**given, **{name: NotInFile() for name in left_out})
+
+
+def _set_features(model: Any, domain: Domain, names: Any) -> None:
+    model.n_features_in_ = domain.n_columns
+    if names is not None:
+        if len(check_list("feature_names", names, str)) != domain.n_columns:
+            raise fail("feature_names", f"have {domain.n_columns} entries", len(names))
+        if domain.names is not None and names != list(domain.names):
+            raise fail("feature_names", "be the names of the domain's columns")
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _set_target(model: Any, domain: Domain, classes: Any) -> int:
+    """Set the labels of a classifier, and return the number of models."""
+    if not hasattr(model, "classes"):
+        if classes is not None:
+            raise fail("classes", "be null for a regressor")
+        if domain.target_bounds is None:
+            raise fail("domain", "declare the bounds of the target of a regressor")
+        return 1
+    model.classes_ = _labels(classes)
+    _check_labels(model, domain)
+    return 1 if len(model.classes_) == 2 else len(model.classes_)
+
+
+def _labels(classes: Any) -> NDArray[Any]:
+    found = check_keys("classes", classes, ("type", "labels"))
+    labels, kind = check_list("classes: labels", found["labels"], object), found["type"]
+    if kind not in LABEL_TYPES:
+        raise fail("classes: type", f"be one of {LABEL_TYPES}")
+    rule = f"be two or more distinct labels of the type {kind}"
+    if len(labels) < 2 or not all(map(is_plain, labels)) or len(set(labels)) < len(labels):
+        raise fail("classes: labels", rule)
+    try:
+        array = np.array(labels, dtype=None if kind == "str" else kind)
+    except (TypeError, ValueError, OverflowError):
+        raise fail("classes: labels", rule) from None
+    if array.tolist() != labels or (kind == "str") != (array.dtype.kind == "U"):
+        raise fail("classes: labels", rule)
+    return array
+
+
+def _set_encoded(model: Any, domain: Domain, n_models: int, encoded: Any) -> None:
+    """Set what predictions are computed from."""
+    needed = ("with_intercept", "coef", "intercept")
+    clips = isinstance(encoded, dict) and "lower" in encoded
+    check_keys("encoded", encoded, (*needed, *_CLIPPING) if clips else needed)
+    if not isinstance(encoded["with_intercept"], bool):
+        raise fail("encoded: with_intercept", "be true or false")
+    model._design = Design(domain, encoded["with_intercept"])
+    shape = n_models, domain.n_encoded
+    model._encoded_coef = as_floats("encoded: coef", encoded["coef"], shape)
+    model._encoded_intercept = as_floats("encoded: intercept", encoded["intercept"], shape[:1])
+    model._clipping = _clipping(domain, encoded) if clips else None
+    if clips:
+        model.bounds_ = model._clipping.in_units(domain)
+        if not hasattr(model, "classes"):
+            model.target_bounds_ = model._clipping.target_in_units(domain)
+
+
+def _clipping(domain: Domain, encoded: dict[str, Any]) -> ClippingBounds:
+    shapes = (domain.n_numbers,), (domain.n_numbers,), (2,)
+    lower, upper, target = (
+        as_floats(f"encoded: {name}", encoded[name], shape)
+        for name, shape in zip(_CLIPPING, shapes, strict=True)
+    )
+    pairs = np.column_stack([np.append(lower, target[0]), np.append(upper, target[1])])
+    if not ((pairs[:, 0] < pairs[:, 1]).all() and (np.abs(pairs) <= 1).all()):
+        raise fail("encoded: lower", "be below encoded: upper, both in [-1, 1]")
+    return ClippingBounds(domain.number_index, lower, upper, (float(target[0]), float(target[1])))
+
+
+def _stages(parts: Any, guarantee: Guarantee) -> tuple[Stage, ...]:
+    stages = tuple(map(_stage, check_list("stages", parts, dict)))
+    spent = math.fsum(stage.epsilon or 0.0 for stage in stages)
+    if not stages or spent > guarantee.epsilon * (1 + _CLOSE):
+        raise fail("stages", "spend no more than the guarantee's epsilon")
+    return stages
+
+
+def _stage(part: dict[str, Any]) -> Stage:
+    check_keys("a stage", part, [parameter.name for parameter in fields(Stage)])
+    for name in ("name", "law"):
+        if not isinstance(part[name], str):
+            raise fail(f"a stage: {name}", "be a string")
+    spent = {
+        name: None if part[name] is None else _size(f"a stage: {name}", part[name])
+        for name in ("epsilon", "delta")
+    }
+    releases = check_count("a stage: releases", part["releases"])
+    deviation = _size("a stage: deviation", part["deviation"])
+    return Stage(part["name"], part["law"], releases, deviation, **spent)
+
+
+def _size(name: str, value: Any) -> float:
+    return check_interval(name, value, 0.0, math.inf, "left")
+
+
+def _set_attributes(model: Any, found: Any) -> None:
+    """Set the attributes that are numbers or arrays of numbers."""
+    check_keys("attributes", found, ("n_iter_", "converged_"), NUMBERS)
+    model.n_iter_ = check_count("attributes: n_iter_", found["n_iter_"], 0)
+    if not isinstance(found["converged_"], bool):
+        raise fail("attributes: converged_", "be true or false")
+    model.converged_ = found["converged_"]
+    shapes = {"ridge_": (model._design.dim,), "coef_std_": (model._design.domain.n_encoded,)}
+    for name in NUMBERS:
+        if name in found:
+            array = as_floats(f"attributes: {name}", found[name], shapes.get(name, ()))
+            setattr(model, name, array if array.ndim else float(array))
+
+
+def _check_shown(model: Any, found: dict[str, Any]) -> None:
+    """Raise an error unless what a reader sees agrees with what the model computes."""
+    own = in_units(model)
+    given = check_keys("coefficients", found["coefficients"], own)
+    if given["names"] != own["names"]:
+        raise fail("coefficients: names", "be those of the domain's encoded columns")
+    centre = number_units(model._design.domain)[1]
+    slopes = np.abs(np.atleast_2d(own["coef"])[:, model._design.domain.number_index])
+    moved = slopes @ np.abs(centre) + np.abs(own["intercept"])  # terms of the intercept
+    _check_close("coefficients: coef", given["coef"], own["coef"], 0.0)
+    _check_close(
+        "coefficients: intercept", given["intercept"], own["intercept"], float(moved.max())
+    )
+    bounds = in_bounds(model)
+    given = check_keys("bounds", found["bounds"], bounds)
+    for name, value in bounds.items():
+        sizes = np.abs(value).max(axis=-1, keepdims=True, initial=0.0)
+        _check_close(f"bounds: {name}", given[name], value, sizes)
+
+
+def _check_close(name: str, given: Any, own: Any, size: Any) -> None:
+    """Raise an error unless numbers are close, relative to themselves or to a greater size."""
+    own = np.asarray(own, dtype=np.float64)
+    distance = np.abs(as_floats(name, given, own.shape) - own)
+    if not (distance <= _CLOSE * np.maximum(np.abs(own), size)).all():
+        raise fail(name, "agree with what the entry `encoded` gives")

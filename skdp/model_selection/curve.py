@@ -21,7 +21,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_positive, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
-from skdp.domain.cells import as_cells, has_foreign, kinds_of
+from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
 from skdp.domain.tables import read_target
 from skdp.linear_model.validation import check_labels
 from skdp.model_selection._candidates import declared_labels, private_step
@@ -175,7 +175,7 @@ def _data(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     target = as_cells(y, "y", one_type=True)
     if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
         raise fail("y", "hold numbers or strings")
-    return as_cells(X) if isinstance(X, np.ndarray | list) else X, target
+    return as_cells(X) if isinstance(X, np.ndarray | list) else in_memory(X), target
 
 
 def _splits(

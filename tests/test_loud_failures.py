@@ -98,7 +98,7 @@ def test_columns_have_the_kind_of_their_levels(column, kind):
         (np.array([[0], [1]]), ["0", "1"]),
         (np.array([[0.5], [1.5]]), ["0.5", "1.5"]),
         (np.array([[b"0"], [b"1"]]), ["0", "1"]),
-        (np.array([["2000-01-01"]], "M8[D]"), ["2000-01-01"]),
+        (np.array([["2000-01-01"]], "M8[D]"), ["2000-01-01", "2001-01-01"]),
     ],
     ids=str,
 )
@@ -266,6 +266,7 @@ def test_other_domains_take_the_arrays_of_an_encoder():
 
 
 def test_arrays_of_an_encoder_are_forgotten_with_them():
+    gc.collect()
     before = len(encoder._RETURNED)
     rows = Domain(DOMAINS["numbers"]).encoder().transform([[20, 150]])
     assert len(encoder._RETURNED) == before + 1

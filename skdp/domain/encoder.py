@@ -82,7 +82,7 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : pandas DataFrame or array-like of shape (n, n_features_in_)
+        X : DataFrame, Arrow table, dict of columns or array-like, (n, n_features_in_)
 
         Returns
         -------

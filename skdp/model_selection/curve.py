@@ -118,7 +118,7 @@ def epsilon_curve(
     Parameters
     ----------
     estimator : private estimator, or a Pipeline that ends in one
-    X : DataFrame or array-like of shape (n, n_features)
+    X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_features)
     y : array-like of shape (n,)
     epsilons : sequence of float > 0
     repeats : int >= 1, default=10

@@ -209,7 +209,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : DataFrame or array-like of shape (n, n_features)
+        X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_features)
             In memory: the search cuts it into parts.
         y : array-like of shape (n,)
 

@@ -154,9 +154,9 @@ def refuse_encoded(X: Any, table: Any, domain: Any) -> None:
         What the user gave.
     table : DataFrame or ndarray with two dimensions
         The same cells.
-    domain : Domain or None
+    domain : Domain
     """
-    if domain is None or domain.encoded._columns == domain._columns:
+    if domain.encoded._columns == domain._columns:
         return
     array, own = _RETURNED.get(id(X), (lambda: None, None))
     is_encoded = array() is X and getattr(own, "_columns", None) == domain._columns

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._checks import fail
+from skdp.domain import Domain
 from skdp.domain.cells import (
     NOT_REAL,
     as_cells,
@@ -54,7 +55,7 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
         )
     if shape[0] > _MOST_RECORDS:
         raise fail("X", f"have at most {_MOST_RECORDS} records")
-    if reset:
+    if reset and isinstance(domain, Domain):
         refuse_encoded(given, X, domain)
     if reset and getattr(domain, "names", None) is not None and hasattr(X, "columns"):
         as_table(

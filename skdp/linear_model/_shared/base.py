@@ -132,8 +132,8 @@ class PrivateLinearModel(BaseEstimator):
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
             ``target`` is given, or if ``X`` has pairs. Its partitions are those of ``X``. If all
-            declared labels are strings and ``y`` has an integer type, its entries are positions
-            among the sorted labels, which are then the labels that the model predicts.
+            declared labels are strings and an array ``y`` has an integer type, its entries are
+            positions among the sorted labels, and the model predicts such positions.
         target : str, default=None
             Name of the column of ``X`` that is the target.
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.domain.cells import from_arrow
 from skdp.linear_model._shared.sources import header_of, spell_levels
 from skdp.linear_model.validation import check_table
 from skdp.rows.collection import Collection, is_collection, predictions
@@ -89,9 +88,7 @@ def _gathered(entries: Any) -> Any:
     """Return predictions, or a target, as one array in memory."""
     if is_collection(entries):
         return entries.compute()
-    if isinstance(entries, Iterator):
-        return np.concatenate(list(entries))
-    return from_arrow(entries, "y")
+    return np.concatenate(list(entries)) if isinstance(entries, Iterator) else entries
 
 
 def _checked_header(model: Any, data: Stream | Collection) -> Any:

@@ -306,7 +306,7 @@ def test_levels_that_are_equal_are_the_same(dtype):
     for levels in ([False, True], [0, 1], [np.float64(0), np.float64(1)]):
         encoded = Domain({"x": levels}).encode(pd.DataFrame({"x": values}))
         np.testing.assert_array_equal(encoded, [[1], [0]])
-    strings = pd.DataFrame({"x": ["1", "0"]})
+    strings = pd.DataFrame({"x": ["1", "0"]}, dtype=object)
     np.testing.assert_array_equal(Domain({"x": [0, 1]}).encode(strings), [[0], [0]])
 
 

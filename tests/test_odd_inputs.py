@@ -369,9 +369,10 @@ class Column(pd.api.extensions.ExtensionArray):
 @ALL
 def test_a_column_of_a_frame_that_cannot_be_read(estimator):
     domain = Domain({"a": (-1, 1), "b": (-1, 1)}, target=(-1.0, 1.0))
-    levels = Domain({"a": (-1, 1), "b": ["u", "v"]}, target=(-1.0, 1.0))
+    levels = Domain({"a": (-1, 1), "b": [0, 1]}, target=(-1.0, 1.0))
     if estimator in CLASSIFIERS:
-        levels, domain = LEVELS, Domain({"a": (-1, 1), "b": (-1, 1)}, target=[0, 1])
+        levels = Domain({"a": (-1, 1), "b": [0, 1]}, target=[0, 1])
+        domain = Domain({"a": (-1, 1), "b": (-1, 1)}, target=[0, 1])
     table = pd.DataFrame({"a": X[:, 0], "b": Column()}, copy=False)
     for own, pattern in ((domain, "'b' must hold finite"), (levels, "'b' must hold cells")):
         model = made(estimator, domain=own)

@@ -89,7 +89,9 @@ SERIES = {
 @pytest.mark.parametrize("levels", ["words", "integers", "bools", "floats", "mixed", "own code"])
 def test_columns_of_frames_are_read_as_by_a_dict(levels, name):
     """Whole, and in parts; missing and unknown cells are the other level."""
-    levels, cells = [x for x in LEVELS[levels] if x is not None], SERIES[name]
+    cells, levels = SERIES[name], [x for x in LEVELS[levels] if x is not None]
+    # Levels of two kinds: columns of another kind than that of all levels would be an error.
+    levels.append(-77 if isinstance(levels[0], str) else "of another kind")
     domain = Domain({"x": levels}, other={"x": levels[-1]})
     expected = by_dict(cells.tolist(), levels)
     frame = pd.DataFrame({"x": cells})
@@ -128,6 +130,7 @@ def test_blocks_are_those_of_the_whole_table():
     rng = np.random.default_rng(0)
     domain = Domain({"a": (0, 1), "x": [0, 1, 2], "b": (-1, 1), "y": [0], "z": ["u", "v"]})
     frame = pd.DataFrame({name: rng.integers(-1, 4, 50_000) for name in domain.names})
+    frame["z"] = np.array(["u", "v", "w"])[rng.integers(3, size=50_000)]
     whole = encode_compactly(domain, frame)
     for table in (frame, whole):
         for rows, block in compact_blocks(domain, table):

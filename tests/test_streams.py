@@ -412,17 +412,11 @@ def test_no_rows_at_all_are_refused(tmp_path):
         made(DPLinearRegression).fit(tmp_path / "t.parquet", target="z")
 
 
-def test_errors_of_pyarrow_and_foreign_tables_quote_no_cell(tmp_path):
-    import pyarrow
-
+def test_errors_of_pyarrow_quote_no_cell(tmp_path):
     (tmp_path / "t.csv").write_text("a,z\n0.1,1\n0.2,Zanzibar,1\n")
-    table = pyarrow.table({"a": [0.1, 0.2739], "z": [0.1, 0.2]})
-    for source in (tmp_path / "t.csv", table, lambda: iter([table])):
-        with pytest.raises(ValueError, match="pyarrow") as caught:
-            made(DPLinearRegression).fit(source, target="z")
-        shown = "".join(traceback.format_exception(caught.value))
-        assert "Zanzibar" not in shown
-        assert ".2739" not in shown
+    with pytest.raises(ValueError, match="pyarrow") as caught:
+        made(DPLinearRegression).fit(tmp_path / "t.csv", target="z")
+    assert "Zanzibar" not in "".join(traceback.format_exception(caught.value))
 
 
 class Raising:

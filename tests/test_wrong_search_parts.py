@@ -406,7 +406,8 @@ def test_steps_that_agree_are_taken(table):
     first = pipeline(ColumnTransformer([("all", BOX.encoder(), [0, 1])]))
     first.set_params(model__ledger=ledger)
     models = [logistic(ledger=ledger), descent(ledger=ledger)]
-    grid = {"model": models, "step0": [BOX.encoder(), FrozenEstimator(scaler), "passthrough"]}
+    other = Domain.box([0, 0], [20, 20]).encoder()  # that of BOX would need BOX.encoded
+    grid = {"model": models, "step0": [other, FrozenEstimator(scaler), "passthrough"]}
     found = PrivateSearchCV(first, grid, epsilon=8.0, strategy="disjoint").fit(*table)
     (entry,) = ledger.entries
     assert entry.epsilon == 8.0

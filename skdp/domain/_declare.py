@@ -87,11 +87,25 @@ def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -
     if isinstance(declared, tuple):
         return as_number(name, declared)
     levels = as_levels(name, declared)
+    _refuse_range(name, levels)
     fallback = other.get(key, levels[0])
     if fallback not in levels:
         raise fail(f"other[{key!r}]", f"be one of the levels {list(levels)}", fallback)
     # The declared object: 1 given for the level True is stored as True.
     return Levels(levels, levels[levels.index(fallback)])
+
+
+def _refuse_range(name: str, levels: tuple[Hashable, ...]) -> None:
+    """Raise for two numbers that are more likely the ends of a range than codes of levels."""
+    if len(levels) != 2 or not all(map(_is_real, levels)):
+        return
+    lower, upper = sorted(map(_as_float, levels))
+    if upper - lower > 2:
+        remedy = (
+            f"Write ({lower:g}, {upper:g}) for the numbers of a range, with round brackets."
+            " Two such levels can be declared as strings, or with a third that does not occur."
+        )
+        raise fail(name, "not have two distant numbers as its levels", list(levels), remedy)
 
 
 def as_columns(columns: object, other: object) -> tuple[tuple[str, ...], tuple[Column, ...]]:

@@ -11,7 +11,9 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import date, datetime, timedelta
 from itertools import chain
+from numbers import Number
 from threading import RLock
 from typing import Any
 
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 
-from skdp._checks import fail
+from skdp._checks import fail, optional_module
 
 # Dates, durations, complex numbers and records would be cast to floats, some with a warning.
 NOT_REAL = frozenset("mMcV")
@@ -40,6 +42,16 @@ _OWN = frozenset(
 _LISTS = frozenset({list, tuple})
 # Numpy makes an array of one type of lists of these; values that are not real keep their type.
 _ONE_TYPE = _OWN | _LISTS | {np.datetime64, np.timedelta64}
+
+# Durations of numpy are integers to Python, and datetimes are dates: the first match counts.
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (str, "strings"),
+    (bytes, "bytes"),
+    ((timedelta, np.timedelta64), "durations"),
+    ((datetime, np.datetime64), "datetimes"),
+    (date, "dates"),
+    ((Number, np.bool_), "numbers"),
+)
 
 
 _WARNINGS = RLock()
@@ -63,6 +75,7 @@ def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]
         If ``X`` cannot be read, or is a masked array or an array of complex numbers or records.
         The type decides: whether any entry is masked, or has an imaginary part, is private.
     """
+    X = from_arrow(X, name)
     cells: Any = X if issubclass(type(X), np.ndarray) else None
     if cells is None:
         with suppress(Exception), warnings.catch_warnings(action="ignore"):
@@ -167,7 +180,9 @@ def plain(X: Any) -> Any:
     """Return the cells of ``X`` as a DataFrame or an array, not of a subclass.
 
     A subclass may have its own code for reading cells, and may return other cells the next time.
+    Tables of polars and pyarrow and dicts of columns become DataFrames.
     """
+    X = in_memory(X)
     pandas, found = pandas_module(), None
     with suppress(Exception):
         if pandas is not None and isinstance(X, pandas.DataFrame):
@@ -177,11 +192,106 @@ def plain(X: Any) -> Any:
     if found:
         rule = f"be an array or a pandas DataFrame, not a {type(X).__module__} table"
         raise fail("X", rule, remedy="Use X.to_pandas() or X.compute().")
+    if type(X) in _LISTS and dict in kinds_of(X):
+        remedy = "Give pandas.DataFrame(X), with a dtype for each column."
+        raise fail("X", "be a table and not a list of dicts", None, remedy)
     cells = as_cells(X)
     if cells.ndim == 0:  # a path, a function, an iterator or a file, among others
         remedy = f"Give an array or a DataFrame: a {type(X).__name__} is no table in memory."
         raise fail("X", "have two dimensions", 0, remedy)
     return cells
+
+
+def in_memory(X: Any) -> Any:
+    """Return tables of polars and pyarrow and dicts of columns as DataFrames, others unchanged."""
+    return _frame_of(X) if type(X) is dict else from_arrow(X, "X")
+
+
+def from_arrow(X: Any, name: str) -> Any:
+    """Return a table or a column of polars, pyarrow or another Arrow library in types of pandas.
+
+    A lazy frame is collected. Anything else is returned unchanged. The kind of each column follows
+    from its Arrow type, and no cell changes how another one is read: integers with nulls become
+    nullable integers and not floats.
+    """
+    kind, pandas = type(X), pandas_module()
+    is_lazy = kind.__module__.startswith("polars.") and hasattr(kind, "collect")
+    is_arrow = hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__arrow_c_array__")
+    if not (is_lazy or is_arrow) or (
+        pandas is not None and issubclass(kind, pandas.DataFrame | pandas.Series | pandas.Index)
+    ):
+        return X
+    use = f"to read {name} from a table or a column of {kind.__module__.partition('.')[0]}"
+    pyarrow = optional_module("pyarrow", use, "arrow")
+    optional_module("pandas", use, "arrow")
+    found = None
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):
+        X = X.collect() if is_lazy else X
+        if hasattr(kind, "columns"):
+            found = arrow_frame(pyarrow.table(X))
+        else:
+            column = pyarrow.chunked_array(X if hasattr(kind, "__arrow_c_stream__") else [X])
+            found = arrow_frame(pyarrow.table([column], names=[name]))[name]
+    if found is None:  # raised here, so that the error of reading is not its context
+        raise fail(name, "be a table or a column that pyarrow can read", None, "Give an array.")
+    return found
+
+
+def arrow_frame(table: Any) -> Any:
+    """Return a table or a batch of pyarrow as a DataFrame. Any error of pyarrow may be raised.
+
+    Columns of numbers without nulls are not copied.
+    """
+    import pandas as pd
+    from pyarrow import types
+
+    with_nulls = {own.type for own in table.columns if own.null_count}
+
+    def mapped(kind: Any) -> Any:
+        if types.is_date(kind):  # otherwise they would be objects, of an unknown kind
+            return pd.ArrowDtype(kind)
+        if kind not in with_nulls or not (types.is_integer(kind) or types.is_boolean(kind)):
+            return None
+        name = str(kind).replace("int", "Int").replace("u", "U")
+        return pd.api.types.pandas_dtype("boolean" if name == "bool" else name)
+
+    return table.to_pandas(types_mapper=mapped, ignore_metadata=True, split_blocks=True)
+
+
+def _frame_of(columns: dict[Any, Any]) -> Any:
+    """Return a dict of columns as a DataFrame. Lists become columns of objects."""
+    pandas = optional_module("pandas", "to read a dict of columns", "pandas")
+    found = {name: _column_of(name, own, pandas) for name, own in columns.items()}
+    if len(set(map(len, found.values()))) > 1:
+        raise fail("X", "have columns of one length")
+    return pandas.DataFrame(found)
+
+
+def _column_of(name: Any, cells: Any, pandas: Any) -> Any:
+    cells = from_arrow(cells, str(name))
+    if isinstance(cells, pandas.Series | pandas.api.extensions.ExtensionArray):
+        return pandas.Series(cells).reset_index(drop=True)
+    array = as_cells(cells, f"column {name!r}")
+    if array.ndim != 1:
+        raise fail(f"column {name!r}", "have one dimension", array.ndim)
+    # Without a type pandas would infer one from the cells.
+    return pandas.Series(array, dtype=object if array.dtype.kind in "OUS" else array.dtype)
+
+
+def kind_of(kind: type) -> str | None:
+    """Return "strings", "numbers" or another kind of the cells of a type, or None if unknown."""
+    return next((name for base, name in _KINDS if issubclass(kind, base)), None)
+
+
+def kind_of_dtype(dtype: Any) -> str | None:
+    """Return the kind of the cells of an array, from its type alone, or None if unknown."""
+    with suppress(Exception):  # the type of an extension array may be foreign code
+        if isinstance(dtype, np.dtype) and dtype.kind == "M":
+            return "dates" if np.datetime_data(dtype)[0] in "YMWD" else "datetimes"
+        if (categories := getattr(dtype, "categories", None)) is not None:
+            return kind_of_dtype(categories.dtype)
+        return kind_of(dtype.type)
+    return None
 
 
 def pandas_module() -> Any:

@@ -22,6 +22,7 @@ from skdp.domain.cells import (
     NOT_REAL,
     copy_reals,
     has_foreign,
+    kind_of,
     kinds_of,
     pandas_module,
     silenced,
@@ -135,6 +136,12 @@ class Levels:
     def dtype(self) -> np.dtype[Any]:
         """Smallest unsigned integer type of positions."""
         return np.min_scalar_type(len(self.levels) - 1)
+
+    @cached_property
+    def kind(self) -> str | None:
+        """Kind of all levels, such as "strings", or None if they differ or it is unknown."""
+        kinds = {kind_of(kind) for kind in kinds_of(self.levels)}
+        return kinds.pop() if len(kinds) == 1 else None
 
     @cached_property
     def is_plain(self) -> bool:

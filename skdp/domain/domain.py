@@ -262,7 +262,7 @@ class Domain:
 
         Parameters
         ----------
-        X : pandas DataFrame or array-like of shape (n, n_columns)
+        X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_columns)
             Columns of a DataFrame are taken by name, in any order, if the domain has names. All
             others are taken by position.
         out : ndarray of shape (n, n_encoded), float64, default=None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain.tables import as_table
+
+# The arrays that encoders returned, while they exist, with their domains; by the ids of the arrays.
+_RETURNED: dict[int, tuple[Any, Any]] = {}
 
 
 @runtime_checkable
@@ -78,14 +82,18 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : pandas DataFrame or array-like of shape (n, n_features_in_)
+        X : DataFrame, Arrow table, dict of columns or array-like, (n, n_features_in_)
 
         Returns
         -------
         ndarray or DataFrame of shape (n, domain.n_encoded)
             A DataFrame if ``set_output`` asks for one.
         """
-        return self._checked_domain().encode(X)
+        domain = self._checked_domain()
+        encoded = domain.encode(X)
+        key = id(encoded)
+        _RETURNED[key] = ref(encoded, lambda _: _RETURNED.pop(key, None)), domain
+        return encoded
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
         """Return the names of the encoded columns.
@@ -131,3 +139,33 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.requires_fit = False
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def refuse_encoded(X: Any, table: Any, domain: Any) -> None:
+    """Raise if ``X`` is an encoded table of a domain, where ``domain`` declares it not encoded.
+
+    All numbers would be clipped to bounds in other units. Recognised are arrays that an encoder
+    of the same columns returned, tables with the names of the encoded columns, and arrays with as
+    many columns. Names, numbers of columns and declarations decide.
+
+    Parameters
+    ----------
+    X : object
+        What the user gave.
+    table : DataFrame or ndarray with two dimensions
+        The same cells.
+    domain : Domain
+    """
+    if domain.encoded._columns == domain._columns:
+        return
+    array, own = _RETURNED.get(id(X), (lambda: None, None))
+    is_encoded = array() is X and getattr(own, "_columns", None) == domain._columns
+    if hasattr(table, "columns"):
+        names = domain.encoded_names()
+        is_encoded |= names != domain.names and tuple(table.columns) == names
+    else:
+        is_encoded |= domain.n_columns != table.shape[1] == domain.n_encoded
+    if is_encoded:
+        rule = f"have the domain's {domain.n_columns} columns and not the encoded ones"
+        remedy = "Behind domain.encoder() give the model domain=domain.encoded."
+        raise fail("X", rule, None, remedy)

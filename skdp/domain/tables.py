@@ -21,6 +21,7 @@ from skdp.domain.cells import (
     as_cells,
     copy_reals,
     is_sparse,
+    kind_of_dtype,
     pandas_module,
     plain,
 )
@@ -88,6 +89,13 @@ class ArrayTable:
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell of a column, or raise any error."""
         return positions_of(self.cells[rows, column], levels)
+
+    def dtype(self, column: int) -> Any:
+        """Return the type of a column."""
+        return self.cells.dtype
+
+    def name(self, column: int) -> str | None:
+        """Return None: the columns have no names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +217,17 @@ class _FrameTable:
         """Return the position of the level of each cell of a column, or raise any error."""
         return self._column(column).positions(self._moved(rows), levels)
 
+    def dtype(self, column: int) -> Any:
+        """Return the type of a column, or None if it cannot be read."""
+        with suppress(Exception):
+            return self._column(column).series.dtype
+        return None
+
+    def name(self, column: int) -> str | None:
+        """Return the name of a column, or None if it is no string."""
+        name = self.frame.columns[self.places[column]]
+        return str(name) if isinstance(name, str) else None
+
     def _moved(self, rows: slice) -> slice:
         start, stop, _ = rows.indices(self.n_rows)
         return slice(self.start + start, self.start + stop)
@@ -252,7 +271,7 @@ def read_numbers(
         return
     for k, column in enumerate(range(columns.start, columns.stop)):
         if not _read(table, rows, slice(column, column + 1), out[:, k : k + 1]):
-            raise _not_numbers(label(column))
+            raise _not_numbers(table, column, label)
 
 
 def read_target(y: Any, label: str, again: bool = False) -> FloatArray:
@@ -278,21 +297,37 @@ def room_for(n_rows: int, n_encoded: int, out: FloatArray | None) -> FloatArray:
     return out
 
 
-def _not_numbers(label: str) -> NotNumbers:
+_DROP = "Drop or fill the others by a public rule before this step"
+_REMEDIES = {
+    "strings": f"{_DROP}, or declare its levels: Domain({{'name': ['a', 'b']}}).",
+    "datetimes": "Give days since a public date: (x - pandas.Timestamp('2000-01-01')).dt.days.",
+    "dates": "Give days since a public date: (x - datetime.date(2000, 1, 1)).days of each date x.",
+    "durations": "Give a number of seconds: x.dt.total_seconds().",
+}
+
+
+def _not_numbers(table: RawTable, column: int, label: Callable[[int], str]) -> NotNumbers:
     """Return the error for a cell that is not a finite number."""
     error = fail(
-        label,
+        _label(table, column, label),
         "hold finite numbers only: no NaN, no inf, and every argument must be "
         "a real number or a string that spells a number",
-        remedy="Drop or fill the others by a public rule before this step.",
+        remedy=_REMEDIES.get(kind_of_dtype(table.dtype(column)) or "", f"{_DROP}."),
     )
     return NotNumbers(*error.args)
+
+
+def _label(table: RawTable, column: int, label: Callable[[int], str]) -> str:
+    """Return the text for a column, by its name in the table if it has one."""
+    name = table.name(column)
+    return label(column) if name is None else f"column {name!r}"
 
 
 def read_levels(
     table: RawTable, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
 ) -> NDArray[Any]:
     """Return the position of each cell's level, or raise an error that names the column."""
+    _check_kind(table, column, levels, label)
     found = None
     with suppress(Exception):
         found = table.positions(rows, column, levels)
@@ -301,8 +336,20 @@ def read_levels(
         found = np.concatenate([_level_again(table, row, column, levels) for row in cells])
     if found is None:
         rule = "hold cells that can be hashed and compared without an error"
-        raise fail(label(column), rule, remedy="Replace the others by a public rule before.")
+        name = _label(table, column, label)
+        raise fail(name, rule, remedy="Replace the others by a public rule before.")
     return found
+
+
+def _check_kind(table: RawTable, column: int, levels: Levels, label: Callable[[int], str]) -> None:
+    """Raise if no cell of a column can be a level, by its type: all would be read as `other`."""
+    dtype, declared = table.dtype(column), levels.kind
+    found = kind_of_dtype(dtype)
+    if table.again or None in (declared, found) or declared == found:
+        return
+    rule = f"hold {declared}, as its declared levels do"
+    remedy = f"Convert the column to {declared} by a public rule, or declare levels as {found}."
+    raise fail(_label(table, column, label), rule, str(dtype), remedy)
 
 
 def _level_again(table: RawTable, row: int, column: int, levels: Levels) -> NDArray[Any]:

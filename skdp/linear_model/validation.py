@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._checks import fail
+from skdp.domain import Domain
 from skdp.domain.cells import (
     NOT_REAL,
     as_cells,
@@ -27,6 +28,7 @@ from skdp.domain.cells import (
     refuse_not_real,
 )
 from skdp.domain.columns import Levels, positions_of
+from skdp.domain.encoder import refuse_encoded
 from skdp.domain.tables import as_table
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
 from skdp.rows.persons import Persons
@@ -45,7 +47,7 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
     """Check the shape and the column names of ``X``, and return a DataFrame or an array."""
     if is_sparse(X):
         raise TypeError("X must be dense: sparse input is not supported. Use X.toarray().")
-    X = plain(X)
+    given, X = X, plain(X)
     shape = X.shape
     if len(shape) != 2:
         remedy = "Reshape your data: one row for each record, X.reshape(-1, 1) for one column."
@@ -59,6 +61,8 @@ def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:
         )
     if shape[0] > _MOST_RECORDS:
         raise fail("X", f"have at most {_MOST_RECORDS} records")
+    if reset and isinstance(domain, Domain):
+        refuse_encoded(given, X, domain)
     if reset and getattr(domain, "names", None) is not None and hasattr(X, "columns"):
         as_table(
             X, domain.names, domain.n_columns
@@ -107,10 +111,15 @@ def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
 def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the sorted public labels, and the position of every entry of ``y`` among them.
 
-    Positions are of the smallest unsigned integer type.
+    Positions are of the smallest unsigned integer type. If all declared labels are strings and
+    ``y`` is an array of integers, its entries are positions among the sorted labels, and these
+    positions are the labels: scikit-learn's meta-estimators replace labels so before they fit. The
+    types alone decide.
     """
     labels = _inferred(y) if declared is None else sorted_labels(declared)
     _refuse_one(labels)
+    if labels.dtype.kind == "U" and y.dtype.kind in "iu":
+        labels = np.arange(len(labels))
     return labels, _places(y, labels)
 
 

@@ -22,7 +22,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_positive, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
-from skdp.domain.cells import as_cells, has_foreign, kinds_of
+from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
 from skdp.domain.tables import read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, private_step
@@ -122,7 +122,7 @@ def epsilon_curve(
     Parameters
     ----------
     estimator : private estimator, or a Pipeline that ends in one
-    X : DataFrame or array-like of shape (n, n_features)
+    X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_features)
     y : array-like of shape (n,)
     epsilons : sequence of float > 0
     repeats : int >= 1, default=10
@@ -178,7 +178,7 @@ def _data(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     target = as_cells(y, "y", one_type=True)
     if target.dtype.kind == "O" and has_foreign(kinds_of(target.flat)):
         raise fail("y", "hold numbers or strings")
-    return as_cells(X) if isinstance(X, np.ndarray | list) else X, target
+    return as_cells(X) if isinstance(X, np.ndarray | list) else in_memory(X), target
 
 
 def _splits(

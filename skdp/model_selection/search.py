@@ -210,7 +210,7 @@ class PrivateSearchCV(ChosenModel):
 
         Parameters
         ----------
-        X : DataFrame or array-like of shape (n, n_features)
+        X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_features)
             In memory: the search cuts it into parts.
         y : array-like of shape (n,)
         groups : array-like of shape (n,), default=None

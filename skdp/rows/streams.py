@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from skdp._checks import fail
-from skdp.domain.cells import plain
+from skdp.domain.cells import arrow_frame, plain
 from skdp.domain.tables import Columns
 
 # Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
@@ -76,13 +76,10 @@ class ArrowStream:
         self._check_files(self.names if columns is None else columns)
         limits = self._limits(len(self.names if columns is None else columns))
         batches = self.dataset.to_batches(columns=columns, **limits)
-        # Null integers stay integers: as floats, the other cells of the batch would be rounded.
-        # Columns of numbers are not copied.
-        options = {"integer_object_nulls": True, "ignore_metadata": True, "split_blocks": True}
         while (batch := _read(lambda: next(batches, None))) is not None:
             if batch.num_rows:
                 found = _arrays_of(batch) if as_arrays else None
-                yield _read(partial(batch.to_pandas, **options)) if found is None else found
+                yield _read(partial(arrow_frame, batch)) if found is None else found
 
     def _limits(self, n_columns: int) -> dict[str, Any]:
         """Return options of pyarrow with which a few batches are in memory."""

@@ -132,16 +132,18 @@ class PrivateLinearModel(Exported, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, array-like, collection, path or callable
-            A table of shape (n, n_features) in memory, or a larger one: a ``dask`` array or
-            DataFrame; the path of a Parquet, CSV or Feather file or of a folder of such files, or
-            a ``pyarrow.dataset.Dataset``; a function without arguments that returns an iterable
-            of DataFrames or of pairs of a table and a target. Some tables are read several times.
-            An entry that is not valid any more at a later reading counts as 0, or as the first
-            label. Of files only the columns of the domain are read.
+        X : DataFrame, array-like, dict of columns, collection, path or callable
+            A table of shape (n, n_features) in memory, of ``pandas``, ``polars`` or ``pyarrow``
+            for example, or a larger one: a ``dask`` array or DataFrame; the path of a Parquet, CSV
+            or Feather file or of a folder of such files, or a ``pyarrow.dataset.Dataset``; a
+            function without arguments that returns an iterable of tables or of pairs of a table
+            and a target. Some are read several times. An entry that is not valid any more at a
+            later reading counts as 0, or as the first label. Of files only the columns of the
+            domain are read.
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
-            ``target`` is given, or if ``X`` has pairs. Its partitions are those of ``X``.
+            ``target`` is given, or if ``X`` has pairs. Its partitions are those of ``X``. Arrays of
+            integers are positions among the sorted labels if all declared labels are strings.
         target : str, default=None
             Name of the column of ``X`` that is the target.
         groups : array-like of shape (n,) or str, default=None

@@ -18,7 +18,7 @@ _SECTIONS = """
 
 Parameters
 ----------
-X : DataFrame, array-like, collection, path or callable
+X : DataFrame, array-like, dict of columns, collection, path or callable
     A table as in `fit`, without a target. If the columns of the domain have names, files,
     collections of ``dask`` and batches of functions may have further columns. Targets of pairs
     are not used.

@@ -9,6 +9,7 @@ from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
+from skdp._checks import fail
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
 from skdp.linear_model._shared.batches import for_any_rows, score_by
 from skdp.linear_model._shared.sources import LabelCoder
@@ -25,6 +26,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         if self.classes is None and self.domain is not None:
             return self.domain.target_labels
         return self.classes
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        bounds = None if self.domain is None else self.domain.target_bounds
+        if bounds is not None and self.classes is None:
+            remedy = "Write target=[first, second], or give classes. A tuple declares numbers."
+            raise fail("the domain's target", "be a list of labels", bounds, remedy)
 
     def _assumptions(self, unit="row"):
         if self._declared_labels() is not None:

@@ -22,7 +22,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         if self.domain is None:
             return Domain.unit_box(n_columns, target=(-1.0, 1.0))
         if domain.target_bounds is None:
-            raise fail("domain", "declare the target's bounds", None, "Give target=(lower, upper).")
+            remedy = "Write target=(lower, upper). A list declares the labels of a classifier."
+            raise fail("domain", "declare the target's bounds", domain.target, remedy)
         return domain
 
     def _target(self, y, n):

@@ -122,7 +122,8 @@ def header_of(
         features = [name for name in features if name in set(domain.names)]
     import pandas as pd
 
-    return pd.DataFrame({name: [0.0] for name in features})
+    # Objects may be numbers or levels of any kind.
+    return pd.DataFrame({name: [0.0] for name in features}, dtype=object)
 
 
 def spell_levels(stream: CsvStream, domain: Domain | None, target: str | None, labels: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from skdp._json import VERSION, as_floats, check_keys, entries
 from skdp.privacy.guarantee._card import card_html
 
-_NEEDED = ("epsilon", "delta", "neighbors", "mechanism", "assumptions", "void_because")
+_NEEDED = ("epsilon", "delta", "neighbors", "mechanism", "assumptions", "void_because", "unit")
 _NAME = "the guarantee"
 
 
@@ -40,6 +40,7 @@ def to_dict(self: Any) -> dict[str, Any]:
     mechanism - laplace
     assumptions - []
     void_because - []
+    unit - row
     equivalents - {'mu': 0.6238..., 'rho': 0.1224...}
     """
     found = {"kind": "Guarantee", "version": VERSION}

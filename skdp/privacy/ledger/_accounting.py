@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -62,6 +63,14 @@ class Account(ABC):
     def takes(self, spend: Entry) -> bool:
         """Return whether a further spend fits."""
         return self.after(spend).fits()
+
+    def repeats(self, spend: Entry, most: int) -> int:
+        """Return how often a further spend fits, up to ``most`` times."""
+
+        def exceeds(more: int) -> bool:
+            return not self.after(*[spend] * (more + 1)).fits()
+
+        return bisect_left(range(most), True, key=exceeds)
 
     @abstractmethod
     def spent(self) -> Budget:

@@ -15,11 +15,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from skdp._checks import check_choice, check_interval, fail
+from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger import _rows as _ledger_rows
 from skdp.privacy.ledger._accounting import RULES, Account
 from skdp.privacy.ledger._entries import Budget, Entry
+from skdp.privacy.ledger._errors import BudgetExceeded, LedgerLost
 from skdp.privacy.ledger._rows import Identity
 from skdp.privacy.ledger._seen import Seen
 from skdp.privacy.ledger._temporary import temporary_folder
@@ -28,26 +29,7 @@ from skdp.privacy.ledger._text import kept
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 
 _BUSY_SECONDS = 60.0
-
-
-class BudgetExceeded(ValueError):
-    """A release asked for more than the ledger has left; nothing was recorded.
-
-    Attributes
-    ----------
-    asked : Entry or None
-        The refused spend, if a ledger refused it.
-    """
-
-    asked: Entry | None = None
-
-
-class LedgerLost(ValueError):
-    """The ledger's file is missing or another one, so the remaining budget is unknown."""
-
-
-# Tracebacks name the module from which users import them.
-BudgetExceeded.__module__ = LedgerLost.__module__ = "skdp.privacy"
+_MOST_FITS = 10_000
 
 
 class Ledger:
@@ -180,6 +162,32 @@ class Ledger:
     def remaining(self) -> Budget:
         """The amount left, rounded down: a spend of exactly this amount fits."""
         return self._account.remaining()
+
+    def fits_left(self, epsilon: float, delta: float = 0.0) -> int:
+        """Return how many further releases of one guarantee fit, or a lower number.
+
+        ``GridSearchCV`` makes ``len(grid) * folds + 1`` fits, the last one with ``refit=True``.
+
+        Parameters
+        ----------
+        epsilon : float in (0, inf)
+        delta : float in [0, 1], default=0.0
+            Gaussian noise may compose better than this number says.
+
+        Returns
+        -------
+        int
+            At most 10,000: more are not counted.
+
+        Examples
+        --------
+        >>> from skdp.privacy import Ledger
+        >>> Ledger(epsilon=0.3).fits_left(0.1)
+        3
+        """
+        epsilon, delta = check_positive("epsilon", epsilon), check_interval("delta", delta, 0, 1)
+        entry = Entry(epsilon, delta, "", "", "", True)
+        return self._account.repeats(entry, _MOST_FITS)
 
     def spend(self, guarantee: Guarantee, note: str = "") -> None:
         """Record a spend before the release is made, or refuse it.

@@ -1,6 +1,7 @@
 """Errors tell what is public in full, and of what is private nothing at all."""
 
 import math
+import re
 import sys
 
 import numpy as np
@@ -151,7 +152,11 @@ SECRETS = {
 PRIVATE_ERROR = (
     "column 'hours' must hold finite numbers only: no NaN, no inf, and every argument must be "
     "a real number or a string that spells a number. "
-    "Drop or fill the others by a public rule before this step."
+    "For missing cells declare missing={'hours': \"indicator\"} in the domain, or a number within "
+    "the bounds. Drop or fill the others by a public rule before this step."
+)
+TARGET_ERROR = re.sub(" For missing.*bounds.", "", PRIVATE_ERROR).replace(
+    "column 'hours'", "target"
 )
 
 
@@ -197,7 +202,7 @@ def test_large_numbers_are_clipped_though_their_sum_overflows(recwarn):
 def test_bad_targets_tell_nothing(bad):
     for y in ([1.0, bad], pd.Series([1.0, bad], dtype=object)):
         message = private_error(lambda y=y: PEOPLE.encode_target(y))
-        assert message == PRIVATE_ERROR.replace("column 'hours'", "target")
+        assert message == TARGET_ERROR
 
 
 def test_indicators_must_be_finite_too():

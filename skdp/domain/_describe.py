@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from skdp.domain._declare import Target
-from skdp.domain.columns import Column, Levels, Number, listed
+from skdp.domain.columns import UNIT, Column, Levels, Number, listed
 
 
 def describe(
@@ -16,7 +16,8 @@ def describe(
     if radius is not None:
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
     numbers = [column for column in columns if isinstance(column, Number)]
-    if names is None and all(number.is_unit for number in numbers):
+    end += _missing_text(columns, names)
+    if names is None and all(number == UNIT for number in numbers):
         return f"Domain.unit_box({len(columns)}{end})"
     if names is None:
         lower, upper = ([getattr(n, bound) for n in numbers] for bound in ("lower", "upper"))
@@ -29,6 +30,16 @@ def describe(
     ]
     middle = f", other={{{listed(others)}}}" if others else ""
     return f"Domain({{{listed(declared)}}}{end}{middle})"
+
+
+def _missing_text(columns: Sequence[Column], names: Sequence[str] | None) -> str:
+    pairs = enumerate(columns) if names is None else _by_name(columns, names)
+    rules = {key: rule for key, c in pairs if (rule := getattr(c, "missing", None)) is not None}
+    if not rules:
+        return ""
+    if len(rules) == len(columns) and set(rules.values()) == {"indicator"}:
+        return ", missing='indicator'"
+    return f", missing={{{listed(f'{key!r}: {rule!r}' for key, rule in rules.items())}}}"
 
 
 def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[str, Column]]:

@@ -23,16 +23,30 @@ SMALLEST_WIDTH = 1e-290
 
 @dataclass(frozen=True)
 class Box:
-    """Clipping to [lower, upper] and scaling to [-1, 1], for neighbouring columns."""
+    """Clipping to [lower, upper] and scaling to [-1, 1], for neighbouring columns.
+
+    Attributes
+    ----------
+    lower, upper : ndarrays of shape (columns,)
+    is_unit : bool
+        Whether all bounds are -1 and 1.
+    fills : ndarray of shape (columns,), default=None
+        Numbers in [-1, 1] that replace NaN; NaN for columns without any.
+    """
 
     lower: FloatArray
     upper: FloatArray
     is_unit: bool
+    fills: FloatArray | None = None
 
     def __call__(self, block: FloatArray) -> None:
         """Project the rows of ``block``, of shape (n, columns), in place."""
-        if self.write(block, block) is not None:
-            return
+        if self.write(block, block) is None:
+            self._scale(block)
+        if self.fills is not None:
+            np.copyto(block, self.fills, where=np.isnan(block))
+
+    def _scale(self, block: FloatArray) -> None:
         if self.is_unit:
             pass
         elif self._wide is not None:

@@ -6,6 +6,7 @@ learn only that reading failed, and raise an error with a message of their own.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -37,6 +38,9 @@ _OWN = frozenset(
     | {np.dtype(code).type for code in "bhilqBHILQefdg"}
 )
 _LISTS = frozenset({list, tuple})
+_TEXTS = frozenset({str, bytes, np.str_, np.bytes_})
+# pandas' NA and NaT are recognised by the names of their types: pandas may not be installed.
+_MISSING = frozenset({"NoneType", "NAType", "NaTType"})
 # Numpy makes an array of one type of lists of these; values that are not real keep their type.
 _ONE_TYPE = _OWN | _LISTS | {np.datetime64, np.timedelta64}
 
@@ -137,8 +141,29 @@ def refuse_not_real(kinds: set[type]) -> None:
         raise TypeError("not real numbers")
 
 
-def copy_reals(cells: NDArray[Any], out: NDArray[np.float64]) -> None:
-    """Copy cells into ``out`` as floats; raise any error if one is not a real number."""
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell is None, NaN, NA or NaT."""
+    kind = type(cell)
+    if issubclass(kind, (float, np.floating)):
+        return math.isnan(cell)
+    if issubclass(kind, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(cell))
+    return kind.__name__ in _MISSING
+
+
+def missing_in(cells: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Return which cells are NaN or NaT; None for arrays of other types."""
+    kind = cells.dtype.kind
+    return np.isnan(cells) if kind == "f" else np.isnat(cells) if kind in "mM" else None
+
+
+def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = False) -> None:
+    """Copy cells into ``out`` as floats; raise any error if one is not a real number.
+
+    None is copied as NaN. With ``missing`` so are NA, NaT and empty texts.
+    """
+    if missing and cells.dtype.kind in "OUST":
+        cells = _with_nan(cells)
     if cells.dtype.kind in NOT_REAL:
         raise TypeError("not real numbers")
     if cells.dtype.kind != "O":
@@ -148,6 +173,20 @@ def copy_reals(cells: NDArray[Any], out: NDArray[np.float64]) -> None:
     refuse_not_real(kinds)
     with silenced(kinds):
         out[...] = cells
+
+
+def _with_nan(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return objects or texts with NaN in place of missing cells and empty texts."""
+    kinds = kinds_of(cells.flat)
+    if kinds <= _OWN - _TEXTS:
+        return cells
+    with silenced(kinds):
+        found = [math.nan if _is_blank(cell) else cell for cell in cells.flat]
+    return np.fromiter(found, dtype=object).reshape(cells.shape)
+
+
+def _is_blank(cell: Any) -> bool:
+    return is_missing(cell) or (type(cell) in _TEXTS and not cell)
 
 
 def is_sparse(X: Any) -> bool:

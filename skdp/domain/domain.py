@@ -18,7 +18,7 @@ from skdp.domain._projections import Box, ball_norm, box_norm
 from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
 from skdp.domain.encoder import DomainEncoder
-from skdp.domain.layout import Layout, Piece, encode
+from skdp.domain.layout import Layout, Piece, decode_coef, encode
 from skdp.domain.tables import read_target
 
 
@@ -42,8 +42,13 @@ class Domain:
         Bounds ``(lower, upper)`` of a regression target in its own units, or the list of labels
         of a classification target.
     other : dict of str to level, default=None
-        For columns of levels, the level that replaces unknown and missing (None, NaN) ones. The
-        default is the first level of the column.
+        For columns of levels, the level that replaces unknown ones, and missing ones without a
+        rule. The default is the first level of the column.
+    missing : "indicator", "middle", float, or dict of str to these, default=None
+        The rule for missing cells, of all columns or of each: "indicator" encodes whether a cell
+        is missing, as a level of its own or, beside a number, as an indicator; the number is then
+        the middle of its bounds. For numbers only, "middle" or a number within the bounds is read
+        in place of a missing cell. Without a rule a missing number is an error.
 
     Raises
     ------
@@ -58,9 +63,10 @@ class Domain:
     indicator of a block is 1; all are 0 for the first level. This holds in floating point,
     rounding included.
 
-    *Missing numbers.* NaN and infinity in a column of numbers raise an error. The message gives
-    the name of the column only, but the error itself depends on the data: drop or fill missing
-    numbers by a public rule beforehand.
+    *Missing cells* are None, NaN, NA, NaT and, under a rule, empty texts that are no declared
+    level. A rule costs no privacy: each row is mapped by itself. An indicator is one more encoded
+    column. Without a rule, the error of a missing number names the column only, but that it
+    occurs depends on the data. Infinite numbers are always an error.
 
     A domain is immutable. It compares by value, and can be pickled, copied and cloned.
 
@@ -90,8 +96,10 @@ class Domain:
         columns: Mapping[str, Any],
         target: Any = None,
         other: Mapping[str, Any] | None = None,
+        missing: Any = None,
     ) -> None:
-        names, declared = _declare.as_columns(columns, {} if other is None else other)
+        others = {} if other is None else other
+        names, declared = _declare.as_columns(columns, others, missing)
         self._set(declared, names, _declare.as_target(target), None)
 
     @classmethod
@@ -101,6 +109,7 @@ class Domain:
         upper: ArrayLike,
         target: Any = None,
         names: Sequence[str] | None = None,
+        missing: Any = None,
     ) -> Domain:
         """Return a domain of columns of numbers, from arrays of bounds.
 
@@ -112,8 +121,10 @@ class Domain:
             As in the class.
         names : sequence of str, default=None
             Names of the columns. Without names, columns are identified by position.
+        missing : "indicator", "middle", float, or dict of str or int to these, default=None
+            As in the class; columns without names have their positions as keys.
         """
-        named, numbers = _declare.as_numbers(lower, upper, names)
+        named, numbers = _declare.as_numbers(lower, upper, names, missing)
         return cls._build(numbers, named, _declare.as_target(target), None)
 
     @classmethod
@@ -236,8 +247,9 @@ class Domain:
         """
         if self.is_ball:
             return self
-        columns = tuple(column.encoded for column in self._columns)
-        names = None if self._names is None else self.encoded_names()
+        columns = tuple(own for column in self._columns for own in column.encoded)
+        has_names = self._names is not None or bool(self.blocks)
+        names = self.encoded_names() if has_names else None
         return self._build(columns, names, self._target, None)
 
     def row_norm(self, p: float, intercept: bool = False) -> float:
@@ -277,8 +289,9 @@ class Domain:
         ------
         ValueError
             If columns are missing, undeclared or too many, ``X`` is masked, complex or structured,
-            or a column of numbers holds anything but finite numbers. No message contains a value,
-            a row, the number of rows, or the message of an error that a cell raised.
+            or a column of numbers holds anything but finite numbers and, under a rule, missing
+            cells. No message contains a value, a row, the number of rows, or the message of an
+            error that a cell raised.
         """
         return encode(self, X, out)
 
@@ -307,45 +320,11 @@ class Domain:
         target = self._target_number()
         return np.asarray(t, dtype=np.float64) * target.half_range + target.centre
 
-    def decode_coef(
-        self, coef: ArrayLike, intercept: ArrayLike | None = None, *, regression: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return a linear model of the encoded columns in the units of the columns.
-
-        For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the raw
-        numbers and the indicators with the decoded coefficients, plus the decoded intercept.
-
-        Parameters
-        ----------
-        coef : array-like of shape (..., n_encoded)
-        intercept : array-like of shape (...), default=None
-            None stands for 0. The decoded model still has an intercept, because an encoded 0 is
-            the middle of the bounds.
-        regression : bool, default=False
-            Whether the model predicts a target scaled by `encode_target`, and the decoded model
-            predicts it in its own units.
-
-        Returns
-        -------
-        coef : ndarray of shape (..., n_encoded)
-        intercept : ndarray of shape (...)
-        """
-        slopes = np.asarray(coef, dtype=np.float64)
-        if not slopes.ndim or slopes.shape[-1] != self.n_encoded:
-            raise fail("coef", f"have {self.n_encoded} columns", slopes.shape)
-        half, centre = (1.0, 0.0) if self.is_ball else self._layout.units()
-        constant = np.asarray(0.0 if intercept is None else intercept, dtype=np.float64)
-        constant, slopes = constant - (slopes * (centre / half)).sum(axis=-1), slopes / half
-        if regression:
-            target = self._target_number()
-            slopes = slopes * target.half_range
-            constant = constant * target.half_range + target.centre
-        return slopes, np.asarray(constant)
-
     def encoder(self) -> DomainEncoder:
         """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
+    decode_coef = decode_coef
     sample = sample
 
     @cached_property

@@ -77,9 +77,9 @@ class ArrayTable:
         """Return some rows."""
         return replace(self, cells=self.cells[start:stop])
 
-    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        """Copy cells into ``out`` as floats, or raise any error."""
-        copy_reals(self.cells[rows, columns], out)
+    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
+        """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
+        copy_reals(self.cells[rows, columns], out, missing)
 
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell of a column, or raise any error."""
@@ -177,10 +177,10 @@ class _FrameTable:
         start, stop, _ = slice(start, stop).indices(self.n_rows)
         return replace(self, start=self.start + start, stop=self.start + stop)
 
-    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        """Copy cells into ``out`` as floats, or raise any error."""
+    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
+        """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
         for k, column in enumerate(range(columns.start, columns.stop)):
-            self._column(column).copy_numbers(self._moved(rows), out[:, k])
+            self._column(column).copy_numbers(self._moved(rows), out[:, k], missing)
 
     def plain_columns(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
         """Return cells of columns without a copy, or None if one is no array of numpy."""
@@ -229,14 +229,24 @@ def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
 
 
 def read_numbers(
-    table: RawTable, rows: slice, columns: slice, out: FloatArray, label: Callable[[int], str]
+    table: RawTable,
+    rows: slice,
+    columns: slice,
+    out: FloatArray,
+    label: Callable[[int], str],
+    ruled: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Copy finite numbers into ``out``, or raise an error for the first invalid column."""
-    if _read(table, rows, columns, out):
+    """Copy finite numbers into ``out``, or raise an error for the first invalid column.
+
+    ``ruled`` are the columns with a rule for missing cells, which are copied as NaN. None stands
+    for columns that cannot have such a rule.
+    """
+    if _read(table, rows, columns, out, ruled):
         return
     for k, column in enumerate(range(columns.start, columns.stop)):
-        if not _read(table, rows, slice(column, column + 1), out[:, k : k + 1]):
-            raise _not_numbers(label(column))
+        own = None if ruled is None else ruled[k : k + 1]
+        if not _read(table, rows, slice(column, column + 1), out[:, k : k + 1], own):
+            raise _not_numbers(label(column), own)
 
 
 def read_target(y: Any, label: str, again: bool = False) -> FloatArray:
@@ -262,15 +272,18 @@ def room_for(n_rows: int, n_encoded: int, out: FloatArray | None) -> FloatArray:
     return out
 
 
-def _not_numbers(label: str) -> NotNumbers:
+def _not_numbers(label: str, ruled: NDArray[np.bool_] | None) -> NotNumbers:
     """Return the error for a cell that is not a finite number."""
-    error = fail(
-        label,
-        "hold finite numbers only: no NaN, no inf, and every argument must be "
-        "a real number or a string that spells a number",
-        remedy="Drop or fill the others by a public rule before this step.",
-    )
-    return NotNumbers(*error.args)
+    kinds = "finite numbers only: no NaN, no inf"
+    remedy = "Drop or fill the others by a public rule before this step."
+    if ruled is not None and ruled.all():
+        kinds = "finite numbers and missing cells only: no inf"
+    elif ruled is not None:
+        rule = f'missing={{{label.removeprefix("column ")}: "indicator"}}'
+        missing = f"For missing cells declare {rule} in the domain, or a number within the bounds."
+        remedy = f"{missing} {remedy}"
+    argument = "every argument must be a real number or a string that spells a number"
+    return NotNumbers(*fail(label, f"hold {kinds}, and {argument}", remedy=remedy).args)
 
 
 def read_levels(
@@ -296,30 +309,41 @@ def _level_again(table: RawTable, row: int, column: int, levels: Levels) -> NDAr
     return levels.positions([levels.other])
 
 
-def _read(table: RawTable, rows: slice, columns: slice, out: FloatArray) -> bool:
+def _read(
+    table: RawTable,
+    rows: slice,
+    columns: slice,
+    out: FloatArray,
+    ruled: NDArray[np.bool_] | None,
+) -> bool:
+    missing = ruled is not None and bool(ruled.any())
     try:
-        table.copy_numbers(rows, columns, out)
+        table.copy_numbers(rows, columns, out, missing)
     except Exception:  # a cell's own code may raise anything
         if not table.again:
             return False
-        _read_again(table, rows, columns, out)
+        _read_again(table, rows, columns, out, missing)
     # The sum is finite unless an entry is not, or large entries overflow: one pass, no temporary.
     if np.isfinite(out.sum()):
         return True
-    finite = np.isfinite(out)
+    valid = np.isfinite(out)
+    if missing:
+        valid |= np.isnan(out) & ruled
     if table.again:
-        out[~finite] = 0.0
-    return table.again or bool(finite.all())
+        out[~valid] = 0.0
+    return table.again or bool(valid.all())
 
 
-def _read_again(table: RawTable, rows: slice, columns: slice, out: FloatArray) -> None:
+def _read_again(
+    table: RawTable, rows: slice, columns: slice, out: FloatArray, missing: bool
+) -> None:
     """Copy cells one by one; those that are not numbers any more are NaN."""
     for k, row in enumerate(range(*rows.indices(table.n_rows))):
         for j, column in enumerate(range(columns.start, columns.stop)):
             out[k, j] = np.nan
             with suppress(Exception):
                 cell = slice(row, row + 1), slice(column, column + 1)
-                table.copy_numbers(*cell, out[k : k + 1, j : j + 1])
+                table.copy_numbers(*cell, out[k : k + 1, j : j + 1], missing)
 
 
 def _places(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDArray[np.intp]:

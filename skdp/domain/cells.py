@@ -40,7 +40,7 @@ _OWN = frozenset(
 _LISTS = frozenset({list, tuple})
 _TEXTS = frozenset({str, bytes, np.str_, np.bytes_})
 # pandas' NA and NaT are recognised by the names of their types: pandas may not be installed.
-_MISSING = frozenset({"NoneType", "NAType", "NaTType"})
+_MISSING = frozenset({"NAType", "NaTType"})
 # Numpy makes an array of one type of lists of these; values that are not real keep their type.
 _ONE_TYPE = _OWN | _LISTS | {np.datetime64, np.timedelta64}
 
@@ -148,7 +148,7 @@ def is_missing(cell: Any) -> bool:
         return math.isnan(cell)
     if issubclass(kind, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(cell))
-    return kind.__name__ in _MISSING
+    return cell is None or kind.__name__ in _MISSING
 
 
 def missing_in(cells: NDArray[Any]) -> NDArray[np.bool_] | None:
@@ -178,15 +178,14 @@ def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = Fa
 def _with_nan(cells: NDArray[Any]) -> NDArray[Any]:
     """Return objects or texts with NaN in place of missing cells and empty texts."""
     kinds = kinds_of(cells.flat)
-    if kinds <= _OWN - _TEXTS:
+    texts, missing = kinds & _TEXTS, {kind for kind in kinds if kind.__name__ in _MISSING}
+    if not texts | missing:
         return cells
-    with silenced(kinds):
-        found = [math.nan if _is_blank(cell) else cell for cell in cells.flat]
+    found = [
+        math.nan if (kind := type(cell)) in missing or (kind in texts and not cell) else cell
+        for cell in cells.flat
+    ]
     return np.fromiter(found, dtype=object).reshape(cells.shape)
-
-
-def _is_blank(cell: Any) -> bool:
-    return is_missing(cell) or (type(cell) in _TEXTS and not cell)
 
 
 def is_sparse(X: Any) -> bool:

@@ -15,6 +15,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._compiled import NARROW, kernels
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
+from skdp.domain.cells import missing_in
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.tables import (
     ArrayTable,
@@ -70,7 +71,7 @@ class Piece:
         if work is not cells:
             cells[...] = work
 
-    @cached_property
+    @property
     def _ruled(self) -> NDArray[np.bool_] | None:
         """Columns of numbers with a rule for missing cells; None where there are no rules."""
         if isinstance(self.step, Number):
@@ -95,9 +96,18 @@ class Piece:
             return table.levels[self.place][rows]  # type: ignore[return-value]
         if isinstance(self.step, Levels):
             return read_levels(table, rows, self.read.start, self.step, label)
+        if self.step is not None and (found := self._missing_floats(table, rows)) is not None:
+            return found
         work = np.empty((rows.stop - rows.start, self.read.stop - self.read.start))
         read_numbers(table, rows, self.read, work, label, self._ruled)
         return largest_indicators(work) if self.step is None else np.isnan(work[:, 0])
+
+    def _missing_floats(self, table: RawTable, rows: slice) -> NDArray[np.bool_] | None:
+        """Return which cells of a column are NaN; None if it is no array of floats."""
+        if isinstance(table, ArrayTable):
+            return missing_in(table.cells[rows, self.read.start])
+        columns = table.plain_columns(rows, self.read)
+        return None if columns is None else missing_in(columns[0])
 
     def encode(
         self, table: Table, rows: slice, out: FloatArray, label: Callable[[int], str]

@@ -45,10 +45,11 @@ class Domain:
         For columns of levels, the level that replaces unknown ones, and missing ones without a
         rule. The default is the first level of the column.
     missing : "indicator", "middle", float, or dict of str to these, default=None
-        The rule for missing cells, of all columns or of each: "indicator" encodes whether a cell
-        is missing, as a level of its own or, beside a number, as an indicator; the number is then
-        the middle of its bounds. For numbers only, "middle" or a number within the bounds is read
-        in place of a missing cell. Without a rule a missing number is an error.
+        Rule for missing cells, of all columns or by name. With "indicator" a missing level is a
+        level of its own; a missing number is encoded as 0, the middle of its bounds, and a
+        further encoded column is 1 where the number is missing. For columns of numbers there are
+        two other rules: "middle", or a number within the bounds that is read instead. Without a
+        rule a missing number is an error.
 
     Raises
     ------
@@ -84,6 +85,12 @@ class Domain:
     array([[ 0.,  1.],
            [-1.,  0.],
            [ 1.,  0.]])
+    >>> domain = Domain({"age": (17, 90), "sex": ["Female", "Male"]}, missing="indicator")
+    >>> domain.encoded_names()
+    ('age', 'age_missing', 'sex_Male', 'sex_missing')
+    >>> domain.encode([[None, "Male"], [90, None]])
+    array([[0., 1., 1., 0.],
+           [1., 0., 0., 1.]])
     """
 
     _columns: tuple[Column, ...]

@@ -385,7 +385,9 @@ def test_decoded_coefficients():
 def test_a_rule_is_for_missing_cells_only(bad):
     rows = np.array([[1.0, 2.0], [math.nan, 3.0], [4.0, bad]], object)
     domain = Domain.box([0, 0], [5, 5], missing="indicator")
-    tables = [rows, pd.DataFrame(rows), *([rows.astype(float)] if isinstance(bad, float) else [])]
+    tables = [rows, pd.DataFrame(rows)]
+    if isinstance(bad, float):
+        tables += [rows.astype(float), pd.DataFrame(rows.astype(float))]
     for table in tables:
         with pytest.raises(ValueError, match="column 1 must hold finite numbers and") as caught:
             domain.encode(table)

@@ -75,7 +75,7 @@ def _target(
     for column, read, write in domain._layout.placed:
         if target in names[read] and isinstance(column, Number):
             if column.missing is not None:
-                remedy = "Rows with a missing target cannot be left out of a release."
+                remedy = "Its missing cells were released as numbers: declare it without a rule."
                 rule = "be a column without a rule for missing cells"
                 raise fail("target", rule, target, remedy)
             return column, write.start

@@ -118,6 +118,22 @@ def kinds_of(cells: Iterable[Any]) -> set[type]:
     return set(map(type, cells))
 
 
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell is None, NaN, NA or NaT."""
+    kind = type(cell)
+    if issubclass(kind, (float, np.floating)):
+        return math.isnan(cell)
+    if issubclass(kind, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(cell))
+    return cell is None or kind.__name__ in _MISSING
+
+
+def missing_in(cells: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Return which cells are NaN or NaT; None for arrays of other types."""
+    kind = cells.dtype.kind
+    return np.isnan(cells) if kind == "f" else np.isnat(cells) if kind in "mM" else None
+
+
 def has_foreign(kinds: set[type]) -> bool:
     """Return whether reading a cell of one of these types runs foreign code."""
     return not kinds <= _OWN
@@ -139,22 +155,6 @@ def refuse_not_real(kinds: set[type]) -> None:
     """Raise for types of cells that a conversion to floats would not preserve."""
     if any(issubclass(kind, _NOT_REAL_CELLS) for kind in kinds):
         raise TypeError("not real numbers")
-
-
-def is_missing(cell: Any) -> bool:
-    """Return whether a cell is None, NaN, NA or NaT."""
-    kind = type(cell)
-    if issubclass(kind, (float, np.floating)):
-        return math.isnan(cell)
-    if issubclass(kind, (np.datetime64, np.timedelta64)):
-        return bool(np.isnat(cell))
-    return cell is None or kind.__name__ in _MISSING
-
-
-def missing_in(cells: NDArray[Any]) -> NDArray[np.bool_] | None:
-    """Return which cells are NaN or NaT; None for arrays of other types."""
-    kind = cells.dtype.kind
-    return np.isnan(cells) if kind == "f" else np.isnat(cells) if kind in "mM" else None
 
 
 def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = False) -> None:

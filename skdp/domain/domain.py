@@ -223,7 +223,7 @@ class Domain:
 
     @property
     def n_numbers(self) -> int:
-        """Number of columns of numbers; each is one encoded column."""
+        """Number of columns of numbers; each has one encoded number."""
         return len(self._layout.numbers)
 
     @property
@@ -233,12 +233,12 @@ class Domain:
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """Encoded columns of each block of indicators."""
+        """Encoded columns of each block of indicators: of levels, or of one for missing numbers."""
         return self._layout.blocks
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """Number of indicators in each block: the number of levels less one."""
+        """Number of indicators in each block: the number of levels, with missing, less one."""
         return tuple(block.stop - block.start for block in self.blocks)
 
     def encoded_names(self) -> tuple[str, ...]:

@@ -94,8 +94,9 @@ class EncodedRows:
     ----------
     numbers : ndarray of shape (n, n_numbers)
     levels : tuple of unsigned integer arrays of shape (n,)
-        Position of each row's level, for each column of levels that has two levels or more. The
-        first level, which has no indicator, is 0.
+        Position of each row's level, for each column of levels that has two levels or more, and
+        whether a number is missing, where it has an indicator. The first level, which has no
+        indicator, is 0.
     again : bool
         As in the other tables. Reading encoded rows never raises an error.
     """

@@ -42,7 +42,9 @@ ENCODED_PEOPLE = np.array(
 # Strategies: any domain of named columns, with tables that need not fit it.
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
-LEVELS = st.lists(st.sampled_from(["a", "b", "c", "d", 0, 1, 2.5]), min_size=1, unique=True)
+LEVELS = st.lists(st.sampled_from(["a", "b", "c", "d", 0, 1, 1.5]), min_size=1, unique=True)
+
+WORDS = ["indicator", "middle"]
 
 
 @st.composite
@@ -61,14 +63,20 @@ def domains(draw):
         for name, levels in columns.items()
         if isinstance(levels, list) and draw(st.booleans())
     }
-    return Domain(columns, other=other), columns
+    missing = {
+        name: draw(st.sampled_from(["indicator"] if isinstance(own, list) else [*WORDS, *own]))
+        for name, own in columns.items()
+        if draw(st.booleans())
+    }
+    return Domain(columns, other=other, missing=missing), columns
 
 
-def cells(column):
+def cells(column, may_be_missing):
     if isinstance(column, list):
         return st.sampled_from([*column, "unknown", None, float("nan"), 17, (1, 2)])
     lower, upper = column
-    return finite | st.sampled_from(column) | st.floats(lower, upper)
+    found = finite | st.sampled_from(column) | st.floats(lower, upper)
+    return found | st.just(float("nan")) if may_be_missing else found
 
 
 @st.composite
@@ -76,8 +84,8 @@ def domains_and_frames(draw):
     domain, columns = draw(domains())
     n = draw(st.integers(0, 5))
     data = {
-        name: draw(st.lists(cells(column), min_size=n, max_size=n))
-        for name, column in columns.items()
+        name: draw(st.lists(cells(column, own.missing is not None), min_size=n, max_size=n))
+        for (name, column), own in zip(columns.items(), domain._columns, strict=True)
     }
     series = {
         name: pd.Series(values, dtype=object if isinstance(columns[name], list) else float)

@@ -152,7 +152,11 @@ SECRETS = {
 PRIVATE_ERROR = (
     "column 'hours' must hold finite numbers only: no NaN, no inf, and every argument must be "
     "a real number or a string that spells a number. "
-    "Drop or fill the others by a public rule before this step."
+    "For missing cells declare missing={'hours': \"indicator\"} in the domain, or a number within "
+    "the bounds. Drop or fill the others by a public rule before this step."
+)
+TARGET_ERROR = re.sub(" For missing.*bounds.", "", PRIVATE_ERROR).replace(
+    "column 'hours'", "target"
 )
 
 
@@ -175,7 +179,9 @@ def test_bad_numbers_tell_the_column_and_nothing_else(name, recwarn):
     shown = private_error(lambda: PEOPLE.encode(frame))
     remedy = {"dates": "Give days since a public date", "strings": "Drop.* declare its levels"}
     if name in remedy:
-        assert re.match(re.escape(PRIVATE_ERROR.partition(" Drop")[0]) + f" {remedy[name]}", shown)
+        assert re.match(
+            re.escape(PRIVATE_ERROR.partition(" For missing")[0]) + f" {remedy[name]}", shown
+        )
     else:
         assert shown == PRIVATE_ERROR
     array = frame.to_numpy(object)
@@ -203,7 +209,7 @@ def test_large_numbers_are_clipped_though_their_sum_overflows(recwarn):
 def test_bad_targets_tell_nothing(bad):
     for y in ([1.0, bad], pd.Series([1.0, bad], dtype=object)):
         message = private_error(lambda y=y: PEOPLE.encode_target(y))
-        assert message == PRIVATE_ERROR.replace("column 'hours'", "target")
+        assert message == TARGET_ERROR
 
 
 def test_indicators_must_be_finite_too():

@@ -35,7 +35,9 @@ def people(**columns):
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
-LEVELS = st.lists(st.sampled_from(["a", "b", "c", "d", 0, 1, 2.5]), min_size=1, unique=True)
+LEVELS = st.lists(st.sampled_from(["a", "b", "c", "d", 0, 1, 1.5]), min_size=1, unique=True)
+
+WORDS = ["indicator", "middle"]
 
 
 @st.composite
@@ -54,7 +56,12 @@ def domains(draw):
         for name, levels in columns.items()
         if isinstance(levels, list) and draw(st.booleans())
     }
-    return Domain(columns, other=other), columns
+    missing = {
+        name: draw(st.sampled_from(["indicator"] if isinstance(own, list) else [*WORDS, *own]))
+        for name, own in columns.items()
+        if draw(st.booleans())
+    }
+    return Domain(columns, other=other, missing=missing), columns
 
 
 # What a domain knows

@@ -46,6 +46,10 @@ DOMAINS = {
     "types of levels": Domain({"a": [0, "0", 2.5, True], "b": [1.0], "c": [False, 7]}),
     "awkward numbers": Domain({"a": (-1e-300, 0.1 + 0.2), "b": (-1e308, 1.7e308)}),
     "awkward names": Domain({'"\n\\': (0, 1), "Ünï": ["", "\u2028"]}, target=["\ud800", "b"]),
+    "missing": Domain(
+        {"a": (0, 9), "b": (0, 9), "c": (0, 9), "d": ["x"]},
+        missing={"a": "indicator", "b": "middle", "c": 7.5, "d": "indicator"},
+    ),
     "box": Domain.box([0, -1.5], [1, 2], target=[True, False]),
     "named box": Domain.box([0], [1], names=["x"], target=[2**70, 0]),
     "unit box": Domain.unit_box(3, target=(-1.0, 1.0)),
@@ -97,7 +101,7 @@ def test_a_domain_is_readable():
     """One line for each column."""
     domain = DOMAINS["other"]
     lines = domain.to_json().splitlines()
-    assert '    {"name": "sex", "levels": ["f", "m", "?"], "other": "?"},' in lines
+    assert '    {"name": "sex", "levels": ["f", "m", "?"], "other": "?", "missing": null},' in lines
     assert '    {"name": "x", "bounds": [-1.0, 1.0]}' in lines
     assert max(map(len, DOMAINS["encoded"].to_json().splitlines())) < 100
 
@@ -116,8 +120,8 @@ def test_other_levels_are_an_error_that_names_the_column(level, place):
 def test_all_fields_of_columns_are_exported():
     """A field that is added must be added to the dict, too."""
     assert [[f.name for f in dataclasses.fields(c)] for c in (Number, Levels, Indicators)] == [
-        ["lower", "upper"],
-        ["levels", "other"],
+        ["lower", "upper", "missing"],
+        ["levels", "other", "missing"],
         ["n_in"],
     ]
     assert len(DOMAINS["box"]._key()) == 4
@@ -202,7 +206,10 @@ def test_wrong_entries_are_clear_errors(read, content):
         (lambda d: {**d, "columns": []}, "at least one column"),
         (lambda d: {**d, "radius": 1.0}, "bounds -radius and radius"),
         (
-            lambda d: {**d, "columns": [*d["columns"], {"name": None, "bounds": [0, 1]}]},
+            lambda d: {
+                **d,
+                "columns": [*d["columns"], {"name": None, "bounds": [0, 1], "missing": None}],
+            },
             "a name for every",
         ),
         (lambda d: {**d, "columns": d["columns"] * 2}, "differ from each other"),

@@ -23,11 +23,21 @@ SMALLEST_WIDTH = 1e-290
 
 @dataclass(frozen=True)
 class Box:
-    """Clipping to [lower, upper] and scaling to [-1, 1], for neighbouring columns."""
+    """Clipping to [lower, upper] and scaling to [-1, 1], for neighbouring columns.
+
+    Attributes
+    ----------
+    lower, upper : ndarrays of shape (columns,)
+    is_unit : bool
+        Whether all bounds are -1 and 1.
+    fills : ndarray of shape (columns,), default=None
+        Numbers in [-1, 1] that replace NaN; NaN for columns without any.
+    """
 
     lower: FloatArray
     upper: FloatArray
     is_unit: bool
+    fills: FloatArray | None = None
 
     def __call__(self, block: FloatArray) -> None:
         """Project the rows of ``block``, of shape (n, columns), in place."""
@@ -50,24 +60,26 @@ class Box:
             block /= (self.upper / 2 - self.lower / 2) / 2
             block -= 1.0
         np.clip(block, -1.0, 1.0, out=block)
+        if self.fills is not None:
+            np.copyto(block, self.fills, where=np.isnan(block))
 
     def write(self, cells: NDArray[Any], out: FloatArray) -> bool | None:
         """Write the projected rows of ``cells`` into ``out``, by a compiled function.
 
-        Returns whether all cells are finite. Returns None, without a result, if there is no such
-        function for the type of the cells.
+        Returns whether all cells are finite, or NaN with a fill. Returns None, without a result,
+        if there is no such function for the type of the cells.
         """
         compiled = kernels()
         is_float = cells.dtype in (np.float64, np.float32)
         if compiled is None or not is_float or self._factor is None:
             return None
-        own = self._lower, self._factor, self.is_unit
-        is_finite: bool
+        own = self._lower, self._factor, self.is_unit, self._fill
+        is_valid: bool
         if out.flags.f_contiguous and out.shape[1] > 1:
-            is_finite = compiled.scale_to_columns(cells, *own, out.T)
+            is_valid = compiled.scale_to_columns(cells, *own, out.T)
         else:
-            is_finite = compiled.scale_rows(cells, *own, out)
-        return is_finite
+            is_valid = compiled.scale_rows(cells, *own, out)
+        return is_valid
 
     def write_columns(self, columns: list[NDArray[Any]], out: FloatArray) -> bool | None:
         """Write the projected cells of columns into ``out``; see `write`."""
@@ -75,10 +87,10 @@ class Box:
         types = all(cells.dtype in (np.float64, np.float32) for cells in columns)
         if compiled is None or not types or self._factor is None:
             return None
-        pairs = zip(columns, self._lower.tolist(), self._factor.tolist(), out.T, strict=True)
+        facts = (numbers.tolist() for numbers in (self._lower, self._factor, self._fill))
         found = [
-            compiled.scale_column(cells, lower, factor, self.is_unit, own)
-            for cells, lower, factor, own in pairs
+            compiled.scale_column(cells, lower, factor, self.is_unit, fill, own)
+            for cells, lower, factor, fill, own in zip(columns, *facts, out.T, strict=True)
         ]
         return all(found)
 
@@ -86,6 +98,10 @@ class Box:
     def _lower(self) -> FloatArray:
         # Compiled code is faster for entries that lie next to each other.
         return np.ascontiguousarray(self.lower)
+
+    @cached_property
+    def _fill(self) -> FloatArray:
+        return np.full(len(self.lower), np.nan) if self.fills is None else self.fills
 
     @cached_property
     def _wide(self) -> tuple[FloatArray, FloatArray] | None:

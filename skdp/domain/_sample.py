@@ -10,18 +10,21 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
-from skdp.domain.columns import Column, Indicators, Levels, Number
+from skdp.domain.columns import Column, Levels, Number
 
 # Standard deviations of a synthetic target: of the log-odds of labels, and for numbers of the
 # explained part and of the rest, in halves of the target's range.
 _LOG_ODDS, _EXPLAINED, _REST = 2.0, 0.35, 0.15
+# Share of missing cells in columns with a rule for them.
+MISSING_SHARE = 0.1
 
 
 def sample(self: Any, n: int, random_state: Any = None, *, with_target: bool = False) -> Any:
     """Draw rows of the domain: numbers uniform within their bounds, levels equally likely.
 
     The rows depend on the declaration only, so that using them costs no privacy. Columns are
-    independent, unlike those of most real data.
+    independent, unlike those of most real data. Where the domain has a rule for missing cells, a
+    tenth of the cells is missing: NaN for numbers and None for levels.
 
     Parameters
     ----------
@@ -79,16 +82,26 @@ def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
     """Yield the values of each column of the table."""
     if isinstance(column, Number):
         share = rng.random(n)
-        yield np.clip(column.lower * (1 - share) + column.upper * share, column.lower, column.upper)
+        found = np.clip(
+            column.lower * (1 - share) + column.upper * share, column.lower, column.upper
+        )
+        found[_absent(column, n, rng)] = np.nan
+        yield found
     elif isinstance(column, Levels):
-        yield [column.levels[k] for k in rng.integers(len(column.levels), size=n)]
+        which = rng.integers(len(column.levels), size=n)
+        which[_absent(column, n, rng)] = len(column.levels)
+        levels = [*column.levels, None]
+        drawn = [levels[k] for k in which]
+        # Integers with None would become floats in a DataFrame.
+        yield drawn if column.missing is None else np.fromiter(drawn, dtype=object)
     else:
-        yield from _one_or_none(column, n, rng)
+        which = rng.integers(column.n_in + 1, size=n)
+        yield from ((which == k).astype(float) for k in range(column.n_in))
 
 
-def _one_or_none(column: Indicators, n: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    which = rng.integers(column.n_in + 1, size=n)
-    return ((which == k).astype(float) for k in range(column.n_in))
+def _absent(column: Number | Levels, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Draw which cells are missing."""
+    return np.zeros(n, bool) if column.missing is None else rng.random(n) < MISSING_SHARE
 
 
 def _in_ball(n: int, d: int, radius: float, rng: np.random.Generator) -> FloatArray:

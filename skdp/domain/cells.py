@@ -40,6 +40,9 @@ _OWN = frozenset(
     | {np.dtype(code).type for code in "bhilqBHILQefdg"}
 )
 _LISTS = frozenset({list, tuple})
+_TEXTS = frozenset({str, bytes, np.str_, np.bytes_})
+# pandas' NA and NaT are recognised by the names of their types: pandas may not be installed.
+_MISSING = frozenset({"NAType", "NaTType"})
 # Numpy makes an array of one type of lists of these; values that are not real keep their type.
 _ONE_TYPE = _OWN | _LISTS | {np.datetime64, np.timedelta64}
 
@@ -128,11 +131,20 @@ def kinds_of(cells: Iterable[Any]) -> set[type]:
     return set(map(type, cells))
 
 
-def is_missing(value: object) -> bool:
-    """Return whether a value is None, NaN, or a missing value of pandas."""
-    # pandas' NA and NaT are recognised by name, because pandas may not be installed.
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell is None, NaN, NA or NaT."""
+    kind = type(cell)
+    if issubclass(kind, (float, np.floating)):
+        return math.isnan(cell)
+    if issubclass(kind, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(cell))
+    return cell is None or kind.__name__ in _MISSING
+
+
+def missing_in(cells: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Return which cells are NaN or NaT; None for arrays of other types."""
+    kind = cells.dtype.kind
+    return np.isnan(cells) if kind == "f" else np.isnat(cells) if kind in "mM" else None
 
 
 def has_foreign(kinds: set[type]) -> bool:
@@ -158,8 +170,13 @@ def refuse_not_real(kinds: set[type]) -> None:
         raise TypeError("not real numbers")
 
 
-def copy_reals(cells: NDArray[Any], out: NDArray[np.float64]) -> None:
-    """Copy cells into ``out`` as floats; raise any error if one is not a real number."""
+def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = False) -> None:
+    """Copy cells into ``out`` as floats; raise any error if one is not a real number.
+
+    None is copied as NaN. With ``missing`` so are NA, NaT and empty texts.
+    """
+    if missing and cells.dtype.kind in "OUST":
+        cells = _with_nan(cells)
     if cells.dtype.kind in NOT_REAL:
         raise TypeError("not real numbers")
     if cells.dtype.kind != "O":
@@ -169,6 +186,19 @@ def copy_reals(cells: NDArray[Any], out: NDArray[np.float64]) -> None:
     refuse_not_real(kinds)
     with silenced(kinds):
         out[...] = cells
+
+
+def _with_nan(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return objects or texts with NaN in place of missing cells and empty texts."""
+    kinds = kinds_of(cells.flat)
+    texts, missing = kinds & _TEXTS, {kind for kind in kinds if kind.__name__ in _MISSING}
+    if not texts | missing:
+        return cells
+    found = [
+        math.nan if (kind := type(cell)) in missing or (kind in texts and not cell) else cell
+        for cell in cells.flat
+    ]
+    return np.fromiter(found, dtype=object).reshape(cells.shape)
 
 
 def is_sparse(X: Any) -> bool:

@@ -1,18 +1,18 @@
 """Declared columns: bounded numbers, levels, and blocks of indicators; and columns of tables.
 
-`skdp.domain._declare` builds them from the user's declaration and checks it. Each kind has the
-number of columns that it reads (``n_in``) and is encoded as (``n_out``), and the kind of the
+`skdp.domain._declaration` builds them from the user's declaration and checks it. Each kind has the
+number of columns that it reads (``n_in``) and is encoded as (``n_out``), and the kinds of the
 encoded columns (``encoded``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,10 @@ from skdp.domain.cells import (
     NOT_REAL,
     copy_reals,
     has_foreign,
+    is_missing,
     kind_of,
     kinds_of,
+    missing_in,
     pandas_module,
     silenced,
 )
@@ -35,6 +37,8 @@ _COMMON = ("i8", "u8", "f8", *_STRINGS)
 _Search: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 # Integer levels are looked up in a table if it is not larger than this.
 _DENSE = 2**16
+# Types of objects of which none is missing but None.
+_NEVER_MISSING = frozenset({type(None), bool, int, str, bytes})
 # Types of arrays of numbers, which are read without running foreign code.
 PLAIN_KINDS = frozenset("biuf")
 
@@ -63,11 +67,21 @@ def is_unicode(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Number:
-    """A number in [lower, upper], encoded as a number in [-1, 1]."""
+    """A number in [lower, upper], encoded as a number in [-1, 1].
+
+    A missing cell is read as the number ``missing``, or as the middle of the bounds. In the case of
+    "indicator" it is the middle with an indicator of its own. None makes it an error.
+    """
 
     lower: float
     upper: float
-    n_in = n_out = 1
+    missing: float | Literal["middle", "indicator"] | None = None
+    n_in = 1
+
+    @property
+    def n_out(self) -> int:
+        """Number of encoded columns."""
+        return 1 + (self.missing == "indicator")
 
     @property
     def half_range(self) -> float:
@@ -86,9 +100,13 @@ class Number:
         return (self.lower, self.upper) == (-1.0, 1.0)
 
     @property
-    def encoded(self) -> Number:
-        """Kind of the encoded column."""
-        return UNIT
+    def encoded(self) -> tuple[Column, ...]:
+        """Kinds of the encoded columns."""
+        return (UNIT, Indicators(1)) if self.missing == "indicator" else (UNIT,)
+
+    def names_out(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the encoded columns, from the name of the column."""
+        return [*names, *(f"{name}_missing" for name in names if self.missing == "indicator")]
 
     def __repr__(self) -> str:
         lower, upper = (repr(bound).removesuffix(".0") for bound in (self.lower, self.upper))
@@ -103,30 +121,37 @@ class Levels:
     """One of finitely many levels, encoded as an indicator of each level but the first.
 
     Levels are compared by ``==`` and ``hash``, like keys of a dict: 1, 1.0 and True are the same
-    level, 1 and "1" are two.
+    level, 1 and "1" are two. A missing cell is read as ``other``; with ``missing="indicator"`` as
+    a level of its own, after the declared ones.
     """
 
     levels: tuple[Hashable, ...]
     other: Hashable
+    missing: Literal["indicator"] | None = None
     n_in = 1
 
     @property
     def n_out(self) -> int:
         """Number of encoded columns."""
-        return len(self.levels) - 1
+        return len(self.levels) - (self.missing is None)
 
     @property
-    def encoded(self) -> Indicators:
-        """Kind of the encoded columns."""
-        return Indicators(self.n_out)
+    def encoded(self) -> tuple[Column, ...]:
+        """Kinds of the encoded columns."""
+        return (Indicators(self.n_out),)
 
-    def names_out(self, name: str) -> list[str]:
+    def names_out(self, names: Sequence[str]) -> list[str]:
         """Return the names of the indicators, from the name of the column."""
-        return [f"{name}_{level}" for level in self.levels[1:]]
+        levels = [*self.levels, "missing"][1 : self.n_out + 1]
+        return [f"{names[0]}_{level}" for level in levels]
 
     @cached_property
     def _position(self) -> dict[Hashable, int]:
-        return {level: position for position, level in enumerate(self.levels)}
+        found = {level: position for position, level in enumerate(self.levels)}
+        if self.missing is None:
+            return found
+        # Empty texts are missing cells unless they are declared.
+        return dict.fromkeys((None, "", b""), len(found)) | found
 
     @property
     def _other(self) -> int:
@@ -135,7 +160,7 @@ class Levels:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Smallest unsigned integer type of positions."""
-        return np.min_scalar_type(len(self.levels) - 1)
+        return np.min_scalar_type(self.n_out)
 
     @cached_property
     def kind(self) -> str | None:
@@ -150,6 +175,8 @@ class Levels:
 
     def positions(self, values: list[Any]) -> NDArray[Any]:
         """Return the position of the level of each of ``values``, of the type ``dtype``."""
+        if self.missing is not None and not kinds_of(values) <= _NEVER_MISSING:
+            values = [None if is_missing(value) else value for value in values]
         # A dict is as fast as pandas' hash tables here, and has one definition of "equal".
         other = self._other
         try:
@@ -173,10 +200,13 @@ class Levels:
         """Return what `positions` returns for the cells of an Arrow array of strings."""
         import pyarrow.compute
 
-        known = [level for level in self.levels if isinstance(level, str) and is_unicode(level)]
-        found = self.positions([*known, self.other])
+        known = [level for level in self._position if isinstance(level, str) and is_unicode(level)]
+        found = self.positions([*known, self.other, None])
         places = pyarrow.compute.index_in(words, pyarrow.array(known, words.type))
-        return np.asarray(found[places.fill_null(len(known)).to_numpy()])
+        places = places.fill_null(len(known))
+        if self.missing is not None:
+            places = pyarrow.compute.if_else(words.is_null(), len(known) + 1, places)
+        return np.asarray(found[places.to_numpy()])
 
     @cached_property
     def _searches(self) -> dict[str | None, _Search]:
@@ -230,7 +260,7 @@ class Levels:
             return other
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Levels, (self.levels, self.other))  # without the cached lookup
+        return (Levels, (self.levels, self.other, self.missing))  # without the cached lookup
 
     def __repr__(self) -> str:
         return f"[{listed(map(repr, self.levels))}]"
@@ -248,9 +278,13 @@ class Indicators:
         return self.n_in
 
     @property
-    def encoded(self) -> Indicators:
-        """Kind of the encoded columns."""
-        return self
+    def encoded(self) -> tuple[Column, ...]:
+        """Kinds of the encoded columns."""
+        return (self,)
+
+    def names_out(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the encoded columns, which are those of the columns."""
+        return list(names)
 
     def __repr__(self) -> str:
         return "indicator"
@@ -300,10 +334,10 @@ class FrameColumn:
         """Positions of the categories, and of a missing cell."""
         return {}
 
-    def copy_numbers(self, rows: slice, out: FloatArray) -> None:
-        """Copy cells into ``out`` as floats, or raise any error."""
+    def copy_numbers(self, rows: slice, out: FloatArray, missing: bool) -> None:
+        """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
         cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
-        copy_reals(cells, out)
+        copy_reals(cells, out, missing)
 
     def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell, or raise any error."""
@@ -311,7 +345,7 @@ class FrameColumn:
             return positions_of(self.cells[rows], levels)
         if self.categories is not None:
             if levels not in self._found:
-                self._found[levels] = levels.positions([*self.categories, levels.other])
+                self._found[levels] = levels.positions([*self.categories, None])
             # The code of a missing cell is -1.
             return np.asarray(self._found[levels][self.series.array.codes[rows]])
         if self.words is not None and levels.is_plain:
@@ -332,8 +366,13 @@ class ArrayColumn(FrameColumn):
 def positions_of(cells: NDArray[Any], levels: Levels) -> NDArray[Any]:
     """Return the position of each cell's level, without warnings of values, or raise any error."""
     if levels.compares(cells.dtype):
-        return levels.positions_in(cells)
-    return _positions_of_values(cells.tolist(), levels)
+        found = levels.positions_in(cells)
+    else:
+        found = _positions_of_values(cells.tolist(), levels)
+    absent = None if levels.missing is None else missing_in(cells)
+    if absent is not None:
+        found[absent] = levels.n_out
+    return found
 
 
 def _positions_of_values(values: list[Any], levels: Levels) -> NDArray[Any]:

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
-from skdp.domain import _declare
-from skdp.domain._describe import describe, from_dict, from_json, to_dict, to_json
+from skdp.domain._declaration import declare as _declare
+from skdp.domain._declaration.describe import describe, from_dict, from_json, to_dict, to_json
 from skdp.domain._projections import Box, ball_norm, box_norm
 from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
 from skdp.domain.encoder import DomainEncoder
-from skdp.domain.layout import Layout, Piece, encode
-from skdp.domain.tables import read_target
+from skdp.domain.layout import Layout, Piece, decode_coef, encode
+from skdp.domain.reading import read_target
 
 
 class Domain:
@@ -42,8 +42,14 @@ class Domain:
         Bounds ``(lower, upper)`` of a regression target in its own units, or the list of labels
         of a classification target.
     other : dict of str to level, default=None
-        For columns of levels, the level that replaces unknown and missing (None, NaN) ones. The
-        default is the first level of the column.
+        For columns of levels, the level that replaces unknown ones, and missing ones without a
+        rule. The default is the first level of the column.
+    missing : "indicator", "middle", float, or dict of str to these, default=None
+        Rule for missing cells, of all columns or by name. With "indicator" a missing level is a
+        level of its own; a missing number is encoded as 0, the middle of its bounds, and a
+        further encoded column is 1 where the number is missing. For columns of numbers there are
+        two other rules: "middle", or a number within the bounds that is read instead. Without a
+        rule a missing number is an error.
 
     Raises
     ------
@@ -58,9 +64,10 @@ class Domain:
     indicator of a block is 1; all are 0 for the first level. This holds in floating point,
     rounding included.
 
-    *Missing numbers.* NaN and infinity in a column of numbers raise an error. The message gives
-    the name of the column only, but the error itself depends on the data: drop or fill missing
-    numbers by a public rule beforehand.
+    *Missing cells* are None, NaN, NA, NaT and, under a rule, empty texts that are no declared
+    level. A rule costs no privacy: each row is mapped by itself. An indicator is one more encoded
+    column. Without a rule, the error of a missing number names the column only, but that it
+    occurs depends on the data. Infinite numbers are always an error.
 
     A domain is immutable. It compares by value, and can be pickled, copied, cloned and exported.
 
@@ -78,6 +85,12 @@ class Domain:
     array([[ 0.,  1.],
            [-1.,  0.],
            [ 1.,  0.]])
+    >>> domain = Domain({"age": (17, 90), "sex": ["Female", "Male"]}, missing="indicator")
+    >>> domain.encoded_names()
+    ('age', 'age_missing', 'sex_Male', 'sex_missing')
+    >>> domain.encode([[None, "Male"], [90, None]])
+    array([[0., 1., 1., 0.],
+           [1., 0., 0., 1.]])
     """
 
     _columns: tuple[Column, ...]
@@ -90,8 +103,10 @@ class Domain:
         columns: Mapping[str, Any],
         target: Any = None,
         other: Mapping[str, Any] | None = None,
+        missing: Any = None,
     ) -> None:
-        names, declared = _declare.as_columns(columns, {} if other is None else other)
+        others = {} if other is None else other
+        names, declared = _declare.as_columns(columns, others, missing)
         self._set(declared, names, _declare.as_target(target), None)
 
     @classmethod
@@ -101,6 +116,7 @@ class Domain:
         upper: ArrayLike,
         target: Any = None,
         names: Sequence[str] | None = None,
+        missing: Any = None,
     ) -> Domain:
         """Return a domain of columns of numbers, from arrays of bounds.
 
@@ -112,8 +128,10 @@ class Domain:
             As in the class.
         names : sequence of str, default=None
             Names of the columns. Without names, columns are identified by position.
+        missing : "indicator", "middle", float, or dict of str or int to these, default=None
+            As in the class; columns without names have their positions as keys.
         """
-        named, numbers = _declare.as_numbers(lower, upper, names)
+        named, numbers = _declare.as_numbers(lower, upper, names, missing)
         return cls._build(numbers, named, _declare.as_target(target), None)
 
     @classmethod
@@ -205,7 +223,7 @@ class Domain:
 
     @property
     def n_numbers(self) -> int:
-        """Number of columns of numbers; each is one encoded column."""
+        """Number of columns of numbers; each has one encoded number."""
         return len(self._layout.numbers)
 
     @property
@@ -215,12 +233,12 @@ class Domain:
 
     @property
     def blocks(self) -> tuple[slice, ...]:
-        """Encoded columns of each block of indicators."""
+        """Encoded columns of each block of indicators: of levels, or of one for missing numbers."""
         return self._layout.blocks
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """Number of indicators in each block: the number of levels less one."""
+        """Number of indicators in each block: the number of levels, with missing, less one."""
         return tuple(block.stop - block.start for block in self.blocks)
 
     def encoded_names(self) -> tuple[str, ...]:
@@ -236,8 +254,9 @@ class Domain:
         """
         if self.is_ball:
             return self
-        columns = tuple(column.encoded for column in self._columns)
-        names = None if self._names is None else self.encoded_names()
+        columns = tuple(own for column in self._columns for own in column.encoded)
+        has_names = self._names is not None or bool(self.blocks)
+        names = self.encoded_names() if has_names else None
         return self._build(columns, names, self._target, None)
 
     def row_norm(self, p: float, intercept: bool = False) -> float:
@@ -277,8 +296,9 @@ class Domain:
         ------
         ValueError
             If columns are missing, undeclared or too many, ``X`` is masked, complex or structured,
-            or a column of numbers holds anything but finite numbers. No message contains a value,
-            a row, the number of rows, or the message of an error that a cell raised.
+            or a column of numbers holds anything but finite numbers and, under a rule, missing
+            cells. No message contains a value, a row, the number of rows, or the message of an
+            error that a cell raised.
         """
         return encode(self, X, out)
 
@@ -307,45 +327,11 @@ class Domain:
         target = self._target_number()
         return np.asarray(t, dtype=np.float64) * target.half_range + target.centre
 
-    def decode_coef(
-        self, coef: ArrayLike, intercept: ArrayLike | None = None, *, regression: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return a linear model of the encoded columns in the units of the columns.
-
-        For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the raw
-        numbers and the indicators with the decoded coefficients, plus the decoded intercept.
-
-        Parameters
-        ----------
-        coef : array-like of shape (..., n_encoded)
-        intercept : array-like of shape (...), default=None
-            None stands for 0. The decoded model still has an intercept, because an encoded 0 is
-            the middle of the bounds.
-        regression : bool, default=False
-            Whether the model predicts a target scaled by `encode_target`, and the decoded model
-            predicts it in its own units.
-
-        Returns
-        -------
-        coef : ndarray of shape (..., n_encoded)
-        intercept : ndarray of shape (...)
-        """
-        slopes = np.asarray(coef, dtype=np.float64)
-        if not slopes.ndim or slopes.shape[-1] != self.n_encoded:
-            raise fail("coef", f"have {self.n_encoded} columns", slopes.shape)
-        half, centre = (1.0, 0.0) if self.is_ball else self._layout.units()
-        constant = np.asarray(0.0 if intercept is None else intercept, dtype=np.float64)
-        constant, slopes = constant - (slopes * (centre / half)).sum(axis=-1), slopes / half
-        if regression:
-            target = self._target_number()
-            slopes = slopes * target.half_range
-            constant = constant * target.half_range + target.centre
-        return slopes, np.asarray(constant)
-
     def encoder(self) -> DomainEncoder:
         """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
+    decode_coef = decode_coef
     sample = sample
     to_dict, to_json = to_dict, to_json
     from_dict, from_json = classmethod(from_dict), classmethod(from_json)

@@ -9,22 +9,16 @@ from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
+from skdp._checks import fail
 from skdp._compiled import NARROW, kernels
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
+from skdp.domain.cells import missing_in
 from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.tables import (
-    ArrayTable,
-    EncodedRows,
-    RawTable,
-    Table,
-    as_table,
-    read_levels,
-    read_numbers,
-    room_for,
-)
+from skdp.domain.reading import read_levels, read_numbers, room_for
+from skdp.domain.tables import ArrayTable, EncodedRows, RawTable, Table, as_table
 
 # Rows of which compiled functions write whole columns.
 _COLUMN_ROWS = 2**13
@@ -39,16 +33,17 @@ class Piece:
     read : slice
         Columns of the table.
     write : slice
-        Encoded columns.
-    step : Levels or callable
-        The levels, or a projection of numbers in place; None for a block of indicators.
+        Encoded columns. Between numbers with an indicator for missing cells lie the indicators.
+    step : Levels, Number or callable
+        The levels, or a projection of numbers in place. A number for the indicator of its missing
+        cells; None for a block of indicators.
     place : slice or int
         Columns among the numbers, or the position among the columns of levels.
     """
 
     read: slice
     write: slice
-    step: Levels | Callable[[FloatArray], None] | None
+    step: Levels | Number | Callable[[FloatArray], None] | None
     place: slice | int
 
     def write_numbers(
@@ -63,10 +58,20 @@ class Piece:
         # Access to a few columns of a wider array is slow: it is done once and not five times.
         is_ready = cells.flags.c_contiguous and cells.dtype == np.float64
         work = cells if is_ready else np.empty(cells.shape)
-        read_numbers(table, rows, self.read, work, label)
+        read_numbers(table, rows, self.read, work, label, self._ruled)
         self.step(work)  # type: ignore[operator, misc]
         if work is not cells:
             cells[...] = work
+
+    @property
+    def _ruled(self) -> NDArray[np.bool_] | None:
+        """Columns of numbers with a rule for missing cells; None where there are no rules."""
+        if isinstance(self.step, Number):
+            return np.array([True])
+        if not isinstance(self.step, Box):
+            return None
+        fills = self.step.fills
+        return np.zeros(len(self.step.lower), bool) if fills is None else ~np.isnan(fills)
 
     def _write_floats(
         self, box: Box, table: RawTable, rows: slice, cells: FloatArray
@@ -83,9 +88,18 @@ class Piece:
             return table.levels[self.place][rows]  # type: ignore[return-value]
         if isinstance(self.step, Levels):
             return read_levels(table, rows, self.read.start, self.step, label)
+        if self.step is not None and (found := self._missing_floats(table, rows)) is not None:
+            return found
         work = np.empty((rows.stop - rows.start, self.read.stop - self.read.start))
-        read_numbers(table, rows, self.read, work, label)
-        return largest_indicators(work)
+        read_numbers(table, rows, self.read, work, label, self._ruled)
+        return largest_indicators(work) if self.step is None else np.isnan(work[:, 0])
+
+    def _missing_floats(self, table: RawTable, rows: slice) -> NDArray[np.bool_] | None:
+        """Return which cells of a column are NaN; None if it is no array of floats."""
+        if isinstance(table, ArrayTable):
+            return missing_in(table.cells[rows, self.read.start])
+        columns = table.plain_columns(rows, self.read)
+        return None if columns is None else missing_in(columns[0])
 
     def encode(
         self, table: Table, rows: slice, out: FloatArray, label: Callable[[int], str]
@@ -124,7 +138,11 @@ class Layout:
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
         """Encoded columns of each block of indicators."""
-        return tuple(write for c, _, write in self.placed if not isinstance(c, Number))
+        return tuple(
+            slice(write.start + isinstance(column, Number), write.stop)
+            for column, _, write in self.placed
+            if not isinstance(column, Number) or column.n_out > 1
+        )
 
     def units(self) -> tuple[FloatArray, FloatArray]:
         """Return half and centre of shape (n_encoded,): encoded = (raw - centre) / half."""
@@ -135,14 +153,13 @@ class Layout:
 
     def names_out(self, names: Sequence[str]) -> list[str]:
         """Return the names of the encoded columns."""
-        found: list[str] = []
-        for column, read, _ in self.placed:
-            own = names[read]
-            found += column.names_out(own[0]) if isinstance(column, Levels) else own
-        return found
+        return [name for c, read, _ in self.placed for name in c.names_out(names[read])]
 
     def pieces(self, radius: float | None) -> Iterator[Piece]:
-        """Yield pieces: runs of numbers, single columns of levels, single blocks of indicators."""
+        """Yield pieces: runs of numbers, single columns of levels, single blocks of indicators.
+
+        The indicators for missing cells come after the run of their numbers.
+        """
         numbers = levels = 0
         for _, group in groupby(self.placed, key=_run_key):
             columns, reads, writes = zip(*group, strict=True)
@@ -151,13 +168,17 @@ class Layout:
             if write.start == write.stop:  # a single level leaves nothing to write
                 continue
             step = _step(columns, radius)
-            if isinstance(columns[0], Number):
-                place = slice(numbers, numbers + len(columns))
-                numbers = place.stop
-                yield Piece(read, write, step, place)
-            else:
+            if not isinstance(columns[0], Number):
                 yield Piece(read, write, step, levels)
                 levels += 1
+                continue
+            place = slice(numbers, numbers + len(columns))
+            numbers = place.stop
+            yield Piece(read, slice(write.start, write.stop, columns[0].n_out), step, place)
+            for column, own, out in zip(columns, reads, writes, strict=True):
+                if column.n_out > 1:
+                    yield Piece(own, slice(out.start + 1, out.stop), column, levels)
+                    levels += 1
 
 
 def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
@@ -230,6 +251,43 @@ def _write(domain: Any, table: Table, rows: slice, out: EncodedRows) -> None:
                 out.levels[piece.place][:] = piece.positions(table, rows, domain._label_at)
 
 
+def decode_coef(
+    self: Any, coef: ArrayLike, intercept: ArrayLike | None = None, *, regression: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return a linear model of the encoded columns in the units of the columns.
+
+    For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the raw
+    numbers and the indicators with the decoded coefficients, plus the decoded intercept.
+    Missing numbers are those of their rule: with "indicator" the middle of the bounds.
+
+    Parameters
+    ----------
+    coef : array-like of shape (..., n_encoded)
+    intercept : array-like of shape (...), default=None
+        None stands for 0. The decoded model still has an intercept, because an encoded 0 is
+        the middle of the bounds.
+    regression : bool, default=False
+        Whether the model predicts a target scaled by `encode_target`, and the decoded model
+        predicts it in its own units.
+
+    Returns
+    -------
+    coef : ndarray of shape (..., n_encoded)
+    intercept : ndarray of shape (...)
+    """
+    slopes = np.asarray(coef, dtype=np.float64)
+    if not slopes.ndim or slopes.shape[-1] != self.n_encoded:
+        raise fail("coef", f"have {self.n_encoded} columns", slopes.shape)
+    half, centre = (1.0, 0.0) if self.is_ball else self._layout.units()
+    constant = np.asarray(0.0 if intercept is None else intercept, dtype=np.float64)
+    constant, slopes = constant - (slopes * (centre / half)).sum(axis=-1), slopes / half
+    if regression:
+        target = self._target_number()
+        slopes = slopes * target.half_range
+        constant = constant * target.half_range + target.centre
+    return slopes, np.asarray(constant)
+
+
 def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
     """Write compactly encoded rows with indicators into ``out`` of shape (n, n_encoded)."""
     for piece in domain._pieces:
@@ -285,7 +343,9 @@ def _slices(widths: Sequence[int]) -> list[slice]:
 def _run_key(placed: tuple[Column, slice, slice]) -> object:
     # Unit columns are separate: they are only clipped, so that encoding twice rounds once.
     column, read, _ = placed
-    return ("unit" if column.is_unit else "box") if isinstance(column, Number) else read.start
+    if not isinstance(column, Number):
+        return read.start
+    return ("unit" if column.is_unit else "box"), column.missing == "indicator"
 
 
 def _step(
@@ -299,4 +359,12 @@ def _step(
     if not numbers:
         return None
     lower, upper = np.array([(c.lower, c.upper) for c in numbers]).T
-    return Box(lower, upper, is_unit=numbers[0].is_unit)
+    box = Box(lower, upper, is_unit=numbers[0].is_unit)
+    rules = [number.missing for number in numbers]
+    if not any(rule is not None for rule in rules):
+        return box
+    fills = np.array([rule if isinstance(rule, float) else np.nan for rule in rules])
+    box(fills[None, :])
+    # The middle is 0 without rounding.
+    fills[[isinstance(rule, str) for rule in rules]] = 0.0
+    return replace(box, fills=fills)

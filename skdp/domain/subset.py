@@ -21,7 +21,8 @@ def subset(
         Declared columns; columns without names are x0, x1, ... A block of indicators can only be
         chosen as a whole. None takes all columns but the target.
     target : str or None
-        A column of numbers. None takes the target of the domain.
+        A column of numbers without a rule for missing cells, which would be wrong values of a
+        target. None takes the target of the domain.
 
     Returns
     -------
@@ -73,5 +74,9 @@ def _target(
         return domain._target, None
     for column, read, write in domain._layout.placed:
         if target in names[read] and isinstance(column, Number):
+            if column.missing is not None:
+                remedy = "Its missing cells were released as numbers: declare it without a rule."
+                rule = "be a column without a rule for missing cells"
+                raise fail("target", rule, target, remedy)
             return column, write.start
     raise fail("target", "be a column of numbers", target, "Levels cannot be regressed on.")

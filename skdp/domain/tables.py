@@ -7,7 +7,6 @@ cell, which may quote a value, would be attached as ``__context__``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -18,10 +17,8 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain.cells import (
-    as_cells,
     copy_reals,
     is_sparse,
-    kind_of_dtype,
     pandas_module,
     plain,
 )
@@ -31,13 +28,6 @@ from skdp.domain.columns import PLAIN_KINDS, ArrayColumn, FrameColumn, Levels, p
 _CACHED_CELLS = 2**16
 # Taking rows from some columns of a frame takes a time that does not depend on their number.
 _FEWEST_ROWS = 8192
-
-
-class NotNumbers(ValueError, TypeError):
-    """Error for a column of numbers with any other cell.
-
-    It is a TypeError too, because scikit-learn expects one for cells such as dicts.
-    """
 
 
 @dataclass(frozen=True)
@@ -82,9 +72,9 @@ class ArrayTable:
         """Return a copy of some rows."""
         return replace(self, cells=self.cells[rows])
 
-    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        """Copy cells into ``out`` as floats, or raise any error."""
-        copy_reals(self.cells[rows, columns], out)
+    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
+        """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
+        copy_reals(self.cells[rows, columns], out, missing)
 
     def positions(self, rows: slice, column: int, levels: Levels) -> NDArray[Any]:
         """Return the position of the level of each cell of a column, or raise any error."""
@@ -106,8 +96,9 @@ class EncodedRows:
     ----------
     numbers : ndarray of shape (n, n_numbers)
     levels : tuple of unsigned integer arrays of shape (n,)
-        Position of each row's level, for each column of levels that has two levels or more. The
-        first level, which has no indicator, is 0.
+        Position of each row's level, for each column of levels that has two levels or more, and
+        whether a number is missing, where it has an indicator. The first level, which has no
+        indicator, is 0.
     again : bool
         As in the other tables. Reading encoded rows never raises an error.
     """
@@ -201,10 +192,10 @@ class _FrameTable:
         frame = self.frame.iloc[self.start + rows]
         return replace(self, frame=frame, start=0, stop=len(rows), columns={})
 
-    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        """Copy cells into ``out`` as floats, or raise any error."""
+    def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
+        """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
         for k, column in enumerate(range(columns.start, columns.stop)):
-            self._column(column).copy_numbers(self._moved(rows), out[:, k])
+            self._column(column).copy_numbers(self._moved(rows), out[:, k], missing)
 
     def plain_columns(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
         """Return cells of columns without a copy, or None if one is no array of numpy."""
@@ -261,128 +252,6 @@ def as_table(X: Any, names: tuple[str, ...] | None, n_columns: int) -> Table:
         raise fail("X", "be of 2 dimensions", X.ndim, remedy)
     _check_count(X.shape[1], n_columns)
     return ArrayTable(X)
-
-
-def read_numbers(
-    table: RawTable, rows: slice, columns: slice, out: FloatArray, label: Callable[[int], str]
-) -> None:
-    """Copy finite numbers into ``out``, or raise an error for the first invalid column."""
-    if _read(table, rows, columns, out):
-        return
-    for k, column in enumerate(range(columns.start, columns.stop)):
-        if not _read(table, rows, slice(column, column + 1), out[:, k : k + 1]):
-            raise _not_numbers(table, column, label)
-
-
-def read_target(y: Any, label: str, again: bool = False) -> FloatArray:
-    """Return a new float array of the entries of ``y``, of shape (n,) or (n, 1)."""
-    cells = as_cells(y, "y")
-    if cells.ndim == 1:
-        cells = cells[:, None]
-    if cells.ndim != 2 or cells.shape[1] != 1:
-        raise fail("y", "have one dimension", cells.ndim, "One target is fitted at a time.")
-    out = np.empty(cells.shape)
-    with np.errstate(all="ignore"):  # a warning would be about the data
-        read_numbers(ArrayTable(cells, again), slice(None), slice(0, 1), out, label=lambda _: label)
-    return out[:, 0]
-
-
-def room_for(n_rows: int, n_encoded: int, out: FloatArray | None) -> FloatArray:
-    """Return ``out`` if it has the right type and shape, or a new array if it is None."""
-    shape = (n_rows, n_encoded)
-    if out is None:
-        return np.empty(shape)
-    if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != shape:
-        raise fail("out", f"be a float64 array of {n_encoded} columns and as many rows as X")
-    return out
-
-
-_DROP = "Drop or fill the others by a public rule before this step"
-_REMEDIES = {
-    "strings": f"{_DROP}, or declare its levels: Domain({{'name': ['a', 'b']}}).",
-    "datetimes": "Give days since a public date: (x - pandas.Timestamp('2000-01-01')).dt.days.",
-    "dates": "Give days since a public date: (x - datetime.date(2000, 1, 1)).days of each date x.",
-    "durations": "Give a number of seconds: x.dt.total_seconds().",
-}
-
-
-def _not_numbers(table: RawTable, column: int, label: Callable[[int], str]) -> NotNumbers:
-    """Return the error for a cell that is not a finite number."""
-    error = fail(
-        _label(table, column, label),
-        "hold finite numbers only: no NaN, no inf, and every argument must be "
-        "a real number or a string that spells a number",
-        remedy=_REMEDIES.get(kind_of_dtype(table.dtype(column)) or "", f"{_DROP}."),
-    )
-    return NotNumbers(*error.args)
-
-
-def _label(table: RawTable, column: int, label: Callable[[int], str]) -> str:
-    """Return the text for a column, by its name in the table if it has one."""
-    name = table.name(column)
-    return label(column) if name is None else f"column {name!r}"
-
-
-def read_levels(
-    table: RawTable, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
-) -> NDArray[Any]:
-    """Return the position of each cell's level, or raise an error that names the column."""
-    _check_kind(table, column, levels, label)
-    found = None
-    with suppress(Exception):
-        found = table.positions(rows, column, levels)
-    if found is None and table.again:
-        cells = range(*rows.indices(table.n_rows))
-        found = np.concatenate([_level_again(table, row, column, levels) for row in cells])
-    if found is None:
-        rule = "hold cells that can be hashed and compared without an error"
-        name = _label(table, column, label)
-        raise fail(name, rule, remedy="Replace the others by a public rule before.")
-    return found
-
-
-def _check_kind(table: RawTable, column: int, levels: Levels, label: Callable[[int], str]) -> None:
-    """Raise if no cell of a column can be a level, by its type: all would be read as `other`."""
-    dtype, declared = table.dtype(column), levels.kind
-    found = kind_of_dtype(dtype)
-    if table.again or None in (declared, found) or declared == found:
-        return
-    rule = f"hold {declared}, as its declared levels do"
-    remedy = f"Convert the column to {declared} by a public rule, or declare levels as {found}."
-    raise fail(_label(table, column, label), rule, str(dtype), remedy)
-
-
-def _level_again(table: RawTable, row: int, column: int, levels: Levels) -> NDArray[Any]:
-    """Return the position of one cell's level; that of `other` if it cannot be read any more."""
-    with suppress(Exception):
-        return table.positions(slice(row, row + 1), column, levels)
-    return levels.positions([levels.other])
-
-
-def _read(table: RawTable, rows: slice, columns: slice, out: FloatArray) -> bool:
-    try:
-        table.copy_numbers(rows, columns, out)
-    except Exception:  # a cell's own code may raise anything
-        if not table.again:
-            return False
-        _read_again(table, rows, columns, out)
-    # The sum is finite unless an entry is not, or large entries overflow: one pass, no temporary.
-    if np.isfinite(out.sum()):
-        return True
-    finite = np.isfinite(out)
-    if table.again:
-        out[~finite] = 0.0
-    return table.again or bool(finite.all())
-
-
-def _read_again(table: RawTable, rows: slice, columns: slice, out: FloatArray) -> None:
-    """Copy cells one by one; those that are not numbers any more are NaN."""
-    for k, row in enumerate(range(*rows.indices(table.n_rows))):
-        for j, column in enumerate(range(columns.start, columns.stop)):
-            out[k, j] = np.nan
-            with suppress(Exception):
-                cell = slice(row, row + 1), slice(column, column + 1)
-                table.copy_numbers(*cell, out[k : k + 1, j : j + 1])
 
 
 def _places(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDArray[np.intp]:

@@ -23,7 +23,7 @@ from skdp._checks import check_count, check_positive, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
-from skdp.domain.tables import read_target
+from skdp.domain.reading import read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, private_step
 from skdp.privacy import BudgetExceeded, Ledger

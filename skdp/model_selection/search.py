@@ -17,7 +17,7 @@ from skdp._checks import (
     check_interval,
     fail,
 )
-from skdp.domain.tables import read_target
+from skdp.domain.reading import read_target
 from skdp.linear_model.validation import (
     check_labels,
     check_ledger,

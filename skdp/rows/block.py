@@ -31,7 +31,8 @@ class Block:
     numbers : ndarray of shape (n, n_numbers)
         The numbers as the domain encodes them, as floats or in the type that was asked for.
     levels : tuple of unsigned integer arrays of shape (n,)
-        Position of each row's level, for each column of levels that has two levels or more.
+        Position of each row's level, for each column of levels that has two levels or more, and
+        whether a number is missing, where it has an indicator.
     target : ndarray of shape (n,)
         The encoded target in [-1, 1], or the position of each label.
     share : int or None

@@ -138,8 +138,7 @@ class PrivateLinearModel(Exported, BaseEstimator):
             or Feather file or of a folder of such files, or a ``pyarrow.dataset.Dataset``; a
             function without arguments that returns an iterable of tables or of pairs of a table
             and a target. Some are read several times. An entry that is not valid any more at a
-            later reading counts as 0, or as the first label. Of files only the columns of the
-            domain are read.
+            later reading counts as 0, or as the first label. Of files only needed columns are read.
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
             ``target`` is given, or if ``X`` has pairs. Its partitions are those of ``X``. Arrays of
@@ -147,10 +146,9 @@ class PrivateLinearModel(Exported, BaseEstimator):
         target : str, default=None
             Name of the column of ``X`` that is the target.
         groups : array-like of shape (n,) or str, default=None
-            The person of each row: hashable identifiers, or the name of a column of them. Then the
-            guarantee protects persons: all rows of one person together. None protects rows. Where
-            ``X`` is not in memory, it is the name of a column, and all identifiers must fit in
-            memory.
+            The person of each row, as hashable identifiers or as the name of a column. Then the
+            guarantee protects persons, with all their rows. Where ``X`` is not in memory it is a
+            column, of which all identifiers must fit in memory.
 
         Returns
         -------

@@ -11,9 +11,9 @@ from typing import Any
 from skdp._checks import fail
 from skdp._json import VERSION, as_floats, check_keys, check_list, entries, from_text, is_plain
 from skdp._json import to_text as json_of
-from skdp.domain import _declare
-from skdp.domain._declare import Target
-from skdp.domain.columns import Column, Indicators, Levels, Number, listed
+from skdp.domain._declaration import declare as _declare
+from skdp.domain._declaration.declare import Target
+from skdp.domain.columns import UNIT, Column, Indicators, Levels, Number, listed
 
 
 def describe(
@@ -24,7 +24,8 @@ def describe(
     if radius is not None:
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
     numbers = [column for column in columns if isinstance(column, Number)]
-    if names is None and all(number.is_unit for number in numbers):
+    end += _missing_text(columns, names)
+    if names is None and all(number == UNIT for number in numbers):
         return f"Domain.unit_box({len(columns)}{end})"
     if names is None:
         lower, upper = ([getattr(n, bound) for n in numbers] for bound in ("lower", "upper"))
@@ -37,6 +38,16 @@ def describe(
     ]
     middle = f", other={{{listed(others)}}}" if others else ""
     return f"Domain({{{listed(declared)}}}{end}{middle})"
+
+
+def _missing_text(columns: Sequence[Column], names: Sequence[str] | None) -> str:
+    pairs = enumerate(columns) if names is None else _by_name(columns, names)
+    rules = {key: rule for key, c in pairs if (rule := getattr(c, "missing", None)) is not None}
+    if not rules:
+        return ""
+    if len(rules) == len(columns) and set(rules.values()) == {"indicator"}:
+        return ", missing='indicator'"
+    return f", missing={{{listed(f'{key!r}: {rule!r}' for key, rule in rules.items())}}}"
 
 
 def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[str, Column]]:
@@ -70,8 +81,8 @@ def to_dict(self: Any) -> dict[str, Any]:
     ...     print(key, "-", value)
     kind - Domain
     version - 1
-    columns - [{'name': 'age', 'bounds': [17.0, 90.0]},
-        {'name': 'sex', 'levels': ['Female', 'Male'], 'other': 'Female'}]
+    columns - [{'name': 'age', 'bounds': [17.0, 90.0], 'missing': None},
+        {'name': 'sex', 'levels': ['Female', 'Male'], 'other': 'Female', 'missing': None}]
     target - {'levels': [0, 1]}
     radius - None
     >>> Domain.from_dict(domain.to_dict()) == domain
@@ -152,7 +163,7 @@ def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, 
     found |= _target_entries(_declare.label_of(names[0]), _declared(column))
     if isinstance(column, Levels):
         found["other"] = column.other
-    return found
+    return found | {"missing": column.missing}
 
 
 def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]:
@@ -164,12 +175,16 @@ def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]
         names = check_list("indicators", part["indicators"], str)
         return names, Indicators(len(names))
     own = None if name is None else [name]
+    column: Column
     if "bounds" in part:
-        check_keys(label, part, ("name", "bounds"))
-        return own, _declare.as_number(label, _pair(label, part))
-    check_keys(label, part, ("name", "levels", "other"))
-    levels = _checked_levels(label, part["levels"])
-    return own, _declare.as_column(label, levels, {label: part["other"]}, label)
+        check_keys(label, part, ("name", "bounds", "missing"))
+        column = _declare.as_number(label, _pair(label, part))
+    else:
+        check_keys(label, part, ("name", "levels", "other", "missing"))
+        levels = _checked_levels(label, part["levels"])
+        column = _declare.as_column(label, levels, {label: part["other"]}, label)
+    rule = part["missing"]
+    return own, column if rule is None else _declare.with_rule(f"{label}: missing", column, rule)
 
 
 def _declared(column: Number | Levels) -> Number | tuple[Hashable, ...]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -21,6 +22,8 @@ Target: TypeAlias = Number | tuple[Hashable, ...] | None
 
 # Half a range and its inverse must both be normal numbers, with room for one more halving.
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min
+# Rules for missing cells in place of a number.
+_WORDS = ("indicator", "middle")
 
 
 def label_of(name: str | int) -> str:
@@ -108,7 +111,9 @@ def _refuse_range(name: str, levels: tuple[Hashable, ...]) -> None:
         raise fail(name, "not have two distant numbers as its levels", list(levels), remedy)
 
 
-def as_columns(columns: object, other: object) -> tuple[tuple[str, ...], tuple[Column, ...]]:
+def as_columns(
+    columns: object, other: object, missing: object
+) -> tuple[tuple[str, ...], tuple[Column, ...]]:
     """Return the names and the columns that a dict declares."""
     if not isinstance(columns, Mapping) or not columns:
         remedy = 'Write Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
@@ -120,12 +125,13 @@ def as_columns(columns: object, other: object) -> tuple[tuple[str, ...], tuple[C
     for name in other:
         if name not in with_levels:
             raise fail("other", f"name only columns of levels, which are {with_levels}", name)
-    return names, tuple(as_column(label_of(n), columns[n], other, n) for n in names)
+    declared = [as_column(label_of(n), columns[n], other, n) for n in names]
+    return names, with_rules(declared, names, missing)
 
 
 def as_numbers(
-    lower: Any, upper: Any, names: Iterable[str] | None
-) -> tuple[tuple[str, ...] | None, tuple[Number, ...]]:
+    lower: Any, upper: Any, names: Iterable[str] | None, missing: object
+) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
     """Return the names, or None, and the columns of numbers that arrays of bounds declare."""
     lows, highs = as_vector("lower", lower), as_vector("upper", upper)
     if len(lows) != len(highs):
@@ -135,9 +141,51 @@ def as_numbers(
     named = None if names is None else as_names(names)
     if named is not None and len(named) != len(lows):
         raise fail("names", f"have {len(lows)} entries, one for each column", len(named))
-    labels = map(label_of, range(len(lows)) if named is None else named)
-    bounds = zip(labels, lows, highs, strict=True)
-    return named, tuple(as_number(label, (low, high)) for label, low, high in bounds)
+    keys = range(len(lows)) if named is None else named
+    bounds = zip(map(label_of, keys), lows, highs, strict=True)
+    numbers = [as_number(label, (low, high)) for label, low, high in bounds]
+    return named, with_rules(numbers, keys, missing)
+
+
+def with_rules(
+    columns: Sequence[Column], keys: Sequence[str | int], missing: object
+) -> tuple[Column, ...]:
+    """Return the columns with the rules for missing cells, one for all columns or a dict."""
+    if missing is None:
+        return tuple(columns)
+    declared = dict(zip(keys, columns, strict=True))
+    if not isinstance(missing, Mapping):
+        if not (_is_real(missing) or (isinstance(missing, str) and missing in _WORDS)):
+            rule = 'be "indicator", "middle", a number, or a dict from columns to these'
+            raise fail("missing", rule, missing)
+        # Levels have one rule: the others are for numbers only.
+        kinds = Number | Levels if missing == "indicator" else Number
+        ruled = [key for key, column in declared.items() if isinstance(column, kinds)]
+        missing = dict.fromkeys(ruled, missing)
+    for key in missing:
+        if key not in declared:
+            raise fail("missing", f"name only declared columns, which are {list(declared)}", key)
+    return tuple(
+        with_rule(f"missing[{key!r}]", column, missing[key]) if key in missing else column
+        for key, column in declared.items()
+    )
+
+
+def with_rule(name: str, column: Column, rule: Any) -> Column:
+    """Return a column with a rule for missing cells."""
+    is_word = isinstance(rule, str) and rule in _WORDS
+    if isinstance(column, Number):
+        if not (is_word or (_is_real(rule) and column.lower <= rule <= column.upper)):
+            within = f'be "indicator", "middle" or a number within the bounds {column}'
+            raise fail(name, within, rule)
+        return replace(column, missing=rule if is_word else float(rule))
+    if not isinstance(column, Levels) or not (is_word and rule == "indicator"):
+        remedy = "Without a rule, missing cells are read as the level in `other`."
+        raise fail(name, 'be "indicator" for a column of levels', rule, remedy)
+    if "missing" in map(str, column.levels):
+        remedy = "Rename the level, or give it as `other` without a rule."
+        raise fail(name, "not be given for a column with the level 'missing'", rule, remedy)
+    return replace(column, missing="indicator")
 
 
 def as_target(target: object) -> Target:

@@ -1,0 +1,1 @@
+"""Checks of declarations, and how they are printed and exported."""

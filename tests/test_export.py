@@ -102,7 +102,7 @@ def test_a_domain_is_readable():
     domain = DOMAINS["other"]
     lines = domain.to_json().splitlines()
     assert '    {"name": "sex", "levels": ["f", "m", "?"], "other": "?", "missing": null},' in lines
-    assert '    {"name": "x", "bounds": [-1.0, 1.0]}' in lines
+    assert '    {"name": "x", "bounds": [-1.0, 1.0], "missing": null}' in lines
     assert max(map(len, DOMAINS["encoded"].to_json().splitlines())) < 100
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from skdp._lazy import lazily
 
 if TYPE_CHECKING:
+    from skdp.bounds import estimate_domain
     from skdp.domain import Domain
     from skdp.linear_model import (
         DPCoordinateDescentClassifier,
@@ -26,13 +27,14 @@ else:
     _find, __dir__ = lazily(
         __name__,
         {
+            "bounds": "estimate_domain",
             "domain": "Domain",
             "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
             " DPHuberRegressor DPLinearRegression DPLogisticRegression",
             "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
         },
-        submodules="datasets domain geometry inspection linear_model mechanisms model_selection"
-        " noise privacy randomness testing",
+        submodules="bounds datasets domain geometry inspection linear_model mechanisms"
+        " model_selection noise privacy randomness testing",
     )
 
     def __getattr__(name: str) -> Any:
@@ -60,4 +62,5 @@ __all__ = [
     "Ledger",
     "PrivacyLeakWarning",
     "UndeclaredDomainWarning",
+    "estimate_domain",
 ]

@@ -12,7 +12,7 @@ import pytest
 import skdp
 
 ROOT = Path(skdp.__file__).parent
-TOP = {"model_selection", "inspection", "datasets", "testing", "__main__"}
+TOP = {"bounds", "model_selection", "inspection", "datasets", "testing", "__main__"}
 BASE = {"_arrays", "_checks", "_compiled", "_draws", "_identity", "_lazy", "_progress", "_search"}
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
@@ -46,7 +46,9 @@ PUBLIC = {
         "Domain",
         "Guarantee",
         "Ledger",
+        "estimate_domain",
     ],
+    "skdp.bounds": ["estimate_domain"],
     "skdp.datasets": [
         "DataNotFound",
         "Dataset",

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 from skdp.domain._declare import Target
 from skdp.domain.columns import Column, Levels, Number, listed
 
 
 def describe(
+    columns: Sequence[Column],
+    names: Sequence[str] | None,
+    target: Target,
+    radius: float | None,
+    estimated: Any,
+) -> str:
+    """Return the declaration in one line, and the cost of bounds that were estimated."""
+    text = _declaration(columns, names, target, radius)
+    if estimated is None:
+        return text
+    cost = f"epsilon = {estimated.epsilon:g}, delta = {estimated.delta:g}"
+    return f"{text}, estimated with {cost}"
+
+
+def _declaration(
     columns: Sequence[Column], names: Sequence[str] | None, target: Target, radius: float | None
 ) -> str:
-    """Return the declaration in one line."""
     end = "" if target is None else f", target={_target_text(target)}"
     if radius is not None:
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"

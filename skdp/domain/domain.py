@@ -62,7 +62,8 @@ class Domain:
     the name of the column only, but the error itself depends on the data: drop or fill missing
     numbers by a public rule beforehand.
 
-    A domain is immutable. It compares by value, and can be pickled, copied and cloned.
+    A domain is immutable. It compares by value, and can be pickled, copied and cloned. Its
+    attribute ``estimated`` is None, or the guarantee of `skdp.estimate_domain`.
 
     Examples
     --------
@@ -84,6 +85,7 @@ class Domain:
     _names: tuple[str, ...] | None
     _target: _declare.Target
     _radius: float | None
+    estimated: Any
 
     def __init__(
         self,
@@ -152,9 +154,11 @@ class Domain:
         names: tuple[str, ...] | None,
         target: _declare.Target,
         radius: float | None,
+        estimated: Any = None,
     ) -> None:
         # Not by __setattr__, which raises.
-        self.__dict__.update(_columns=columns, _names=names, _target=target, _radius=radius)
+        self.__dict__.update(_columns=columns, _names=names, _target=target)
+        self.__dict__.update(_radius=radius, estimated=estimated)
         what, remedy = "the names of encoded columns", "Rename a column or one of its levels."
         _declare.refuse_repeated(what, self.encoded_names(), remedy)
 
@@ -238,7 +242,7 @@ class Domain:
             return self
         columns = tuple(column.encoded for column in self._columns)
         names = None if self._names is None else self.encoded_names()
-        return self._build(columns, names, self._target, None)
+        return self._build(columns, names, self._target, None, self.estimated)
 
     def row_norm(self, p: float, intercept: bool = False) -> float:
         """Return the greatest l_p norm of an encoded row, rounded up.
@@ -379,7 +383,7 @@ class Domain:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (self._build, self._key())
+        return (self._build, (*self._key(), self.estimated))
 
     def __copy__(self) -> Domain:
         return self
@@ -393,4 +397,4 @@ class Domain:
     __delattr__ = __setattr__
 
     def __repr__(self) -> str:
-        return describe(self._columns, self._names, self._target, self._radius)
+        return describe(self._columns, self._names, self._target, self._radius, self.estimated)

@@ -22,7 +22,7 @@ from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.sources import Source, header_of, spell_levels, split_frame
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model.validation import check_ledger, check_table, spent_note
+from skdp.linear_model.validation import check_ledger, check_table, chosen_publicly, spent_note
 from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
@@ -260,7 +260,7 @@ class PrivateLinearModel(BaseEstimator):
 
     def _assumptions(self):
         return (
-            "the domain, the labels and all parameters were chosen without the data",
+            chosen_publicly(self.domain, "the labels and all parameters"),
             "one record is one row of X with its target",
             "running time, memory and errors are not observed",
         )

@@ -7,6 +7,7 @@ constants are those of least loss on simulated columns: ``docs/automatic_choices
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +22,7 @@ NEAR_ZERO = 1 / 8
 # Equal steps have this many records each, in standard deviations, if records are spread evenly.
 RECORDS, FEWEST, MOST = 2.0, 16, 64
 # Records outside the bounds: this share of all, or as many standard deviations if that is less.
-OUTSIDE, UNCLEAR = 0.01, 1.0
+OUTSIDE, UNCLEAR = 0.01, 2.0
 
 
 def outer_bounds(counts: FloatArray, deviation: float, grid: Magnitudes) -> tuple[float, float]:
@@ -63,6 +64,30 @@ def outer_bounds(counts: FloatArray, deviation: float, grid: Magnitudes) -> tupl
     if 0 > upper > lower * NEAR_ZERO:
         upper = 0.0
     return float(lower), float(upper)
+
+
+def record_count(
+    counts: FloatArray,
+    deviations: Sequence[float],
+    grids: Sequence[Magnitudes],
+    bounds: Sequence[tuple[float, float]],
+) -> float:
+    """Return an estimate of the number of records, at least 1, from counts by magnitude.
+
+    It is the mean of the sums between the bounds of each column, with weights inverse to their
+    variances.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (columns, cells)
+    deviations, grids, bounds : sequences of length columns
+    """
+    sums, weights = [], []
+    for own, deviation, grid, pair in zip(counts, deviations, grids, bounds, strict=True):
+        first, last = grid.cells(np.array(pair))
+        sums.append(own[first : last + 1].sum())
+        weights.append(1 / ((last + 1 - first) * deviation**2))
+    return max(1.0, float(np.average(sums, weights=weights)))
 
 
 def step_count(n: float, deviation: float) -> int:

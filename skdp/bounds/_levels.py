@@ -62,10 +62,13 @@ class LevelCounts:
 
     def release(self, found: Sequence[Counter[str]], rng: Generator) -> list[list[str]]:
         """Return the levels of each column, the most frequent first."""
-        return [self._column(counted, rng) for counted in found]
+        noise, least = self.noise, self.threshold
+        return [self._column(counted, noise, least, rng) for counted in found]
 
-    def _column(self, counted: Counter[str], rng: Generator) -> list[str]:
-        noise, names = self.noise, sorted(counted)
+    def _column(
+        self, counted: Counter[str], noise: KNormNoise, least: float, rng: Generator
+    ) -> list[str]:
+        names = sorted(counted)
         times = max(1, -(-len(names) // noise.dim))
         exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
         lattice, stretch = publication(noise)
@@ -73,5 +76,5 @@ class LevelCounts:
         noisy = lattice.repeated(times).release(exact, 0, draws, rng)
         # The last counts stand for no string.
         pairs = zip(noisy.tolist(), names, strict=False)
-        kept = sorted((-count, name) for count, name in pairs if count > self.threshold)
+        kept = sorted((-count, name) for count, name in pairs if count > least)
         return [name for _, name in kept] or [NOTHING]

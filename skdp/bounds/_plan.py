@@ -13,7 +13,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.bounds._asked import Asked, Data
 from skdp.bounds._cells import Grid, IntArray, Magnitudes, Steps, counts
-from skdp.bounds._choose import MOST, inner_bounds, outer_bounds, step_count
+from skdp.bounds._choose import MOST, inner_bounds, outer_bounds, record_count, step_count
 from skdp.bounds._levels import LevelCounts
 from skdp.bounds._noise import CountNoise
 from skdp.privacy import Guarantee
@@ -109,9 +109,11 @@ class Plan:
     def _bounds(self, noise: CountNoise, data: Data, rng: Generator) -> list[tuple[float, float]]:
         limits = [Magnitudes(limit) for limit in self.limits]
         noisy, deviations = noise.release(0, _table(limits, data.numbers), rng)
-        n = max(1.0, float(noisy.sum(axis=1).mean())) if self.is_counted else float(data.n)
         facts = zip(noisy, deviations, limits, strict=True)
         outer = [outer_bounds(*fact) for fact in facts]
+        n = float(data.n)
+        if self.is_counted:
+            n = record_count(noisy, deviations, limits, outer)
         cells = step_count(n, noise.deviation(1))
         steps = [Steps(lower, upper, cells) for lower, upper in outer]
         noisy, deviations = noise.release(1, _table(steps, data.numbers), rng)

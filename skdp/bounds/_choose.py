@@ -22,7 +22,8 @@ NEAR_ZERO = 1 / 8
 # Equal steps have this many records each, in standard deviations, if records are spread evenly.
 RECORDS, FEWEST, MOST = 2.0, 16, 64
 # Records outside the bounds: this share of all, or as many standard deviations if that is less.
-OUTSIDE, UNCLEAR = 0.01, 2.0
+# Squared errors are greatest for targets far out, so fewer of them are left out.
+OUTSIDE, OUTSIDE_TARGET, UNCLEAR = 0.01, 0.002, 2.0
 
 
 def outer_bounds(counts: FloatArray, deviation: float, grid: Magnitudes) -> tuple[float, float]:
@@ -99,7 +100,7 @@ def step_count(n: float, deviation: float) -> int:
 
 
 def inner_bounds(
-    counts: FloatArray, deviation: float, grid: Steps, n: float
+    counts: FloatArray, deviation: float, grid: Steps, n: float, outside: float
 ) -> tuple[float, float]:
     """Return narrower bounds, from noisy counts in equal steps.
 
@@ -113,12 +114,14 @@ def inner_bounds(
     grid : Steps
     n : float > 0
         Number of records, or an estimate.
+    outside : float in (0, 1)
+        Greatest share of the records outside.
 
     Returns
     -------
     pair of floats, lower < upper
     """
-    most = min(OUTSIDE * n, UNCLEAR * deviation)
+    most = min(outside * n, UNCLEAR * deviation)
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     for length in range(1, grid.n):
         within = sums[length:] - sums[:-length]

@@ -13,7 +13,15 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.bounds._asked import Asked, Data
 from skdp.bounds._cells import Grid, IntArray, Magnitudes, Steps, counts
-from skdp.bounds._choose import MOST, inner_bounds, outer_bounds, record_count, step_count
+from skdp.bounds._choose import (
+    MOST,
+    OUTSIDE,
+    OUTSIDE_TARGET,
+    inner_bounds,
+    outer_bounds,
+    record_count,
+    step_count,
+)
 from skdp.bounds._levels import LevelCounts
 from skdp.bounds._noise import CountNoise
 from skdp.privacy import Guarantee
@@ -38,12 +46,15 @@ class Plan:
     strings : LevelCounts or None
     is_counted : bool
         Whether the number of records is private.
+    has_target : bool
+        Whether the last of the columns of numbers is the target.
     """
 
     limits: tuple[float, ...]
     numbers: CountNoise | None
     strings: LevelCounts | None
     is_counted: bool
+    has_target: bool
 
     @classmethod
     def of(cls, asked: Asked, epsilon: float, delta: float, neighbors: str) -> Plan:
@@ -58,9 +69,9 @@ class Plan:
         halved = delta / 2 if counted and levels else delta
         numbers = CountNoise(epsilon - spent, halved, neighbors, weights) if counted else None
         strings = LevelCounts(spent, delta - halved or delta, neighbors, levels) if levels else None
-        plan = cls(
-            tuple(asked.limits[k] for k in counted), numbers, strings, neighbors == "add_remove"
-        )
+        limits = tuple(asked.limits[k] for k in counted)
+        is_counted = neighbors == "add_remove"
+        plan = cls(limits, numbers, strings, is_counted, asked.has_target)
         plan.check_published()
         return plan
 
@@ -117,8 +128,11 @@ class Plan:
         cells = step_count(n, noise.deviation(1))
         steps = [Steps(lower, upper, cells) for lower, upper in outer]
         noisy, deviations = noise.release(1, _table(steps, data.numbers), rng)
-        inner = zip(noisy, deviations, steps, strict=True)
-        return [inner_bounds(*fact, n) for fact in inner]
+        outside = [OUTSIDE] * len(steps)
+        if self.has_target:
+            outside[-1] = OUTSIDE_TARGET
+        inner = zip(noisy, deviations, steps, outside, strict=True)
+        return [inner_bounds(own, spread, grid, n, most) for own, spread, grid, most in inner]
 
 
 def _table(grids: Sequence[Grid], numbers: list[FloatArray]) -> IntArray:

@@ -292,7 +292,10 @@ def test_a_model_on_estimated_bounds_predicts():
     model = DPHuberRegressor(domain=domain, epsilon=0.8, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.5
     wide = Domain.box([-1e6] * 3, [1e6] * 3, target=(-1e6, 1e6))
-    assert DPHuberRegressor(domain=wide, random_state=0).fit(X.to_numpy(), y).score(X, y) < 0.1
+    assert (
+        DPHuberRegressor(domain=wide, random_state=0).fit(X.to_numpy(), y).score(X.to_numpy(), y)
+        < 0.1
+    )
 
 
 @pytest.mark.parametrize("n", [1, 50])
@@ -424,6 +427,16 @@ def test_the_ledger_is_charged_before_noise_is_drawn():
     estimate_domain(X, epsilon=0.4, ledger=ledger)
     assert ledger.spent.epsilon == 0.4
     assert ledger.entries[0].note == "estimate_domain"
+
+
+def test_an_error_after_the_spend_says_so(monkeypatch):
+    """Whatever fails then, memory for instance; the ledger keeps the entry."""
+    monkeypatch.setattr(Plan, "release", lambda *given: 1 / 0)
+    ledger = Ledger(1.0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        estimate_domain(np.ones((10, 1)), epsilon=0.4, ledger=ledger)
+    assert caught.value.__notes__[0].startswith("The budget was spent: epsilon = 0.4.")
+    assert ledger.spent.epsilon == 0.4
 
 
 WRONG = {

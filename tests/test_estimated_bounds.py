@@ -325,6 +325,18 @@ def test_without_any_noise_to_see_through_the_bounds_are_those_of_the_data():
     assert 2900 < high < 3200
 
 
+@pytest.mark.parametrize(("columns", "spent"), [(40, 1e-6), (1, 0.0)])
+def test_delta_is_spent_where_gaussian_noise_is_less(columns, spent):
+    """The guarantee says which noise was taken, and has its privacy losses."""
+    X = np.tile(COLUMNS["normal"][:, None], (1, columns))
+    domain = estimate_domain(X, epsilon=0.5, delta=1e-6, random_state=0)
+    assert domain.estimated.delta == spent
+    assert bool(domain.estimated.losses) is (spent > 0)
+    assert ("Gaussian" if spent else "Laplace") in domain.estimated.mechanism
+    widths = [column.upper - column.lower for column in domain._columns]
+    assert 2 < np.median(widths) < 20
+
+
 def test_limits_are_kept_by_column():
     X = np.full((1000, 2), 1e5)
     X[:500] *= -1

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from skdp._lazy import lazily
 
 if TYPE_CHECKING:
+    from skdp.bounds import estimate_domain
     from skdp.domain import Domain
     from skdp.linear_model import (
         DPCoordinateDescentClassifier,
@@ -27,13 +28,14 @@ else:
     _find, __dir__ = lazily(
         __name__,
         {
+            "bounds": "estimate_domain",
             "domain": "Domain",
             "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
             " DPHuberRegressor DPLinearRegression DPLogisticRegression load_model",
             "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
         },
-        submodules="datasets domain geometry inspection linear_model mechanisms model_selection"
-        " noise privacy randomness testing",
+        submodules="bounds datasets domain geometry inspection linear_model mechanisms"
+        " model_selection noise privacy randomness testing",
     )
 
     def __getattr__(name: str) -> Any:
@@ -56,5 +58,6 @@ __all__ = [
     "Ledger",
     "PrivacyLeakWarning",
     "UndeclaredDomainWarning",
+    "estimate_domain",
     "load_model",
 ]

@@ -730,3 +730,13 @@ def test_the_documented_types_are_classes_of_this_package():
         assert isinstance(getattr(importlib.import_module(module), kind), type)
         assert name.startswith("skdp.")
     assert sorted(SKOPS_TYPES) == [*dict.fromkeys(SKOPS_TYPES)]
+
+
+def test_estimated_bounds_are_exported():
+    """With the guarantee of their estimate, which equality does not compare."""
+    X = pd.DataFrame({"a": np.random.default_rng(0).uniform(3, 5, 500)})
+    domain = estimate_domain(X, epsilon=1.0, random_state=0)
+    again = Domain.from_json(domain.to_json())
+    assert again == domain
+    assert again.estimated.epsilon == domain.estimated.epsilon == 1.0
+    assert repr(again) == repr(domain)

@@ -70,6 +70,7 @@ class Domain:
     occurs depends on the data. Infinite numbers are always an error.
 
     A domain is immutable. It compares by value, and can be pickled, copied, cloned and exported.
+    Its attribute ``estimated`` is None, or the guarantee of `skdp.estimate_domain`.
 
     Examples
     --------
@@ -97,6 +98,7 @@ class Domain:
     _names: tuple[str, ...] | None
     _target: _declare.Target
     _radius: float | None
+    estimated: Any
 
     def __init__(
         self,
@@ -170,9 +172,11 @@ class Domain:
         names: tuple[str, ...] | None,
         target: _declare.Target,
         radius: float | None,
+        estimated: Any = None,
     ) -> None:
         # Not by __setattr__, which raises.
-        self.__dict__.update(_columns=columns, _names=names, _target=target, _radius=radius)
+        self.__dict__.update(_columns=columns, _names=names, _target=target)
+        self.__dict__.update(_radius=radius, estimated=estimated)
         what, remedy = "the names of encoded columns", "Rename a column or one of its levels."
         _declare.refuse_repeated(what, self.encoded_names(), remedy)
 
@@ -257,7 +261,7 @@ class Domain:
         columns = tuple(own for column in self._columns for own in column.encoded)
         has_names = self._names is not None or bool(self.blocks)
         names = self.encoded_names() if has_names else None
-        return self._build(columns, names, self._target, None)
+        return self._build(columns, names, self._target, None, self.estimated)
 
     def row_norm(self, p: float, intercept: bool = False) -> float:
         """Return the greatest l_p norm of an encoded row, rounded up.
@@ -367,7 +371,7 @@ class Domain:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (self._build, self._key())
+        return (self._build, (*self._key(), self.estimated))
 
     def __copy__(self) -> Domain:
         return self
@@ -381,4 +385,4 @@ class Domain:
     __delattr__ = __setattr__
 
     def __repr__(self) -> str:
-        return describe(self._columns, self._names, self._target, self._radius)
+        return describe(self._columns, self._names, self._target, self._radius, self.estimated)

@@ -1,8 +1,9 @@
-"""Domains of some of the columns, with any column of numbers as the target."""
+"""Domains made of others: of some of the columns, and of columns that were estimated."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from skdp._checks import fail
 from skdp.domain.columns import Column, Number
@@ -47,7 +48,13 @@ def subset(
     if domain.is_ball and target is not None:
         raise fail("target", "be None for rows in a ball", target, "Its columns have no bounds.")
     kept_names = tuple(n for n in names if n in asked) if domain.names else None
-    return Domain._build(kept, kept_names, own, domain.radius), places, place
+    found = Domain._build(kept, kept_names, own, domain.radius, domain.estimated)
+    return found, places, place
+
+
+def with_estimate(domain: Domain, guarantee: Any) -> Domain:
+    """Return the same domain with the guarantee of a release of its bounds or levels."""
+    return Domain._build(*domain._key(), guarantee)
 
 
 def _kept(

@@ -217,6 +217,19 @@ def check_ledger(name: str, ledger: Any) -> None:
         raise fail(name, "be a Ledger or None", type(ledger))
 
 
+def chosen_publicly(domain: Any, chosen: str) -> str:
+    """Return the assumption on the domain and on what else was chosen without the data."""
+    estimated = getattr(domain, "estimated", None)
+    if estimated is None:
+        return f"the domain, {chosen} were chosen without the data"
+    cost = f"epsilon = {estimated.epsilon:g} and delta = {estimated.delta:g}"
+    void = "" if estimated.holds else ", by a release whose guarantee does not hold,"
+    return (
+        f"bounds or levels of the domain were estimated from the data{void} with {cost}, which this"
+        f" guarantee does not include; {chosen} were chosen without the data"
+    )
+
+
 def is_auto(value: Any) -> bool:
     """Return whether a parameter is the string "auto"."""
     return isinstance(value, str) and value == "auto"

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp._identity import is_ours
 from skdp.linear_model import Stage
-from skdp.linear_model.validation import RECORDS
+from skdp.linear_model.validation import RECORDS, chosen_publicly
 from skdp.model_selection._candidates import private_step
 from skdp.model_selection._strategies import Strategy
 from skdp.model_selection._task import SearchTask
@@ -19,7 +19,6 @@ from skdp.privacy import Guarantee
 from skdp.privacy.ledger import Budget
 
 _PUBLIC = (
-    "the domain, the labels, the candidates and all parameters were chosen without the data",
     "scores, steps and other parts from outside skdp treat records separately and store nothing",
     "running time, memory and errors are not observed",
 )
@@ -30,12 +29,16 @@ _SEEDED = "the noise came from random_state and not from the operating system"
 
 def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarantee:
     """Return the guarantee of a whole search."""
-    assumptions, candidates = [*_PUBLIC, RECORDS[task.unit]], task.candidates
+    candidates = task.candidates
+    tried = [private_step(model) for model in candidates.models]
+    chosen = "the labels, the candidates and all parameters"
+    domains = [chosen_publicly(getattr(model, "domain", None), chosen) for model in tried]
+    # Without repetitions, in the order of the candidates.
+    assumptions = [*dict.fromkeys(domains), RECORDS[task.unit], *_PUBLIC]
     if isinstance(candidates.estimator, Pipeline):
         assumptions.append(_STEPS)
     if candidates.classes is not None:
         assumptions.append(_LABELS)
-    tried = [private_step(model) for model in candidates.models]
     others = sorted({type(one).__name__ for one in tried if not is_ours(one)})
     assumptions += [
         f"the fits of {name} are private at the budget they are given" for name in others

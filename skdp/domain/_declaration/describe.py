@@ -6,6 +6,7 @@ The printed form is the call that builds the domain, shortened if it is long.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from skdp._checks import fail
@@ -17,9 +18,23 @@ from skdp.domain.columns import UNIT, Column, Indicators, Levels, Number, listed
 
 
 def describe(
+    columns: Sequence[Column],
+    names: Sequence[str] | None,
+    target: Target,
+    radius: float | None,
+    estimated: Any,
+) -> str:
+    """Return the declaration in one line, and the cost of bounds that were estimated."""
+    text = _declaration(columns, names, target, radius)
+    if estimated is None:
+        return text
+    cost = f"epsilon = {estimated.epsilon:g}, delta = {estimated.delta:g}"
+    return f"{text}, estimated with {cost}"
+
+
+def _declaration(
     columns: Sequence[Column], names: Sequence[str] | None, target: Target, radius: float | None
 ) -> str:
-    """Return the declaration in one line."""
     end = "" if target is None else f", target={_target_text(target)}"
     if radius is not None:
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
@@ -85,6 +100,7 @@ def to_dict(self: Any) -> dict[str, Any]:
         {'name': 'sex', 'levels': ['Female', 'Male'], 'other': 'Female', 'missing': None}]
     target - {'levels': [0, 1]}
     radius - None
+    estimated - None
     >>> Domain.from_dict(domain.to_dict()) == domain
     True
     """
@@ -100,6 +116,7 @@ def to_dict(self: Any) -> dict[str, Any]:
         "columns": columns,
         "target": self._target and _target_entries("the target", self._target),
         "radius": self._radius,
+        "estimated": self.estimated and self.estimated.to_dict(),
     }
 
 
@@ -126,7 +143,8 @@ def from_dict(cls: Any, content: Mapping[str, Any]) -> Any:
         If an entry is unknown, missing or of another type, or the declaration is invalid.
     """
     name = "the domain"
-    found = check_keys(name, entries(name, content, ("Domain",)), ("columns", "target", "radius"))
+    keys = "columns", "target", "radius", "estimated"
+    found = check_keys(name, entries(name, content, ("Domain",)), keys)
     declared = check_list("the domain's columns", found["columns"], dict)
     pairs = [_column(place, part) for place, part in enumerate(declared)]
     columns = tuple(column for _, column in pairs)
@@ -139,15 +157,19 @@ def from_dict(cls: Any, content: Mapping[str, Any]) -> Any:
     target, radius = found["target"], found["radius"]
     if target is not None:
         target = _declare_target(target)
+    estimated = found["estimated"]
+    if estimated is not None:
+        # By name: domains do not depend on guarantees.
+        estimated = import_module("skdp.privacy").Guarantee.from_dict(estimated)
     if radius is None:
         if not columns:
             raise fail(name, "have at least one column")
-        return cls._build(columns, named, target, None)
+        return cls._build(columns, named, target, None, estimated)
     radius = float(as_floats("radius", radius, ()))
     ball = cls.l2_ball(max(1, len(columns)), radius)
     if named is not None or columns != ball._columns:
         raise fail(name, "have columns with the bounds -radius and radius, without names")
-    return cls._build(columns, None, target, radius)
+    return cls._build(columns, None, target, radius, estimated)
 
 
 def from_json(cls: Any, text: str) -> Any:

@@ -30,7 +30,13 @@ from skdp.linear_model._shared.sources import (
 )
 from skdp.linear_model._shared.task import Task, removed_and_added
 from skdp.linear_model.export import Exported
-from skdp.linear_model.validation import RECORDS, check_ledger, check_table, spent_note
+from skdp.linear_model.validation import (
+    RECORDS,
+    check_ledger,
+    check_table,
+    chosen_publicly,
+    spent_note,
+)
 from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
@@ -309,7 +315,7 @@ class PrivateLinearModel(Exported, BaseEstimator):
 
     def _assumptions(self, unit="row"):
         return (
-            "the domain, the labels and all parameters were chosen without the data",
+            chosen_publicly(self.domain, "the labels and all parameters"),
             RECORDS[unit],
             "running time, memory and errors are not observed",
         )

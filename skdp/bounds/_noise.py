@@ -1,0 +1,119 @@
+"""Noise for the counts of all columns, in two releases.
+
+Statements and proofs: ``docs/proofs/estimated_bounds.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from skdp._arrays import FloatArray
+from skdp.bounds._cells import IntArray
+from skdp.geometry import LpBall
+from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.noise import publication, release_integers
+from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.privacy import Guarantee
+from skdp.privacy.losses.losses import GaussianLoss
+
+# Cells of one column that one record changes by 1 each.
+CHANGED = {"replace_one": 2, "add_remove": 1}
+# Shares of the budget of the first and of the second release.
+SHARES = (0.65, 0.35)
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """Laplace or Gaussian noise for two releases of counts of weighted columns.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget of both releases together. With delta > 0 the noise of the lesser variance is taken.
+    neighbors : {"replace_one", "add_remove"}
+    weights : tuple of int >= 1
+        Factor of the counts of each column before noise is added.
+    """
+
+    epsilon: float
+    delta: float
+    neighbors: str
+    weights: tuple[int, ...]
+
+    @property
+    def _sum(self) -> float:
+        """Greatest l_1 norm of a change of all weighted counts."""
+        return CHANGED[self.neighbors] * float(sum(self.weights))
+
+    @property
+    def _length(self) -> float:
+        """Greatest l_2 norm of such a change."""
+        return math.sqrt(CHANGED[self.neighbors] * sum(w * w for w in self.weights))
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether the noise is Gaussian."""
+        if self.delta == 0:
+            return False
+        gaussian = self._length * gaussian_scale(self.epsilon, self.delta) * math.hypot(*SHARES)
+        return gaussian < math.sqrt(2) * self._sum / self.epsilon
+
+    @property
+    def name(self) -> str:
+        """Name of the law."""
+        return "Gaussian" if self.is_gaussian else "Laplace"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Guarantee of both releases, without assumptions."""
+        if not self.is_gaussian:
+            return Guarantee(self.epsilon, 0.0, self.neighbors)
+        losses = tuple((GaussianLoss(self._shift(stage)), 1) for stage in range(2))
+        return Guarantee(self.epsilon, self.delta, self.neighbors, losses=losses)
+
+    def check_published(self, cells: tuple[int, int]) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee for so many cells."""
+        for stage, n in enumerate(cells):
+            publication(self.noise(stage, n))
+
+    def deviation(self, stage: int) -> float:
+        """Return the standard deviation of the noise of each weighted count."""
+        if self.is_gaussian:
+            return self._length / self._shift(stage)
+        return math.sqrt(2) * self._sum / (SHARES[stage] * self.epsilon)
+
+    def noise(self, stage: int, cells: int) -> KNormNoise | GaussianNoise:
+        """Return the noise of the weighted counts of all columns, in ``cells`` cells each."""
+        dim = cells * len(self.weights)
+        if self.is_gaussian:
+            part = Guarantee(
+                self.epsilon,
+                self.delta,
+                self.neighbors,
+                losses=((GaussianLoss(self._shift(stage)), 1),),
+            )
+            return GaussianNoise(dim, self.deviation(stage) * ROUND_UP, part)
+        # The shares add up to epsilon but for a rounding, which K-norm noise is raised by.
+        moved = Sensitivity(LpBall(dim, p=1), self._sum, self.neighbors)
+        return KNorm("l1").calibrate(moved, epsilon=SHARES[stage] * self.epsilon)
+
+    def release(
+        self, stage: int, counts: IntArray, rng: Generator
+    ) -> tuple[FloatArray, list[float]]:
+        """Return noisy counts, (columns, cells), and the standard deviation of each column."""
+        weights = np.array(self.weights)[:, None]
+        exact: Any = (counts * weights).ravel()
+        noise = self.noise(stage, counts.shape[1])
+        released = release_integers(noise, exact, 0, rng).reshape(counts.shape)
+        return released / weights, [self.deviation(stage) / weight for weight in self.weights]
+
+    def _shift(self, stage: int) -> float:
+        """Return the shift of a release, in standard deviations; the squares add up."""
+        whole = 1 / gaussian_scale(self.epsilon, self.delta)
+        return whole * SHARES[stage] / math.hypot(*SHARES) / ROUND_UP

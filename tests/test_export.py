@@ -24,6 +24,7 @@ from skdp import (
     DPLogisticRegression,
     Guarantee,
     Ledger,
+    estimate_domain,
     load_model,
 )
 from skdp.domain.columns import Indicators, Levels, Number

@@ -31,7 +31,9 @@ from skdp import (
     DPLogisticRegression,
 )
 
-N_PERSONS, MOST_ROWS, COLUMNS = 5000, 20, 5
+N_PERSONS, MOST_ROWS, COLUMNS = 5000, 20, 20
+# Of the columns, half matter.
+WEIGHTS = np.resize([1.0, 0.0, -0.5, 0.0], COLUMNS)
 EPSILON, DELTA = 1.0, 1e-6
 WAYS = ("persons", "one row", "divided")
 CLASSIFIERS = (DPLogisticRegression, DPCoordinateDescentClassifier)
@@ -54,7 +56,7 @@ def panel(seed: int, classes: bool) -> tuple[Any, Any, Any]:
     ids = rng.permutation(ids)
     own = rng.uniform(-0.7, 0.7, (N_PERSONS, COLUMNS))
     X = np.clip(own[ids] + rng.normal(0, 0.3, (len(ids), COLUMNS)), -1, 1)
-    signal = X @ np.array([1.0, -1.0, 0.5, 0.0, 0.3])
+    signal = X @ (rng.permutation(WEIGHTS) / 2)
     person = rng.normal(0, 0.2, N_PERSONS)[ids]
     if classes:
         return X, (rng.logistic(size=len(ids)) < 4 * (signal + person)).astype(int), ids

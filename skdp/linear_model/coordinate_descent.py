@@ -50,9 +50,10 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     delta : float in [0, 1), default=0.0
         The delta of the budget. Many noisy steps cost much less with a small delta, such as 1e-6,
         than with delta = 0.
-    neighbors, n_public, domain, fit_intercept, classes, random_state, ledger
+    neighbors, n_public, domain, fit_intercept, classes, random_state, ledger, rows_per_person, \
+max_rows
         As in :class:`DPLogisticRegression`. With K > 2 labels, K one-versus-rest models share the
-        budget.
+        budget. Leaving out rows by ``max_rows`` does not reduce the noise of this estimator.
     mechanism : str or Law, default="auto"
         The noise of a step: "gaussian", "laplace", "logistic", "flipped_huber",
         "offset_gaussian", "subbotin", "truncated_laplace", a law of :mod:`skdp.noise` or your own
@@ -156,7 +157,8 @@ class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
 
     Parameters
     ----------
-    epsilon, delta, neighbors, n_public, domain, mechanism, fit_intercept, random_state, ledger
+    epsilon, delta, neighbors, n_public, domain, mechanism, fit_intercept, random_state, ledger, \
+rows_per_person, max_rows
         As in :class:`DPCoordinateDescentClassifier`. The domain declares the target's bounds,
         ``target=(lower, upper)``; without a domain features and target are clipped to [-1, 1].
     penalty, alpha, l1_ratio, n_passes, step_size, order, average, start, scaling_share, verbose, \

@@ -54,7 +54,9 @@ class DPLinearRegression(PrivateRegressor):
         ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
-    ledger : Ledger or None, default=None
+    ledger, rows_per_person, max_rows
+        As in :class:`DPLogisticRegression`. Leaving out rows by ``max_rows`` does not reduce the
+        noise of this estimator.
     postprocess : {"auto", "pinv", "ridge", "psd"} or callable, default="auto"
         The method that computes coefficients from the moments. "auto" projects the moments on the
         set of possible moments and shrinks directions in which the noise dominates. "psd" only

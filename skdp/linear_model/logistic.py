@@ -39,10 +39,11 @@ class DPLogisticRegression(PrivateClassifier):
     neighbors : {"replace_one", "add_remove"}, default="replace_one"
         The neighbouring relation. "replace_one": one record is replaced, and the number of
         records is public. "add_remove": one record is added or removed, and the number of records
-        is private.
+        is private. With ``fit(..., groups=ids)`` a record is a person with all its rows, and the
+        number of rows is private under both relations.
     n_public : int, default=None
-        A public order of magnitude of the number of records, for the automatic choices under
-        "add_remove". None assumes a medium number.
+        A public order of magnitude of the number of records (of persons, with ``groups``), for the
+        automatic choices under "add_remove". None assumes a medium number.
     domain : Domain, default=None
         Public bounds and levels of the columns. With None every column is clipped to [-1, 1], and
         an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
@@ -67,6 +68,16 @@ class DPLogisticRegression(PrivateClassifier):
         Anything else is for tests, and the guarantee says that it does not hold.
     ledger : Ledger, default=None
         A ledger that is charged before any noise is drawn.
+    rows_per_person : int >= 1, default=1
+        Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
+        ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
+        value persons with more rows have more weight, up to this number of rows. Then the sum of
+        the weights is private, and "replace_one" is planned as a removal and an addition with half
+        of epsilon each.
+    max_rows : int >= 1, default=None
+        Only with ``groups``, for tables in memory. Rows of a person after the first ``max_rows``
+        are left out. A small value permits a smaller ridge in objective perturbation if a person
+        may have fewer rows than the model has coefficients. None uses all rows.
     q : float in (0, 1) or "auto", default="auto"
         Share of epsilon spent on the noise; the rest is spent on the curvature of the loss.
     regularization : float >= 0 or "auto", default="auto"

@@ -208,7 +208,7 @@ class Ledger:
         LedgerLost
             If the ledger's file is missing. Nothing is recorded.
         ValueError
-            If the neighbouring relation is not that of the first entry.
+            If the neighbouring relation or the unit is not that of the first entry.
         """
         if not isinstance(guarantee, Guarantee):
             raise fail("guarantee", "be a Guarantee", type(guarantee))

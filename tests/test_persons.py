@@ -253,6 +253,22 @@ def test_gradients_of_a_descent_are_exact_convex_combinations():
 # Fits
 
 
+@pytest.mark.parametrize("scaling_share", [0, 0.1])
+@pytest.mark.parametrize("kind", [*CLASSIFIERS, DPHuberRegressor, DPCoordinateDescentRegressor])
+def test_a_person_counts_once_however_often_its_rows_are_repeated(kind, scaling_share):
+    """A fit that forgets the weights of rows would follow the persons with many rows."""
+    X, _, _, ids = panel(300, 3)
+    odd = ids % 2 == 1
+    numbers = np.where(odd, 1.0, -1.0) * X["a"].to_numpy()
+    labels = np.where(numbers > 0, "yes", "no")
+    often = np.repeat(np.arange(len(ids)), np.where(odd, 20, 1))
+    given = (X.iloc[often].reset_index(drop=True), labels[often], numbers[often], ids[often])
+    settings = {"scaling_share": scaling_share, "delta": 1e-6}
+    once = fitted(kind, X, labels, numbers, ids, **settings)
+    again = fitted(kind, *given, **settings)
+    np.testing.assert_allclose(again.coef_, once.coef_, atol=1e-4 * np.abs(once.coef_).max())
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("kind", ALL)
 def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(kind, delta):

@@ -12,7 +12,7 @@ from skdp.bounds._asked import Asked, table_of
 from skdp.bounds._plan import Plan
 from skdp.domain import Domain
 from skdp.domain.subset import with_estimate
-from skdp.linear_model.validation import check_ledger, spent_note
+from skdp.linear_model.validation import check_ledger, spent_note, without_column
 from skdp.privacy import Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
@@ -87,6 +87,8 @@ def estimate_domain(
     *,
     target: Any = None,
     other: Mapping[str, Any] | None = None,
+    missing: Any = None,
+    groups: Any = None,
     limit: float | Mapping[str, float] = 1e6,
     epsilon: float,
     delta: float = 0.0,
@@ -105,11 +107,14 @@ def estimate_domain(
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
         check_ledger("ledger", ledger)
+        if isinstance(groups, str):
+            X, groups = without_column(X, "groups", groups, "Give an array of identifiers.")
         X = table_of(X)
-        asked = Asked.of(X, columns, target, other, limit)
+        asked = Asked.of(X, columns, target, other, missing, limit)
         plan = Plan.of(asked, epsilon, delta, neighbors)
-        guarantee = plan.guarantee(epsilon, seeded=not is_cryptographic(random_state))
-        data = asked.read(X, y)
+        unit = "row" if groups is None else "person"
+        guarantee = plan.guarantee(epsilon, not is_cryptographic(random_state), unit)
+        data = asked.read(X, y, groups)
         if guarantee is None:
             return asked.domain([], [])
         rng = as_generator(random_state)

@@ -181,11 +181,12 @@ class Asked:
     def _remedies(self, table: Any, place: int) -> list[str]:
         """Return remedies for a column that has other cells than numbers, from its type alone."""
         kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
-        levels = f'{{{key!r}: "levels"}}' if isinstance(key, str) else '{"name": "levels"}'
+        name = repr(key) if isinstance(key, str) else '"name"'
         remedies = []
         if kind in (None, "strings"):
-            remedies += [f"Declare levels of strings, or give columns={levels} and delta > 0."]
-        if kind in (None, "strings", "numbers") and not self.is_ruled(place):
+            asked = f'columns={{{name}: "levels"}}'
+            remedies += [f"If it holds strings, declare levels, or give {asked} with delta > 0."]
+        if kind in (None, "numbers") and not self.is_ruled(place):
             remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
         return remedies
 

@@ -173,6 +173,14 @@ def test_names_of_missing_cells_are_no_levels_under_a_rule():
     assert found[1].encode(X)[:5, column].tolist() == [1, 0, 0, 0, 1]
 
 
+def test_a_level_with_the_name_of_an_indicator_is_left_out():
+    """Without it the names of encoded columns differ, and no error tells of the level."""
+    X = pd.DataFrame({"s": ["x"] * 600 + ["y_missing", "z"] * 400, "s_y": 0.5})
+    columns, facts = {"s": "levels", "s_y": (0, 1)}, {"epsilon": 5, "delta": 1e-3}
+    found = estimate_domain(X, columns=columns, missing="indicator", random_state=0, **facts)
+    assert found.encoded_names() == ("s_z", "s_missing", "s_y", "s_y_missing")
+
+
 # Missing numbers
 
 

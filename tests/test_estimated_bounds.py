@@ -33,6 +33,7 @@ from skdp.bounds._plan import Plan
 from skdp.domain.subset import subset
 from skdp.mechanisms.noise import publication
 from skdp.model_selection import PrivateSearchCV
+from skdp.rows.persons import WHOLE
 
 RNG = np.random.default_rng(0)
 N = 20_000
@@ -50,11 +51,12 @@ NUMBERS = np.concatenate(
 def test_a_record_is_in_one_cell_whatever_the_others_are(grid):
     """Counts are sums of the counts of single records, each one 1 in one cell, in order."""
     values = np.concatenate([NUMBERS, RNG.normal(0, 100, 500)])
-    single = np.array([counts(grid, values[k : k + 1]) for k in range(len(values))])
+    ones = np.ones(len(values), np.int64)
+    single = np.array([counts(grid, values[k : k + 1], ones[:1]) for k in range(len(values))])
     assert single.shape == (len(values), grid.n)
     assert set(single.ravel()) == {0, 1}
     assert (single.sum(axis=1) == 1).all()
-    assert (single.sum(axis=0) == counts(grid, values)).all()
+    assert (single.sum(axis=0) == counts(grid, values, ones)).all()
     assert (np.diff(grid.cells(np.sort(values))) >= 0).all()
 
 
@@ -77,7 +79,8 @@ STAGES = [(0, Magnitudes(1e6)), (1, Steps(0.0, 1.0, 16)), (1, Steps(-8.0, 8.0, 6
 def weighted(noise, grid, rows):
     """The exact counts that are released, of all columns: (columns * cells,)."""
     rows = np.asarray(rows, float).reshape(-1, len(noise.weights))
-    table = [w * counts(grid, own) for w, own in zip(noise.weights, rows.T, strict=True)]
+    ones = np.ones(len(rows), np.int64)
+    table = [w * counts(grid, own, ones) for w, own in zip(noise.weights, rows.T, strict=True)]
     return np.concatenate(table)
 
 
@@ -153,7 +156,8 @@ def test_released_counts_have_the_noise_that_was_proved():
     """Differences to exact counts have the law of the calibrated scale: false alarm 1e-6."""
     noise = CountNoise(1.0, 0.0, "replace_one", (1,) * 1000)
     exact = np.tile(np.arange(300), (1000, 1))
-    found = (noise.release(0, exact, np.random.default_rng(1))[0] - exact).ravel()
+    released = noise.release(0, exact * WHOLE, np.random.default_rng(1))[0]
+    found = (released - exact).ravel()
     scale = noise.noise(0, 81).scale
     assert kstest(found, laplace(scale=scale).cdf).pvalue > 1e-6
     assert kstest(found, laplace(scale=0.95 * scale).cdf).pvalue < 1e-6
@@ -163,7 +167,7 @@ def test_released_counts_have_the_noise_that_was_proved():
 def test_weights_are_undone_and_divide_the_noise():
     noise = CountNoise(1e9, 0.0, "replace_one", (1, 4))
     table = np.arange(162).reshape(2, 81)
-    released, deviations = noise.release(0, table, np.random.default_rng(0))
+    released, deviations = noise.release(0, table * WHOLE, np.random.default_rng(0))
     assert np.abs(released - table).max() < 1e-6
     assert deviations[0] == 4 * deviations[1]
 
@@ -171,11 +175,12 @@ def test_weights_are_undone_and_divide_the_noise():
 def test_a_private_number_of_records_is_not_used():
     """Under add_remove only noisy counts are read: another number of records changes nothing."""
     X = RNG.normal(size=(500, 2))
-    asked = Asked.of(X, None, None, None, 1e6)
+    asked = Asked.of(X, None, None, None, None, 1e6)
     for neighbors, same in (("add_remove", True), ("replace_one", False)):
         plan = Plan.of(asked, 5.0, 0.0, neighbors)
         found = [
-            plan.release(Data(n, list(X.T), []), np.random.default_rng(3)) for n in (500, 50_000)
+            plan.release(Data(n, np.full(500, WHOLE), list(X.T), []), np.random.default_rng(3))
+            for n in (500, 50_000)
         ]
         assert (found[0] == found[1]) is same
 
@@ -239,12 +244,12 @@ def test_levels_need_delta():
 
 def test_levels_and_bounds_share_the_budget():
     X = cities().assign(x=range(2000))
-    asked = Asked.of(X, {"city": "levels", "x": "bounds"}, None, None, 1e6)
+    asked = Asked.of(X, {"city": "levels", "x": "bounds"}, None, None, None, 1e6)
     plan = Plan.of(asked, 1.0, 1e-6, "replace_one")
     parts = plan.numbers.guarantee, plan.strings.guarantee
     assert sum(part.epsilon for part in parts) == 1
     assert sum(part.delta for part in parts) <= 1e-6
-    assert plan.guarantee(1.0, seeded=False).delta == sum(part.delta for part in parts)
+    assert plan.guarantee(1.0, seeded=False, unit="row").delta == sum(part.delta for part in parts)
 
 
 # Usefulness

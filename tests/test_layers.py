@@ -46,6 +46,7 @@ ALLOWED = {
     "rows": BASE | {"domain"},
     "linear_model": MIDDLE | {"mechanisms", "rows"},
     **{room: MIDDLE | {"mechanisms", "linear_model", ""} | TOP for room in [*TOP, ""]},
+    "bounds": MIDDLE | {"mechanisms", "linear_model", "rows"},
 }
 PUBLIC = {
     "skdp": [

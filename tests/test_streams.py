@@ -508,7 +508,7 @@ def test_a_target_column_of_a_frame_in_memory():
         made(DPLinearRegression).fit(whole, whole.z, target="z")
     with pytest.raises(ValueError, match="be a column of X"):
         made(DPLinearRegression).fit(whole, target="other")
-    with pytest.raises(ValueError, match="None unless X has named columns"):
+    with pytest.raises(ValueError, match="be no name unless X has named columns"):
         made(DPLinearRegression).fit(whole.to_numpy(), target="z")
 
 

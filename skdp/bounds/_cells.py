@@ -1,7 +1,8 @@
 """Public cells of numbers, and the counts of records in them.
 
 A number is in exactly one cell of a grid, whatever its value is and whatever other records are. So
-one record adds 1 to one count of each column.
+one record adds 1 to one count of each column, or nothing where it has no number. A person with
+several rows adds the mean of what its rows add.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class Steps:
         return np.searchsorted([self.end(k) for k in range(1, self.n)], values)
 
 
-def counts(grid: Grid, values: FloatArray) -> IntArray:
-    """Return the number of records in each cell, (n,)."""
-    return np.bincount(grid.cells(values), minlength=grid.n)
+def counts(grid: Grid, values: FloatArray, shares: IntArray) -> IntArray:
+    """Return the exact sum of shares in each cell, (n,); NaN, a missing number, is in none."""
+    found = np.zeros(grid.n, np.int64)
+    np.add.at(found, grid.cells(values), np.where(np.isnan(values), 0, shares))
+    return found

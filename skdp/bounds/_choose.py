@@ -68,7 +68,7 @@ def outer_bounds(counts: FloatArray, deviation: float, grid: Magnitudes) -> tupl
 
 
 def record_count(
-    counts: FloatArray,
+    counts: Sequence[FloatArray],
     deviations: Sequence[float],
     grids: Sequence[Magnitudes],
     bounds: Sequence[tuple[float, float]],
@@ -80,8 +80,8 @@ def record_count(
 
     Parameters
     ----------
-    counts : ndarray of shape (columns, cells)
-    deviations, grids, bounds : sequences of length columns
+    counts : sequence of ndarray of shape (cells,)
+    deviations, grids, bounds : sequences of the same length
     """
     sums, weights = [], []
     for own, deviation, grid, pair in zip(counts, deviations, grids, bounds, strict=True):
@@ -113,7 +113,7 @@ def inner_bounds(
         Standard deviation of the noise in each count.
     grid : Steps
     n : float > 0
-        Number of records, or an estimate.
+        Number of records with a number in the column, or an estimate.
     outside : float in (0, 1)
         Greatest share of the records outside.
 

@@ -21,6 +21,7 @@ from skdp.mechanisms.noise import publication, release_integers
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
+from skdp.rows.persons import WHOLE_BITS
 
 # Cells of one column that one record changes by 1 each.
 CHANGED = {"replace_one": 2, "add_remove": 1}
@@ -106,12 +107,17 @@ class CountNoise:
     def release(
         self, stage: int, counts: IntArray, rng: Generator
     ) -> tuple[FloatArray, list[float]]:
-        """Return noisy counts, (columns, cells), and the standard deviation of each column."""
-        weights = np.array(self.weights)[:, None]
-        exact: Any = (counts * weights).ravel()
+        """Return noisy counts, (columns, cells), and the standard deviation of each column.
+
+        Exact counts are in parts of a record or a person: 2^WHOLE_BITS is one.
+        """
+        # Python's integers do not overflow.
+        weights = np.array(self.weights, object)[:, None]
+        exact: Any = (counts.astype(object) * weights).ravel()
         noise = self.noise(stage, counts.shape[1])
-        released = release_integers(noise, exact, 0, rng).reshape(counts.shape)
-        return released / weights, [self.deviation(stage) / weight for weight in self.weights]
+        released = release_integers(noise, exact, -WHOLE_BITS, rng).reshape(counts.shape)
+        deviations = [self.deviation(stage) / weight for weight in self.weights]
+        return released / weights.astype(float), deviations
 
     def _shift(self, stage: int) -> float:
         """Return the shift of a release, in standard deviations; the squares add up."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.bounds._asked import Asked, Data
 from skdp.bounds._cells import Grid, IntArray, Magnitudes, Steps, counts
@@ -24,13 +24,11 @@ from skdp.bounds._choose import (
 )
 from skdp.bounds._levels import LevelCounts
 from skdp.bounds._noise import CountNoise
+from skdp.linear_model.validation import RECORDS
 from skdp.privacy import Guarantee
 
-_ASSUMED = (
-    "declared bounds, levels and limits and all parameters were chosen without the data",
-    "one record is one row of X with its target",
-    "running time, memory and errors are not observed",
-)
+_PUBLIC = "declared bounds, levels and limits and all parameters were chosen without the data"
+_UNSEEN = "running time, memory and errors are not observed"
 _SEEDED = "the noise came from random_state and not from the operating system"
 
 
@@ -45,9 +43,12 @@ class Plan:
     numbers : CountNoise or None
     strings : LevelCounts or None
     is_counted : bool
-        Whether the number of records is private.
+        Whether the number of records or persons is private.
     has_target : bool
         Whether the last of the columns of numbers is the target.
+    ruled : tuple of bool
+        For each column of numbers, whether it may have missing cells. Then the number of its
+        other cells is private.
     """
 
     limits: tuple[float, ...]
@@ -55,6 +56,7 @@ class Plan:
     strings: LevelCounts | None
     is_counted: bool
     has_target: bool
+    ruled: tuple[bool, ...]
 
     @classmethod
     def of(cls, asked: Asked, epsilon: float, delta: float, neighbors: str) -> Plan:
@@ -70,8 +72,9 @@ class Plan:
         numbers = CountNoise(epsilon - spent, halved, neighbors, weights) if counted else None
         strings = LevelCounts(spent, delta - halved or delta, neighbors, levels) if levels else None
         limits = tuple(asked.limits[k] for k in counted)
+        ruled = tuple(map(asked.is_ruled, counted))
         is_counted = neighbors == "add_remove"
-        plan = cls(limits, numbers, strings, is_counted, asked.has_target)
+        plan = cls(limits, numbers, strings, is_counted, asked.has_target, ruled)
         plan.check_published()
         return plan
 
@@ -82,7 +85,7 @@ class Plan:
         if self.strings is not None:
             self.strings.threshold  # noqa: B018
 
-    def guarantee(self, epsilon: float, seeded: bool) -> Guarantee | None:
+    def guarantee(self, epsilon: float, seeded: bool, unit: str) -> Guarantee | None:
         """Return the guarantee of all releases together, or None if there are none."""
         parts = [part.guarantee for part in (self.numbers, self.strings) if part is not None]
         if not parts:
@@ -93,9 +96,10 @@ class Plan:
             sum(part.delta for part in parts),
             neighbors=parts[0].neighbors,
             mechanism=self._description,
-            assumptions=_ASSUMED,
+            assumptions=(_PUBLIC, RECORDS[unit], _UNSEEN),
             void_because=(_SEEDED,) if seeded else (),
             losses=parts[0].losses if len(parts) == 1 else (),
+            unit=unit,
         )
 
     @property
@@ -119,25 +123,39 @@ class Plan:
 
     def _bounds(self, noise: CountNoise, data: Data, rng: Generator) -> list[tuple[float, float]]:
         limits = [Magnitudes(limit) for limit in self.limits]
-        noisy, deviations = noise.release(0, _table(limits, data.numbers), rng)
+        noisy, deviations = noise.release(0, _table(limits, data), rng)
         facts = zip(noisy, deviations, limits, strict=True)
         outer = [outer_bounds(*fact) for fact in facts]
-        n = float(data.n)
-        if self.is_counted:
-            n = record_count(noisy, deviations, limits, outer)
-        cells = step_count(n, noise.deviation(1))
+        sizes = self._sizes(data.n, [list(noisy), deviations, limits, outer])
+        cells = step_count(max(sizes), noise.deviation(1))
         steps = [Steps(lower, upper, cells) for lower, upper in outer]
-        noisy, deviations = noise.release(1, _table(steps, data.numbers), rng)
+        noisy, deviations = noise.release(1, _table(steps, data), rng)
         outside = [OUTSIDE] * len(steps)
         if self.has_target:
             outside[-1] = OUTSIDE_TARGET
-        inner = zip(noisy, deviations, steps, outside, strict=True)
-        return [inner_bounds(own, spread, grid, n, most) for own, spread, grid, most in inner]
+        inner = zip(noisy, deviations, steps, sizes, outside, strict=True)
+        return [inner_bounds(*fact) for fact in inner]
+
+    def _sizes(self, n: int, found: Sequence[Sequence[Any]]) -> list[float]:
+        """Return for each column how many records or persons have a number, or an estimate.
+
+        Columns without missing cells have as many, which is public or estimated from all of them.
+        The others are estimated one by one. Under replace-one none has more than ``n``.
+        """
+        sizes = [float(n)] * len(self.ruled)
+        alone = [[k] for k, own in enumerate(self.ruled) if own]
+        full = [k for k, own in enumerate(self.ruled) if not own]
+        for places in [*alone, full] if self.is_counted and full else alone:
+            own = record_count(*([facts[k] for k in places] for facts in found))
+            for k in places:
+                sizes[k] = own if self.is_counted else min(own, n)
+        return sizes
 
 
-def _table(grids: Sequence[Grid], numbers: list[FloatArray]) -> IntArray:
+def _table(grids: Sequence[Grid], data: Data) -> IntArray:
     """Return the counts of all columns, (columns, cells)."""
-    return np.array([counts(grid, own) for grid, own in zip(grids, numbers, strict=True)])
+    columns = zip(grids, data.numbers, strict=True)
+    return np.array([counts(grid, own, data.shares) for grid, own in columns])
 
 
 def _weights(columns: int, has_target: bool) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from skdp.bounds._asked import Asked, table_of
 from skdp.bounds._plan import Plan
 from skdp.domain import Domain
 from skdp.domain.subset import with_estimate
-from skdp.linear_model.validation import check_ledger, spent_note
+from skdp.linear_model.validation import check_ledger, spent_note, without_column
 from skdp.privacy import Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
@@ -20,7 +20,7 @@ from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 _SECTIONS = """
 Parameters
 ----------
-X : DataFrame or array-like of shape (n, n_columns)
+X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_columns)
     A table in memory.
 y : array-like of shape (n,), default=None
     Target. It is read only if ``target="bounds"``.
@@ -33,6 +33,13 @@ target : tuple, list, "bounds" or None, default=None
     Bounds or labels as in `Domain`, or "bounds" for estimated bounds of ``y``.
 other : dict of str to level, default=None
     As in `Domain`, for declared levels.
+missing : "indicator", "middle", float, or dict of str or int to these, default=None
+    Rule for missing cells, as in `Domain`: of all columns, or by name, or by position where
+    columns have no names. Numbers are for declared bounds only. Missing cells are not counted.
+    Without a rule a missing number is an error.
+groups : array-like of shape (n,) or str, default=None
+    The person of each row, as hashable identifiers or as the name of a column of ``X``. Then
+    the guarantee protects persons, with all their rows. Each person has the same weight.
 limit : float in [1e-100, 1e100] or dict of str to float, default=1e6
     Greatest absolute value that is told apart from greater ones, in the units of each column.
     The key "target" stands for the target; columns that a dict lacks have 1e6. Absolute
@@ -66,8 +73,13 @@ is clipped on each side, more in columns with heavy tails, or if records are few
 are hidden by noise, bounds are arbitrary: estimate few columns, or spend more. The target has
 a greater weight than a column.
 
+A person with m rows counts as 1/m in each of them, so that the noise is that of records. For
+"levels" a person counts once, for the string of most of its rows: strings that no person has
+most often are not found.
+
 Unlisted strings of a column are read as its most frequent level. The level "other" stands
-alone if no string is frequent enough.
+alone if no string is frequent enough. With a rule for missing cells, empty strings and
+"missing" are no levels.
 
 Examples
 --------
@@ -87,6 +99,8 @@ def estimate_domain(
     *,
     target: Any = None,
     other: Mapping[str, Any] | None = None,
+    missing: Any = None,
+    groups: Any = None,
     limit: float | Mapping[str, float] = 1e6,
     epsilon: float,
     delta: float = 0.0,
@@ -105,11 +119,14 @@ def estimate_domain(
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", neighbors, tuple(NEIGHBORS))
         check_ledger("ledger", ledger)
+        if isinstance(groups, str):
+            X, groups = without_column(X, "groups", groups, "Give an array of identifiers.")
         X = table_of(X)
-        asked = Asked.of(X, columns, target, other, limit)
+        asked = Asked.of(X, columns, target, other, missing, limit)
         plan = Plan.of(asked, epsilon, delta, neighbors)
-        guarantee = plan.guarantee(epsilon, seeded=not is_cryptographic(random_state))
-        data = asked.read(X, y)
+        unit = "row" if groups is None else "person"
+        guarantee = plan.guarantee(epsilon, not is_cryptographic(random_state), unit)
+        data = asked.read(X, y, groups)
         if guarantee is None:
             return asked.domain([], [])
         rng = as_generator(random_state)

@@ -100,6 +100,16 @@ def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
     return out
 
 
+def without_column(X: Any, parameter: str, name: str, remedy: str) -> tuple[Any, Any]:
+    """Return a table without a column, and the column."""
+    X = plain(X)
+    if not hasattr(type(X), "columns"):
+        raise fail(parameter, "be no name unless X has named columns", name, remedy)
+    if name not in X.columns:
+        raise fail(parameter, f"be a column of X, which has {list(X.columns)}", name)
+    return X.drop(columns=[name]), X[name]
+
+
 def units_of(groups: Any, n: int) -> tuple[int, NDArray[np.intp] | None]:
     """Return the number of units of n rows and, for persons, the position of each row's."""
     if groups is None:
@@ -217,12 +227,17 @@ def check_ledger(name: str, ledger: Any) -> None:
         raise fail(name, "be a Ledger or None", type(ledger))
 
 
-def chosen_publicly(domain: Any, chosen: str) -> str:
-    """Return the assumption on the domain and on what else was chosen without the data."""
+def chosen_publicly(domain: Any, chosen: str, unit: str) -> str:
+    """Return the assumption on the domain and on what else was chosen without the data.
+
+    ``unit`` is that of the guarantee. If estimated bounds have another unit, it is named.
+    """
     estimated = getattr(domain, "estimated", None)
     if estimated is None:
         return f"the domain, {chosen} were chosen without the data"
     cost = f"epsilon = {estimated.epsilon:g} and delta = {estimated.delta:g}"
+    if estimated.unit != unit:
+        cost += f" per {estimated.unit}"
     void = "" if estimated.holds else ", by a release whose guarantee does not hold,"
     return (
         f"bounds or levels of the domain were estimated from the data{void} with {cost}, which this"

@@ -32,7 +32,9 @@ def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarant
     candidates = task.candidates
     tried = [private_step(model) for model in candidates.models]
     chosen = "the labels, the candidates and all parameters"
-    domains = [chosen_publicly(getattr(model, "domain", None), chosen) for model in tried]
+    domains = [
+        chosen_publicly(getattr(model, "domain", None), chosen, task.unit) for model in tried
+    ]
     # Without repetitions, in the order of the candidates.
     assumptions = [*dict.fromkeys(domains), RECORDS[task.unit], *_PUBLIC]
     if isinstance(candidates.estimator, Pipeline):

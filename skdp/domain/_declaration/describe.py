@@ -29,7 +29,8 @@ def describe(
     if estimated is None:
         return text
     cost = f"epsilon = {estimated.epsilon:g}, delta = {estimated.delta:g}"
-    return f"{text}, estimated with {cost}"
+    unit = " per person" if estimated.unit == "person" else ""
+    return f"{text}, estimated with {cost}{unit}"
 
 
 def _declaration(

@@ -315,7 +315,7 @@ class PrivateLinearModel(Exported, BaseEstimator):
 
     def _assumptions(self, unit="row"):
         return (
-            chosen_publicly(self.domain, "the labels and all parameters"),
+            chosen_publicly(self.domain, "the labels and all parameters", unit),
             RECORDS[unit],
             "running time, memory and errors are not observed",
         )

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.domain.cells import plain
 from skdp.domain.layout import levels_by_name
-from skdp.linear_model.validation import label_positions
+from skdp.linear_model.validation import label_positions, without_column
 from skdp.rows import Rows
 from skdp.rows.collection import Collection
 from skdp.rows.persons import Groups, Persons
@@ -75,20 +74,10 @@ def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, A
     if target is not None:
         if y is not None:
             raise fail("y", "be None if a target column is named", None, "Drop y or target.")
-        X, y = _without(X, "target", target, "Give y.")
+        X, y = without_column(X, "target", target, "Give y.")
     if isinstance(groups, str):
-        X, groups = _without(X, "groups", groups, "Give an array of identifiers.")
+        X, groups = without_column(X, "groups", groups, "Give an array of identifiers.")
     return X, y, groups
-
-
-def _without(X: Any, parameter: str, name: str, remedy: str) -> tuple[Any, Any]:
-    """Return a table without a column, and the column."""
-    X = plain(X)
-    if not hasattr(type(X), "columns"):
-        raise fail(parameter, "be no name unless X has named columns", name, remedy)
-    if name not in X.columns:
-        raise fail(parameter, f"be a column of X, which has {list(X.columns)}", name)
-    return X.drop(columns=[name]), X[name]
 
 
 def groups_of(data: Stream | Collection, column: Any, cap: int) -> Groups | None:

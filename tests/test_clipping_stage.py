@@ -63,7 +63,7 @@ def exact_of(stage, rows, target=None, cuts=()):
     """Return the exact sums of rows of a design, which are cut before some positions."""
     whole, ends = state_of(stage.design, rows, target), [0, *cuts, len(rows)]
     states = [whole.chosen(slice(a, b)) for a, b in pairwise(ends)]
-    return stage.exact(KeptBlocks(states).sum(stage.part), len(rows))
+    return stage.exact(KeptBlocks(states).sum(stage.part))
 
 
 def crowd(n, seed=0):

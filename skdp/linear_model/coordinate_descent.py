@@ -50,9 +50,10 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     delta : float in [0, 1), default=0.0
         The delta of the budget. Many noisy steps cost much less with a small delta, such as 1e-6,
         than with delta = 0.
-    neighbors, n_public, domain, fit_intercept, classes, random_state, ledger
+    neighbors, n_public, domain, fit_intercept, classes, class_weight, random_state, ledger
         As in :class:`DPLogisticRegression`. With K > 2 labels, K one-versus-rest models share the
-        budget.
+        budget. Steps do not depend on ``class_weight``: if frequent labels have small weights, a
+        greater ``step_size`` may be better.
     mechanism : str or Law, default="auto"
         The noise of a step: "gaussian", "laplace", "logistic", "flipped_huber",
         "offset_gaussian", "subbotin", "truncated_laplace", a law of :mod:`skdp.noise` or your own

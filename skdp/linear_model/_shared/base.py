@@ -176,10 +176,9 @@ class PrivateLinearModel(Exported, BaseEstimator):
                 self._check_persons(groups)
                 _warn_without(self.domain)
                 source = self._source(X, y, target, groups)
-                weights = self._label_weights(source.attributes)
+                labels, weights = source.labels, self._label_weights(source.attributes)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                n, labels = source.n(), source.labels
-                plan = self._plan(design, n, max(1, len(labels)), source.unit)
+                plan = self._plan(design, source.n(), max(1, len(labels)), source.unit)
                 plan.check_published()
                 guarantee = self._guarantee(plan, source.unit)
                 algorithm = self._algorithm()

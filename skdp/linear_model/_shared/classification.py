@@ -99,6 +99,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     score = score_by(accuracy_score, "accuracy")
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # scikit-learn's test of class_weight has 50 records, of which the noise at epsilon = 1
+        # decides. Of 300 records its test requires an accuracy of .83: coordinate descent has .88
+        # in the median, and less than .83 with some seeds.
+        tags.classifier_tags.poor_score = True
+        return tags
+
     @staticmethod
     def _log_shares(z):
         log_p = log_expit(z)

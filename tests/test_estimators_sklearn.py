@@ -1,7 +1,12 @@
 """All estimators pass scikit-learn's own checks, with none that is expected to fail."""
 
 import pytest
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_class_weight_classifiers,
+    check_classifiers_train,
+    check_estimator,
+    parametrize_with_checks,
+)
 
 from skdp import (
     DPCoordinateDescentClassifier,
@@ -41,6 +46,34 @@ ESTIMATORS = [
 def test_scikit_learn_agrees(estimator, check):
     """Every check of check_estimator."""
     check(estimator)
+
+
+class Scored:
+    """Without the tag of a poor score, so that scikit-learn's checks look at the score."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = False
+        return tags
+
+
+class ScoredLogistic(Scored, DPLogisticRegression):
+    pass
+
+
+class ScoredDescent(Scored, DPCoordinateDescentClassifier):
+    pass
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:4])
+def test_objective_perturbation_reaches_the_accuracy_that_scikit_learn_requires(estimator):
+    check_classifiers_train("Scored", ScoredLogistic(**estimator.get_params()))
+
+
+@pytest.mark.parametrize("kind", [ScoredLogistic, ScoredDescent])
+def test_weights_of_labels_have_the_effect_that_scikit_learn_requires(kind):
+    """With little noise: there are 50 records."""
+    check_class_weight_classifiers("Scored", kind(epsilon=1000.0))
 
 
 def test_with_declared_labels_only_other_labels_are_refused():

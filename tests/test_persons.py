@@ -287,6 +287,24 @@ def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(k
         assert same(persons, rows)
 
 
+@pytest.mark.parametrize("scaling_share", [0, 0.1])
+@pytest.mark.parametrize("kind", [k for k in ALL if k is not DPLinearRegression])
+def test_copies_of_the_rows_of_persons_do_not_change_a_model(kind, scaling_share):
+    """A person counts as one row, whatever the number of its rows: with the same noise."""
+    X, labels, numbers, _ = panel(500, 1)
+    settings = {"scaling_share": scaling_share}
+    if kind in (DPLogisticRegression, DPHuberRegressor):
+        settings["regularization"] = 1.0
+    once = fitted(kind, X, labels, numbers, np.arange(500), **settings)
+    place = np.repeat(np.arange(500), 4)
+    copied = X.iloc[place], labels[place], numbers[place]
+    often = fitted(kind, *copied, place, **settings)
+    np.testing.assert_allclose(often.coef_, once.coef_, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(often.intercept_, once.intercept_, rtol=0, atol=1e-3)
+    rows = fitted(kind, *copied, None, **settings)
+    assert np.abs(rows.coef_ - once.coef_).max() > 2e-3
+
+
 @pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}, {"max_rows": 2}])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("kind", ALL)

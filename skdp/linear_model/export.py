@@ -126,7 +126,7 @@ def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
             if name == "ledger" and value is not None:
                 left_out.append(name)
             continue
-        plain = _labels_given(value) if name == "classes" else _plain(value)
+        plain = _WRITERS.get(name, _plain)(value)
         if plain is None and value is not None:
             left_out.append(name)
         else:
@@ -143,6 +143,18 @@ def _plain(value: Any) -> Any:
 def _labels_given(value: Any) -> list[Any] | None:
     labels = None if value is None else [_plain(label) for label in value]
     return None if labels is None or None in labels else labels
+
+
+def _weights_given(value: Any) -> list[list[Any]] | None:
+    """Return pairs of labels and weights: the keys of JSON are strings."""
+    if not isinstance(value, dict):
+        return None
+    pairs = [[_plain(label), _plain(weight)] for label, weight in value.items()]
+    return None if any(None in pair for pair in pairs) else pairs
+
+
+# Parameters that are not single values.
+_WRITERS = {"classes": _labels_given, "class_weight": _weights_given}
 
 
 def _labels(classes: Any) -> dict[str, Any]:

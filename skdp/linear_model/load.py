@@ -162,15 +162,33 @@ def _with_parameters(estimator: Any, found: dict[str, Any]) -> Any:
     check_keys("left_out", dict.fromkeys(left_out), (), names)
     if wrong := sorted({*given} & {*left_out, *UNWRITTEN}):
         raise fail("parameters", "not be in the file and left out", wrong)
-    for name, value in given.items():
-        is_labels = name == "classes" and isinstance(value, list)
-        if not (value is None or all(map(is_plain, value if is_labels else [value]))):
-            raise fail(f"parameters: {name}", "be a string, a finite number, a bool or null")
+    given = {name: _parameter(name, value) for name, value in given.items()}
     if "domain" not in left_out:
         if "domain" in given and given["domain"] is not None:
             raise fail("parameters: domain", "be null or absent")
         given.setdefault("domain", Domain.from_dict(found["domain"]))
     return estimator(**given, **{name: NotInFile() for name in left_out})
+
+
+def _parameter(name: str, value: Any) -> Any:
+    if name == "class_weight" and value is not None:
+        return _label_weights(value)
+    is_labels = name == "classes" and isinstance(value, list)
+    if not (value is None or all(map(is_plain, value if is_labels else [value]))):
+        raise fail(f"parameters: {name}", "be a string, a finite number, a bool or null")
+    return value
+
+
+def _label_weights(pairs: Any) -> dict[Any, Any]:
+    """Return the dict of pairs of a label and its weight."""
+    rule = "be null or a list of pairs of a label and a finite number"
+    pairs = check_list("parameters: class_weight", pairs, list)
+    if not all(len(pair) == 2 and all(map(is_plain, pair)) for pair in pairs):
+        raise fail("parameters: class_weight", rule)
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise fail("parameters: class_weight", "have each label once")
+    return found
 
 
 def _set_features(model: Any, domain: Domain, names: Any) -> None:

@@ -63,6 +63,11 @@ class DPLogisticRegression(PrivateClassifier):
         are read from ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With K > 2 labels one
         model per label is fitted, each with separate noise. Each model has epsilon / K, or, with
         Gaussian noise, the greater share that composition of the privacy losses allows.
+    class_weight : dict, default=None
+        Public weights of the losses of rows, from labels to finite numbers > 0. Other labels have
+        weight 1. They must be chosen without the data, so there is no "balanced": for publicly
+        known shares of the labels give ``{label: 1 / (n_labels * share)}``. They are divided by the
+        greatest weight, so a record counts at most as without weights, and the noise is the same.
     random_state : None, int or Generator, default=None
         With None the noise comes from a cryptographic generator, seeded by the operating system.
         Anything else is for tests, and the guarantee says that it does not hold.

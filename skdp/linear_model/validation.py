@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from skdp._checks import fail
+from skdp._arrays import FloatArray
+from skdp._checks import check_positive, fail
 from skdp.domain import Domain
 from skdp.domain.cells import (
     NOT_REAL,
@@ -40,6 +41,10 @@ RECORDS = {
     "row": "one record is one row of X with its target",
     "person": "one person is all rows of X with one identifier, with their targets",
 }
+_PUBLIC_WEIGHTS = (
+    'Weights that are "balanced" would be computed from the data. Give numbers, such as'
+    " 1 / (n_labels * share) for each label with a share that is publicly known."
+)
 _DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
 
 
@@ -172,6 +177,33 @@ def sorted_labels(declared: Any) -> NDArray[Any]:
         raise fail("classes", "be a list of distinct labels of one type", declared)
     _refuse_one(labels)
     return labels
+
+
+def check_class_weight(given: Any) -> dict[Any, float]:
+    """Return the public weights that were given for labels."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        rule = "be None or a dict from labels to public weights > 0"
+        shown = given if isinstance(given, str) else type(given)
+        raise fail("class_weight", rule, shown, _PUBLIC_WEIGHTS)
+    return {
+        label: check_positive(f"class_weight[{label!r}]", weight) for label, weight in given.items()
+    }
+
+
+def label_weights(given: Any, labels: NDArray[Any]) -> FloatArray | None:
+    """Return the weight of each label, divided by the greatest; None if all are equal."""
+    found = check_class_weight(given)
+    # Dates are keys as scalars of numpy or of Python.
+    places = {label: k for own in (labels, labels.tolist()) for k, label in enumerate(own)}
+    if unknown := [label for label in found if label not in places]:
+        raise fail("class_weight", "have no keys but labels", unknown, _DECLARE)
+    weights = np.ones(len(labels))
+    for label, weight in found.items():
+        weights[places[label]] = weight
+    weights /= weights.max()
+    return None if (weights == 1).all() else weights
 
 
 def _refuse_one(labels: NDArray[Any]) -> None:

@@ -120,7 +120,8 @@ class CoordinateDescent:
         history: list[Progress] = []
         for k, label in enumerate(records.models):
             watch = self._watch(plan, scaling, k, history)
-            gradients = Gradients(kept, plan.task.blocks, label, slope, descent.clips)
+            facts = label, slope, descent.clips, records.label_weights
+            gradients = Gradients(kept, plan.task.blocks, *facts)
             start = self._start(plan, scaling, k)
             theta = descent.run(gradients, start, plan.noise, rng, watch)
             models.append(_encoded_model(plan.task.blocks, scaling, theta))

@@ -68,6 +68,8 @@ class Gradients:
         Bounds on the contribution of a record to the gradient of each coordinate, in units of the
         slope. Gradients are in units of these bounds. None if the slope is bounded by 1. Then
         records are weighted, which bounds their numbers too.
+    label_weights : ndarray of shape (n_labels,) or None
+        Factors in [0, 1] on the slopes of records with each label. None if all are 1.
 
     Notes
     -----
@@ -83,11 +85,12 @@ class Gradients:
         label: int | None,
         slope: Slope,
         clips: FloatArray | None = None,
+        label_weights: FloatArray | None = None,
     ) -> None:
         if clips is not None and not np.all((clips > 0) & (clips < np.inf)):
             raise fail("clips", "be finite and > 0", clips.tolist())
         self.kept, self.blocks, self.label = kept, blocks, label
-        self.slope, self.clips = slope, clips
+        self.slope, self.clips, self.label_weights = slope, clips, label_weights
         self.moves = Moves(next(_NUMBERS), [])
 
     def move(self, block: int, change: FloatArray) -> None:
@@ -112,7 +115,8 @@ class Gradients:
         return None if self.clips is None else self.clips[self.blocks.places[block]]
 
     def _sum(self, sums: Any) -> Exact:
-        part = _Part(self.moves, self.label, self.slope, self.clips is None, sums)
+        facts = self.label_weights, self.clips is None
+        part = _Part(self.moves, self.label, self.slope, *facts, sums)
         total: Exact = exact_sum(self.kept, part)
         return total
 
@@ -152,12 +156,15 @@ class _Part:
     moves: Moves
     label: int | None
     slope: Slope
+    label_weights: FloatArray | None
     is_weighted: bool
     sums: Callable[[ScaledRows, slice, FloatArray], FloatArray]
 
     def __call__(self, state: ScaledRows) -> NDArray[np.int64]:
         values = state.predictors(self.moves)
         slopes = self.slope(values, target_of(state.target, self.label))
+        if self.label_weights is not None:
+            slopes *= self.label_weights.take(state.target)
         if self.is_weighted:
             slopes *= state.weight
             slopes += ROUNDER

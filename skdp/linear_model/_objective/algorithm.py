@@ -162,7 +162,7 @@ class ObjectivePerturbation:
         blocks = most_blocks(domain) if is_compiled else 1
         # Rows of a ball are rounded towards 0, by `Build`.
         dtype = None if domain.is_ball else np.float32
-        kept = rows.keep(Build(records.design), blocks, dtype=dtype)
+        kept = rows.keep(Build(records.design, records.label_weights), blocks, dtype=dtype)
         # Without a scaling stage the rows are read once, so that errors in them are found here.
         part, sample = plan.clipping.part if plan.clipping else len, None
         if kept.is_read_again:

@@ -226,8 +226,8 @@ class Finish:
     def __call__(self, rows: DesignRows) -> DesignRows:
         numbers = rows.numbers if self.in_place else rows.numbers.copy()
         _scale(numbers, *self._units)
-        target = self.bounds.scale_target(rows.target)
-        scaled = replace(rows, numbers=numbers, target=target)
+        # Rows of persons have weights already, which are kept.
+        scaled = replace(rows, numbers=numbers, target=self.bounds.scale_target(rows.target))
         return scaled if self.weigh is None else self.weigh(scaled)
 
     @cached_property

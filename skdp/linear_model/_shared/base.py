@@ -176,13 +176,13 @@ class PrivateLinearModel(Exported, BaseEstimator):
                 self._check_persons(groups)
                 _warn_without(self.domain)
                 source = self._source(X, y, target, groups)
+                labels, weights = source.labels, self._label_weights(source.attributes)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                n, labels = source.n(), source.labels
-                plan = self._plan(design, n, max(1, len(labels)), source.unit)
+                plan = self._plan(design, source.n(), max(1, len(labels)), source.unit)
                 plan.check_published()
                 guarantee = self._guarantee(plan, source.unit)
                 algorithm = self._algorithm()
-                records = Records(design, source.rows(design.domain), labels)
+                records = Records(design, source.rows(design.domain), labels, weights)
                 sums = algorithm.sums(plan, records)
                 rng = as_generator(self.random_state)
                 if self.ledger is not None:
@@ -237,6 +237,10 @@ class PrivateLinearModel(Exported, BaseEstimator):
         facts |= {"checks_count": False, "groups": known}
         persons = len(known.persons)
         return Source(lambda: persons, partial(rows, **facts), labels, attributes, "person")
+
+    def _label_weights(self, attributes):
+        """Return the weights of rows by their labels, or None."""
+        return None
 
     def _asked(self):
         """Return the parameters; later changes of the estimator do not change them."""

@@ -13,7 +13,13 @@ from skdp._checks import fail
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
 from skdp.linear_model._shared.batches import for_any_rows, score_by
 from skdp.linear_model._shared.sources import LabelCoder
-from skdp.linear_model.validation import check_labels, check_target, sorted_labels
+from skdp.linear_model.validation import (
+    check_class_weight,
+    check_labels,
+    check_target,
+    label_weights,
+    sorted_labels,
+)
 
 
 @with_parameters
@@ -21,6 +27,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label."""
 
     classes: Any = None
+    class_weight: Any = None
 
     def _declared_labels(self):
         if self.classes is None and self.domain is not None:
@@ -33,6 +40,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         if bounds is not None and self.classes is None:
             remedy = "Write target=[first, second], or give classes. A tuple declares numbers."
             raise fail("the domain's target", "be a list of labels", bounds, remedy)
+        check_class_weight(self.class_weight)
 
     def _assumptions(self, unit="row"):
         if self._declared_labels() is not None:
@@ -49,6 +57,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         """Return the coder of a target that is not in memory, whose labels are declared."""
         labels = sorted_labels(self._declared_labels())
         return LabelCoder(labels), _predicted(labels), {"classes_": labels}
+
+    def _label_weights(self, attributes):
+        # Declared labels may be strings where those of y are their positions.
+        declared = self._declared_labels()
+        labels = attributes["classes_"] if declared is None else sorted_labels(declared)
+        return label_weights(self.class_weight, labels)
 
     def _set_coefficients(self):
         encoded = self._encoded_coef, self._encoded_intercept
@@ -84,6 +98,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return self._log_shares(z)
 
     score = score_by(accuracy_score, "accuracy")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # scikit-learn's test of class_weight has 50 records, of which the noise at epsilon = 1
+        # decides. Of 300 records its test requires an accuracy of .83: coordinate descent has .88
+        # in the median, and less than .83 with some seeds.
+        tags.classifier_tags.poor_score = True
+        return tags
 
     @staticmethod
     def _log_shares(z):

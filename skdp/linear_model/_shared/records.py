@@ -23,11 +23,14 @@ class Records:
     labels : tuple of int
         For a classifier, the position of the label that each model predicts. Empty for a
         regression.
+    label_weights : ndarray of shape (n_labels,) or None
+        The weight in [0, 1] of rows with each label. None if all are 1.
     """
 
     design: Design
     rows: Rows
     labels: tuple[int, ...] = ()
+    label_weights: FloatArray | None = None
 
     @property
     def models(self) -> tuple[int | None, ...]:

@@ -188,9 +188,13 @@ class Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Build:
-    """From encoded rows to rows of a design matrix, before they are scaled."""
+    """From encoded rows to rows of a design matrix, before they are scaled.
+
+    ``label_weights`` in [0, 1], one for each label, multiply the weights of rows.
+    """
 
     design: Design
+    label_weights: FloatArray | None = None
 
     def __call__(self, rows: Block) -> DesignRows:
         numbers = rows.numbers
@@ -200,7 +204,10 @@ class Build:
         levels = np.array(rows.levels) if len(rows.levels) else np.empty((0, len(rows)), np.uint8)
         columns = np.ascontiguousarray(numbers.T, np.float32)
         weight = None if rows.share is None else np.full(len(rows), rows.share / WHOLE)
-        return DesignRows(columns, levels, rows.target, weight, rows.share)
+        found = DesignRows(columns, levels, rows.target, weight, rows.share)
+        if self.label_weights is None:
+            return found
+        return replace(found, weight=found.weighted(self.label_weights.take(rows.target)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -265,15 +265,14 @@ class Ledger:
     def _check_fits(self, entry: Entry, seen: Seen) -> None:
         if seen.relation not in (None, entry.relation):
             neighbors, _, unit = str(seen.relation).partition(" ")
-            rule = f"be under neighbors={neighbors!r} like the ledger's first entry"
+            rule, found = f"be under neighbors={neighbors!r}", entry.neighbors
             remedy = "Fit with the same `neighbors`, or keep a second ledger."
             if neighbors == entry.neighbors:
-                rule = f"have the unit {unit or 'row'!r} like the ledger's first entry"
-                remedy = (
-                    "Convert a guarantee for rows by group(k, unit='person'), where a person has"
-                    " at most k rows, or keep a second ledger."
-                )
-            raise fail("guarantee", rule, entry.relation, remedy)
+                rule, found = f"have the unit {unit or 'row'!r}", entry.unit
+                remedy = "Fit with `groups` or without, as before, or keep a second ledger."
+                if neighbors == "add_remove":
+                    remedy += " See also Guarantee.group(k, unit='person')."
+            raise fail("guarantee", f"{rule} like the ledger's first entry", found, remedy)
         account = seen.account
         if not account.takes(entry):
             error = BudgetExceeded(

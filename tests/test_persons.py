@@ -284,6 +284,22 @@ def test_every_estimator_fits_persons(kind, neighbors, settings):
     assert pickle.loads(pickle.dumps(model)).guarantee_ == model.guarantee_
 
 
+@pytest.mark.parametrize("settings", [{}, {"scaling_share": 0}], ids=["scaled", "plain"])
+@pytest.mark.parametrize("kind", ALL)
+def test_a_person_with_equal_rows_counts_as_one_row(kind, settings):
+    """Rows of full weight would change the model: a third of the persons get 64 rows each."""
+    if kind is DPLinearRegression:
+        settings = {}
+    X, labels, numbers, ids = panel(60, 1)
+    times = np.where(ids < 20, 64, 1)
+    again = np.repeat(np.arange(60), times)
+    once = fitted(kind, X, labels, numbers, ids, **settings)
+    parts = X.iloc[again].reset_index(drop=True), labels[again], numbers[again], ids[again]
+    often = fitted(kind, *parts, **settings)
+    assert often.coef_ == pytest.approx(once.coef_, abs=1e-6)
+    assert often.intercept_ == pytest.approx(once.intercept_, abs=1e-6)
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_the_order_of_rows_and_persons_does_not_matter_beyond_the_remainder(kind):
     """Names of persons do not matter at all."""

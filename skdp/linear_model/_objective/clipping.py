@@ -9,7 +9,7 @@ proof: ``docs/proofs/objective_perturbation.md``, Theorem 5. The origin of the c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -226,7 +226,8 @@ class Finish:
     def __call__(self, rows: DesignRows) -> DesignRows:
         numbers = rows.numbers if self.in_place else rows.numbers.copy()
         _scale(numbers, *self._units)
-        scaled = DesignRows(numbers, rows.levels, self.bounds.scale_target(rows.target))
+        # Weights that rows have in their persons are kept.
+        scaled = replace(rows, numbers=numbers, target=self.bounds.scale_target(rows.target))
         return scaled if self.weigh is None else self.weigh(scaled)
 
     @cached_property

@@ -141,8 +141,15 @@ def test_identifiers_are_tuples():
 
 def test_equal_identifiers_are_one_person_whatever_the_others_are():
     """Numbers and strings in one list stay different: no row changes who another row belongs to."""
-    persons = Persons.of([[1, "1", 1, "x"]])
+    persons = Persons.of([[1, "p1", 1, "x"]])
     assert persons.counts.tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize("batches", [[[1, 2, "1"]], [np.array([1, 2]), np.array(["1", "A2"])]])
+def test_numbers_and_strings_of_numbers_are_refused(batches):
+    """A reader that infers types for parts of a file would count the person 1 twice."""
+    with pytest.raises(ValueError, match="not hold both numbers and strings of numbers"):
+        Persons.of(batches)
 
 
 BAD = {
@@ -385,15 +392,24 @@ def test_rows_of_a_person_may_lie_in_several_batches(kind, source, tmp_path):
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("source", ["batches", "dask"])
 @pytest.mark.parametrize(
-    ("groups", "message"), [([1, 2], "be the name of a column"), ("else", "be a column of X")]
+    ("groups", "message"),
+    [
+        (np.array([1, 2]), "be the name of a column"),
+        ("else", "be a column of X"),
+        ("y", "be another column than the target"),
+    ],
 )
-def test_identifiers_of_batches_are_a_column(groups, message):
+def test_identifiers_of_batches_are_a_column(groups, message, source):
     X, labels, _, ids = panel()
     table = X.assign(who=ids, y=labels)
+    data = lambda: iter([table])  # noqa: E731
+    if source == "dask":
+        data = pytest.importorskip("dask.dataframe").from_pandas(table, npartitions=2)
     model = DPLogisticRegression(domain=domain_for(DPLogisticRegression))
     with pytest.raises(ValueError, match=message):
-        model.fit(lambda: iter([table]), target="y", groups=groups)
+        model.fit(data, target="y", groups=groups)
 
 
 def test_max_rows_needs_rows_in_memory():

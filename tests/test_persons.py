@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -158,6 +159,7 @@ BAD = {
     "NaT": np.array(["NaT", "2020", "2021"], dtype="datetime64[D]"),
     "NA": pd.Series([None, 1, 2], dtype="Int64"),
     "missing string": pd.Series([None, "a", "b"]),
+    "decimal": [Decimal("NaN"), Decimal(1), Decimal(2)],
 }
 
 
@@ -486,6 +488,18 @@ def test_the_score_of_a_person_is_the_mean_of_its_rows_rounded_down():
     assert score.total(None, X, y, persons) == half // 3 + half + 0
     one = score.total(None, X[3:], y[3:], persons[3:])
     assert -half <= score.total(None, X, y, persons) - one <= half
+
+
+@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}, {"max_rows": 2}])
+def test_errors_of_scores_are_found_before_the_budget_is_spent(settings):
+    X, labels, _, ids = panel()
+    ledger, domain = Ledger(10.0), domain_for(DPLogisticRegression)
+    model = DPLogisticRegression(domain=domain, **settings)
+    score = RecordScore(lambda estimator, X, y: 1 / 0)
+    search = PrivateSearchCV(model, {"q": [0.5, 0.8]}, scoring=score, ledger=ledger)
+    with pytest.raises(ZeroDivisionError):
+        search.fit(X, labels, groups=ids)
+    assert ledger.spent.epsilon == 0
 
 
 def test_a_curve_keeps_persons_together():

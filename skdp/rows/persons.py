@@ -195,7 +195,9 @@ def _checked(groups: Any) -> NDArray[Any]:
 def _has_missing(ids: NDArray[Any]) -> bool:
     if ids.dtype.kind in "fmM":
         return bool((ids != ids).any())
-    return ids.dtype.kind == "O" and any(map(is_missing, ids.tolist()))
+    # A decimal NaN is no float, but it is not equal to itself either.
+    cells = ids.tolist() if ids.dtype.kind == "O" else []
+    return any(is_missing(own) or bool(own != own) for own in cells)
 
 
 def _are_spelled_twice(ids: Iterable[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -141,8 +142,15 @@ def test_identifiers_are_tuples():
 
 def test_equal_identifiers_are_one_person_whatever_the_others_are():
     """Numbers and strings in one list stay different: no row changes who another row belongs to."""
-    persons = Persons.of([[1, "1", 1, "x"]])
+    persons = Persons.of([[1, "p1", 1, "x"]])
     assert persons.counts.tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize("batches", [[[1, 2, "1"]], [np.array([1, 2]), np.array(["1", "A2"])]])
+def test_numbers_and_strings_of_numbers_are_refused(batches):
+    """A reader that infers types for parts of a file would count the person 1 twice."""
+    with pytest.raises(ValueError, match="not hold both numbers and strings of numbers"):
+        Persons.of(batches)
 
 
 BAD = {
@@ -151,6 +159,7 @@ BAD = {
     "NaT": np.array(["NaT", "2020", "2021"], dtype="datetime64[D]"),
     "NA": pd.Series([None, 1, 2], dtype="Int64"),
     "missing string": pd.Series([None, "a", "b"]),
+    "decimal": [Decimal("NaN"), Decimal(1), Decimal(2)],
 }
 
 
@@ -318,6 +327,22 @@ def test_every_estimator_fits_persons(kind, neighbors, settings):
     assert pickle.loads(pickle.dumps(model)).guarantee_ == model.guarantee_
 
 
+@pytest.mark.parametrize("settings", [{}, {"scaling_share": 0}], ids=["scaled", "plain"])
+@pytest.mark.parametrize("kind", ALL)
+def test_a_person_with_equal_rows_counts_as_one_row(kind, settings):
+    """Rows of full weight would change the model: a third of the persons get 64 rows each."""
+    if kind is DPLinearRegression:
+        settings = {}
+    X, labels, numbers, ids = panel(60, 1)
+    times = np.where(ids < 20, 64, 1)
+    again = np.repeat(np.arange(60), times)
+    once = fitted(kind, X, labels, numbers, ids, **settings)
+    parts = X.iloc[again].reset_index(drop=True), labels[again], numbers[again], ids[again]
+    often = fitted(kind, *parts, **settings)
+    assert often.coef_ == pytest.approx(once.coef_, abs=1e-6)
+    assert often.intercept_ == pytest.approx(once.intercept_, abs=1e-6)
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_the_order_of_rows_and_persons_does_not_matter_beyond_the_remainder(kind):
     """Names of persons do not matter at all."""
@@ -403,15 +428,24 @@ def test_rows_of_a_person_may_lie_in_several_batches(kind, source, tmp_path):
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("source", ["batches", "dask"])
 @pytest.mark.parametrize(
-    ("groups", "message"), [([1, 2], "be the name of a column"), ("else", "be a column of X")]
+    ("groups", "message"),
+    [
+        (np.array([1, 2]), "be the name of a column"),
+        ("else", "be a column of X"),
+        ("y", "be another column than the target"),
+    ],
 )
-def test_identifiers_of_batches_are_a_column(groups, message):
+def test_identifiers_of_batches_are_a_column(groups, message, source):
     X, labels, _, ids = panel()
     table = X.assign(who=ids, y=labels)
+    data = lambda: iter([table])  # noqa: E731
+    if source == "dask":
+        data = pytest.importorskip("dask.dataframe").from_pandas(table, npartitions=2)
     model = DPLogisticRegression(domain=domain_for(DPLogisticRegression))
     with pytest.raises(ValueError, match=message):
-        model.fit(lambda: iter([table]), target="y", groups=groups)
+        model.fit(data, target="y", groups=groups)
 
 
 def test_max_rows_needs_rows_in_memory():
@@ -488,6 +522,18 @@ def test_the_score_of_a_person_is_the_mean_of_its_rows_rounded_down():
     assert score.total(None, X, y, persons) == half // 3 + half + 0
     one = score.total(None, X[3:], y[3:], persons[3:])
     assert -half <= score.total(None, X, y, persons) - one <= half
+
+
+@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}, {"max_rows": 2}])
+def test_errors_of_scores_are_found_before_the_budget_is_spent(settings):
+    X, labels, _, ids = panel()
+    ledger, domain = Ledger(10.0), domain_for(DPLogisticRegression)
+    model = DPLogisticRegression(domain=domain, **settings)
+    score = RecordScore(lambda estimator, X, y: 1 / 0)
+    search = PrivateSearchCV(model, {"q": [0.5, 0.8]}, scoring=score, ledger=ledger)
+    with pytest.raises(ZeroDivisionError):
+        search.fit(X, labels, groups=ids)
+    assert ledger.spent.epsilon == 0
 
 
 def test_a_curve_keeps_persons_together():

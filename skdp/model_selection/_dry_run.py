@@ -94,7 +94,8 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
         callbacks = [name for name in model.get_params() if name.rpartition("__")[2] in CALLBACKS]
         with silence():
             try:
-                model.set_params(**dict.fromkeys(callbacks)).fit(X, y)
+                model.set_params(**dict.fromkeys(callbacks))
+                fit_to(model, X, y, None if task.persons is None else np.arange(len(y)))
             except Exception:
                 continue
             try:

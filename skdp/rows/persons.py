@@ -8,10 +8,12 @@ and 0 (docs/proofs/persons.md).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ WHOLE = 2**WHOLE_BITS
 _Counts = tuple[NDArray[np.int64] | list[Any], NDArray[np.int64]]
 
 _MISSING = "Drop rows without a person, or give each of them an identifier of its own."
+_MIXED = "Convert all of them to strings by a public rule before they are read."
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,8 @@ class Persons:
         Raises
         ------
         ValueError
-            If an identifier is missing or cannot be hashed. The message does not name it.
+            If an identifier is missing or cannot be hashed, or if some are numbers and others are
+            strings that spell numbers. The message does not name it.
         """
         found = [_counted(_checked(batch)) for batch in batches]
         if all(isinstance(ids, np.ndarray) for ids, _ in found):
@@ -69,6 +73,8 @@ class Persons:
             return cls._of_codes(codes, found, places)
         known: dict[Any, int] = {}
         each = [known.setdefault(own, len(known)) for ids, _ in found for own in ids]
+        if _are_spelled_twice(known):
+            raise fail("groups", "not hold both numbers and strings of numbers", remedy=_MIXED)
         return cls._of_codes(np.array(each, dtype=np.intp), found, known)
 
     @classmethod
@@ -189,7 +195,25 @@ def _checked(groups: Any) -> NDArray[Any]:
 def _has_missing(ids: NDArray[Any]) -> bool:
     if ids.dtype.kind in "fmM":
         return bool((ids != ids).any())
-    return ids.dtype.kind == "O" and any(map(is_missing, ids.tolist()))
+    # A decimal NaN is no float, but it is not equal to itself either.
+    cells = ids.tolist() if ids.dtype.kind == "O" else []
+    return any(is_missing(own) or bool(own != own) for own in cells)
+
+
+def _are_spelled_twice(ids: Iterable[Any]) -> bool:
+    """Return whether some identifiers are numbers and others are strings that spell numbers.
+
+    A reader of files may infer the types of a part of the rows. Then one row with the text "A1"
+    makes strings of all identifiers of this part, and splits persons with rows in other parts.
+    """
+    return any(issubclass(type(own), Number) for own in ids) and any(map(_spells_number, ids))
+
+
+def _spells_number(own: Any) -> bool:
+    if issubclass(type(own), str):
+        with suppress(Exception):  # a derived class may raise any error
+            return not math.isnan(float(own))
+    return False
 
 
 def _counted(ids: NDArray[Any]) -> _Counts:

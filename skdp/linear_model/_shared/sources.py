@@ -84,9 +84,6 @@ def groups_of(data: Stream | Collection, column: Any, cap: int) -> Groups | None
     """Return the persons of rows that are read in batches, by one reading of identifiers."""
     if column is None:
         return None
-    rule = "be the name of a column where X is not in memory"
-    if not isinstance(column, str):
-        raise fail("groups", rule, type(column), 'Give groups="name".')
     if data.names is None or column not in data.names:
         raise fail("groups", f"be a column of X, which has {data.names}", column)
     if isinstance(data, Collection):
@@ -101,6 +98,11 @@ def header_of(
 ) -> Any:
     """Return a table of one row with the columns that are neither target nor identifiers."""
     names = stream.names
+    if groups is not None and not isinstance(groups, str):
+        rule = "be the name of a column where X is not in memory"
+        raise fail("groups", rule, type(groups), 'Give groups="name".')
+    if groups is not None and groups == target:
+        raise fail("groups", "be another column than the target", groups)
     if names is None:
         return np.empty((1, stream.n_columns))
     if target is not None and target not in names:

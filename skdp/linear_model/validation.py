@@ -222,7 +222,10 @@ def chosen_publicly(domain: Any, chosen: str) -> str:
     estimated = getattr(domain, "estimated", None)
     if estimated is None:
         return f"the domain, {chosen} were chosen without the data"
-    cost = f"epsilon = {estimated.epsilon:g} and delta = {estimated.delta:g}"
+    cost = (
+        f"epsilon = {estimated.epsilon:g} and delta = {estimated.delta:g} for one"
+        f" {estimated.unit} under {estimated.neighbors!r}"
+    )
     void = "" if estimated.holds else ", by a release whose guarantee does not hold,"
     return (
         f"bounds or levels of the domain were estimated from the data{void} with {cost}, which this"

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from scipy.stats import kstest, laplace, norm
+from sklearn.pipeline import make_pipeline
 
 from skdp import (
     BudgetExceeded,
@@ -420,13 +421,28 @@ def test_guarantees_of_models_state_that_bounds_were_estimated():
     ):
         said = model.fit(X, y).guarantee_.assumptions[0]
         assert said.startswith("bounds or levels of the domain were estimated from the data with")
-        assert "epsilon = 0.25 and delta = 0, which this guarantee does not include" in said
+        cost = "epsilon = 0.25 and delta = 0 for one row under 'replace_one'"
+        assert f"{cost}, which this guarantee does not include" in said
         assert "the labels" in said
     said = DPLogisticRegression(domain=declared).fit(X, y).guarantee_.assumptions[0]
     assert said == "the domain, the labels and all parameters were chosen without the data"
     seeded = estimate_domain(X, target=[False, True], epsilon=0.25, random_state=0)
     said = DPLogisticRegression(domain=seeded).fit(X, y).guarantee_.assumptions[0]
     assert "by a release whose guarantee does not hold" in said
+
+
+def test_a_search_states_that_the_bounds_of_its_encoder_were_estimated():
+    """Also if the model behind the encoder has a domain of its own without the estimate."""
+    X, y = COLUMNS["normal"][:400, None], COLUMNS["normal"][:400] > 0
+    domain = estimate_domain(X, epsilon=0.25, neighbors="add_remove")
+    model = DPLogisticRegression(
+        domain=Domain.unit_box(1, target=[False, True]), neighbors="add_remove"
+    )
+    pipeline = make_pipeline(domain.encoder(), model)
+    grid = {"dplogisticregression__q": [0.8, 0.9]}
+    said = PrivateSearchCV(pipeline, grid, epsilon=2.0).fit(X, y).guarantee_.assumptions[0]
+    cost = "epsilon = 0.25 and delta = 0 for one row under 'add_remove'"
+    assert f"of the domain were estimated from the data with {cost}" in said
 
 
 # The ledger and errors

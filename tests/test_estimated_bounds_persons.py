@@ -286,13 +286,13 @@ def test_the_guarantee_is_for_persons():
 
 @pytest.mark.parametrize(
     ("estimated", "fitted", "said"),
-    [("row", "person", " per row,"), ("person", "row", " per person,"), ("row", "row", ",")],
+    [("row", "person", "one row under"), ("person", "row", "one person under")],
 )
 def test_models_name_the_unit_of_the_estimate_if_it_is_another(estimated, fitted, said):
     X, ids = np.random.default_rng(0).normal(size=(200, 1)), np.arange(200) // 2
     groups = {"row": None, "person": ids}
     domain = estimate_domain(X, groups=groups[estimated], target=[False, True], epsilon=0.5)
-    text = f"with epsilon = 0.5 and delta = 0{said} which this"
+    text = f"with epsilon = 0.5 and delta = 0 for {said} 'replace_one', which this"
     model = DPLogisticRegression(domain=domain)
     found = model.fit(X, X[:, 0] > 0, groups=groups[fitted])
     assert text in found.guarantee_.assumptions[0]

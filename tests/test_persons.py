@@ -567,7 +567,7 @@ def test_units_do_not_mix():
     assert compose(person, person).unit == "person"
     ledger = Ledger(1.0)
     ledger.spend(person)
-    with pytest.raises(ValueError, match="unit 'person'.*got 'row'.*Fit with `groups`"):
+    with pytest.raises(ValueError, match=r"unit 'person'.*got 'row'.*Fit with `groups`"):
         ledger.spend(row)
     assert ledger.spent.epsilon == 0.1
 
@@ -591,6 +591,8 @@ def test_a_group_of_rows_is_a_person():
     assert row.group(1) == row
     assert row.group(3).unit == "row"
     assert Guarantee(50.0, 1e-9).group(20).delta == 1.0
+    assert Guarantee(0.1).group(10**9).epsilon == 1e8
+    assert Guarantee(0.0, 1e-9).group(7).delta >= 7e-9
 
 
 def test_group_privacy_of_the_worst_pair_is_reached():

@@ -8,6 +8,7 @@ import pytest
 
 from skdp import Domain
 from skdp._arrays import repeated, wide_rows
+from skdp.domain.cells import as_cells
 from skdp.domain.columns import Levels, positions_of
 from skdp.domain.layout import compact_blocks, encode_compactly, read_once
 from skdp.domain.tables import EncodedRows
@@ -164,3 +165,14 @@ def test_positions_of_labels_are_small_integers(labels):
         assert places.dtype == small
         with pytest.raises(ValueError, match="declared labels only"):
             check_labels(target, labels[1:] + labels[:0] if len(labels) > 2 else [7, 8])
+
+
+@pytest.mark.parametrize("other", ["1", b"1", np.str_("1")])
+@pytest.mark.parametrize("wrap", [list, tuple, lambda y: [[label] for label in y]])
+def test_a_label_of_another_type_changes_no_other_one(other, wrap):
+    """As texts all numbers would be labels, and as numbers they are positions."""
+    for cells in ([1] * 5 + [other], [True] * 5 + [other], ["1"] * 5 + [b"1"], [b"1"] * 5 + ["1"]):
+        found = as_cells(wrap(cells), "y", one_type=True)
+        assert [type(cell) for cell in found.ravel().tolist()] == [type(cell) for cell in cells]
+        with pytest.raises(ValueError, match="declared labels only"):
+            check_labels(found.ravel(), ["1", "2"])

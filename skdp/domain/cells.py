@@ -40,7 +40,8 @@ _OWN = frozenset(
     | {np.dtype(code).type for code in "bhilqBHILQefdg"}
 )
 _LISTS = frozenset({list, tuple})
-_TEXTS = frozenset({str, bytes, np.str_, np.bytes_})
+_STRINGS = frozenset({str, np.str_})
+_TEXTS = _STRINGS | {bytes, np.bytes_}
 # pandas' NA and NaT are recognised by the names of their types: pandas may not be installed.
 _MISSING = frozenset({"NAType", "NaTType"})
 # Numpy makes an array of one type of lists of these; values that are not real keep their type.
@@ -69,8 +70,8 @@ def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]
     name : str
         Name in error messages.
     one_type : bool, default=False
-        Whether numpy may choose the type of a list. A list of numbers and strings then becomes an
-        array of strings; otherwise it becomes an array of objects.
+        Whether numpy may choose the type of a list. Otherwise it becomes an array of objects, as
+        does a list of strings and anything else.
 
     Raises
     ------
@@ -115,7 +116,9 @@ def _array(X: Any, one_type: bool) -> Any:
     kinds = kinds_of(cells.flat)
     if any(issubclass(kind, (list, tuple, np.ndarray)) for kind in kinds):
         cells = np.asarray(X, dtype=object)
-    return np.asarray(X) if one_type and kinds <= _ONE_TYPE else cells
+    # Among texts, numpy would convert numbers and bytes to texts because of other cells.
+    is_mixed = any(kinds & texts and kinds - texts for texts in (_STRINGS, _TEXTS))
+    return np.asarray(X) if one_type and kinds <= _ONE_TYPE and not is_mixed else cells
 
 
 def _has_masked_rows(X: Any) -> bool:

@@ -259,17 +259,15 @@ def check_ledger(name: str, ledger: Any) -> None:
         raise fail(name, "be a Ledger or None", type(ledger))
 
 
-def chosen_publicly(domain: Any, chosen: str, unit: str) -> str:
-    """Return the assumption on the domain and on what else was chosen without the data.
-
-    ``unit`` is that of the guarantee. If estimated bounds have another unit, it is named.
-    """
+def chosen_publicly(domain: Any, chosen: str) -> str:
+    """Return the assumption on the domain and on what else was chosen without the data."""
     estimated = getattr(domain, "estimated", None)
     if estimated is None:
         return f"the domain, {chosen} were chosen without the data"
-    cost = f"epsilon = {estimated.epsilon:g} and delta = {estimated.delta:g}"
-    if estimated.unit != unit:
-        cost += f" per {estimated.unit}"
+    cost = (
+        f"epsilon = {estimated.epsilon:g} and delta = {estimated.delta:g} for one"
+        f" {estimated.unit} under {estimated.neighbors!r}"
+    )
     void = "" if estimated.holds else ", by a release whose guarantee does not hold,"
     return (
         f"bounds or levels of the domain were estimated from the data{void} with {cost}, which this"

@@ -32,9 +32,7 @@ def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarant
     candidates = task.candidates
     tried = [private_step(model) for model in candidates.models]
     chosen = "the labels, the candidates and all parameters"
-    domains = [
-        chosen_publicly(getattr(model, "domain", None), chosen, task.unit) for model in tried
-    ]
+    domains = [chosen_publicly(_domain_of(model), chosen) for model in candidates.models]
     # Without repetitions, in the order of the candidates.
     assumptions = [*dict.fromkeys(domains), RECORDS[task.unit], *_PUBLIC]
     if isinstance(candidates.estimator, Pipeline):
@@ -56,6 +54,14 @@ def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarant
         void_because=(_SEEDED,) if task.is_seeded else (),
         unit=task.unit,
     )
+
+
+def _domain_of(model: Any) -> Any:
+    """Return the domain of a candidate, or that of an encoder before it if it was estimated."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
+    domains = [getattr(step, "domain", None) for step in (private_step(model), *steps)]
+    estimated = (own for own in domains if getattr(own, "estimated", None) is not None)
+    return next(estimated, domains[0])
 
 
 def restate(model: BaseEstimator, whole: Guarantee) -> None:

@@ -319,7 +319,7 @@ class PrivateLinearModel(Exported, BaseEstimator):
 
     def _assumptions(self, unit="row"):
         return (
-            chosen_publicly(self.domain, "the labels and all parameters", unit),
+            chosen_publicly(self.domain, "the labels and all parameters"),
             RECORDS[unit],
             "running time, memory and errors are not observed",
         )

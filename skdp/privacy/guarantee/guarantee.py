@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp._search import narrowed
 from skdp.privacy._rounding import tested
-from skdp.privacy.decimals import add, float_above
+from skdp.privacy.decimals import as_decimal, float_above
 from skdp.privacy.guarantee import profile as _profile
 from skdp.privacy.guarantee._card import NEIGHBORS, UNITS, card
 from skdp.privacy.guarantee._export import from_dict, to_dict, to_html
@@ -218,7 +219,8 @@ class Guarantee:
             raise fail("unit", rule, unit, remedy)
         if k == 1 and unit == self.unit:
             return self
-        epsilon = float_above(add([self.epsilon] * k))
+        # 60 digits hold the product exactly.
+        epsilon = float_above(Context(prec=60).multiply(as_decimal(self.epsilon), Decimal(k)))
         delta = min(1.0, self.delta * _sum_of_powers(self.epsilon, k)) if self.delta else 0.0
         most = f"at most {k} {self.unit}s differ between neighbouring data sets"
         return replace(
@@ -306,4 +308,6 @@ def _sum_of_powers(epsilon: float, k: int) -> float:
     """Return 1 + e^epsilon + ... + e^((k - 1) epsilon), rounded up; inf if it overflows."""
     if k * epsilon > 700:
         return math.inf
-    return math.fsum(math.exp(epsilon * j) for j in range(k)) * (1 + _ROUNDING)
+    if epsilon == 0:
+        return float(k)
+    return math.expm1(k * epsilon) / math.expm1(epsilon) * (1 + _ROUNDING)

@@ -90,10 +90,10 @@ def planned_once(monkeypatch):
     for kind in NAMES:
         plans, plan = {}, kind._plan
 
-        def kept(self, design, n, n_models, plans=plans, plan=plan):
-            key = (repr(self), n, n_models)
+        def kept(self, design, n, n_models, unit="row", plans=plans, plan=plan):
+            key = (repr(self), n, n_models, unit)
             if key not in plans:
-                plans[key] = plan(self, design, n, n_models)
+                plans[key] = plan(self, design, n, n_models, unit)
             return plans[key]
 
         monkeypatch.setattr(kind, "_plan", kept)

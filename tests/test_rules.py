@@ -95,9 +95,10 @@ def test_the_same_task_gives_the_same_choice(kind, design):
 
 
 def test_a_rule_is_told_nothing_private():
-    """A task holds the domain, a number of records, what was asked for, and a convention."""
+    """A task holds the domain, numbers of records, what was asked for, and a convention."""
     fields = {field.name for field in dataclasses.fields(Task)}
-    assert fields == {"design", "n", "n_public", "epsilon", "delta", "neighbors", "n_models"}
+    asked = {"n_public", "epsilon", "delta", "neighbors", "unit_rows"}
+    assert fields == {"design", "n", "n_models"} | asked
     more = {field.name for field in dataclasses.fields(ModelTask)}
     assert more == fields | {"reference", "size", "hidden"}
     assert {field.name for field in dataclasses.fields(Design)} == {"domain", "intercept"}

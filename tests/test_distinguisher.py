@@ -17,9 +17,9 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.linear_model._moments import moments as _moments
 from skdp.linear_model._moments.rules import NAMES as MOMENT_NAMES
 from skdp.linear_model._moments.two_stages import TwoStages
+from skdp.linear_model._shared import gram as _gram
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.independent.repeated import MECHANISMS
@@ -199,7 +199,7 @@ OLD = [(0.004, 20), (0.1, 40), pytest.param(1.0, 100, marks=pytest.mark.slow)]
 @pytest.mark.parametrize(("epsilon", "columns"), OLD)
 def test_a_lattice_finer_than_the_noise_is_caught(epsilon, columns, monkeypatch, planned_once):
     """Differences of Wishart matrices have the grid of the operands."""
-    monkeypatch.setattr(_moments, "release_integers", old_release)
+    monkeypatch.setattr(_gram, "release_integers", old_release)
     with pytest.raises(AssertionError, match=r"(less table|last bit)"):
         battery(DPLinearRegression, "matrix", epsilon, columns)
 

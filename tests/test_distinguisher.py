@@ -183,7 +183,7 @@ def old_on_lattice(noise, rng):
 
 def old_release(noise, exact, unit, rng):
     """Integers with noise on a lattice that is finer than the noise's own grid."""
-    assert unit == -GRAM_BITS
+    exact = exact // 2 ** (-GRAM_BITS - unit)  # whole rows: multiples of 2^-40
     layout = noise.layout
     plus, minus = (
         rng.standard_normal((2, layout.n_rows, layout.n_rows + 1))

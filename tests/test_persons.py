@@ -153,6 +153,13 @@ def test_numbers_and_strings_of_numbers_are_refused(batches):
         Persons.of(batches)
 
 
+def test_days_are_the_same_in_every_unit():
+    days = np.datetime64("2020-01-01") + np.arange(3)
+    persons = Persons.of([days, days.astype("M8[ns]"), days.astype("M8[s]")])
+    assert persons.counts.tolist() == [3, 3, 3]
+    assert persons.codes(days.astype("M8[ms]")).tolist() == [0, 1, 2]
+
+
 BAD = {
     "None": [None, 1, 2],
     "nan": np.array([np.nan, 1.0, 2.0]),

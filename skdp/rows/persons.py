@@ -189,7 +189,8 @@ def _checked(groups: Any) -> NDArray[Any]:
         found = _has_missing(ids)
     if found:
         raise fail("groups", "have an identifier in every row", remedy=_MISSING)
-    return ids
+    # Batches may have times of different units, which would be different objects.
+    return ids.astype(f"{ids.dtype.kind}8[us]") if ids.dtype.kind in "mM" else ids
 
 
 def _has_missing(ids: NDArray[Any]) -> bool:

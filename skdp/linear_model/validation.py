@@ -39,7 +39,8 @@ _MOST_RECORDS = 2**31
 # What one record is, for each unit of privacy: a sentence of a guarantee.
 RECORDS = {
     "row": "one record is one row of X with its target",
-    "person": "one person is all rows of X with one identifier, with their targets",
+    "person": "one person is all rows of X with one identifier, with their targets; identifiers do"
+    " not change between readings",
 }
 _PUBLIC_WEIGHTS = (
     'Weights that are "balanced" would be computed from the data. Give numbers, such as'

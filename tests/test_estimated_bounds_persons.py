@@ -10,7 +10,6 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -21,6 +20,8 @@ from skdp.bounds._noise import CountNoise
 from skdp.bounds._plan import Plan
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE, Persons
+
+pl = pytest.importorskip("polars")
 
 NAN = math.nan
 GRIDS = [Magnitudes(1e6), Steps(-2.0, 2.0, 16)]

@@ -26,6 +26,7 @@ from skdp.mechanisms.independent.repeated import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.privacy import Guarantee
 from skdp.rows import MemoryRows
+from skdp.rows.persons import WHOLE, Persons
 from skdp.testing._attacker import leaves as _leaves
 from skdp.testing._attacker.attacker import attack
 from skdp.testing.estimator import check_attack, check_independence
@@ -356,3 +357,50 @@ def test_last_bits_are_those_of_exact_numbers():
 def test_nothing_that_is_constant_counts():
     same = [{"x": 1.0, "y": 2.0}] * 40
     assert attack(same, same, Guarantee(0.1)) is None
+
+
+# Persons
+
+
+def of_persons(kind):
+    """Return the estimator with the last column as the identifiers of persons."""
+
+    def fit(self, X, y):
+        return kind.fit(self, X, y, groups=np.asarray(X)[:, -1])
+
+    return type(f"Persons{kind.__name__}", (kind,), {"fit": fit, "__module__": __name__})
+
+
+OF_PERSONS = {kind: of_persons(kind) for kind in NAMES}
+globals().update({own.__name__: own for own in OF_PERSONS.values()})  # for pickle
+
+
+def panels(rows, classes):
+    """Two panels: a person has one row at a corner, or many rows at the opposite one."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(RECORDS), rng.integers(1, 4, RECORDS)) / 64
+    X = np.column_stack([rng.uniform(-1, 1, (len(ids), 3)), ids])
+    y = rng.uniform(-1, 1, len(ids))
+    found = []
+    for corner, m in ((1.0, 1), (-1.0, rows)):
+        own = np.column_stack([np.full((m, 3), corner), np.full(m, 0.99)])
+        table, target = np.vstack([X, own]), np.append(y, np.full(m, corner))
+        found.append((table, np.where(target > 0, "a", "b") if classes else target))
+    return tuple(found)
+
+
+@pytest.mark.rest_is_slow(3)
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("kind", NAMES)
+def test_nothing_tells_persons_with_one_row_from_those_with_fifty(kind, delta, planned_once):
+    estimator = OF_PERSONS[kind](epsilon=0.1, delta=delta)
+    check_attack(estimator, panels(50, kind in CLASSIFIERS), fits_for(0.1))
+
+
+def test_rows_that_count_fully_are_caught(monkeypatch, planned_once):
+    """The twin: each row of a person has the weight 1."""
+    monkeypatch.setattr(
+        Persons, "shares", lambda self, groups, *args, **named: np.full(len(groups), WHOLE)
+    )
+    with pytest.raises(AssertionError, match=r"an audit must not show more"):
+        check_attack(OF_PERSONS[DPLogisticRegression](epsilon=1.0), panels(2000, True), 44)

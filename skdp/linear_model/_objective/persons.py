@@ -131,12 +131,12 @@ def removed(loss: PersonLoss, shift: float, leverage: float, epsilon: FloatArray
 
     The data set with the person is compared with that without (Theorem 3).
     """
-    slopes, heights = _lines(loss, leverage)
-    found = [
-        _log_delta(slope, height, shift, epsilon, 1 if loss.one_sided else 2)
-        for slope, height in zip(slopes.tolist(), heights.tolist(), strict=True)
-    ]
-    return np.asarray(np.minimum.reduce(found))
+    epsilon = np.asarray(epsilon, dtype=float)
+    # One line for each entry of the first axis.
+    shape = (-1, *np.ones(epsilon.ndim, dtype=int))
+    slopes, heights = (own.reshape(shape) for own in _lines(loss, leverage))
+    found = _log_delta(slopes, heights, shift, epsilon, 1 if loss.one_sided else 2)
+    return np.asarray(found.min(axis=0))
 
 
 def added(loss: PersonLoss, shift: float, epsilon: FloatArray) -> FloatArray:
@@ -145,15 +145,19 @@ def added(loss: PersonLoss, shift: float, epsilon: FloatArray) -> FloatArray:
 
 
 def _log_delta(
-    slope: float, height: float, shift: float, epsilon: FloatArray, sides: int
+    slope: FloatArray | float,
+    height: FloatArray | float,
+    shift: float,
+    epsilon: FloatArray,
+    sides: int,
 ) -> FloatArray:
     """Return log E (exp(l(Z)) - e^epsilon)_+, l(z) = height + (shift z + slope)_+.
 
     Z is standard normal; for two sides |Z| takes its place. At most 0.
     """
     least = -math.inf if sides == 1 else 0.0
-    corner = max(least, -slope / shift)  # beyond it l rises
-    z = np.maximum(max(corner, _LOWEST), (epsilon - height - slope) / shift)
+    corner = np.maximum(least, -np.asarray(slope) / shift)  # beyond it l rises
+    z = np.maximum(np.maximum(corner, _LOWEST), (epsilon - height - slope) / shift)
     above = np.maximum(height + slope + shift * z - epsilon, 0.0)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         rise = fall_of_mills_ratio(z - shift, np.full_like(z, shift))

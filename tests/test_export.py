@@ -8,6 +8,8 @@ import datetime
 import importlib
 import json
 import pickle
+from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pandas as pd
@@ -177,9 +179,7 @@ TREES = {
 def test_wrong_entries_are_clear_errors(read, content):
     """Unknown and missing entries at every place, and entries of other types."""
     for path in paths(content):
-        part = content
-        for key in path:
-            part = part[key]
+        part = reduce(getitem, path, content)
         if isinstance(part, dict):
             with pytest.raises(ValueError, match="must"):
                 read(changed(content, path, lambda old: {**old, "unknown": 1}))
@@ -576,9 +576,7 @@ def test_wrong_entries_of_a_model(fitted, estimator, name):
     model, rows = fitted(estimator, name)
     content, accepted = model.to_dict(), set()
     for path in paths(content):
-        part = content
-        for key in path:
-            part = part[key]
+        part = reduce(getitem, path, content)
         if isinstance(part, dict):
             with pytest.raises(ValueError, match="must"):
                 load_model(changed(content, path, lambda old: {**old, "unknown": 1}))

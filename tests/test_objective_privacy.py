@@ -44,7 +44,11 @@ class Minimiser:
         curvature = self.weight * self.loss.curvature(z, self.targets)
         v = -(slope @ self.rows + self.ridge * a)
         hessian = (self.rows.T * curvature) @ self.rows + np.diag(self.ridge)
-        return -np.max(np.abs(v)) / self.scale + np.linalg.slogdet(hessian)[1]
+        return self.log_noise(v) + np.linalg.slogdet(hessian)[1]
+
+    def log_noise(self, v):
+        """Log-density of V up to its constant."""
+        return -np.max(np.abs(v)) / self.scale
 
 
 def noise_scale(loss, q, epsilon, neighbors):

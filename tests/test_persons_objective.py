@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate
 from scipy.special import expit, logit
 from scipy.stats import norm
-from test_objective_privacy import noise_scale
+from test_objective_privacy import Minimiser, noise_scale
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
@@ -20,27 +20,18 @@ from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
 
 
-class Weighted:
-    """The exact density of argmin J for weighted rows and K-norm noise of the maximum norm."""
+class Weighted(Minimiser):
+    """The same for given weights of rows, and for Gaussian noise if a deviation is given."""
 
     def __init__(self, loss, rows, targets, weights, *, scale, ridge, deviation=None):
-        self.loss, self.scale, self.deviation = loss, scale, deviation
-        self.rows, self.targets = np.atleast_2d(rows), np.asarray(targets, dtype=float)
-        self.weights = np.asarray(weights, dtype=float)
-        self.ridge = np.broadcast_to(np.asarray(ridge, dtype=float), self.rows.shape[1:])
+        ridge = np.broadcast_to(np.asarray(ridge, dtype=float), np.shape(np.atleast_2d(rows))[1:])
+        super().__init__(loss, rows, targets, scale=scale, ridge=ridge)
+        self.weight, self.deviation = np.asarray(weights, dtype=float), deviation
 
-    def log_density(self, a):
-        """Log-density at a, up to the constant of the law of V."""
-        z = self.rows @ a
-        slope = self.weights * self.loss.slope(z, self.targets)
-        curvature = self.weights * self.loss.curvature(z, self.targets)
-        v = -(slope @ self.rows + self.ridge * a)
-        hessian = (self.rows.T * curvature) @ self.rows + np.diag(self.ridge)
+    def log_noise(self, v):
         if self.deviation is None:
-            of_noise = -np.max(np.abs(v)) / self.scale
-        else:
-            of_noise = -(v @ v) / self.deviation**2 / 2
-        return of_noise + np.linalg.slogdet(hessian)[1]
+            return super().log_noise(v)
+        return -(v @ v) / self.deviation**2 / 2
 
 
 def worst_of_two_rows(slopes, epsilon, q, ridge, far=60.0):
@@ -206,10 +197,10 @@ def exact_delta(loss, weights, epsilon, shift, leverage, targets, with_rows, cen
         z = a
         slope = sum(
             w * loss.slope(z, np.full_like(z, y))
-            for w, y in zip(own.weights, own.targets, strict=True)
+            for w, y in zip(own.weight, own.targets, strict=True)
         )
         bend = sum(
-            w * loss.curvature(z, 0 * z + y) for w, y in zip(own.weights, own.targets, strict=True)
+            w * loss.curvature(z, 0 * z + y) for w, y in zip(own.weight, own.targets, strict=True)
         )
         v = slope + (a - centre) / leverage
         logs.append(-(v**2) / law["deviation"] ** 2 / 2 + np.log(bend + 1 / leverage))
@@ -262,3 +253,31 @@ def test_the_rank_is_bounded_by_the_coefficients_and_by_max_rows(kind, delta):
         plan = model._plan(Design(domain, True), 1000, 1, "person").objective
         ridges[most] = plan.leverage
     assert ridges[1] > ridges[2] > ridges[4] == ridges[None] == ridges[50]
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPHuberRegressor])
+def test_gaussian_noise_of_a_fit_for_persons_is_that_of_the_theorem(kind, neighbors):
+    """The plan has the profile of Theorem 3 and its greatest shift: more noise than for rows."""
+    domain = Domain.unit_box(3, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
+    settings = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "q": 0.8}
+    model = kind(**settings, scaling_share=0, neighbors=neighbors, n_public=1000)
+    plans = {
+        unit: model._plan(Design(domain, True), 1000, 1, unit).objective
+        for unit in ("row", "person")
+    }
+    profile = plans["person"].losses[0][0].profile.profile
+    assert profile.loss == PersonLoss(plans["person"].loss, 4)
+    budget = plans["person"].epsilon - plans["person"].output_epsilon
+    reached = float(profile(budget)) + plans["person"].output_epsilon / 2
+    assert reached == pytest.approx(math.log(1e-6), abs=1e-6)
+    # 5 % more shift, which is 5 % less noise, exceeds delta.
+    less = JointProfile(profile.loss, 1.05 * profile.shift, profile.leverage, neighbors)
+    assert float(less(budget)) > math.log(1.2e-6)
+    noise = {unit: plan.noise.variance() for unit, plan in plans.items()}
+    assert (noise["person"] > noise["row"]).all()
+    # The longest row has the length of the shift in units of the noise.
+    rows = np.array(list(itertools.product([1.0], *[[-1.0, 1.0]] * 3)))
+    lengths = np.sqrt((rows**2 / noise["person"]).sum(axis=1)) * plans["person"].loss.slope_bound
+    assert lengths.max() == pytest.approx(profile.shift, rel=1e-6)
+    assert lengths.max() <= profile.shift

@@ -32,7 +32,18 @@ _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
 TARGETS = {"labels": "a label, 0 or 1", "number": "a number in [-1, 1]"}
 
 
-class Loss(Protocol):
+class Bounded(Protocol):
+    """The bounds on slope and curvature from which noise is calibrated."""
+
+    @property
+    def slope_bound(self) -> float:
+        """The bound c on |phi'|, as small as known."""
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return a bound on phi'' where low <= |phi'| <= high, for 0 <= low <= high <= c."""
+
+
+class Loss(Bounded, Protocol):
     """A convex loss phi(z, y). Every method takes arrays of one shape and returns that shape.
 
     Make it a frozen dataclass: its calibration is then computed once in a fit. The calibration of
@@ -45,10 +56,6 @@ class Loss(Protocol):
     def target(self) -> str:
         """The kind of y: "labels" (0 and 1) or "number" (any number in [-1, 1])."""
 
-    @property
-    def slope_bound(self) -> float:
-        """The bound c on |phi'|, as small as known."""
-
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """Return phi(z, y)."""
 
@@ -58,17 +65,14 @@ class Loss(Protocol):
     def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """Return phi''(z, y)."""
 
-    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
-        """Return a bound on phi'' where low <= |phi'| <= high, for 0 <= low <= high <= c."""
 
-
-def is_one_sided(loss: Loss) -> bool:
+def is_one_sided(loss: Bounded) -> bool:
     """Return whether the class that defines the slope states ``one_sided = True``."""
     return claims(loss, "one_sided", about=("slope",))
 
 
 @remembered(maxsize=64)
-def greatest_curvature(loss: Loss) -> float:
+def greatest_curvature(loss: Bounded) -> float:
     """Return the bound on the curvature at all slopes."""
     return float(loss.curvature_bound(0.0, loss.slope_bound))
 

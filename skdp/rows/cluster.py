@@ -10,7 +10,7 @@ from typing import Any
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.rows.block import Block, block_slices, check_count
-from skdp.rows.coders import Coder, columns_to_read, encoded_run
+from skdp.rows.coders import Coder, columns_to_read, encoded_runs
 from skdp.rows.collection import Collection
 from skdp.rows.persons import Groups
 from skdp.rows.threads import quietly
@@ -241,7 +241,7 @@ class _Reader:
         load_kernels(self.cells)
         batch = (X, y) if self.target is None else X
         own = self.target, self.coder, self.again, self.groups, number
-        for run in encoded_run(self.domain, batch, *own):
+        for run in encoded_runs(self.domain, batch, *own):
             slices = block_slices(self.domain, len(run.target), self.blocks)
             yield from run.blocks(self.domain, slices, self.dtype, at_once)
 

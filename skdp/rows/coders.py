@@ -39,7 +39,7 @@ def columns_to_read(
     return [*domain.names, *(name for name in further if name is not None)]
 
 
-def encoded_run(
+def encoded_runs(
     domain: Domain,
     batch: Any,
     target: str | None,

@@ -12,7 +12,7 @@ from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.tables import as_table
 from skdp.rows.block import Block, Run, block_slices, check_count
-from skdp.rows.coders import Coder, columns_to_read, encoded_run
+from skdp.rows.coders import Coder, columns_to_read, encoded_runs
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups
 from skdp.rows.streams import Stream
@@ -115,7 +115,7 @@ class StreamedRows:
         columns = columns_to_read(domain, names, self.target, groups)
         for number, batch in enumerate(self.stream.batches(columns, groups is None)):
             own = self.target, self.coder, again, groups, number
-            for run in encoded_run(domain, batch, *own):
+            for run in encoded_runs(domain, batch, *own):
                 count += len(run.target)
                 yield run
         if self.checks_count:

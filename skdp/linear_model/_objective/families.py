@@ -34,7 +34,7 @@ from skdp.linear_model._objective.perturbation import (
 )
 from skdp.linear_model._objective.task import ModelTask, per_coordinate
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model.losses import Loss
+from skdp.linear_model.losses import Bounded, Loss
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.noise import Noise
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -191,7 +191,7 @@ class GaussianFamily:
     def _epsilon(task: ModelTask) -> float:
         return task.epsilon * task.n_models
 
-    def _shift(self, task: ModelTask, loss: Loss, leverage: float, models: int) -> float:
+    def _shift(self, task: ModelTask, loss: Bounded, leverage: float, models: int) -> float:
         asked = self._epsilon(task), task.delta, task.neighbors, models
         return float(greatest_shift(loss, leverage, *asked))
 
@@ -235,7 +235,7 @@ def _root(size: FloatArray, cost: FloatArray) -> FloatArray:
     return np.asarray(np.cbrt((size + 1) * (size + 2) * cost))
 
 
-def rough_leverage(loss: Loss, q: FloatArray, epsilon: float, neighbors: str) -> FloatArray:
+def rough_leverage(loss: Bounded, q: FloatArray, epsilon: float, neighbors: str) -> FloatArray:
     """Return the greatest leverage for each q within a few percent; for planning only."""
     slope, curvature = _profile(loss)
     needed = curvature / room(slope, q[:, None], epsilon, neighbors, rank_of(loss))
@@ -243,7 +243,7 @@ def rough_leverage(loss: Loss, q: FloatArray, epsilon: float, neighbors: str) ->
 
 
 @remembered(maxsize=256)
-def _profile(loss: Loss) -> tuple[FloatArray, FloatArray]:
+def _profile(loss: Bounded) -> tuple[FloatArray, FloatArray]:
     """Return slopes, as shares of their bound, and bounds on the curvature at these slopes."""
     slope = 1 - np.geomspace(1.0, 1e-6, 200)
     return slope, loss.curvature_bound(loss.slope_bound * slope, loss.slope_bound * slope)

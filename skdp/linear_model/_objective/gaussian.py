@@ -26,7 +26,7 @@ from skdp._checks import check_choice, fail
 from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
 from skdp.linear_model._objective.persons import PersonLoss, added, removed
-from skdp.linear_model.losses import Loss, is_one_sided
+from skdp.linear_model.losses import Bounded, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy.composition.composition import Composition
@@ -60,7 +60,7 @@ class JointProfile:
     is L, the bound that the weights enforce.
     """
 
-    loss: Loss
+    loss: Bounded
     shift: float
     leverage: float
     neighbors: str = "add_remove"
@@ -168,7 +168,7 @@ class _Pieces:
 
 
 @remembered(maxsize=256)
-def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
+def _pieces(loss: Bounded, shift: float, leverage: float) -> _Pieces:
     slope, height = _envelope(*_lines(loss, shift, leverage))
     start = np.concatenate([[-np.inf], (height[:-1] - height[1:]) / np.diff(slope)])
     sides = 1 if is_one_sided(loss) else 2
@@ -185,7 +185,7 @@ def _pieces(loss: Loss, shift: float, leverage: float) -> _Pieces:
 
 
 @remembered(maxsize=64)
-def _cells(loss: Loss) -> tuple[FloatArray, FloatArray]:
+def _cells(loss: Bounded) -> tuple[FloatArray, FloatArray]:
     """Return the upper ends of cells of slopes, as shares of the bound, and their curvatures."""
     low = 1 - np.geomspace(1.0, _NEAREST, _CELLS)
     high, c = np.append(low[1:], 1.0), loss.slope_bound
@@ -196,7 +196,7 @@ def _cells(loss: Loss) -> tuple[FloatArray, FloatArray]:
 
 
 def _lines(
-    loss: Loss, shift: FloatArray | float, leverage: FloatArray | float
+    loss: Bounded, shift: FloatArray | float, leverage: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """Return lines above l, one per cell: the shift at its upper end and its curvature bound.
 
@@ -234,7 +234,7 @@ def _density(z: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-z * z / 2) / math.sqrt(2 * math.pi))
 
 
-def corners(loss: Loss, neighbors: str) -> int:
+def corners(loss: Bounded, neighbors: str) -> int:
     """Return the number of shifts for which log-concave noise must be private (Theorem 4).
 
     They are the nonzero corners of the segment or parallelogram of differences of gradients.
@@ -247,7 +247,7 @@ def corners(loss: Loss, neighbors: str) -> int:
 
 @remembered(maxsize=4096)
 def greatest_shift(
-    loss: Loss, leverage: float, epsilon: float, delta: float, neighbors: str, models: int = 1
+    loss: Bounded, leverage: float, epsilon: float, delta: float, neighbors: str, models: int = 1
 ) -> float:
     """Return the greatest shift mu for which ``models`` releases are (epsilon, delta)-private.
 
@@ -291,7 +291,7 @@ def _log_gaussian_shift(epsilon: float, delta: float, neighbors: str) -> float:
 
 @remembered(maxsize=1024)
 def rough_shifts(
-    loss: Loss, leverages: tuple[float, ...], epsilon: float, delta: float, neighbors: str
+    loss: Bounded, leverages: tuple[float, ...], epsilon: float, delta: float, neighbors: str
 ) -> FloatArray:
     """Return the greatest shifts for several leverages, (n,), usually within one percent.
 
@@ -337,7 +337,7 @@ def _rough_splits(epsilon: float, delta: float, sides: int) -> tuple[FloatArray,
 
 
 def _rough_removed(
-    loss: Loss, log_shift: FloatArray, leverage: FloatArray, epsilon: FloatArray
+    loss: Bounded, log_shift: FloatArray, leverage: FloatArray, epsilon: FloatArray
 ) -> FloatArray:
     """Return the log of delta_1 for shifts, leverages and epsilons, (n,) each, by quadrature."""
     sides = 1 if is_one_sided(loss) else 2

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
-from skdp.linear_model.losses import Loss, is_one_sided
+from skdp.linear_model.losses import Bounded, Loss, is_one_sided
 from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
 
 # Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
@@ -35,7 +35,7 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 @dataclass(frozen=True)
 class PersonLoss:
-    """The weighted losses of a person's rows as one loss: its slope is c tau.
+    """The bounds of the weighted losses of a person's rows: their joint slope is c tau.
 
     Parameters
     ----------
@@ -49,11 +49,6 @@ class PersonLoss:
     rank: int
 
     @property
-    def target(self) -> str:
-        """The kind of target of one row."""
-        return self.loss.target
-
-    @property
     def slope_bound(self) -> float:
         """The bound c."""
         return self.loss.slope_bound
@@ -62,18 +57,6 @@ class PersonLoss:
     def one_sided(self) -> bool:
         """Whether the slope of each row has a constant sign."""
         return is_one_sided(self.loss)
-
-    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the loss of one row."""
-        return self.loss.value(z, y)
-
-    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the slope of one row."""
-        return self.loss.slope(z, y)
-
-    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the curvature of one row."""
-        return self.loss.curvature(z, y)
 
     def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
         """Return the greatest value of the concave envelope between two slopes."""
@@ -84,7 +67,7 @@ class PersonLoss:
         return np.asarray(np.interp(at, knots, heights) * _SLACK)
 
 
-def rank_of(loss: Loss) -> int:
+def rank_of(loss: Bounded) -> int:
     """Return the greatest rank of the second derivative of the loss of one record."""
     return loss.rank if isinstance(loss, PersonLoss) else 1
 

@@ -38,7 +38,7 @@ from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.design_rows import Coordinates, Weigh
 from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model._solver.solve import minimise
-from skdp.linear_model.losses import Loss, greatest_curvature
+from skdp.linear_model.losses import Bounded, Loss, greatest_curvature
 from skdp.mechanisms.noise import Noise, variances
 from skdp.randomness import granularity_of, publish_near
 from skdp.rows import Kept, KeptBlocks
@@ -62,7 +62,7 @@ def output_epsilon(epsilon: float, models: int = 1) -> float:
 
 
 @remembered(maxsize=1024)
-def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> float:
+def greatest_leverage(loss: Bounded, q: float, epsilon: float, neighbors: str) -> float:
     """Return a leverage for which the privacy condition holds, within 1e-6 of the greatest.
 
     A branch-and-bound over slopes: on a cell [a, b] the curvature is at most
@@ -91,12 +91,12 @@ def greatest_leverage(loss: Loss, q: float, epsilon: float, neighbors: str) -> f
     return math.inf if reached == 0 else (1 - 1e-9) / (reached * factor)
 
 
-def leverage_apart(loss: Loss, q: float, epsilon: float) -> float:
+def leverage_apart(loss: Bounded, q: float, epsilon: float) -> float:
     """Return the greatest leverage that leaves q epsilon to any additive noise (Theorem 2)."""
     return leverages_apart(loss, (q,), epsilon)[0]
 
 
-def leverages_apart(loss: Loss, shares: Iterable[float], epsilon: float) -> tuple[float, ...]:
+def leverages_apart(loss: Bounded, shares: Iterable[float], epsilon: float) -> tuple[float, ...]:
     """Return `leverage_apart` for several q."""
     curvature = greatest_curvature(loss)
     if not curvature > 0:
@@ -114,7 +114,7 @@ def room(
     return np.asarray(rank * np.expm1(exponent))
 
 
-def _needed(loss: Loss, low: FloatArray, high: FloatArray, left: FloatArray) -> FloatArray:
+def _needed(loss: Bounded, low: FloatArray, high: FloatArray, left: FloatArray) -> FloatArray:
     needed = np.asarray(loss.curvature_bound(low, high) / left)
     if np.isnan(needed).any():  # comparisons would treat it as no curvature
         raise fail("loss", "have a curvature_bound that is never NaN", loss)

@@ -13,7 +13,7 @@ from skdp._arrays import FloatArray
 from skdp.linear_model._objective.persons import PersonLoss
 from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model.losses import Loss
+from skdp.linear_model.losses import Bounded, Loss
 
 # Variance of a number in [-1, 1] in the reference population.
 SPREAD = 0.1
@@ -127,8 +127,8 @@ class ModelTask(Task):
         """Number of records per dimension, times epsilon."""
         return self.size * self.epsilon / self.design.dim
 
-    def of_record(self, loss: Loss) -> Loss:
-        """Return the loss of one record, whose curvature and slope privacy must bound."""
+    def of_record(self, loss: Loss) -> Bounded:
+        """Return the bounds of the loss of one record, a row or a person."""
         if self.unit_rows == 1:
             return loss
         return PersonLoss(loss, int(min(self.unit_rows, self.design.dim)))

@@ -211,8 +211,9 @@ def in_ball(made: Problem, radius: float) -> Problem:
 
 def dense_hessian(objective: Objective, theta: FloatArray) -> FloatArray:
     """Return the Hessian as one matrix, (d, d); all coordinates must be part of the core."""
-    core, matrix, diagonal = objective.hessian(theta)
+    cores, matrices, diagonal = objective.hessian(theta)
     found = np.zeros((len(theta), len(theta)))
-    found[np.ix_(core, core)] = matrix
+    for core, matrix in zip(cores, matrices, strict=True):
+        found[np.ix_(core, core)] = matrix
     np.testing.assert_allclose(found.diagonal(), diagonal, rtol=1e-12)
     return found

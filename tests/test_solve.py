@@ -142,7 +142,7 @@ def test_columns_of_many_levels_have_a_diagonal(monkeypatch: Any) -> None:
     objective, theta = made.objective((70,)), np.random.default_rng(5).normal(size=made.dim)
     whole = dense_hessian(objective, theta)
     monkeypatch.setattr("skdp.linear_model._solver.hessian.MOST_CORE", 20)
-    core, matrix, diagonal = objective.hessian(theta)
+    (core,), (matrix,), diagonal = objective.hessian(theta)
     assert len(core) == made.dim - 39
     np.testing.assert_allclose(matrix, whole[np.ix_(core, core)], rtol=1e-12)
     np.testing.assert_allclose(diagonal, whole.diagonal(), rtol=1e-12)

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_interval, check_positive
+from skdp._checks import check_count, check_interval, check_positive
 from skdp._identity import claims, remembered
 
 # Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
@@ -256,6 +256,75 @@ class PseudoHuber:
         """Return the curvature at ``low``; it decreases with the slope."""
         s = np.asarray(low, dtype=float) / self.threshold
         return np.asarray(np.maximum(1 - s * s, 0.0) ** 1.5)
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """A joint loss of several classes, a log(sum_k e^(z_k)) - z_y.
+
+    With p = softmax(z) the slope is a p - e_y, and the second derivative is a (diag(p) - p p'). For
+    a = 1 it is the negative log-likelihood of the multinomial logistic model. For a smaller a the
+    slopes of a record are smaller: they add up to at most 1 + a in absolute value, so less noise is
+    needed. The minimiser in expectation then has a p + (1 - a) / n_classes as the probabilities of
+    the classes, as far as that is possible: :meth:`probabilities` returns these shares.
+
+    Parameters
+    ----------
+    n_classes : int >= 2
+    normalizer : float in (0, 1], default=1.0
+        The weight a of the normalizing term.
+
+    Examples
+    --------
+    >>> loss = Softmax(3, normalizer=0.5)
+    >>> z = np.zeros((3, 1))
+    >>> loss.slopes(z, np.array([2])).round(6).ravel().tolist()
+    [0.166667, 0.166667, -0.833333]
+    >>> loss.probabilities(np.array([[9.0, 0.0, 0.0]])).round(3).tolist()
+    [[0.667, 0.167, 0.167]]
+    """
+
+    n_classes: int
+    normalizer: float = 1.0
+    # The size of a record's slopes is described by s = 1 - p_y, between 0 and 1.
+    slope_bound: ClassVar[float] = 1.0
+    target: ClassVar[str] = "labels"
+    one_sided: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_count("n_classes", self.n_classes, 2)
+        found = check_interval("normalizer", self.normalizer, 0.0, 1.0, closed="right")
+        object.__setattr__(self, "normalizer", found)
+
+    def slopes(self, z: FloatArray, y: NDArray[Any]) -> FloatArray:
+        """Return a p - e_y, (n_classes, n), for predictors z of that shape and labels y, (n,)."""
+        found = self.normalizer * shares(z)
+        found[np.asarray(y, dtype=np.intp), np.arange(len(y))] -= 1
+        return found
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return a bound on the trace of the second derivative where low <= 1 - p_y <= high."""
+        # For fixed p_y it is greatest if the other classes are equally probable.
+        others = self.n_classes - 1
+        s = np.clip(others / self.n_classes, low, high)
+        return np.asarray(self.normalizer * s * (2 - s * self.n_classes / others))
+
+    def probabilities(self, z: ArrayLike) -> FloatArray:
+        """Return the shares of the classes, (n, n_classes), for predictors of that shape."""
+        p = shares(np.asarray(z, dtype=float).T).T
+        return np.asarray(self.normalizer * p + (1 - self.normalizer) / self.n_classes)
+
+
+def slopes_of(loss: Loss | Softmax, z: FloatArray, y: NDArray[Any]) -> FloatArray:
+    """Return the slopes for predictors z, (models, n); a `Loss` has one model."""
+    return loss.slopes(z, y) if isinstance(loss, Softmax) else loss.slope(z[0], y)[None]
+
+
+def shares(z: FloatArray) -> FloatArray:
+    """Return e^z / sum_k e^(z_k), (n_classes, n)."""
+    found = np.exp(z - z.max(axis=0))
+    found /= found.sum(axis=0)
+    return np.asarray(found)
 
 
 def _power(e: FloatArray, k: float) -> FloatArray:

@@ -35,6 +35,14 @@ S >= |t|_1 + C + sum_c max|table_c|, and 2^B >= c.
    ridge_j theta_j. Its error is u |gradient_j|. The quotients of centred levels have an error of at
    most u n c R in norm, as the products of weights and slopes have: together 2 n u c R.
 
+With a softmax of K classes a row has K predictors and K slopes a p_k - 1[k = y]. The steps hold for
+each class; the errors of all classes are added, which bounds the norm. In step 2, if every
+predictor has an error of at most dz, sum_k |change of p_k| <= 2 dz sum_k p_k (1 - p_k) at some
+point between, because |dp_k / dz_l| sums to 2 p_k (1 - p_k) over l. On the way log p_k and
+log(1 - p_k) change by at most 2 dz. Subtracting the greatest predictor, the exponentials, their sum
+and the quotients have errors that add up over the slopes to at most (4 K + 32) u: an error of
+u t in the exponent changes e^-t by at most u t e^-t <= .37 u.
+
 The factor SLACK covers the rounding errors of the bound and rows that exceed the public norm by
 rounding; TINY covers underflow. Rounding must be to nearest, the default of the processor.
 """
@@ -61,7 +69,7 @@ from skdp.linear_model._solver.design_rows import (
     sums_over,
 )
 from skdp.linear_model._solver.problem import Objective, euclidean, power_above
-from skdp.linear_model.losses import Loss
+from skdp.linear_model.losses import Loss, Softmax, shares, slopes_of
 from skdp.rows.block import MOST_ROWS, block_rows
 
 UNIT = 2.0**-53
@@ -93,15 +101,18 @@ def certified_gradient(
     smaller bound for large predictors, at which the slope is nearly constant.
     """
     coordinates, c = objective.coordinates, objective.loss.slope_bound
-    split = _SplitTerms.of(coordinates, theta)
+    models = objective.models_of(theta)
+    split = [_SplitTerms.of(coordinates, own) for own in models]
     grid = power_above(c * SLACK) * 2.0**-20
     own = objective.loss, objective.label, objective.smoothness
-    compiled = None if local else objective.compiled(split.high, split.low, grid)
+    compiled = None if local else objective.compiled(split[0].high, split[0].low, grid)
     part = _Part(*own, coordinates, split, grid, local, compiled)
     # The rows are counted during the same reading as the sums.
-    exact, rest, error, blocks, n = objective.rows.sum(part)
-    value = _total(objective, theta, Sums(*exact), coordinates.gradient(Sums(*rest)), grid)
-    norm = objective.row_norm
+    sums, error, blocks, n = objective.rows.sum(part)
+    ridge, linear_term = map(objective.models_of, (objective.ridge, objective.linear_term))
+    parts = zip(models, ridge, linear_term, sums, strict=True)
+    value = np.concatenate([_total(coordinates, *of_model, grid=grid) for of_model in parts])
+    norm, c = objective.row_norm, c * len(models)
     error = norm * (error + 2 * n * UNIT * c) + UNIT * euclidean(value)
     error += _rest_of_sum(n, norm * c, blocks)
     return CertifiedGradient(value, float(error * SLACK + TINY))
@@ -181,59 +192,82 @@ class _SplitTerms:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Exact sums over a block, those of the rests, the error of the slopes, 1 and the rows."""
+    """Exact sums and those of the rests for each model, the error of the slopes, 1 and the rows."""
 
-    loss: Loss
+    loss: Loss | Softmax
     label: int | None
     smoothness: float
     coordinates: Coordinates
-    terms: _SplitTerms
+    terms: list[_SplitTerms]
     grid: float
     local: bool
     compiled: CompiledSums | None
 
-    def __call__(self, rows: DesignRows) -> tuple[Any, Any, float, int, int]:
+    def __call__(self, rows: DesignRows) -> tuple[Any, float, int, int]:
         y = target_of(rows.target, self.label)
         found = None if self.compiled is None else self.compiled(rows, y)
         if found is None:
-            exact, rest, error = self._plain(rows, y)
+            pairs, error = self._plain(rows, y)
         else:
             exact, rest, weights, sizes = found
             # The error of a slope is at most own + smoothness * dz, of step 2.
-            own = self._own_error + self.smoothness * self.terms.error
-            error = own * weights + self.smoothness * UNIT * sizes
-        exact = Sums(
+            own = self._own_error + self.smoothness * self.terms[0].error
+            pairs, error = [(exact, rest)], own * weights + self.smoothness * UNIT * sizes
+        whole = tuple((tuple(self._integers(exact)), tuple(rest)) for exact, rest in pairs)
+        return whole, error, 1, len(rows)
+
+    def _integers(self, exact: Sums) -> Sums:
+        """Return the sums of leading parts in their units."""
+        return Sums(
             _integers(exact.numbers / (self.grid * STEP)),
             _integers(exact.total / self.grid),
             tuple(_integers(own / self.grid) for own in exact.levels),
         )
-        return tuple(exact), tuple(rest), error, 1, len(rows)
 
-    def _plain(self, rows: DesignRows, y: FloatArray) -> tuple[Sums, Sums, float]:
-        """Return the sums and the error by arrays."""
+    def _plain(self, rows: DesignRows, y: FloatArray) -> tuple[list[tuple[Sums, Sums]], float]:
+        """Return the sums for each model, and the error, by arrays."""
         numbers = rows.numbers.astype(np.float64)
-        z = self.terms.high.of(numbers, rows.levels) + self.terms.low.of(numbers, rows.levels)
-        slope = self.loss.slope(z, y)
-        high, low = _split(rows.weighted(slope), self.grid)
-        error = rows.weighted(self._slope_error(z, y, slope))
-        exact = sums_over(rows, numbers, high, self.coordinates)
-        return exact, sums_over(rows, numbers, low, self.coordinates), float(error.sum())
+        z = np.array(
+            [own.high.of(numbers, rows.levels) + own.low.of(numbers, rows.levels)
+             for own in self.terms]
+        )  # fmt: skip
+        slopes = slopes_of(self.loss, z, y)
+        error = rows.weighted(self._slope_error(z, y, slopes))
+        split = [_split(rows.weighted(slope), self.grid) for slope in slopes]
+        sums = [
+            tuple(sums_over(rows, numbers, part, self.coordinates) for part in pair)
+            for pair in split
+        ]
+        return sums, float(error.sum())  # type: ignore[return-value]
 
     @property
     def _own_error(self) -> float:
-        """The error of a slope at an exact predictor."""
+        """The error of a slope at an exact predictor; the sum over the classes of a softmax."""
+        if isinstance(self.loss, Softmax):
+            return (2 * self.loss.n_classes + SLOPE_ULPS) * 2 * UNIT
         return SLOPE_ULPS * math.ulp(self.loss.slope_bound)
 
-    def _slope_error(self, z: FloatArray, y: FloatArray, slope: FloatArray) -> FloatArray:
-        """Return the bound of step 2 on the error of the slope."""
-        dz = UNIT * np.abs(z) + self.terms.error
+    def _slope_error(self, z: FloatArray, y: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Return the bound of step 2 on the sum of the errors of a row's slopes."""
+        dz = UNIT * np.abs(z).max(axis=0) + max(own.error for own in self.terms)
+        if isinstance(self.loss, Softmax):
+            return np.asarray(self._own_error + self.loss.normalizer * _moved_shares(z, dz))
         moved = self.smoothness * dz
         if self.local:
+            (z,), (slope,) = z, slopes
             # 3 dz, because z + 3 dz is rounded: by at most u |z| + 3 u dz <= 2 dz.
             rise = self.loss.slope(z + 3 * dz, y) - slope
             fall = slope - self.loss.slope(z - 3 * dz, y)
             moved = np.minimum(moved, np.maximum(np.maximum(rise, fall), 0.0))
-        return self._own_error + moved
+        return np.asarray(self._own_error + moved)
+
+
+def _moved_shares(z: FloatArray, dz: FloatArray) -> FloatArray:
+    """Return a bound on sum_k |change of p_k| if each predictor changes by at most dz, (n,)."""
+    p = shares(z)
+    spread = (p * (1 - p)).sum(axis=0) + len(p) * 2.0**-48
+    # p (1 - p) changes by a factor of at most e^(4 dz). The sum over the classes is below 1.
+    return np.asarray(2 * dz * np.where(dz < 0.1, spread * np.exp(4 * dz), 1.0))
 
 
 def _split(a: FloatArray, grid: float) -> tuple[FloatArray, FloatArray]:
@@ -265,15 +299,21 @@ def _rest_of_sum(n: int, size: float, blocks: int) -> float:
 
 
 def _total(
-    objective: Objective, theta: FloatArray, exact: Sums, rest: FloatArray, grid: float
+    coordinates: Coordinates,
+    theta: FloatArray,
+    ridge: FloatArray,
+    linear_term: FloatArray,
+    sums: tuple[Any, Any],
+    grid: float,
 ) -> FloatArray:
-    """Return the sums of step 4, each rounded once; NaN if any part is not finite."""
-    parts = np.array([rest, objective.linear_term, objective.ridge * theta])
+    """Return the sums of step 4 of one model, each rounded once; NaN if any part is not finite."""
+    exact, rest = Sums(*sums[0]), coordinates.gradient(Sums(*sums[1]))
+    parts = np.array([rest, linear_term, ridge * theta])
     if not np.isfinite(parts).all():
         return np.full(len(theta), math.nan)
-    pairs = zip(objective.ridge.tolist(), theta.tolist(), strict=True)
+    pairs = zip(ridge.tolist(), theta.tolist(), strict=True)
     halves = [float(Fraction(r) * Fraction(t) - Fraction(r * t)) for r, t in pairs]
-    whole = _whole(objective.coordinates, exact, grid)
+    whole = _whole(coordinates, exact, grid)
     return np.array([math.fsum(column) for column in np.vstack([parts, halves, whole]).T.tolist()])
 
 

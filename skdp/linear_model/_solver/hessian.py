@@ -2,11 +2,13 @@
 
 Sums over levels and over pairs of levels are counted. A column with many levels is left out of the
 matrix: of its coordinates only the diagonal is computed, so that time and memory grow with the
-number of levels and not with its square. The solver needs an approximation only.
+number of levels and not with its square. With a softmax of many classes products of different
+classes are left out, too. The solver needs an approximation only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
@@ -20,21 +22,23 @@ from skdp.linear_model._shared.gram import narrow_gram
 from skdp.linear_model._shared.records import target_of
 from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Terms
-from skdp.linear_model.losses import Loss
+from skdp.linear_model.losses import Loss, Softmax, shares
 from skdp.rows.block import block_rows
 
 # Columns of levels are part of the matrix, the smallest first, while it has so many rows at most.
 MOST_CORE = 1024
+# Products of different classes are part of the matrix while it has so many rows at most.
+MOST_JOINT = 2048
 
 
 class Hessian(NamedTuple):
-    """A matrix over some coordinates, and a diagonal for all others.
+    """Matrices over some coordinates, and a diagonal for all others.
 
     Attributes
     ----------
-    core : ndarray of int, shape (k,)
-        The coordinates of the matrix.
-    matrix : ndarray of shape (k, k)
+    core : ndarray of int, shape (blocks, k)
+        The coordinates of each matrix.
+    matrix : ndarray of shape (blocks, k, k)
     diagonal : ndarray of shape (d,)
         The diagonal for all coordinates.
     """
@@ -61,20 +65,23 @@ class CurvatureSums:
     """Sums over rows of weighted curvatures times products of two entries of a row.
 
     The entries are 1, the numbers and uncentred indicators of all levels. Called with rows, it
-    returns the sums for (1, numbers), for each column of levels, for the numbers and the levels of
-    core columns, and for pairs of levels of core columns. Numbers are multiplied in single
-    precision unless the sums are ``precise``.
+    returns for each pair of `pairs_of` the sums for (1, numbers), for each column of levels, for
+    the numbers and the levels of core columns, and for pairs of levels of core columns. Numbers are
+    multiplied in single precision unless the sums are ``precise``. For two classes the curvature is
+    its absolute value.
     """
 
-    loss: Loss
+    loss: Loss | Softmax
     label: int | None
     coordinates: Coordinates
-    terms: Terms
+    terms: list[Terms]
     compiled: CompiledSums | None
     precise: bool = False
 
     def __call__(self, rows: DesignRows) -> tuple[Any, ...]:
-        second = self._second(rows)
+        return tuple(self._products(rows, second) for second in self._second(rows))
+
+    def _products(self, rows: DesignRows, second: FloatArray) -> tuple[Any, ...]:
         core, sizes = core_columns(self.coordinates), self.coordinates.sizes
         counts = [
             np.bincount(codes, second, m) for codes, m in zip(rows.levels, sizes, strict=True)
@@ -88,18 +95,61 @@ class CurvatureSums:
         gram = _gram(rows.numbers, second, np.float64 if self.precise else np.float32)
         return gram, tuple(counts), tuple(numbers), tuple(pairs)
 
-    def _second(self, rows: DesignRows) -> FloatArray:
-        """Return weighted curvatures, (n,)."""
+    def _second(self, rows: DesignRows) -> Iterator[FloatArray]:
+        """Yield weighted curvatures, (n,)."""
         y = target_of(rows.target, self.label)
         found = None if self.compiled is None else self.compiled.curvatures(rows, y)
-        if found is None:
-            z = self.terms.of(rows.numbers.astype(np.float64), rows.levels)
-            found = rows.weighted(self.loss.curvature(z, y))
-        return found
+        if found is not None:
+            yield found
+            return
+        numbers = rows.numbers.astype(np.float64)
+        z = np.array([own.of(numbers, rows.levels) for own in self.terms])
+        if not isinstance(self.loss, Softmax):
+            yield rows.weighted(self.loss.curvature(z[0], y))
+            return
+        p = shares(z)
+        for k, m in pairs_of(self.coordinates, len(p)):
+            own = p[k] * ((1 - p[k]) if k == m else p[m])
+            yield rows.weighted(self.loss.normalizer * own)
+
+
+def pairs_of(coordinates: Coordinates, n_models: int) -> list[tuple[int, int]]:
+    """Return the pairs of classes whose products are part of the second derivative."""
+    size = coordinates.dim - sum(coordinates.sizes) + len(coordinates.sizes)
+    size += sum(coordinates.sizes[c] - 1 for c in core_columns(coordinates))
+    every = range(n_models)
+    if n_models * size > MOST_JOINT:
+        return [(k, k) for k in every]
+    return [(k, m) for k in every for m in range(k, n_models)]
 
 
 def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]) -> Hessian:
-    """Return the Hessian from the sums of `CurvatureSums` and the ridge."""
+    """Return the Hessian from the sums of `CurvatureSums` and the ridge, (models, coordinates)."""
+    n_models, pairs = len(ridge), pairs_of(coordinates, len(ridge))
+    found = {pair: _assembled(coordinates, own) for pair, own in zip(pairs, sums, strict=True)}
+    core, size = _core(coordinates, core_columns(coordinates)), coordinates.dim
+    diagonal = np.array([found[k, k][1] for k in range(n_models)]) + ridge
+    matrix = np.array([found[k, k][0] for k in range(n_models)])
+    matrix[:, np.arange(len(core)), np.arange(len(core))] = diagonal[:, core]
+    cores = core + size * np.arange(n_models)[:, None]
+    if len(pairs) > n_models:
+        matrix = _whole(matrix, {pair: -own[0] for pair, own in found.items()})
+        cores = cores.reshape(1, -1)
+    return Hessian(cores, matrix, diagonal.ravel())
+
+
+def _whole(own: FloatArray, pairs: dict[tuple[int, int], FloatArray]) -> FloatArray:
+    """Return one matrix, (1, k, k), from those of each class and of pairs of classes."""
+    count, width = own.shape[:2]
+    whole = np.empty((count, width, count, width))
+    for (k, m), matrix in pairs.items():
+        whole[k, :, m] = own[k] if k == m else matrix
+        whole[m, :, k] = own[k] if k == m else matrix.T
+    return whole.reshape(1, count * width, -1)
+
+
+def _assembled(coordinates: Coordinates, sums: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
+    """Return the matrix over the core, and the diagonal, without a ridge."""
     gram, counts, numbers, pairs = sums
     units = np.append(1.0, np.full(len(gram) - 1, coordinates.unit))
     gram = gram * np.outer(units, units)
@@ -126,12 +176,10 @@ def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]
             shares[place] = 1 / coordinates.sizes[c]
         whole -= np.outer(shares, whole[0])
         whole -= np.outer(whole[:, 0], shares)
-    core = _core(coordinates, columns)
     matrix = whole[np.ix_(kept, kept)]
     diagonal = _diagonal(coordinates, float(gram[0, 0]), counts)
-    diagonal[core] = matrix.diagonal()
-    matrix[np.diag_indices_from(matrix)] += ridge[core]
-    return Hessian(core, matrix, diagonal + ridge)
+    diagonal[_core(coordinates, columns)] = matrix.diagonal()
+    return matrix, diagonal
 
 
 def _core(coordinates: Coordinates, columns: tuple[int, ...]) -> NDArray[np.intp]:

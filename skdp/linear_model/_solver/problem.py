@@ -26,7 +26,7 @@ from skdp.linear_model._solver.design_rows import (
     sums_over,
 )
 from skdp.linear_model._solver.hessian import CurvatureSums, Hessian, assembled
-from skdp.linear_model.losses import Loss, greatest_curvature
+from skdp.linear_model.losses import Loss, Softmax, greatest_curvature, slopes_of
 from skdp.rows import Kept, KeptBlocks
 
 # Rounding errors of gradients in single and in double precision: an estimate without proof.
@@ -42,27 +42,31 @@ SAMPLE_CELLS, LEAST_STRIDE = 2**24, 4
 class Objective:
     """J(theta) = sum_i w_i phi(x_i'theta, y_i) + sum_j ridge_j theta_j^2 / 2 + linear_term'theta.
 
+    With a `Softmax` phi is a function of the predictors of all classes. Then theta, ridge and
+    linear_term hold the coordinates of the first class, then those of the second, and so on.
+
     Parameters
     ----------
-    loss : Loss
+    loss : Loss or Softmax
         phi.
     rows : Kept
         The rows x_i with their targets and weights; a state is a `DesignRows`.
     coordinates : Coordinates
         The coordinates of the rows.
     ridge, linear_term : (d,) float64 arrays, ridge > 0
+        For K classes of a softmax d is K times the number of coordinates of a row.
     row_norm : float in (0, inf)
         Public bound on |x_i|_2. Rounding may increase the norm of a row beyond it by a relative
         10^-7 at most: the certificate relies on this.
     n : int
         The number of rows.
     label : int or None
-        The position of the label that the model predicts; None for a regression.
+        The position of the label that the model predicts; None for a regression or a softmax.
     sample : KeptBlocks or None
         Some of the rows, which are in memory, for `subsample`. None if it shall take some.
     """
 
-    loss: Loss
+    loss: Loss | Softmax
     rows: Kept
     coordinates: Coordinates
     ridge: FloatArray
@@ -76,16 +80,25 @@ class Objective:
         # Messages do not contain the number of rows: it is private under "add_remove".
         for name in ("ridge", "linear_term"):
             array = getattr(self, name)
-            if array.dtype != np.float64 or array.shape != (self.coordinates.dim,):
-                raise fail(name, f"be a float64 array of {self.coordinates.dim} entries")
+            if array.dtype != np.float64 or array.shape != (self.dim,):
+                raise fail(name, f"be a float64 array of {self.dim} entries")
         if not (self.ridge > 0).all():
             raise fail("ridge", "be > 0 in every coordinate")
         check_positive("row_norm", self.row_norm)
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
-        return self.coordinates.dim
+        """Number of coordinates of theta."""
+        return self.coordinates.dim * self.n_models
+
+    @property
+    def n_models(self) -> int:
+        """Number of predictors of a row."""
+        return self.loss.n_classes if isinstance(self.loss, Softmax) else 1
+
+    def models_of(self, theta: FloatArray) -> FloatArray:
+        """Return the coordinates of each predictor, (models, coordinates)."""
+        return theta.reshape(self.n_models, -1)
 
     def gradient(self, theta: FloatArray, *, single: bool = False) -> FloatArray:
         """Return grad J(theta), (d,), with the rounding errors of plain arithmetic.
@@ -102,13 +115,13 @@ class Objective:
 
     def hessian(self, theta: FloatArray) -> Hessian:
         """Return the second derivative of J at theta, with the errors of `CurvatureSums`."""
-        return assembled(self.coordinates, self.ridge, self.rows.sum(self._curvatures(theta)))
+        return self._assembled(self.rows.sum(self._curvatures(theta)))
 
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, Hessian]:
         """Return the gradient and the second derivative of J at theta, from one pass."""
         parts = self._slopes(theta), self._curvatures(theta)
         slopes, curvatures = self.rows.sum(Each(parts))
-        return self._gradient(theta, slopes), assembled(self.coordinates, self.ridge, curvatures)
+        return self._gradient(theta, slopes), self._assembled(curvatures)
 
     def subsample(self, stride: int) -> Objective | None:
         """Return J on about one row out of each ``stride``, divided by the share of the rows.
@@ -135,21 +148,25 @@ class Objective:
         )
 
     def _slopes(self, theta: FloatArray, single: bool = False) -> _Slopes:
-        terms = self.coordinates.terms(theta)
-        compiled = self.compiled(terms)
+        terms = [self.coordinates.terms(own) for own in self.models_of(theta)]
+        compiled = self.compiled(terms[0])
         if single and compiled is None:
-            terms = terms.single()
+            terms = [own.single() for own in terms]
         return _Slopes(self.loss, self.label, self.coordinates, terms, compiled)
 
     def _curvatures(self, theta: FloatArray) -> CurvatureSums:
         # Newton's method for streams has no other curvature: with errors above the ridge it fails.
         precise = self.rows.is_read_again
-        terms = self.coordinates.terms(theta)
-        own = self.loss, self.label, self.coordinates, terms, self.compiled(terms)
+        terms = [self.coordinates.terms(own) for own in self.models_of(theta)]
+        own = self.loss, self.label, self.coordinates, terms, self.compiled(terms[0])
         return CurvatureSums(*own, precise)
 
+    def _assembled(self, sums: tuple[Any, ...]) -> Hessian:
+        return assembled(self.coordinates, self.models_of(self.ridge), sums)
+
     def _gradient(self, theta: FloatArray, sums: tuple[Any, ...]) -> FloatArray:
-        return self.coordinates.gradient(Sums(*sums)) + self.ridge * theta + self.linear_term
+        found = np.concatenate([self.coordinates.gradient(Sums(*own)) for own in sums])
+        return np.asarray(found + self.ridge * theta + self.linear_term)
 
     def compiled(
         self, high: Terms, low: Terms | None = None, grid: float = 0.0
@@ -176,25 +193,28 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class _Slopes:
-    """Sums of weighted slopes times the rows, in the precision of the terms."""
+    """Sums of weighted slopes times the rows for each predictor, in the precision of the terms."""
 
-    loss: Loss
+    loss: Loss | Softmax
     label: int | None
     coordinates: Coordinates
-    terms: Terms
+    terms: list[Terms]
     compiled: CompiledSums | None
 
-    def __call__(self, rows: DesignRows) -> Sums:
+    def __call__(self, rows: DesignRows) -> tuple[Sums, ...]:
         y = target_of(rows.target, self.label)
         found = None if self.compiled is None else self.compiled(rows, y)
         if found is not None:
-            return found[0]
-        numbers = rows.numbers.astype(self.terms.slopes.dtype, copy=False)
-        z = self.terms.of(numbers, rows.levels)
+            return (found[0],)
+        numbers = rows.numbers.astype(self.terms[0].slopes.dtype, copy=False)
+        z = np.array([own.of(numbers, rows.levels) for own in self.terms])
         # The package's losses keep the precision; others may expect that of float.
         kind = z.dtype if is_ours(self.loss) else np.dtype(np.float64)
-        slopes = self.loss.slope(z.astype(kind, copy=False), y.astype(kind, copy=False))
-        return sums_over(rows, numbers, rows.weighted(slopes), self.coordinates)
+        target = y if isinstance(self.loss, Softmax) else y.astype(kind, copy=False)
+        slopes = slopes_of(self.loss, z.astype(kind, copy=False), target)
+        return tuple(
+            sums_over(rows, numbers, rows.weighted(own), self.coordinates) for own in slopes
+        )
 
 
 @dataclass(frozen=True, eq=False)

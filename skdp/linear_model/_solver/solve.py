@@ -112,11 +112,11 @@ class _Metric:
         """Take a Hessian and delete the steps."""
         self.pairs.clear()
         self.unit = 1.0
-        self.core, hessian, self.diagonal = found
+        self.core, matrices, self.diagonal = found
         # A unit diagonal allows ridges of 1e-6 and of 1e12 in one matrix.
-        self.scale = 1 / np.sqrt(hessian.diagonal())
-        hessian *= np.outer(self.scale, self.scale)
-        self.factor = _factor(hessian)
+        self.scale = 1 / np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
+        matrices *= self.scale[:, :, None] * self.scale[:, None]
+        self.factors = [_factor(matrix) for matrix in matrices]
 
     def learn(self, step: FloatArray, change: FloatArray) -> None:
         """Store a step and the change of the gradient."""
@@ -131,9 +131,10 @@ class _Metric:
             part = step @ q / curvature
             q = q - part * change
             parts.append(part)
-        core = self.scale * q[self.core]
+        own = self.scale * q[self.core]
         q = q / self.diagonal
-        q[self.core] = self.scale * cho_solve(self.factor, core, check_finite=False)
+        for k, (core, factor) in enumerate(zip(self.core, self.factors, strict=True)):
+            q[core] = self.scale[k] * cho_solve(factor, own[k], check_finite=False)
         q *= self.unit
         for (step, change, curvature), part in zip(self.pairs, reversed(parts), strict=True):
             q = q + (part - change @ q / curvature) * step

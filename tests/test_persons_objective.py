@@ -12,7 +12,7 @@ from test_objective_privacy import Minimiser, noise_scale
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
-from skdp.linear_model._objective.persons import PersonLoss, _lines, added, removed
+from skdp.linear_model._objective.persons import RecordLoss, _lines, added, removed
 from skdp.linear_model._objective.perturbation import greatest_leverage, shift_share
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
@@ -68,7 +68,7 @@ def test_the_bound_for_a_person_of_two_rows_is_exact(epsilon, q):
 
     x' diag(1 / ridge) x = 2 / t for every row, and the rank is 2.
     """
-    ridge = 2 / greatest_leverage(PersonLoss(Logistic(), 2), q, epsilon, "replace_one")
+    ridge = 2 / greatest_leverage(RecordLoss(Logistic(), 2), q, epsilon, "replace_one")
     assert worst_of_two_rows(SLOPES, epsilon, q, ridge) == pytest.approx(epsilon, rel=1e-3)
     assert worst_of_two_rows(SLOPES, epsilon, q, ridge) <= epsilon
     assert worst_of_two_rows(SLOPES, epsilon, q, 0.95 * ridge) > 1.003 * epsilon
@@ -107,7 +107,7 @@ def test_the_envelope_is_needed_where_the_curvature_is_not_concave():
     """A person with one saturated row and one at the peak: the condition for rows fails."""
     loss, epsilon, q = PseudoHuber(1.0), 1.0, 0.99
     for_rows = greatest_leverage(loss, q, epsilon, "replace_one")
-    for_persons = greatest_leverage(PersonLoss(loss, 1), q, epsilon, "replace_one")
+    for_persons = greatest_leverage(RecordLoss(loss, 1), q, epsilon, "replace_one")
     assert reached_in_one_dimension(loss, for_rows, epsilon, q) == pytest.approx(1.003, abs=1e-4)
     assert 0.999 < reached_in_one_dimension(loss, for_persons, epsilon, q) <= 1.0
 
@@ -119,7 +119,7 @@ def test_the_leverage_keeps_the_condition_for_random_persons(loss, neighbors, ra
     """Of persons with 1 to 50 rows at any slopes the bound on both terms is at most epsilon."""
     rng = np.random.default_rng(0)
     for epsilon, q in ((0.1, 0.5), (1.0, 0.9), (4.0, 0.99)):
-        leverage = greatest_leverage(PersonLoss(loss, rank), q, epsilon, neighbors)
+        leverage = greatest_leverage(RecordLoss(loss, rank), q, epsilon, neighbors)
         for m in (1, 2, 3, 50):
             z = rng.normal(size=(200, m)) * np.exp(rng.normal(size=(200, 1)) * 3)
             weights = rng.dirichlet(np.full(m, 0.3), size=200)
@@ -131,7 +131,7 @@ def test_the_leverage_keeps_the_condition_for_random_persons(loss, neighbors, ra
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_the_envelope_is_concave_above_the_curvature_and_near_it(loss):
-    joint, c = PersonLoss(loss, 1), loss.slope_bound
+    joint, c = RecordLoss(loss, 1), loss.slope_bound
     u = np.append(np.linspace(0, 0.999, 400), 1 - np.geomspace(1e-3, 1e-8, 50))
     found = joint.curvature_bound(c * u, c * u)
     assert (found >= loss.curvature_bound(c * u, c * u) * (1 - 1e-12)).all()
@@ -147,7 +147,7 @@ def test_the_envelope_is_concave_above_the_curvature_and_near_it(loss):
 @pytest.mark.parametrize("rank", [1, 5])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_lines_are_above_the_cost_of_the_curvature(loss, rank):
-    joint, c = PersonLoss(loss, rank), loss.slope_bound
+    joint, c = RecordLoss(loss, rank), loss.slope_bound
     u = np.linspace(0, 1, 2001)
     for leverage in (0.1, 1.0, 30.0):
         cost = rank * np.log1p(joint.curvature_bound(c * u, c * u) * leverage / rank)
@@ -217,9 +217,9 @@ def test_profiles_bound_the_exact_divergence_of_a_person_with_rows_at_several_sl
 ):
     """Rows with both labels, so that the slopes of a person have two signs."""
     loss, leverage = Logistic(), 0.2
-    bound = removed(PersonLoss(loss, 1), shift, leverage, np.array([0.3, 0.7]))
+    bound = removed(RecordLoss(loss, 1), shift, leverage, np.array([0.3, 0.7]))
     if not with_rows:
-        bound = added(PersonLoss(loss, 1), shift, np.array([0.3, 0.7]))
+        bound = added(RecordLoss(loss, 1), shift, np.array([0.3, 0.7]))
     reached = 0.0
     persons = ([1.0], [0]), ([0.5, 0.5], [0, 0]), ([0.7, 0.3], [0, 1])
     for (weights, targets), centre in itertools.product(persons, (0.0, 500.0)):
@@ -236,9 +236,9 @@ def test_gaussian_noise_for_persons_costs_little_more_than_for_rows():
         for neighbors in ("replace_one", "add_remove"):
             asked = 0.3 * epsilon, epsilon, 1e-6, neighbors
             rows = greatest_shift(Logistic(), *asked)
-            persons = greatest_shift(PersonLoss(Logistic(), 20), *asked)
+            persons = greatest_shift(RecordLoss(Logistic(), 20), *asked)
             assert 0.9 * rows < persons < rows
-            profile = JointProfile(PersonLoss(Logistic(), 20), persons, asked[0], neighbors)
+            profile = JointProfile(RecordLoss(Logistic(), 20), persons, asked[0], neighbors)
             assert float(profile(epsilon)) == pytest.approx(math.log(1e-6), abs=1e-4)
 
 
@@ -267,7 +267,7 @@ def test_gaussian_noise_of_a_fit_for_persons_is_that_of_the_theorem(kind, neighb
         for unit in ("row", "person")
     }
     profile = plans["person"].losses[0][0].profile.profile
-    assert profile.loss == PersonLoss(plans["person"].loss, 4)
+    assert profile.loss == RecordLoss(plans["person"].loss, 4)
     budget = plans["person"].epsilon - plans["person"].output_epsilon
     reached = float(profile(budget)) + plans["person"].output_epsilon / 2
     assert reached == pytest.approx(math.log(1e-6), abs=1e-6)

@@ -13,7 +13,7 @@ from skdp._identity import is_ours
 from skdp._json import VERSION, is_plain, package_version, to_text
 
 # Fitted attributes that are numbers or arrays of numbers; a model has those that it has.
-NUMBERS = ("q_", "threshold_", "ridge_", "coef_std_", "intercept_std_")
+NUMBERS = ("normalizer_", "q_", "threshold_", "ridge_", "coef_std_", "intercept_std_")
 # Parameters that are never written: seeds are secret, and a ledger is not part of a model.
 UNWRITTEN = ("random_state", "ledger")
 # Types of arrays of labels; arrays of strings are "str".

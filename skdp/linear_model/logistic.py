@@ -10,7 +10,7 @@ from skdp.linear_model._objective.rules import logistic_moments
 from skdp.linear_model._objective.task import Reference
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
-from skdp.linear_model.losses import Logistic, SharpLogistic
+from skdp.linear_model.losses import Logistic, SharpLogistic, Softmax
 
 LOSSES = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
 CANDIDATES = (Logistic(), *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)))
@@ -161,6 +161,8 @@ class DPLogisticRegression(PrivateClassifier):
     def _losses(self, task):
         if not isinstance(self.loss, str):
             return (self.loss,)
+        if task.n_classes > 1:
+            return (Softmax(task.n_classes, 1.0 if self.loss == "logistic" else 0.5),)
         if self.loss == "auto":
             return CANDIDATES
         if self.loss not in LOSSES:

@@ -14,6 +14,7 @@ shortest example.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -266,7 +267,7 @@ class Softmax:
     a = 1 it is the negative log-likelihood of the multinomial logistic model. For a smaller a the
     slopes of a record are smaller: they add up to at most 1 + a in absolute value, so less noise is
     needed. The minimiser in expectation then has a p + (1 - a) / n_classes as the probabilities of
-    the classes, as far as that is possible: :meth:`probabilities` returns these shares.
+    the classes, as far as that is possible: :meth:`log_probabilities` has their logarithms.
 
     Parameters
     ----------
@@ -280,7 +281,7 @@ class Softmax:
     >>> z = np.zeros((3, 1))
     >>> loss.slopes(z, np.array([2])).round(6).ravel().tolist()
     [0.166667, 0.166667, -0.833333]
-    >>> loss.probabilities(np.array([[9.0, 0.0, 0.0]])).round(3).tolist()
+    >>> np.exp(loss.log_probabilities([[9.0, 0.0, 0.0]])).round(3).tolist()
     [[0.667, 0.167, 0.167]]
     """
 
@@ -296,6 +297,18 @@ class Softmax:
         found = check_interval("normalizer", self.normalizer, 0.0, 1.0, closed="right")
         object.__setattr__(self, "normalizer", found)
 
+    def gradient_bound(self, p: float) -> float:
+        """Return the greatest l_p norm of the slopes of a record over the classes."""
+        return float((1 + self.normalizer**p) ** (1 / p))
+
+    @property
+    def least_share(self) -> float:
+        """The l_p norm of the slopes at s = 0, for p = 1 as a share of the greatest one.
+
+        The norm is 1 - a + 2 a s.
+        """
+        return (1 - self.normalizer) / (1 + self.normalizer)
+
     def slopes(self, z: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Return a p - e_y, (n_classes, n), for predictors z of that shape and labels y, (n,)."""
         found = self.normalizer * shares(z)
@@ -309,10 +322,13 @@ class Softmax:
         s = np.clip(others / self.n_classes, low, high)
         return np.asarray(self.normalizer * s * (2 - s * self.n_classes / others))
 
-    def probabilities(self, z: ArrayLike) -> FloatArray:
-        """Return the shares of the classes, (n, n_classes), for predictors of that shape."""
-        p = shares(np.asarray(z, dtype=float).T).T
-        return np.asarray(self.normalizer * p + (1 - self.normalizer) / self.n_classes)
+    def log_probabilities(self, z: ArrayLike) -> FloatArray:
+        """Return log(a p + (1 - a) / n_classes), (n, n_classes), for predictors of that shape."""
+        z = np.asarray(z, dtype=float)
+        log_p = z - np.logaddexp.reduce(z, axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            rest = np.log((1 - self.normalizer) / self.n_classes)
+        return np.asarray(np.logaddexp(math.log(self.normalizer) + log_p, rest))
 
 
 def slopes_of(loss: Loss | Softmax, z: FloatArray, y: NDArray[Any]) -> FloatArray:

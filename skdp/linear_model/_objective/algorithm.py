@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from skdp.linear_model._shared.task import Stage, Task
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
 from skdp.linear_model._solver.problem import Each, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
-from skdp.linear_model.losses import Loss
+from skdp.linear_model.losses import Loss, Softmax
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
@@ -49,6 +49,8 @@ LEAST_RIDGE = 1e-3
 # Share of epsilon for the noise of a mechanism that has its own calibration.
 APART_Q = 0.8
 _NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
+# Names of losses that are joint for more than two classes.
+JOINT = ("auto", "logistic")
 # The other laws are pure DP.
 _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
 
@@ -181,7 +183,12 @@ class ObjectivePerturbation:
         finish = Finish(bounds, coordinates, objective.weigh(coordinates), kept.may_change)
         chosen = joined(sample).map(finish) if sample else None
         facts = kept.map(finish), chosen, coordinates, records.rows.n
-        theta = np.array([objective.release(*facts, label, rng) for label in records.models])
+        if objective.n_classes > 1:
+            theta = objective.release(*facts, None, rng)
+            # Predictions depend on differences of the classes only.
+            theta = theta - theta.mean(axis=0)
+        else:
+            theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(objective.inflation * theta)
         attributes: dict[str, Any] = {
             "bounds_": bounds.in_units(design.domain),
@@ -189,6 +196,8 @@ class ObjectivePerturbation:
             "q_": objective.q,
             "ridge_": objective.ridge.copy(),
         }
+        if isinstance(objective.loss, Softmax):
+            attributes["normalizer_"] = objective.loss.normalizer
         if self.reference.target == "number":
             attributes["target_bounds_"] = bounds.target_in_units(design.domain)
         scaler = bounds.scaler(design.domain.n_encoded)
@@ -204,12 +213,15 @@ class ObjectivePerturbation:
 
     def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
         # The models share epsilon; the factor keeps the sum from rounding up.
+        if n_classes := self._joint_classes(task):
+            task = replace(task, n_models=1)
         n_models = task.n_models
         epsilon = epsilon / n_models * (1 - 1e-15 * (n_models > 1 or is_part))
         hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
         model = self._model_task(task, epsilon - hidden, hidden, delta)
+        model = replace(model, n_classes=max(1, n_classes))
         calibrated = self._apart if self._has_calibration else self._jointly
         return Perturbation(
             epsilon=epsilon,
@@ -219,6 +231,14 @@ class ObjectivePerturbation:
             models=n_models,
             **calibrated(model),
         )
+
+    def _joint_classes(self, task: Task) -> int:
+        """Return the number of classes of a joint model; 0 for separate models."""
+        if task.n_models == 1 or self._has_calibration:
+            return 0
+        loss = self.asked.loss
+        is_joint = isinstance(loss, Softmax) or (isinstance(loss, str) and loss in JOINT)
+        return task.n_models if is_joint else 0
 
     def _model_task(
         self, task: Task, epsilon: float, hidden: float = 0.0, delta: float = 0.0

@@ -17,7 +17,7 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
-from skdp.geometry import NormBall
+from skdp.geometry import NormBall, SumBall
 from skdp.geometry.ball import uniform_variance
 from skdp.linear_model._objective.gaussian import (
     JointProfile,
@@ -25,7 +25,7 @@ from skdp.linear_model._objective.gaussian import (
     greatest_shift,
     rough_shifts,
 )
-from skdp.linear_model._objective.persons import rank_of
+from skdp.linear_model._objective.persons import gradient_bound
 from skdp.linear_model._objective.perturbation import (
     greatest_leverage,
     leverage_apart,
@@ -111,7 +111,7 @@ class KNormFamily:
         self, task: ModelTask, loss: Loss, grid: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return 2c / (epsilon q) or c / (epsilon q), and approximate leverages."""
-        scale = task.moved * loss.slope_bound / (task.epsilon * grid)
+        scale = task.moved * gradient_bound(loss, 1) / (task.epsilon * grid)
         return scale, rough_leverage(task.of_record(loss), grid, task.epsilon, task.neighbors)
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
@@ -119,7 +119,10 @@ class KNormFamily:
         loss, q, ball = choice.loss, choice.q, choice.shape
         # The ball of `cluster` contains every row.
         radius = 1.0 if self.ball is None else task.design.radius_in(ball)
-        sensitivity = Sensitivity(ball, task.moved * loss.slope_bound * radius, task.neighbors)
+        moved = task.moved * gradient_bound(loss, 1) * radius
+        if task.n_classes > 1:  # the norms of the slopes of all classes add up
+            ball = SumBall((ball,) * task.n_classes, (1.0,) * task.n_classes)
+        sensitivity = Sensitivity(ball, moved, task.neighbors)
         noise = KNorm(ball).calibrate(sensitivity, epsilon=q * task.epsilon)
         joint = task.of_record(loss)
         return Calibrated(noise, greatest_leverage(joint, q, task.epsilon, task.neighbors))
@@ -166,7 +169,7 @@ class GaussianFamily:
         else:
             shift = np.array([greatest_shift(joint, whole[0], *asked)])
         with np.errstate(divide="ignore"):
-            scale = loss.slope_bound * math.sqrt(task.n_models) / shift
+            scale = gradient_bound(loss, 2) * math.sqrt(task.n_models) / shift
         return scale, np.array(leverages_apart(joint, grid, task.epsilon))
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
@@ -177,13 +180,15 @@ class GaussianFamily:
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
             raise fail("q", rule, choice.q, "Give a q nearer to 1.")
-        deviation = loss.slope_bound * np.sqrt(choice.shape) / shift * ROUND_UP
+        bound = gradient_bound(choice.loss, 2)
+        deviation = bound * np.sqrt(choice.shape) / shift * ROUND_UP
         profile = JointProfile(loss, shift, leverage, task.neighbors)
         kind = "elliptic" if self.elliptic else "isotropic"
         guarantee = Guarantee(
             self._epsilon(task), task.delta, task.neighbors, f"{kind} Gaussian noise on gradients"
         )
-        noise = GaussianNoise(design.dim, per_coordinate(design, deviation), guarantee)
+        deviation = np.tile(per_coordinate(design, deviation), task.n_classes)
+        noise = GaussianNoise(len(deviation), deviation, guarantee)
         released = ReleasedProfile(profile, task.hidden)
         return Calibrated(noise, leverage, ((ProfileLoss(released), task.n_models),))
 
@@ -238,7 +243,7 @@ def _root(size: FloatArray, cost: FloatArray) -> FloatArray:
 def rough_leverage(loss: Bounded, q: FloatArray, epsilon: float, neighbors: str) -> FloatArray:
     """Return the greatest leverage for each q within a few percent; for planning only."""
     slope, curvature = _profile(loss)
-    needed = curvature / room(slope, q[:, None], epsilon, neighbors, rank_of(loss))
+    needed = curvature / room(slope, q[:, None], epsilon, neighbors, loss)
     return np.asarray(1 / np.max(needed, axis=1))
 
 

@@ -25,7 +25,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
-from skdp.linear_model._objective.persons import PersonLoss, added, removed
+from skdp.linear_model._objective.persons import RecordLoss, added, removed
 from skdp.linear_model.losses import Bounded, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -80,7 +80,7 @@ class JointProfile:
         return self._replaced(eps, np.interp(eps, knots, self._split(knots)))
 
     def _removed(self, epsilon: FloatArray) -> FloatArray:
-        if isinstance(self.loss, PersonLoss):
+        if isinstance(self.loss, RecordLoss):
             return removed(self.loss, self.shift, self.leverage, epsilon)
         with np.errstate(divide="ignore"):
             return np.log(_pieces(self.loss, self.shift, self.leverage).delta(epsilon))
@@ -96,7 +96,7 @@ class JointProfile:
         return np.asarray(np.minimum(0.0, both))
 
     def _added(self, epsilon: FloatArray) -> FloatArray:
-        if isinstance(self.loss, PersonLoss):
+        if isinstance(self.loss, RecordLoss):
             return added(self.loss, self.shift, epsilon)
         sides = 1 if is_one_sided(self.loss) else 2
         return np.asarray(log_delta(self.shift, epsilon) + math.log(sides))

@@ -1,10 +1,12 @@
-"""Bounds for the rows of a person, which enter an objective with weights that add up to at most 1.
+"""Bounds for records of several rows or with a loss of several classes.
 
+The rows of a person enter an objective with weights that add up to at most 1.
 Let u be the size of a row's slope as a share of its bound c, tau the weighted mean of u over the
 rows of a person, and k the concave envelope of the curvature as a function of u. By Jensen's
 inequality the weighted mean of the curvatures is at most k(tau), and a person whose rows span r
 dimensions changes the log of a determinant by at most h(tau) = r log(1 + k(tau) L / r), with the
-leverage L. Statements and proofs: docs/proofs/persons.md.
+leverage L. For a softmax u = 1 - p_y, k bounds the trace of the second derivative, and a row counts
+K - 1 times in r. Statements and proofs: docs/proofs/persons.md and docs/proofs/softmax.md.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from scipy.special import ndtr
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
-from skdp.linear_model.losses import Bounded, Loss, is_one_sided
+from skdp.linear_model.losses import Bounded, Loss, Softmax, is_one_sided
 from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
 
 # Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
@@ -34,18 +36,18 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 
 @dataclass(frozen=True)
-class PersonLoss:
-    """The bounds of the weighted losses of a person's rows: their joint slope is c tau.
+class RecordLoss:
+    """The bounds of the weighted losses of a record's rows: their joint slope is c tau.
 
     Parameters
     ----------
-    loss : Loss
+    loss : Loss or Softmax
         The loss of one row.
     rank : int >= 1
-        Greatest number of dimensions that the rows of a person span.
+        Greatest rank of the second derivative of a record's loss.
     """
 
-    loss: Loss
+    loss: Loss | Softmax
     rank: int
 
     @property
@@ -69,11 +71,22 @@ class PersonLoss:
 
 def rank_of(loss: Bounded) -> int:
     """Return the greatest rank of the second derivative of the loss of one record."""
-    return loss.rank if isinstance(loss, PersonLoss) else 1
+    return loss.rank if isinstance(loss, RecordLoss) else 1
+
+
+def least_share(loss: Bounded) -> float:
+    """Return the size of a record's slopes at tau = 0, as a share of the greatest size."""
+    own = loss.loss if isinstance(loss, RecordLoss) else loss
+    return own.least_share if isinstance(own, Softmax) else 0.0
+
+
+def gradient_bound(loss: Loss | Softmax, p: float) -> float:
+    """Return the greatest l_p norm of the slopes of a row."""
+    return loss.gradient_bound(p) if isinstance(loss, Softmax) else loss.slope_bound
 
 
 @remembered(maxsize=64)
-def _envelope(loss: Loss) -> tuple[FloatArray, FloatArray]:
+def _envelope(loss: Loss | Softmax) -> tuple[FloatArray, FloatArray]:
     """Return knots in [0, 1] and heights of a concave function above the curvature.
 
     It is linear between knots. At a knot a bound for both adjacent cells is at most its height, so
@@ -98,7 +111,7 @@ def _is_below(x: FloatArray, y: FloatArray, a: int, b: int, k: int) -> bool:
 
 
 @remembered(maxsize=256)
-def _lines(loss: PersonLoss, leverage: float) -> tuple[FloatArray, FloatArray]:
+def _lines(loss: RecordLoss, leverage: float) -> tuple[FloatArray, FloatArray]:
     """Return slopes and heights at 0 of lines above h on [0, 1], (lines,) each."""
     u, c, r = _KNOTS, loss.slope_bound, loss.rank
     h = r * np.log1p(loss.curvature_bound(c * u[:-1], c * u[1:]) * leverage / r)
@@ -109,7 +122,7 @@ def _lines(loss: PersonLoss, leverage: float) -> tuple[FloatArray, FloatArray]:
     return slopes, (h - slopes[:, None] * nearest).max(axis=1)
 
 
-def removed(loss: PersonLoss, shift: float, leverage: float, epsilon: FloatArray) -> FloatArray:
+def removed(loss: RecordLoss, shift: float, leverage: float, epsilon: FloatArray) -> FloatArray:
     """Return an upper bound on log delta for a removed person, of the shape of ``epsilon``.
 
     The data set with the person is compared with that without (Theorem 3).
@@ -119,10 +132,18 @@ def removed(loss: PersonLoss, shift: float, leverage: float, epsilon: FloatArray
     shape = (-1, *np.ones(epsilon.ndim, dtype=int))
     slopes, heights = (own.reshape(shape) for own in _lines(loss, leverage))
     found = _log_delta(slopes, heights, shift, epsilon, 1 if loss.one_sided else 2)
+    if (shorter := _least_shift(loss)) > 0:  # Theorem 3 of docs/proofs/softmax.md
+        found = np.maximum(found, _log_delta(0.0, heights, shorter * shift, epsilon, 1))
     return np.asarray(found.min(axis=0))
 
 
-def added(loss: PersonLoss, shift: float, epsilon: FloatArray) -> FloatArray:
+def _least_shift(loss: RecordLoss) -> float:
+    """Return the length of a record's gradient at tau = 0, as a share of the greatest length."""
+    own = loss.loss
+    return (1 - own.normalizer) / own.gradient_bound(2) if isinstance(own, Softmax) else 0.0
+
+
+def added(loss: RecordLoss, shift: float, epsilon: FloatArray) -> FloatArray:
     """Return an upper bound on log delta for an added person, of the shape of ``epsilon``."""
     return _log_delta(0.0, 0.0, shift, epsilon, 1 if loss.one_sided else 2)
 

@@ -32,13 +32,13 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
-from skdp.linear_model._objective.persons import rank_of
+from skdp.linear_model._objective.persons import least_share, rank_of
 from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.design_rows import Coordinates, Weigh
 from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model._solver.solve import minimise
-from skdp.linear_model.losses import Bounded, Loss, greatest_curvature
+from skdp.linear_model.losses import Bounded, Loss, Softmax, greatest_curvature
 from skdp.mechanisms.noise import Noise, variances
 from skdp.randomness import granularity_of, publish_near
 from skdp.rows import Kept, KeptBlocks
@@ -51,9 +51,13 @@ MOST_OUTPUT = 1.0
 GRID_STEPS = 16
 
 
-def shift_share(s: FloatArray, neighbors: str) -> FloatArray:
-    """Return t(s), the share of the sensitivity by which slopes of c and ``s`` c can move V."""
-    return (1 + s) / 2 if neighbors == "replace_one" else s
+def shift_share(s: FloatArray, neighbors: str, least: float = 0.0) -> FloatArray:
+    """Return t(s), the share of the sensitivity by which slopes of c and ``s`` c can move V.
+
+    ``least`` is that of an added record at s = 0.
+    """
+    u = least + (1 - least) * s
+    return (1 + u) / 2 if neighbors == "replace_one" else u
 
 
 def output_epsilon(epsilon: float, models: int = 1) -> float:
@@ -78,7 +82,7 @@ def greatest_leverage(loss: Bounded, q: float, epsilon: float, neighbors: str) -
     high = np.append(low[1:], 1.0)
     reached, factor = 0.0, 1 + 1e-6
     while len(low):
-        left = room(high, q, epsilon, neighbors, rank_of(loss))
+        left = room(high, q, epsilon, neighbors, loss)
         reached = max(reached, float(np.max(_needed(loss, c * high, c * high, left))))
         bound = _needed(loss, c * low, c * high, left)
         middle = (low + high) / 2
@@ -107,10 +111,11 @@ def leverages_apart(loss: Bounded, shares: Iterable[float], epsilon: float) -> t
 
 
 def room(
-    s: FloatArray, q: FloatArray | float, epsilon: float, neighbors: str, rank: int = 1
+    s: FloatArray, q: FloatArray | float, epsilon: float, neighbors: str, loss: Bounded
 ) -> FloatArray:
     """Return the greatest kappa L with rank log(1 + kappa L / rank) <= epsilon (1 - q t(s))."""
-    exponent = np.minimum(epsilon * (1 - q * shift_share(s, neighbors)) / rank, 700.0)
+    rank, share = rank_of(loss), shift_share(s, neighbors, least_share(loss))
+    exponent = np.minimum(epsilon * (1 - q * share) / rank, 700.0)
     return np.asarray(rank * np.expm1(exponent))
 
 
@@ -136,7 +141,8 @@ class Perturbation:
     ----------
     epsilon : float
         Epsilon of one model, including the part that hides the solver's inexactness.
-    ridge : ndarray of shape (dim,), > 0
+    ridge : ndarray of shape (coordinates of a row,), > 0
+        The same for all classes of a joint model.
     leverage : float
         Bound that the weights enforce; see :func:`greatest_leverage`.
     noise : Noise
@@ -150,10 +156,10 @@ class Perturbation:
     losses : tuple of (PrivacyLoss, int)
         Privacy losses of all models with counts; empty if only epsilon is known.
     models : int
-        Number of models that are released.
+        Number of models that are released. A joint model of several classes is one.
     """
 
-    loss: Loss
+    loss: Loss | Softmax
     epsilon: float
     q: float
     ridge: FloatArray
@@ -171,11 +177,21 @@ class Perturbation:
         return output_epsilon(self.epsilon, self.models)
 
     @property
+    def n_classes(self) -> int:
+        """Number of classes of a joint model, or 1."""
+        return self.loss.n_classes if isinstance(self.loss, Softmax) else 1
+
+    @cached_property
+    def ridges(self) -> FloatArray:
+        """The ridge of every released coordinate, those of one class after the other, (dim,)."""
+        return np.tile(self.ridge, self.n_classes)
+
+    @property
     def mechanism(self) -> str:
         """Description for the guarantee."""
         return (
             f"objective perturbation of {self.loss!r}, q = {self.q:g},"
-            f" {type(self.noise).__name__} in {len(self.ridge)} dimensions"
+            f" {type(self.noise).__name__} in {len(self.ridges)} dimensions"
         )
 
     def stages(self, delta: float) -> tuple[Stage, Stage]:
@@ -201,7 +217,10 @@ class Perturbation:
     @cached_property
     def tolerance(self) -> float:
         """Greatest |grad J| at which the solver may stop."""
-        c, dim, curvature = self.loss.slope_bound, len(self.ridge), greatest_curvature(self.loss)
+        c, dim, curvature = self.loss.slope_bound, len(self.ridges), greatest_curvature(self.loss)
+        if isinstance(self.loss, Softmax):
+            # Bounds on the sums over the classes, for the errors of all slopes together.
+            c, curvature = c * self.n_classes, 2 * self.loss.normalizer
         # A greater |V|_2 has a negligible probability. The fit may then end in an error.
         radius = self._spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
         attainable = attainable_tolerance(
@@ -215,9 +234,9 @@ class Perturbation:
         The output noise is then at most a tenth of the effect of V on any coefficient, for every
         curvature of the objective.
         """
-        moved = np.sqrt(variances(self.noise)) / (self.n_bound * curvature + self.ridge)
+        moved = np.sqrt(variances(self.noise)) / (self.n_bound * curvature + self.ridges)
         # Standard deviation of a coordinate of the output noise, per unit of tolerance.
-        spread = 3 * math.sqrt(len(self.ridge)) / self.output_epsilon
+        spread = 3 * math.sqrt(len(self.ridges)) / self.output_epsilon
         return float(0.1 * np.min(moved) / spread * np.min(self.ridge))
 
     def release(
@@ -229,7 +248,9 @@ class Perturbation:
         label: int | None,
         rng: Generator,
     ) -> FloatArray:
-        """Draw V, minimise, add the output noise, and return a point of the lattice, (dim,).
+        """Draw V, minimise, add the output noise, and return a point of the lattice.
+
+        Its shape is (dim,), or (n_classes, dim) for a joint model.
 
         Parameters
         ----------
@@ -241,15 +262,17 @@ class Perturbation:
         n : int
             The number of rows.
         label : int or None
-            The position of the label that the model predicts; None for a regression.
+            The position of the label that the model predicts; None for a regression or a joint
+            model.
         """
         linear_term = self.noise.rvs(rng)
         hidden = self.hidden
         objective = Objective(
-            self.loss, rows, coordinates, self.ridge, linear_term, self.row_norm, n, label, sample
+            self.loss, rows, coordinates, self.ridges, linear_term, self.row_norm, n, label, sample
         )
         found = minimise(objective, self.tolerance)
-        return publish_near(found.theta, hidden.exponent, hidden.scale, rng)
+        near = publish_near(found.theta, hidden.exponent, hidden.scale, rng)
+        return near.reshape(self.n_classes, -1) if self.n_classes > 1 else near
 
     @cached_property
     def hidden(self) -> OutputNoise:
@@ -259,7 +282,7 @@ class Perturbation:
         the bounds, divided by the least ridge, bounds the distance
         (``docs/proofs/objective_perturbation.md``, Theorem 4).
         """
-        dim, epsilon = len(self.ridge), self.output_epsilon
+        dim, epsilon = len(self.ridges), self.output_epsilon
         sampled = granularity_of(self.noise) * self._spread
         distance = (self.tolerance + sampled) / float(np.min(self.ridge)) * (1 + 1e-9)
         farthest = math.sqrt(dim) * distance  # in the l1 norm

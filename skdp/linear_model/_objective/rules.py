@@ -31,7 +31,7 @@ from skdp._identity import remembered
 from skdp.linear_model._objective.families import Choice, Family
 from skdp.linear_model._objective.task import ModelTask, per_coordinate
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model.losses import Loss
+from skdp.linear_model.losses import Loss, Softmax
 
 # Data are scarce below this number of records per dimension and unit of 1 / epsilon.
 SCARCE = 36.0
@@ -140,8 +140,11 @@ def _importance(task: ModelTask, choice: Choice) -> FloatArray:
 
 
 @remembered(maxsize=256)
-def logistic_moments(loss: Loss, spread: float = 1.5) -> tuple[float, float]:
+def logistic_moments(loss: Loss | Softmax, spread: float = 1.5) -> tuple[float, float]:
     """Return mean curvature and squared slope for predictors of standard deviation ``spread``."""
+    if isinstance(loss, Softmax):
+        k, a = loss.n_classes, loss.normalizer
+        return a * (1 - 1 / k) / k, (1 - 1 / k) / k
     z = np.linspace(-6, 6, 241) * spread
     p, ones, zeros = expit(z), np.ones_like(z), np.zeros_like(z)
     curvature = p * loss.curvature(z, ones) + (1 - p) * loss.curvature(z, zeros)

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp.linear_model._objective.persons import PersonLoss
+from skdp.linear_model._objective.persons import RecordLoss
 from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model.losses import Bounded, Loss
+from skdp.linear_model.losses import Bounded, Loss, Softmax
 
 # Variance of a number in [-1, 1] in the reference population.
 SPREAD = 0.1
@@ -115,23 +115,25 @@ class ModelTask(Task):
 
     ``size`` is the number of records or a public guess of it. ``epsilon`` is the share of one
     model without ``hidden``, the part that hides the inexactness of the solver. ``delta`` is
-    shared by all models.
+    shared by all models. ``n_classes`` is the number of classes of a joint model, or 1.
     """
 
     size: float
     reference: Reference
     hidden: float = 0.0
+    n_classes: int = 1
 
     @property
     def weight(self) -> float:
         """Number of records per dimension, times epsilon."""
         return self.size * self.epsilon / self.design.dim
 
-    def of_record(self, loss: Loss) -> Bounded:
+    def of_record(self, loss: Loss | Softmax) -> Bounded:
         """Return the bounds of the loss of one record, a row or a person."""
-        if self.unit_rows == 1:
-            return loss
-        return PersonLoss(loss, int(min(self.unit_rows, self.design.dim)))
+        rows = int(min(self.unit_rows, self.design.dim))
+        if isinstance(loss, Softmax):
+            return RecordLoss(loss, rows * (loss.n_classes - 1))
+        return loss if rows == 1 else RecordLoss(loss, rows)
 
     @cached_property
     def population(self) -> Population:

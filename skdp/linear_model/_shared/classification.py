@@ -13,6 +13,7 @@ from skdp._checks import fail
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
 from skdp.linear_model._shared.batches import for_any_rows, score_by
 from skdp.linear_model._shared.sources import LabelCoder
+from skdp.linear_model.losses import Softmax
 from skdp.linear_model.validation import (
     check_class_weight,
     check_labels,
@@ -107,8 +108,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         tags.classifier_tags.poor_score = True
         return tags
 
-    @staticmethod
-    def _log_shares(z):
+    def _log_shares(self, z):
+        """Return the logarithms of the probabilities of more than two classes."""
+        if hasattr(self, "normalizer_"):  # a joint model
+            return Softmax(z.shape[1], self.normalizer_).log_probabilities(z)
         log_p = log_expit(z)
         return log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True)
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from skdp._checks import fail
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
-from skdp.linear_model._objective.rules import logistic_moments
+from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
 from skdp.linear_model._objective.task import Reference
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
@@ -162,7 +162,8 @@ class DPLogisticRegression(PrivateClassifier):
         if not isinstance(self.loss, str):
             return (self.loss,)
         if task.n_classes > 1:
-            return (Softmax(task.n_classes, 1.0 if self.loss == "logistic" else 0.5),)
+            normalizer = 1.0 if self.loss == "logistic" else usual_normalizer(task)
+            return (Softmax(task.n_classes, normalizer),)
         if self.loss == "auto":
             return CANDIDATES
         if self.loss not in LOSSES:

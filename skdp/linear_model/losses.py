@@ -263,11 +263,11 @@ class PseudoHuber:
 class Softmax:
     """A joint loss of several classes, a log(sum_k e^(z_k)) - z_y.
 
-    With p = softmax(z) the slope is a p - e_y, and the second derivative is a (diag(p) - p p'). For
+    With p = softmax(z) the gradient is a p - e_y, and the second derivative a (diag(p) - p p'). For
     a = 1 it is the negative log-likelihood of the multinomial logistic model. For a smaller a the
-    slopes of a record are smaller: they add up to at most 1 + a in absolute value, so less noise is
-    needed. The minimiser in expectation then has a p + (1 - a) / n_classes as the probabilities of
-    the classes, as far as that is possible: :meth:`log_probabilities` has their logarithms.
+    gradient of a record is smaller: its entries add up to at most 1 + a in absolute value, so less
+    noise is needed. The minimiser in expectation then has a p + (1 - a) / n_classes as the
+    probabilities of the classes, as far as possible: see :meth:`log_probabilities`.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class Softmax:
     >>> loss = Softmax(3, normalizer=0.5)
     >>> z = np.zeros((3, 1))
     >>> loss.slopes(z, np.array([2])).round(6).ravel().tolist()
-    [0.166667, 0.166667, -0.833333]
+    [0.333333, 0.333333, -0.666667]
     >>> np.exp(loss.log_probabilities([[9.0, 0.0, 0.0]])).round(3).tolist()
     [[0.667, 0.167, 0.167]]
     """
@@ -297,21 +297,13 @@ class Softmax:
         found = check_interval("normalizer", self.normalizer, 0.0, 1.0, closed="right")
         object.__setattr__(self, "normalizer", found)
 
-    def gradient_bound(self, p: float) -> float:
-        """Return the greatest l_p norm of the slopes of a record over the classes."""
-        return float((1 + self.normalizer**p) ** (1 / p))
-
-    @property
-    def least_share(self) -> float:
-        """The l_p norm of the slopes at s = 0, for p = 1 as a share of the greatest one.
-
-        The norm is 1 - a + 2 a s.
-        """
-        return (1 - self.normalizer) / (1 + self.normalizer)
-
     def slopes(self, z: FloatArray, y: NDArray[Any]) -> FloatArray:
-        """Return a p - e_y, (n_classes, n), for predictors z of that shape and labels y, (n,)."""
-        found = self.normalizer * shares(z)
+        """Return the gradient less its mean over the classes, a p - e_y + (1 - a) / n_classes.
+
+        Predictors z and the result have the shape (n_classes, n), labels y the shape (n,). The mean
+        changes the mean of the coefficients of all classes only, and so no prediction.
+        """
+        found = self.normalizer * shares(z) + (1 - self.normalizer) / self.n_classes
         found[np.asarray(y, dtype=np.intp), np.arange(len(y))] -= 1
         return found
 

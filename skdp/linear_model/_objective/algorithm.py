@@ -185,8 +185,6 @@ class ObjectivePerturbation:
         facts = kept.map(finish), chosen, coordinates, records.rows.n
         if objective.n_classes > 1:
             theta = objective.release(*facts, None, rng)
-            # Predictions depend on differences of the classes only.
-            theta = theta - theta.mean(axis=0)
         else:
             theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(objective.inflation * theta)
@@ -234,11 +232,17 @@ class ObjectivePerturbation:
 
     def _joint_classes(self, task: Task) -> int:
         """Return the number of classes of a joint model; 0 for separate models."""
-        if task.n_models == 1 or self._has_calibration:
-            return 0
         loss = self.asked.loss
-        is_joint = isinstance(loss, Softmax) or (isinstance(loss, str) and loss in JOINT)
-        return task.n_models if is_joint else 0
+        if isinstance(loss, Softmax):
+            if self._has_calibration:
+                rule, name = "be a name or a norm ball for a Softmax", type(self.asked.mechanism)
+                raise fail("mechanism", rule, name, 'Or give loss="sharp".')
+            if task.n_models == 1 or task.n_models != loss.n_classes:
+                rule = "be for the number of labels, if it is a Softmax, and for more than two"
+                raise fail("loss", rule, loss, 'Or give loss="auto".')
+            return loss.n_classes
+        is_joint = isinstance(loss, str) and loss in JOINT and not self._has_calibration
+        return task.n_models if is_joint and task.n_models > 1 else 0
 
     def _model_task(
         self, task: Task, epsilon: float, hidden: float = 0.0, delta: float = 0.0

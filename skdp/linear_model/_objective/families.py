@@ -25,7 +25,7 @@ from skdp.linear_model._objective.gaussian import (
     greatest_shift,
     rough_shifts,
 )
-from skdp.linear_model._objective.persons import gradient_bound
+from skdp.linear_model._objective.persons import size_of_slopes
 from skdp.linear_model._objective.perturbation import (
     greatest_leverage,
     leverage_apart,
@@ -111,7 +111,7 @@ class KNormFamily:
         self, task: ModelTask, loss: Loss, grid: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return 2c / (epsilon q) or c / (epsilon q), and approximate leverages."""
-        scale = task.moved * gradient_bound(loss, 1) / (task.epsilon * grid)
+        scale = task.moved * size_of_slopes(loss) / (task.epsilon * grid)
         return scale, rough_leverage(task.of_record(loss), grid, task.epsilon, task.neighbors)
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
@@ -119,7 +119,7 @@ class KNormFamily:
         loss, q, ball = choice.loss, choice.q, choice.shape
         # The ball of `cluster` contains every row.
         radius = 1.0 if self.ball is None else task.design.radius_in(ball)
-        moved = task.moved * gradient_bound(loss, 1) * radius
+        moved = task.moved * size_of_slopes(loss) * radius
         if task.n_classes > 1:  # the norms of the slopes of all classes add up
             ball = SumBall((ball,) * task.n_classes, (1.0,) * task.n_classes)
         sensitivity = Sensitivity(ball, moved, task.neighbors)
@@ -169,7 +169,7 @@ class GaussianFamily:
         else:
             shift = np.array([greatest_shift(joint, whole[0], *asked)])
         with np.errstate(divide="ignore"):
-            scale = gradient_bound(loss, 2) * math.sqrt(task.n_models) / shift
+            scale = loss.slope_bound * math.sqrt(task.n_models) / shift
         return scale, np.array(leverages_apart(joint, grid, task.epsilon))
 
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
@@ -180,8 +180,7 @@ class GaussianFamily:
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
             raise fail("q", rule, choice.q, "Give a q nearer to 1.")
-        bound = gradient_bound(choice.loss, 2)
-        deviation = bound * np.sqrt(choice.shape) / shift * ROUND_UP
+        deviation = loss.slope_bound * np.sqrt(choice.shape) / shift * ROUND_UP
         profile = JointProfile(loss, shift, leverage, task.neighbors)
         kind = "elliptic" if self.elliptic else "isotropic"
         guarantee = Guarantee(

@@ -25,7 +25,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
-from skdp.linear_model._objective.persons import RecordLoss, added, removed
+from skdp.linear_model._objective.persons import RecordLoss, added, removed, rough_excess
 from skdp.linear_model.losses import Bounded, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -316,7 +316,8 @@ def rough_shifts(
             a = np.interp(log_shift, shifts, splits)
             return np.asarray(a + _rough_removed(loss, log_shift, bounds, epsilon - a) > half)
 
-    return np.where(is_high(low), 0.0, np.exp(halved(is_high, low, high, _ROUGH / 4)))
+    found = np.exp(halved(is_high, low, high, _ROUGH / 4)) / rough_excess(loss)
+    return np.where(is_high(low), 0.0, found)
 
 
 @remembered(maxsize=256)

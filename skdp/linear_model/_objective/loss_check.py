@@ -14,7 +14,7 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 from skdp._identity import is_ours
-from skdp.linear_model.losses import TARGETS, Loss, is_one_sided
+from skdp.linear_model.losses import TARGETS, Loss, Softmax, is_one_sided
 
 _PROBED = {"labels": (0.0, 1.0), "number": (-1.0, -0.3, 0.0, 0.6, 1.0)}
 _MEMBERS = ("slope_bound", "value", "slope", "curvature", "curvature_bound")
@@ -35,6 +35,8 @@ def check_loss(loss: Any, target: str) -> None:
     target : {"labels", "number"}
         The kind of the model's targets: 0 or 1, or numbers in [-1, 1].
     """
+    if type(loss) is Softmax and target == loss.target:
+        return
     if isinstance(loss, type) or not all(hasattr(loss, name) for name in _MEMBERS):
         rule = f"have the members of a Loss, {', '.join(_MEMBERS)}"
         raise fail("loss", rule, loss, "See skdp.linear_model.losses.")

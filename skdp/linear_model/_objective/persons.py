@@ -16,19 +16,22 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
 from skdp.linear_model.losses import Bounded, Loss, Softmax, is_one_sided
 from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
+from skdp.privacy.losses.normal_profile import log_delta
 
 # Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
 # slope, which determines the noise.
 _KNOTS = np.unique(np.concatenate([np.linspace(0, 1, 8001), 1 - np.geomspace(1e-3, 1e-9, 200)]))
 # Number of lines above h among which the profile takes the best.
 _LINES = 48
+# For several classes, of which a profile takes longer, every so many of these lines.
+_EACH = 6
 _LOWEST = -30.0
 # Covers rounding errors.
 _SLACK = 1 + 1e-10
@@ -77,12 +80,22 @@ def rank_of(loss: Bounded) -> int:
 def least_share(loss: Bounded) -> float:
     """Return the size of a record's slopes at tau = 0, as a share of the greatest size."""
     own = loss.loss if isinstance(loss, RecordLoss) else loss
-    return own.least_share if isinstance(own, Softmax) else 0.0
+    if not isinstance(own, Softmax):
+        return 0.0
+    return (1 - own.normalizer) / (1 + own.normalizer)
 
 
-def gradient_bound(loss: Loss | Softmax, p: float) -> float:
-    """Return the greatest l_p norm of the slopes of a row."""
-    return loss.gradient_bound(p) if isinstance(loss, Softmax) else loss.slope_bound
+def rough_excess(loss: Bounded) -> float:
+    """Return about the noise of several classes over that of one class with the same bounds."""
+    own = loss.loss if isinstance(loss, RecordLoss) else loss
+    if not isinstance(own, Softmax):
+        return 1.0
+    return math.hypot(1, own.normalizer) * (1 + 0.08 * own.normalizer * math.log(own.n_classes))
+
+
+def size_of_slopes(loss: Loss | Softmax) -> float:
+    """Return the greatest sum of the absolute slopes of a row."""
+    return 1 + loss.normalizer if isinstance(loss, Softmax) else loss.slope_bound
 
 
 @remembered(maxsize=64)
@@ -130,22 +143,56 @@ def removed(loss: RecordLoss, shift: float, leverage: float, epsilon: FloatArray
     epsilon = np.asarray(epsilon, dtype=float)
     # One line for each entry of the first axis.
     shape = (-1, *np.ones(epsilon.ndim, dtype=int))
-    slopes, heights = (own.reshape(shape) for own in _lines(loss, leverage))
+    slopes, heights = _lines(loss, leverage)
+    if isinstance(loss.loss, Softmax):
+        rising = np.flatnonzero(slopes >= 0)[::_EACH]  # with the flat line first
+        pairs = zip(slopes[rising].tolist(), heights[rising].tolist(), strict=True)
+        lines = [_log_delta_of_softmax(loss, *line, shift, epsilon) for line in pairs]
+        return np.asarray(np.min(lines, axis=0))
+    slopes, heights = (own.reshape(shape) for own in (slopes, heights))
     found = _log_delta(slopes, heights, shift, epsilon, 1 if loss.one_sided else 2)
-    if (shorter := _least_shift(loss)) > 0:  # Theorem 3 of docs/proofs/softmax.md
-        found = np.maximum(found, _log_delta(0.0, heights, shorter * shift, epsilon, 1))
     return np.asarray(found.min(axis=0))
-
-
-def _least_shift(loss: RecordLoss) -> float:
-    """Return the length of a record's gradient at tau = 0, as a share of the greatest length."""
-    own = loss.loss
-    return (1 - own.normalizer) / own.gradient_bound(2) if isinstance(own, Softmax) else 0.0
 
 
 def added(loss: RecordLoss, shift: float, epsilon: FloatArray) -> FloatArray:
     """Return an upper bound on log delta for an added person, of the shape of ``epsilon``."""
+    if isinstance(loss.loss, Softmax):
+        return _log_delta_of_softmax(loss, 0.0, 0.0, shift, epsilon)
     return _log_delta(0.0, 0.0, shift, epsilon, 1 if loss.one_sided else 2)
+
+
+def _log_delta_of_softmax(
+    loss: RecordLoss, slope: float, height: float, shift: float, epsilon: FloatArray
+) -> FloatArray:
+    """Return the log of Delta of Theorems 3 and 4 of docs/proofs/softmax.md. At most 0."""
+    epsilon, own = np.asarray(epsilon, dtype=float), loss.loss
+    assert isinstance(own, Softmax)
+    at, log_mass = _greatest_normal(own.n_classes)
+    moved = shift * own.normalizer
+    if loss.rank == own.n_classes - 1:  # a row
+        moved_by = slope + moved * at + moved**2 / 2
+        left = epsilon[..., None] - height
+        parts = np.where(left < 0, 0.0, log_delta(shift, left - moved_by))
+        rest = log_ndtr(-at[-1])
+    else:
+        parts = _log_delta(slope + moved * at, height, shift, epsilon[..., None], 1)
+        # Beyond the last point: e^(height + l) <= e^height (1 + e^(slope + shift Z + moved M)).
+        rest = slope + (shift**2 + moved**2) / 2 + log_ndtr(moved - at[-1])
+        rest = height + np.logaddexp(rest, log_ndtr(-at[-1]))
+    found = np.logaddexp.reduce(parts + log_mass, axis=-1)
+    found = np.logaddexp(found, rest + math.log(own.n_classes)) + math.log(_SLACK)
+    return np.asarray(np.minimum(found, 0.0))
+
+
+@remembered(maxsize=64)
+def _greatest_normal(n_classes: int) -> tuple[FloatArray, FloatArray]:
+    """Return points, and log probabilities that M of Theorem 3 is in the cells that end there."""
+    at = np.concatenate([np.linspace(0, 8, 65), [9.0, 11.0, 15.0, 25.0, 40.0]])
+    # Above = 1 - P(M <= t) is computed without cancellation.
+    above = -np.expm1((n_classes - 1) * log_ndtr(at))
+    below = math.exp((n_classes - 1) * math.log(0.5))
+    with np.errstate(divide="ignore"):
+        return at, np.log(np.concatenate([[below], (above[:-1] - above[1:]) * _SLACK]))
 
 
 def _log_delta(

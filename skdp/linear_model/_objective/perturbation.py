@@ -266,6 +266,9 @@ class Perturbation:
             model.
         """
         linear_term = self.noise.rvs(rng)
+        if self.n_classes > 1:
+            by_class = linear_term.reshape(self.n_classes, -1)
+            linear_term = (by_class - by_class.mean(axis=0)).ravel()
         hidden = self.hidden
         objective = Objective(
             self.loss, rows, coordinates, self.ridges, linear_term, self.row_norm, n, label, sample
@@ -284,6 +287,8 @@ class Perturbation:
         """
         dim, epsilon = len(self.ridges), self.output_epsilon
         sampled = granularity_of(self.noise) * self._spread
+        if self.n_classes > 1:  # subtracting the mean of the classes rounds
+            sampled += (self.n_classes + 1) * 2.0**-44 * self._spread
         distance = (self.tolerance + sampled) / float(np.min(self.ridge)) * (1 + 1e-9)
         farthest = math.sqrt(dim) * distance  # in the l1 norm
         exponent = math.frexp(farthest / (dim * GRID_STEPS))[1] - 1

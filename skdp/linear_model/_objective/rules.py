@@ -21,6 +21,7 @@ choice made before the data are seen.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +34,9 @@ from skdp.linear_model._objective.task import ModelTask, per_coordinate
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss, Softmax
 
+# The normalizer of a softmax rises by NORMALIZER_RISE with each doubling of the number of records
+# per dimension, times epsilon, from 0 at NORMALIZER_FROM doublings of 1 on.
+NORMALIZER_FROM, NORMALIZER_RISE, LEAST_NORMALIZER = 1.0, 0.1, 0.3
 # Data are scarce below this number of records per dimension and unit of 1 / epsilon.
 SCARCE = 36.0
 # The ridge of the intercept is at least this multiple of the least of the other ridges.
@@ -48,7 +52,9 @@ def choose(
 ) -> Choice:
     """Return the candidate of least reference error; ``q`` is the share given by the user."""
     chosen = [_best_of_family(task, losses, family, q) for family in families]
-    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap)
+    # Each class has a radius of its own, so there is no handicap.
+    power = 1 if task.n_classes == 1 else 0
+    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap**power)
 
 
 def _best_of_family(
@@ -137,6 +143,12 @@ def _importance(task: ModelTask, choice: Choice) -> FloatArray:
     h = task.size * task.reference.moments(choice.loss)[0] * moment
     ridge = np.array([choice.ridge[g.index[0]] for g in task.design.groups])
     return np.asarray(moment / (h + ridge) ** 2)
+
+
+def usual_normalizer(task: ModelTask) -> float:
+    """Return the normalizer of the loss of several classes."""
+    found = NORMALIZER_RISE * (math.log2(task.weight) - NORMALIZER_FROM)
+    return min(max(found, LEAST_NORMALIZER), 1.0)
 
 
 @remembered(maxsize=256)

@@ -35,8 +35,8 @@ S >= |t|_1 + C + sum_c max|table_c|, and 2^B >= c.
    ridge_j theta_j. Its error is u |gradient_j|. The quotients of centred levels have an error of at
    most u n c R in norm, as the products of weights and slopes have: together 2 n u c R.
 
-With a softmax of K classes a row has K predictors and K slopes a p_k - 1[k = y]. The steps hold for
-each class; the errors of all classes are added, which bounds the norm. In step 2, if every
+With a softmax of K classes a row has K predictors and K slopes, see `Softmax.slopes`. The steps
+hold for each class; the errors of all classes are added, which bounds the norm. In step 2, if every
 predictor has an error of at most dz, sum_k |change of p_k| <= 2 dz sum_k p_k (1 - p_k) at some
 point between, because |dp_k / dz_l| sums to 2 p_k (1 - p_k) over l. On the way log p_k and
 log(1 - p_k) change by at most 2 dz. Subtracting the greatest predictor, the exponentials, their sum

@@ -23,8 +23,9 @@ class DPLogisticRegression(PrivateClassifier):
     The method is objective perturbation: the released coefficients minimise the logistic loss
     plus a ridge and a random linear term. The random term has K-norm noise (Awan & Slavkovic
     2020, section 4) or, with a delta, Gaussian noise. Statements and proofs:
-    ``docs/proofs/objective_perturbation.md``, Theorems 1 to 5, and
-    ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4.
+    ``docs/proofs/objective_perturbation.md``, Theorems 1 to 5,
+    ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4, and for more than two labels
+    ``docs/proofs/softmax.md``, Theorems 1 to 3.
 
     Numbers are clipped, in ``fit`` and in ``predict``, to the bounds of the public ``domain`` or
     to narrower bounds that are estimated privately.
@@ -60,9 +61,8 @@ class DPLogisticRegression(PrivateClassifier):
         Whether to fit an intercept. The guarantee covers it like the coefficients.
     classes : list of labels, default=None
         The public labels. None uses the labels of ``domain.target``; if there are none, the labels
-        are read from ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With K > 2 labels one
-        model per label is fitted, each with separate noise. Each model has epsilon / K, or, with
-        Gaussian noise, the greater share that composition of the privacy losses allows.
+        are read from ``y`` with a :class:`~skdp.privacy.PrivacyLeakWarning`. With more than two
+        labels one joint model is fitted, which has coefficients for each label.
     class_weight : dict, default=None
         Public weights of the losses of rows, from labels to finite numbers > 0. Other labels have
         weight 1. They must be chosen without the data, so there is no "balanced": for publicly
@@ -89,11 +89,15 @@ class DPLogisticRegression(PrivateClassifier):
         Ridge added to the least ridge that privacy needs, on the scale of the summed loss. "auto"
         chooses one ridge for each group of columns, and gives rows of high leverage smaller
         weights.
-    loss : {"auto", "logistic", "sharp"} or Loss, default="auto"
+    loss : {"auto", "logistic", "sharp"}, Loss or Softmax, default="auto"
         "logistic" is the negative log-likelihood. "sharp" has the same minimiser in expectation
         and more curvature for the same noise, which is better if the noise is large
         (:class:`~skdp.linear_model.losses.SharpLogistic`). "auto" chooses one of the two. A Loss
-        must have ``target = "labels"`` and accept targets 0 and 1.
+        must have ``target = "labels"`` and accept targets 0 and 1. With more than two labels
+        "auto" chooses a :class:`~skdp.linear_model.losses.Softmax`, whose normalizer is smaller if
+        the noise is large, and "logistic" is the one with normalizer 1. "sharp", a Loss, and
+        mechanisms with a calibration of their own give K separate models, one for each label, with
+        epsilon / K each.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of epsilon spent on privately estimated clipping bounds. Narrower bounds need less
         noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth, and nothing
@@ -103,7 +107,7 @@ class DPLogisticRegression(PrivateClassifier):
     ----------
     coef_ : ndarray of shape (1, n_encoded) or (n_classes, n_encoded)
         Coefficients of the bounded numbers in the user's units and of the indicators of all
-        levels but the first.
+        levels but the first. In a joint model their sum over the labels is 0, up to noise.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     bounds_ : ndarray of shape (n_numbers, 2)
         Clipping bounds of the numbers, in the user's units: privately estimated, or those of
@@ -120,8 +124,11 @@ class DPLogisticRegression(PrivateClassifier):
     ridge_ : ndarray of shape (n_encoded + 1,), or (n_encoded,) without an intercept
         The ridge of each coordinate, the intercept first, for numbers whose clipping bounds are
         scaled to [-1, 1]. All models have the same.
-    loss_ : Loss
+    loss_ : Loss or Softmax
         The loss that was used.
+    normalizer_ : float
+        Present only for a joint model: the normalizer of its loss, from which probabilities are
+        computed.
     noise_ : KNormNoise, GaussianNoise or the noise of the given mechanism
         The law of the random linear term, without its draw.
     n_iter_ : int

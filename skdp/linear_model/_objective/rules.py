@@ -36,7 +36,7 @@ from skdp.linear_model.losses import Loss, Softmax
 
 # The normalizer of a softmax rises by NORMALIZER_RISE with each doubling of the number of records
 # per dimension, times epsilon, from 0 at NORMALIZER_FROM doublings of 1 on.
-NORMALIZER_FROM, NORMALIZER_RISE, LEAST_NORMALIZER = 1.0, 0.1, 0.3
+NORMALIZER_FROM, NORMALIZER_RISE, LEAST_NORMALIZER = 2.2, 0.14, 0.3
 # Data are scarce below this number of records per dimension and unit of 1 / epsilon.
 SCARCE = 36.0
 # The ridge of the intercept is at least this multiple of the least of the other ridges.

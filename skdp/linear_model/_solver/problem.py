@@ -25,7 +25,7 @@ from skdp.linear_model._solver.design_rows import (
     joined,
     sums_over,
 )
-from skdp.linear_model._solver.hessian import CurvatureSums, Hessian, assembled
+from skdp.linear_model._solver.hessian import CurvatureSums, Hessian, assembled, pairs_of
 from skdp.linear_model.losses import Loss, Softmax, greatest_curvature, slopes_of
 from skdp.rows import Kept, KeptBlocks
 
@@ -95,6 +95,11 @@ class Objective:
     def n_models(self) -> int:
         """Number of predictors of a row."""
         return self.loss.n_classes if isinstance(self.loss, Softmax) else 1
+
+    @property
+    def has_whole_hessian(self) -> bool:
+        """Whether products of different classes are part of the second derivative."""
+        return len(pairs_of(self.coordinates, self.n_models)) > self.n_models or self.n_models == 1
 
     def models_of(self, theta: FloatArray) -> FloatArray:
         """Return the coordinates of each predictor, (models, coordinates)."""

@@ -102,6 +102,7 @@ class _Metric:
 
     def __init__(self, objective: Objective, theta: FloatArray) -> None:
         self.pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=MEMORY)
+        self.is_whole = objective.has_whole_hessian
         self.refresh(objective, theta)
 
     def refresh(self, objective: Objective, theta: FloatArray) -> None:
@@ -164,7 +165,7 @@ def _descend(
     In single precision the steps end where the gradient may consist of rounding errors.
     """
     # Where a pass is slow, each one returns the Hessian, too.
-    renewed = objective.rows.is_read_again
+    renewed = objective.rows.is_read_again and metric.is_whole
     evaluate = partial(objective.gradient, single=single)
     if renewed:
         evaluate = partial(_renewing, objective, metric)
@@ -195,8 +196,10 @@ def _descend(
         if size < 0.5 * best:
             best, best_step = size, steps
         # Compare the steps left at this pace with a Hessian (about d / 16 steps) and three steps.
+        # Without products of different classes a new Hessian would not make the steps faster.
         left, pace = np.log(np.divide([size, before], [final, size]))
-        fresh = not renewed and not left < pace * (3 + len(theta) / 16)
+        is_slow = not left < pace * (3 + len(theta) / 16)
+        fresh = not renewed and is_slow and (metric.is_whole or found is None)
         if fresh:
             metric.refresh(objective, theta)
     return theta

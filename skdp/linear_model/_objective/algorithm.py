@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -233,11 +233,11 @@ class ObjectivePerturbation:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
         q = None if is_auto(self.asked.q) else float(self.asked.q)
         choice = choose(task, self.losses(task), self._families(task), q=q)
-        found = choice.family.calibrated(task, choice)
-        ridge = choice.ridge
         if not is_auto(self.asked.regularization):
-            ridge = self._least_ridge(task, found.leverage)
-        return {"loss": choice.loss, "q": choice.q, "ridge": ridge, **vars(found)}
+            ridge = self._least_ridge(task, choice.family.leverage(task, choice))
+            choice = replace(choice, ridge=ridge, leverage=math.inf)
+        found = choice.family.calibrated(task, choice)
+        return {"loss": choice.loss, "q": choice.q, "ridge": choice.ridge, **vars(found)}
 
     def _families(self, task: ModelTask) -> list[Any]:
         """Return the candidate families of noise."""

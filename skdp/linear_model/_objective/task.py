@@ -19,6 +19,9 @@ from skdp.linear_model.losses import Bounded, Loss
 SPREAD = 0.1
 # Rows get a weight below 1 if their squared numbers sum to more than this share of the maximum.
 FILLED = 0.46
+# The same for noise that weights reduce. Smaller values reduce the noise, and the curvature if many
+# rows are longer than that.
+REACHED = 0.3
 # With more records per dimension and unit of 1 / epsilon, the limit `most_signal` increases.
 PLENTY = 300.0
 
@@ -55,12 +58,15 @@ class Reference:
     most_signal: float = math.inf
     usual_q: tuple[float | None, float | None] = (None, None)
 
-    def population(self, design: Design, weight: float) -> Population:
-        """Return the reference moments of the groups of a design."""
-        rows = np.array([self._row(group, weight) for group in design.groups])
+    def population(self, design: Design, weight: float, filled: float = FILLED) -> Population:
+        """Return the reference moments of the groups of a design.
+
+        Rows have weight 1 up to the share ``filled`` of the greatest sum of their squared numbers.
+        """
+        rows = np.array([self._row(group, weight, filled) for group in design.groups])
         return Population(*rows.T)
 
-    def _row(self, group: Group, weight: float) -> tuple[float, float, float, float]:
+    def _row(self, group: Group, weight: float, filled: float) -> tuple[float, float, float, float]:
         """Return the four attributes of `Population` for one group."""
         if group.kind == "intercept":
             return 1.0, self.intercept, 1.0, 1.0
@@ -70,7 +76,7 @@ class Reference:
         moment = SPREAD * group.square / group.size
         most = self.most_signal * math.sqrt(max(1.0, weight / PLENTY))
         signal = min(self.signal, most / math.sqrt(group.size))
-        return moment, signal / SPREAD, group.size, FILLED * group.square
+        return moment, signal / SPREAD, group.size, filled * group.square
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,11 @@ class ModelTask(Task):
         """The reference population."""
         return self.reference.population(self.design, self.weight)
 
+    @cached_property
+    def reached(self) -> Population:
+        """The reference population for noise that weights reduce."""
+        return self.reference.population(self.design, self.weight, REACHED)
+
 
 def per_coordinate(design: Design, per_group: FloatArray) -> FloatArray:
     """Return values of groups as values of their coordinates, (dim,)."""
@@ -145,3 +156,8 @@ def per_coordinate(design: Design, per_group: FloatArray) -> FloatArray:
     for group, value in zip(design.groups, per_group, strict=True):
         out[list(group.index)] = value
     return out
+
+
+def per_group(design: Design, per_coordinate: FloatArray) -> FloatArray:
+    """Return values of coordinates that are equal within groups, (groups,)."""
+    return np.array([per_coordinate[group.index[0]] for group in design.groups])

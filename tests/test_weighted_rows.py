@@ -10,10 +10,11 @@ from scipy.special import expit, logit
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
-from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart
 from skdp.linear_model._objective.reach import weighted_length, weighted_radius
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber
+from skdp.privacy.losses.normal_profile import log_delta
 
 MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1]}
 DESIGNS = {
@@ -169,10 +170,10 @@ def test_the_bound_for_weighted_rows_is_exact_with_noise_on_a_euclidean_ball(dim
 
 
 def gaussian_delta(loss, epsilon, dim, *, shift, leverage, far, noise=1.0, removed=True):
-    """The exact delta of one worst row against none, by quadrature in two dimensions.
+    """The exact delta of one worst row against none, or none against it, by quadrature.
 
-    By symmetry all coordinates of the numbers but that in the direction of the row are alike, and
-    they cancel. b moves the output, so that the slope is full if ``far`` is large.
+    By symmetry all coordinates of the numbers but that in the direction of the row cancel. A public
+    linear term moves the output by ``far``, in standard deviations; at 1000 the slope is full.
     """
     ridge = RIDGES / leverage
     square, weight, length = worst_row(dim, leverage)
@@ -180,36 +181,48 @@ def gaussian_delta(loss, epsilon, dim, *, shift, leverage, far, noise=1.0, remov
     grid = deviation * np.linspace(-8, 8, 601)
     v = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
     # Outputs of the data set without the row, one for each V.
-    a = far * x - v / ridge
+    a = far * deviation * leverage * x - v / ridge
     z = a @ x
-    slope = weight * loss.slope(z, np.zeros(len(z)))
-    moved = v - slope[:, None] * x
+    moved = v - weight * loss.slope(z, 0 * z)[:, None] * x
     bend = 1 + weight * loss.curvature(z, 0 * z) * (x @ (x / ridge))
-    log_ratio = np.log(bend) + ((v**2).sum(axis=1) - (moved**2).sum(axis=1)) / deviation**2 / 2
-    mass = np.exp(-(v**2).sum(axis=1) / deviation**2 / 2)
-    mass /= mass.sum()
-    if removed:
-        return float((mass * np.maximum(np.exp(log_ratio) - math.exp(epsilon), 0)).sum())
-    return float((mass * np.maximum(1 - np.exp(epsilon + log_ratio), 0)).sum())
+    half = np.square([v, moved]).sum(axis=2) / deviation**2 / 2
+    ratio, mass = np.log(bend) + half[0] - half[1], np.exp(-half[0])
+    excess = np.exp(ratio) - math.exp(epsilon) if removed else 1 - np.exp(epsilon + ratio)
+    return float(mass @ np.maximum(excess, 0.0) / mass.sum())
+
+
+FAR = [-1000.0, -2.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 1000.0]
 
 
 @pytest.mark.parametrize("loss", [Logistic(), PseudoHuber(0.3)], ids=repr)
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (1.0, 1e-5)])
-def test_the_profile_for_weighted_rows_is_reached_with_gaussian_noise(loss, epsilon, delta):
-    """By a removed record; 5 % less noise is caught."""
-    leverage = 0.2 * epsilon
+@pytest.mark.parametrize(("epsilon", "delta", "q"), [(0.5, 1e-2, 0.5), (1.0, 1e-5, 0.8)])
+def test_the_profile_for_weighted_rows_is_reached_with_gaussian_noise(loss, epsilon, delta, q):
+    """By a removed record with a full slope, to three digits. 5 % less noise is caught.
+
+    Between the ends the slope and, for the second loss, its sign change with V.
+    """
+    leverage = leverage_apart(loss, q, epsilon)
     shift = greatest_shift(loss, leverage, epsilon, delta, "add_remove")
     law = {"shift": shift, "leverage": leverage}
-    bound = math.exp(JointProfile(loss, shift, leverage, "add_remove")(epsilon))
-    reached = 0.0
-    for far, removed in itertools.product((-1e6, 0.0, 1.0, 1e6), (True, False)):
+    profile = JointProfile(loss, shift, leverage)
+    bounds = {True: profile._removed(np.array(epsilon)), False: profile._added(np.array(epsilon))}
+    for far, removed in itertools.product(FAR, (True, False)):
         found = gaussian_delta(loss, epsilon, 4, far=far, removed=removed, **law)
-        assert found <= bound * (1 + 1e-4)
-        reached = max(reached, found)
-    less = gaussian_delta(loss, epsilon, 4, far=1e6, noise=0.95, **law)
-    if isinstance(loss, Logistic):
-        assert reached == pytest.approx(bound, rel=1e-3)
-        assert less > 1.05 * delta
+        assert found <= math.exp(bounds[removed]) * (1 + 1e-4)
+    full = math.exp(log_delta(shift, epsilon))
+    assert gaussian_delta(loss, epsilon, 4, far=1000, **law) == pytest.approx(full, rel=1e-3)
+    if isinstance(loss, Logistic) and q > 0.5:  # otherwise a smaller slope is worst
+        assert full == pytest.approx(delta, rel=1e-3)
+        assert gaussian_delta(loss, epsilon, 4, far=1000, noise=0.95, **law) > 1.05 * delta
+
+
+def test_both_sides_of_an_added_record_count_if_its_slope_changes_its_sign():
+    """An output in the middle reaches more than the delta of one side, and at most twice it."""
+    loss, shift, epsilon = PseudoHuber(0.3), 0.4, 1.0
+    law = {"shift": shift, "leverage": 30.0, "removed": False}
+    one = math.exp(log_delta(shift, epsilon))
+    assert 1.9 * one < gaussian_delta(loss, epsilon, 4, far=0.0, **law) <= 2 * one
+    assert gaussian_delta(loss, epsilon, 4, far=1000, **law) == pytest.approx(one, rel=1e-3)
 
 
 # Plans of estimators

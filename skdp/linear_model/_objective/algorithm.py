@@ -209,7 +209,7 @@ class ObjectivePerturbation:
         hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
-        model = self._model_task(task, epsilon - hidden, hidden, delta)
+        model = self._model_task(task, epsilon - hidden, hidden, delta, scaled=is_part)
         calibrated = self._apart if self._has_calibration else self._jointly
         return Perturbation(
             epsilon=epsilon,
@@ -221,13 +221,18 @@ class ObjectivePerturbation:
         )
 
     def _model_task(
-        self, task: Task, epsilon: float, hidden: float = 0.0, delta: float = 0.0
+        self,
+        task: Task,
+        epsilon: float,
+        hidden: float = 0.0,
+        delta: float = 0.0,
+        scaled: bool = False,
     ) -> ModelTask:
         """Return the task of one model, with its share of epsilon and all of delta."""
         # Without a public number: a medium one, 100 records per dimension and unit of 1 / epsilon.
         known = task.known or 100 * task.design.dim * max(1.0, 1 / epsilon)
         share = {"size": float(known), "epsilon": epsilon, "delta": delta, "hidden": hidden}
-        return ModelTask(**vars(task) | share, reference=self.reference)
+        return ModelTask(**vars(task) | share, reference=self.reference, scaled=scaled)
 
     def _jointly(self, task: ModelTask) -> dict[str, Any]:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""

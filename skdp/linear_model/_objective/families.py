@@ -1,8 +1,7 @@
 """Families of noise for objective perturbation, from which the rules choose.
 
 K-norm noise is pure DP; Gaussian noise needs delta > 0. ``grid`` holds the candidates for q;
-``usual_q``, if not None, is the only candidate. The expected error is multiplied by ``handicap``
-before it is compared with that of the other family. If ``is_rough``, the scales of several q are
+``usual_q``, if not None, is the only candidate. If ``is_rough``, the scales of several q are
 approximate, and those of a single q are exact.
 """
 
@@ -99,14 +98,19 @@ class KNormFamily:
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = Q_GRID
     is_rough: ClassVar[bool] = False
-    # One random radius scales all coordinates. A large radius moves all coefficients at once, which
-    # affects predictions more than the mean squared error shows.
-    handicap: ClassVar[float] = 1.25
 
     @property
     def is_shaped(self) -> bool:
         """Whether the rules choose the ball."""
         return self.ball is None
+
+    def handicap(self, task: ModelTask) -> float:
+        """Return the factor on the expected error in comparisons with the other family.
+
+        One random radius scales all coordinates. A large radius moves all coefficients at once,
+        which affects predictions more than the mean squared error shows.
+        """
+        return 1.25
 
     @property
     def counts_weights(self) -> bool:
@@ -164,12 +168,19 @@ class GaussianFamily:
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = GAUSSIAN_GRID
     is_rough: ClassVar[bool] = True
-    handicap: ClassVar[float] = 1.0
 
     @property
     def is_shaped(self) -> bool:
         """Whether the variances depend on the cost of noise in each group."""
         return self.elliptic
+
+    def handicap(self, task: ModelTask) -> float:
+        """Return the factor on the expected error in comparisons with the other family.
+
+        Rows that are longer than those of the reference population lose weight. Without estimated
+        clipping bounds there are more of them.
+        """
+        return 1.25 if task.scaled else 2.0
 
     @property
     def counts_weights(self) -> bool:

@@ -51,7 +51,7 @@ def choose(
 ) -> Choice:
     """Return the candidate of least reference error; ``q`` is the share given by the user."""
     chosen = [_best_of_family(task, losses, family, q) for family in families]
-    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap)
+    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap(task))
 
 
 def _best_of_family(

@@ -19,9 +19,10 @@ from skdp.linear_model.losses import Bounded, Loss
 SPREAD = 0.1
 # Rows get a weight below 1 if their squared numbers sum to more than this share of the maximum.
 FILLED = 0.46
-# The same for noise that weights reduce. Smaller values reduce the noise, and the curvature if many
-# rows are longer than that.
-REACHED = 0.3
+# The same for noise that weights reduce, without and with privately estimated clipping bounds, to
+# which the numbers are scaled. A smaller share reduces the noise, and the curvature if many rows
+# are longer than that.
+REACHED, REACHED_SCALED = 0.3, 0.6
 # With more records per dimension and unit of 1 / epsilon, the limit `most_signal` increases.
 PLENTY = 300.0
 
@@ -121,12 +122,13 @@ class ModelTask(Task):
 
     ``size`` is the number of records or a public guess of it. ``epsilon`` is the share of one
     model without ``hidden``, the part that hides the inexactness of the solver. ``delta`` is
-    shared by all models.
+    shared by all models. ``scaled`` says whether clipping bounds are estimated first.
     """
 
     size: float
     reference: Reference
     hidden: float = 0.0
+    scaled: bool = False
 
     @property
     def weight(self) -> float:
@@ -147,7 +149,8 @@ class ModelTask(Task):
     @cached_property
     def reached(self) -> Population:
         """The reference population for noise that weights reduce."""
-        return self.reference.population(self.design, self.weight, REACHED)
+        share = REACHED_SCALED if self.scaled else REACHED
+        return self.reference.population(self.design, self.weight, share)
 
 
 def per_coordinate(design: Design, per_group: FloatArray) -> FloatArray:

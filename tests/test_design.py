@@ -190,19 +190,30 @@ def test_the_radius_on_a_ball_of_rows():
 @SETTINGS
 @given(designs(), st.integers(0, 2**32 - 1))
 def test_the_row_norm_bounds_every_row(design, seed):
-    """And is attained by a corner, but for what centred levels are said to fall short by."""
+    """And is attained by a corner. The least length of the part of a group is attained too."""
     z = design.matrix(tables(design, np.random.default_rng(seed)), 40)
     assert np.linalg.norm(z, axis=1).max() <= design.row_norm
     found = corners(design) if not design.domain.is_ball else None
     if found is not None:
-        spare = 0.0
         for group in design.groups:
-            short = group.kind == "levels" and design.intercept
-            spare += (short := short / (group.size + 1) ** 2)
-            greatest = np.square(found[:, list(group.index)]).sum(axis=1).max()
-            assert greatest == pytest.approx(group.square - short, rel=1e-9)
+            squares = np.square(found[:, list(group.index)]).sum(axis=1)
+            assert squares.max() == pytest.approx(group.square, rel=1e-12)
+            if group.kind != "numbers":  # they can all be 0
+                assert squares.min() == pytest.approx(group.least, rel=1e-12)
         greatest = np.square(found).sum(axis=1).max()
-        assert greatest == pytest.approx(design.row_norm**2 - spare, rel=1e-9)
+        assert greatest == pytest.approx(design.row_norm**2, rel=1e-9)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 8, 100])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_squares_of_levels_are_those_of_all_encoded_rows(m, intercept):
+    """By brute force over the m + 1 levels of a column."""
+    levels = [f"{k:03}" for k in range(m + 1)]
+    design = Design(Domain({"level": levels}), intercept)
+    rows = design.matrix([[level] for level in levels], m + 1)
+    squares = np.square(rows[:, int(intercept) :]).sum(axis=1)
+    group = design.groups[-1]
+    assert (squares.max(), squares.min()) == pytest.approx((group.square, group.least), rel=1e-12)
 
 
 @SETTINGS

@@ -16,7 +16,7 @@ from skdp.linear_model._objective import gaussian as gaussian_objective
 from skdp.linear_model._objective.gaussian import (
     JointProfile,
     ReleasedProfile,
-    _envelope,
+    _worst_cells,
     corners,
     greatest_shift,
     rough_shifts,
@@ -106,31 +106,70 @@ def test_a_determinant_that_is_not_paid_for_is_caught():
     assert greatest_shift(loss, 0.3 * leverage, epsilon, delta, "add_remove") > 0
 
 
-def expectation(loss, shift, leverage, epsilon):
-    """E (1 - exp(epsilon - l(Z)))_+ by brute force over slopes and Z."""
-    s = 1 - np.geomspace(1, 1e-9, 4000)
-    cost = np.log1p(loss.curvature_bound(loss.slope_bound * s, loss.slope_bound * s) * leverage)
-
-    def integrand(z):
-        worst = np.max(np.maximum(s * shift * z + (s * shift) ** 2 / 2, 0) + cost)
-        return max(0.0, -math.expm1(epsilon - worst)) * norm.pdf(z)
-
-    one_sided = getattr(loss, "one_sided", False)
-    grid = np.linspace(-9 if one_sided else 0, 12, 8001)
-    values = np.array([integrand(z) for z in grid])
-    return (1 if one_sided else 2) * integrate.simpson(values, x=grid)
+def expectation(tau, cost, epsilon, z):
+    """E (1 - exp(epsilon - tau(Z) Z - tau(Z)^2 / 2 - cost))_+ by brute force over Z."""
+    worst = tau * z + tau**2 / 2 + cost
+    return integrate.simpson(np.maximum(-np.expm1(epsilon - worst), 0.0) * norm.pdf(z), x=z)
 
 
-@pytest.mark.rest_is_slow(3)
+def cost_at(loss, share, leverage):
+    c = loss.slope_bound
+    return np.log1p(loss.curvature_bound(c * share, c * share) * leverage)
+
+
 @EACH_LOSS
 @pytest.mark.parametrize(
     ("shift", "leverage", "epsilon"), [(0.25, 0.5, 1.0), (0.5, 0.9, 0.3), (1.5, 3.0, 3.0)]
 )
-def test_the_profile_is_the_expectation_from_above(loss, shift, leverage, epsilon):
-    profile = math.exp(JointProfile(loss, shift, leverage)(epsilon))
-    exact = expectation(loss, shift, leverage, epsilon)
-    # Cells of slopes cost up to a percent where the curvature matters most.
+def test_the_profile_of_a_removed_record_is_that_of_the_worst_constant_slope(
+    loss, shift, leverage, epsilon
+):
+    """By brute force over slopes and Z. Cells of slopes cost up to two percent."""
+    z = np.linspace(-9, 12, 20_001)
+    share = 1 - np.geomspace(1, 1e-9, 1000)
+    cost = cost_at(loss, share, leverage)
+    exact = max(expectation(s * shift, k, epsilon, z) for s, k in zip(share, cost, strict=True))
+    profile = math.exp(JointProfile(loss, shift, leverage)._removed(np.array(epsilon)))
     assert exact * (1 - 1e-5) <= profile <= exact * 1.02
+
+
+@EACH_LOSS
+def test_no_falling_slope_is_worse_than_the_best_constant_one(loss):
+    """Steps of random heights at random places, of both signs if the loss has two sides.
+
+    The twin: slopes of two signs that rise exceed the bound.
+    """
+    rng, z = np.random.default_rng(0), np.linspace(-9, 9, 4001)
+    least = 0.0 if getattr(loss, "one_sided", False) else -1.0
+    caught = 0
+    for shift, leverage, epsilon in [(0.25, 0.5, 0.3), (0.6, 0.9, 0.3), (1.5, 3.0, 1.0)]:
+        bound = math.exp(JointProfile(loss, shift, leverage)._removed(np.array(epsilon)))
+        for _ in range(150):
+            count = rng.integers(2, 5)
+            heights = np.sort(rng.uniform(least, 1, count))[::-1]
+            heights[0] = rng.choice([1.0, heights[0]])
+            places = np.sort(rng.normal(size=count - 1) * 2)
+            for order in (1, -1):
+                share = heights[::order][np.searchsorted(places, z)]
+                cost = cost_at(loss, np.abs(share), leverage)
+                found = expectation(share * shift, cost, epsilon, z)
+                if order == 1:
+                    assert found <= bound * (1 + 1e-6)
+                else:
+                    caught += found > 1.02 * bound
+    assert caught > 10 or least == 0.0
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("shift", [0.01, 0.3, 2.0])
+def test_the_worst_cells_are_the_greatest_of_all(loss, shift):
+    """At epsilons within the grid and beyond its end."""
+    rng = np.random.default_rng(0)
+    for leverage in (0.0, 0.05, 1.0, 40.0):
+        cells = _worst_cells(loss, shift, leverage)
+        epsilon = np.append(rng.uniform(0, 8, 300), [0.0, 1e-9, 50.0, 2 * cells.grid[-1]])
+        whole = log_delta(cells.shifts, epsilon[:, None] - cells.costs).max(axis=1)
+        np.testing.assert_allclose(cells.log_delta(epsilon), whole, rtol=1e-9, atol=2e-10)
 
 
 @EACH_LOSS
@@ -203,16 +242,6 @@ def test_the_shift_is_rounded_down_from_one_that_passed(loss, leverage, delta, m
         assert rounded < max(passed) * (1 + Fraction(1, 10**14))
 
 
-def test_the_envelope_is_the_greatest_of_the_lines():
-    """Also where slopes are equal, in whatever order their heights come."""
-    slope = np.array([0.0, 0.0, 0.5, 0.5, 0.5, 0.7, 1.0])
-    height = np.array([1.0, 0.3, 0.8, 0.9, 0.2, 0.1, 0.0])
-    kept, heights = _envelope(slope, height)
-    assert (np.diff(kept) > 0).all()
-    z = np.linspace(-5, 5, 1001)[:, None]
-    np.testing.assert_array_equal(np.max(kept * z + heights, 1), np.max(slope * z + height, 1))
-
-
 def test_a_leverage_that_takes_all_of_epsilon_leaves_no_shift():
     assert greatest_shift(Logistic(), 40.0, 0.1, 1e-6, "add_remove") == 0.0
 
@@ -243,10 +272,14 @@ def data(n=400, labels=2):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("mechanism", ["gaussian", "elliptic"])
 def test_estimators_use_delta_and_say_so(mechanism, neighbors):
-    """The noise is c R / mu for rows of norm R; the guarantee and the ledger have the delta."""
+    """The noise is c R / mu for rows of norm R; the guarantee and the ledger have the delta.
+
+    With a ridge of the user every row has weight 1.
+    """
     X, y = data()
     ledger = Ledger(2.0, 1e-4)
     asked = {"epsilon": 1.0, "delta": 1e-5, "neighbors": neighbors, "mechanism": mechanism}
+    asked |= {"regularization": 0.0}
     model = DPLogisticRegression(classes=[0, 1], ledger=ledger, **asked).fit(X, y)
     assert model.score(X, y) > 0.8
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 1e-5)
@@ -266,7 +299,7 @@ def test_several_labels_share_epsilon_and_delta_by_their_losses():
     """Three models: each gets more than a third, and the whole stays within what was asked."""
     X, y = data(labels=3)
     asked = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "classes": [0, 1, 2]}
-    model = DPLogisticRegression(**asked).fit(X, y)
+    model = DPLogisticRegression(**asked, regularization=0.0).fit(X, y)
     assert model.guarantee_.delta == 1e-6
     found = math.sqrt(np.diag(model.noise_.covariance())[0])
     third = 2 * math.sqrt(3) * gaussian_scale(1 / 3, 1e-6 / 3)

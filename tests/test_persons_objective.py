@@ -261,6 +261,7 @@ def test_gaussian_noise_of_a_fit_for_persons_is_that_of_the_theorem(kind, neighb
     """The plan has the profile of Theorem 3 and its greatest shift: more noise than for rows."""
     domain = Domain.unit_box(3, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
     settings = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "q": 0.8}
+    settings |= {"regularization": 0.0}  # every row has weight 1
     model = kind(**settings, scaling_share=0, neighbors=neighbors, n_public=1000)
     plans = {
         unit: model._plan(Design(domain, True), 1000, 1, unit).objective

@@ -92,7 +92,7 @@ converged_
         level_signal=0.01,
         intercept=0.2,
         least_ridge=True,
-        usual_q=(0.965, 0.85),
+        usual_q=(0.965, 0.65),
     )
 
     q: Any = "auto"

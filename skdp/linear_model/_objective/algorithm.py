@@ -218,7 +218,7 @@ class ObjectivePerturbation:
         hidden = output_epsilon(epsilon, n_models)
         # Hiding the solver's inexactness spends epsilon and multiplies delta (Theorem 4).
         delta = task.delta * math.exp(-n_models * hidden / 2) * (1 - 1e-12)
-        model = self._model_task(task, epsilon - hidden, hidden, delta)
+        model = self._model_task(task, epsilon - hidden, hidden, delta, scaled=is_part)
         model = replace(model, n_classes=max(1, n_classes))
         calibrated = self._apart if self._has_calibration else self._jointly
         return Perturbation(
@@ -245,23 +245,28 @@ class ObjectivePerturbation:
         return task.n_models if is_joint and task.n_models > 1 else 0
 
     def _model_task(
-        self, task: Task, epsilon: float, hidden: float = 0.0, delta: float = 0.0
+        self,
+        task: Task,
+        epsilon: float,
+        hidden: float = 0.0,
+        delta: float = 0.0,
+        scaled: bool = False,
     ) -> ModelTask:
         """Return the task of one model, with its share of epsilon and all of delta."""
         # Without a public number: a medium one, 100 records per dimension and unit of 1 / epsilon.
         known = task.known or 100 * task.design.dim * max(1.0, 1 / epsilon)
         share = {"size": float(known), "epsilon": epsilon, "delta": delta, "hidden": hidden}
-        return ModelTask(**vars(task) | share, reference=self.reference)
+        return ModelTask(**vars(task) | share, reference=self.reference, scaled=scaled)
 
     def _jointly(self, task: ModelTask) -> dict[str, Any]:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
         q = None if is_auto(self.asked.q) else float(self.asked.q)
         choice = choose(task, self.losses(task), self._families(task), q=q)
-        found = choice.family.calibrated(task, choice)
-        ridge = choice.ridge
         if not is_auto(self.asked.regularization):
-            ridge = self._least_ridge(task, found.leverage)
-        return {"loss": choice.loss, "q": choice.q, "ridge": ridge, **vars(found)}
+            ridge = self._least_ridge(task, choice.family.leverage(task, choice))
+            choice = replace(choice, ridge=ridge, leverage=math.inf)
+        found = choice.family.calibrated(task, choice)
+        return {"loss": choice.loss, "q": choice.q, "ridge": choice.ridge, **vars(found)}
 
     def _families(self, task: ModelTask) -> list[Any]:
         """Return the candidate families of noise."""

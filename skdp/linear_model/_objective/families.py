@@ -1,8 +1,7 @@
 """Families of noise for objective perturbation, from which the rules choose.
 
 K-norm noise is pure DP; Gaussian noise needs delta > 0. ``grid`` holds the candidates for q;
-``usual_q``, if not None, is the only candidate. The expected error is multiplied by ``handicap``
-before it is compared with that of the other family. If ``is_rough``, the scales of several q are
+``usual_q``, if not None, is the only candidate. If ``is_rough``, the scales of several q are
 approximate, and those of a single q are exact.
 """
 
@@ -32,7 +31,8 @@ from skdp.linear_model._objective.perturbation import (
     leverages_apart,
     room,
 )
-from skdp.linear_model._objective.task import ModelTask, per_coordinate
+from skdp.linear_model._objective.reach import counts_weights, weighted_length, weighted_radius
+from skdp.linear_model._objective.task import ModelTask, per_coordinate, per_group
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Bounded, Loss
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
@@ -69,6 +69,9 @@ class Choice:
     ridge : ndarray of shape (dim,)
     shape : NormBall or ndarray of shape (groups,)
         The ball of K-norm noise, or relative variances of Gaussian noise.
+    leverage : float
+        Bound on the leverages of rows that the weights enforce if privacy allows it; otherwise they
+        enforce a smaller one.
     risk : float
         Mean squared error of the linear predictor on the reference population.
     """
@@ -78,7 +81,13 @@ class Choice:
     ridge: FloatArray
     family: Family
     shape: Any
+    leverage: float
     risk: float
+
+    def reach(self, design: Design, leverage: float) -> float:
+        """Return the greatest length of a weighted row in units of the shape."""
+        ridge = per_group(design, self.ridge)
+        return float(self.family.reach(design, self.shape, ridge, np.array(leverage)))
 
 
 @dataclass(frozen=True)
@@ -89,23 +98,40 @@ class KNormFamily:
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = Q_GRID
     is_rough: ClassVar[bool] = False
-    # One random radius scales all coordinates. A large radius moves all coefficients at once, which
-    # affects predictions more than the mean squared error shows.
-    handicap: ClassVar[float] = 1.25
 
     @property
     def is_shaped(self) -> bool:
         """Whether the rules choose the ball."""
         return self.ball is None
 
-    def shaped(self, design: Design, importance: FloatArray) -> tuple[NormBall, FloatArray]:
-        """Return the ball, and the noise variance of each group at unit scale."""
+    def handicap(self, task: ModelTask) -> float:
+        """Return the factor on the expected error in comparisons with the other family.
+
+        One random radius scales all coordinates. A large radius moves all coefficients at once,
+        which affects predictions more than the mean squared error shows.
+        """
+        return 1.25 if task.n_classes == 1 else 1.0  # each class has a radius of its own
+
+    @property
+    def counts_weights(self) -> bool:
+        """Whether smaller weights of long rows reduce the noise."""
+        return self.ball is not None and counts_weights(self.ball)
+
+    def shaped(self, task: ModelTask, importance: FloatArray) -> tuple[NormBall, FloatArray]:
+        """Return the ball, and the noise variance of each group at unit scale and reach."""
         if self.ball is None:
-            return cluster(design, importance)
+            return cluster(task.design, importance)
         d, diagonal = self.ball.dim, uniform_variance(self.ball)
-        per_group = [np.mean(diagonal[list(g.index)]) for g in design.groups]
-        radius = design.radius_in(self.ball)
-        return self.ball, (d + 1) * (d + 2) * radius**2 * np.array(per_group)
+        per_group = [np.mean(diagonal[list(g.index)]) for g in task.design.groups]
+        return self.ball, (d + 1) * (d + 2) * np.array(per_group)
+
+    def reach(
+        self, design: Design, ball: NormBall, ridge: FloatArray, leverage: FloatArray
+    ) -> FloatArray:
+        """Return the greatest gauge of a weighted row, of the shape of ``leverage``."""
+        if self.ball is None:  # the ball of `cluster` contains every row
+            return np.ones(leverage.shape)
+        return weighted_radius(design, ball, ridge, leverage)
 
     def scales(
         self, task: ModelTask, loss: Loss, grid: FloatArray
@@ -114,47 +140,68 @@ class KNormFamily:
         scale = task.moved * size_of_slopes(loss) / (task.epsilon * grid)
         return scale, rough_leverage(task.of_record(loss), grid, task.epsilon, task.neighbors)
 
+    def leverage(self, task: ModelTask, choice: Choice) -> float:
+        """Return the greatest leverage that Theorem 1 allows."""
+        joint = task.of_record(choice.loss)
+        return greatest_leverage(joint, choice.q, task.epsilon, task.neighbors)
+
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
-        """Return K-norm noise with the greatest leverage of Theorem 1."""
-        loss, q, ball = choice.loss, choice.q, choice.shape
-        # The ball of `cluster` contains every row.
-        radius = 1.0 if self.ball is None else task.design.radius_in(ball)
-        moved = task.moved * size_of_slopes(loss) * radius
+        """Return K-norm noise for the weighted rows, and the leverage."""
+        loss, ball = choice.loss, choice.shape
+        leverage = min(self.leverage(task, choice), choice.leverage)
+        radius = task.moved * size_of_slopes(loss) * choice.reach(task.design, leverage)
         if task.n_classes > 1:  # the norms of the slopes of all classes add up
             ball = SumBall((ball,) * task.n_classes, (1.0,) * task.n_classes)
-        sensitivity = Sensitivity(ball, moved, task.neighbors)
-        noise = KNorm(ball).calibrate(sensitivity, epsilon=q * task.epsilon)
-        joint = task.of_record(loss)
-        return Calibrated(noise, greatest_leverage(joint, q, task.epsilon, task.neighbors))
+        sensitivity = Sensitivity(ball, radius, task.neighbors)
+        noise = KNorm(ball).calibrate(sensitivity, epsilon=choice.q * task.epsilon)
+        return Calibrated(noise, leverage)
 
 
 @dataclass(frozen=True)
 class GaussianFamily:
     """Independent normal noise, with a variance for each group if ``elliptic``, otherwise with one.
 
-    With variances v_g in units such that x' V^-1 x <= 1 for every row, sum_g square_g / v_g <= 1,
-    and A_g = size_g importance_g, the weighted noise sum_g A_g v_g is least, by Cauchy and
-    Schwarz, for v_g proportional to sqrt(square_g / A_g).
+    For rows with sum_g square_g / v_g <= 1 and A_g = size_g importance_g, the weighted noise
+    sum_g A_g v_g is least, by Cauchy and Schwarz, for v_g proportional to sqrt(square_g / A_g).
+    ``square`` is that of the longest rows with weight 1 (`Population`).
     """
 
     elliptic: bool = True
     usual_q: float | None = None
     grid: ClassVar[FloatArray] = GAUSSIAN_GRID
     is_rough: ClassVar[bool] = True
-    handicap: ClassVar[float] = 1.0
 
     @property
     def is_shaped(self) -> bool:
         """Whether the variances depend on the cost of noise in each group."""
         return self.elliptic
 
-    def shaped(self, design: Design, importance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variance of each group, twice: as the shape and as the noise."""
-        square = np.array([g.square for g in design.groups])
-        size = np.array([g.size for g in design.groups], dtype=float)
+    def handicap(self, task: ModelTask) -> float:
+        """Return the factor on the expected error in comparisons with the other family.
+
+        Rows that are longer than those of the reference population lose weight. Without estimated
+        clipping bounds there are more of them.
+        """
+        if task.n_classes > 1:
+            return 1.0
+        return 1.25 if task.scaled else 2.0
+
+    @property
+    def counts_weights(self) -> bool:
+        """Whether smaller weights of long rows reduce the noise."""
+        return True
+
+    def shaped(self, task: ModelTask, importance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the relative variance of each group, twice: as the shape and as the noise."""
+        square, size = task.reached.square, task.reached.size
         variance = np.sqrt(square / (size * importance)) if self.elliptic else np.ones(len(square))
-        variance *= float((square / variance).sum()) * ROUND_UP
         return variance, variance
+
+    def reach(
+        self, design: Design, variance: FloatArray, ridge: FloatArray, leverage: FloatArray
+    ) -> FloatArray:
+        """Return the greatest length of a weighted row, of the shape of ``leverage``."""
+        return weighted_length(design, variance, ridge, leverage)
 
     def scales(
         self, task: ModelTask, loss: Loss, grid: FloatArray
@@ -172,15 +219,20 @@ class GaussianFamily:
             scale = loss.slope_bound * math.sqrt(task.n_models) / shift
         return scale, np.array(leverages_apart(joint, grid, task.epsilon))
 
+    def leverage(self, task: ModelTask, choice: Choice) -> float:
+        """Return the leverage that leaves the share q of epsilon to the noise."""
+        return leverage_apart(task.of_record(choice.loss), choice.q, task.epsilon)
+
     def calibrated(self, task: ModelTask, choice: Choice) -> Calibrated:
-        """Return Gaussian noise, calibrated by the joint profile."""
+        """Return Gaussian noise for the weighted rows, calibrated by the joint profile."""
         loss, design = task.of_record(choice.loss), task.design
-        leverage = leverage_apart(loss, choice.q, task.epsilon)
+        leverage = min(self.leverage(task, choice), choice.leverage)
         shift = self._shift(task, loss, leverage, task.n_models)
         if shift == 0:
             rule = "be large enough that the curvature spends less than epsilon"
             raise fail("q", rule, choice.q, "Give a q nearer to 1.")
-        deviation = loss.slope_bound * np.sqrt(choice.shape) / shift * ROUND_UP
+        reach = choice.reach(design, leverage)
+        deviation = loss.slope_bound * reach * np.sqrt(choice.shape) / shift * ROUND_UP
         profile = JointProfile(loss, shift, leverage, task.neighbors)
         kind = "elliptic" if self.elliptic else "isotropic"
         guarantee = Guarantee(

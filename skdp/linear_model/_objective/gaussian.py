@@ -1,14 +1,14 @@
 """Objective perturbation with Gaussian noise: the privacy profile of gradient and curvature.
 
 The objective is that of `perturbation` with a normal V. Let S be the covariance of V, c the slope
-bound, mu the greatest Euclidean norm of c S^(-1/2) x over rows x, L the leverage, and kappa(s) the
-curvature at slope s c. Given the record that differs, the log of the ratio of densities is at most
+bound, mu the greatest Euclidean norm of c w(x) S^(-1/2) x over rows x, L the leverage, and kappa(s)
+the curvature at slope s c. Let delta_m be the profile of N(0, 1) against N(m, 1). The data set with
+a record, compared with that without, has the profile
 
-    l(Z) = max_{0 <= s <= 1}  max(0, s mu Z + s^2 mu^2 / 2) + log(1 + kappa(s) L)
+    max_{0 <= s <= 1}  delta_{s mu}(epsilon - log(1 + kappa(s) L)),
 
-with Z standard normal if the slope of a record does not change its sign. Otherwise |Z| replaces Z.
-The release has the profile delta(epsilon) <= E (1 - exp(epsilon - l(Z)))_+. Statement and proof:
-docs/proofs/gaussian_objective.md, Theorems 1 to 3.
+and delta_mu in the opposite order if the slope of a record does not change its sign, otherwise
+2 delta_mu. Statements and proofs: docs/proofs/gaussian_objective.md, Theorems 1 to 3.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
@@ -32,24 +31,25 @@ from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.privacy.losses.losses import ProfileLoss
-from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
 from skdp.privacy.losses.normal_profile import log_delta
 
 # Number of cells of slopes. They are narrower near full slope, which determines the noise.
 _CELLS = 400
 _NEAREST = 1e-7
-# Below this threshold of Z a profile is nearly 1, and 1 is returned.
-_LOWEST = -30.0
+# Positions whose logs differ by less, relative to one plus their size, may both be best.
+_TIE = 1e-9
+# The best positions are bounded at 2^_LEVELS - 1 values of epsilon.
+_LEVELS = 8
+# An approximation takes one cell out of so many.
+_EACH = 4
 # With more values of epsilon the best split of a replacement is interpolated.
 _SEARCHED = 64
 # Covers the rounding errors of a profile.
 _SLACK = 1 + 1e-10
 # Greatest logarithm of the factor by which the curvature may divide a shift.
 _MOST_FALL = 12.0
-# Approximate shifts: their usual relative error, and a quadrature of [0, 1].
+# The usual relative error of approximate shifts.
 _ROUGH = 2e-3
-_POINTS, _WEIGHTS = (roots_legendre(16)[0] + 1) / 2, roots_legendre(16)[1] / 2
-_LOG_ROOT = math.log(2 * math.pi) / 2
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class JointProfile:
         """Return an upper bound on log delta for epsilon >= 0, of its shape."""
         eps = np.asarray(epsilon, dtype=float)
         if self.neighbors == "add_remove":
-            return self._removed(eps)
+            return np.minimum(0.0, np.maximum(self._removed(eps), self._added(eps)))
         if eps.size <= _SEARCHED:
             return self._replaced(eps, self._split(eps))
         # The best split is a smooth function of epsilon, and every split gives an upper bound.
@@ -82,8 +82,7 @@ class JointProfile:
     def _removed(self, epsilon: FloatArray) -> FloatArray:
         if isinstance(self.loss, RecordLoss):
             return removed(self.loss, self.shift, self.leverage, epsilon)
-        with np.errstate(divide="ignore"):
-            return np.log(_pieces(self.loss, self.shift, self.leverage).delta(epsilon))
+        return _worst_cells(self.loss, self.shift, self.leverage).log_delta(epsilon)
 
     def _replaced(self, epsilon: FloatArray, split: FloatArray) -> FloatArray:
         """Return the log of delta_2(a) + e^a delta_1(epsilon - a), a bound for 0 <= a <= epsilon.
@@ -134,56 +133,6 @@ class ReleasedProfile:
             return np.asarray(np.minimum(0.0, np.logaddexp(shifted, np.log(excess))))
 
 
-@dataclass(frozen=True, eq=False)
-class _Pieces:
-    """l as the upper envelope of lines: slope[k] z + height[k] from start[k] on, (lines,).
-
-    ``sides`` is 1 if l is a function of Z and 2 if it is one of |Z|. ``exp(log_rest[k])`` times
-    e^epsilon is the contribution of the lines after the k-th to delta(epsilon).
-    """
-
-    slope: FloatArray
-    height: FloatArray
-    start: FloatArray
-    log_rest: FloatArray
-    sides: int
-
-    def delta(self, epsilon: FloatArray) -> FloatArray:
-        """Return E (1 - exp(epsilon - l(Z)))_+, of the shape of ``epsilon`` >= 0."""
-        at_start = self.slope * self.start + self.height
-        k = np.searchsorted(at_start[1:], epsilon, side="right")
-        a, b = self.slope[k], self.height[k]
-        # The point at which l exceeds epsilon. The first line is flat.
-        z = np.where(a > 0, (epsilon - b) / np.where(a > 0, a, 1.0), -np.inf)
-        z = np.maximum(z, self.start[k])
-        if self.sides == 2:
-            z = np.maximum(z, 0.0)
-        low = np.maximum(z, _LOWEST)
-        above = np.maximum(a * low + b - epsilon, 0.0)
-        mills = mills_ratio(low + a)
-        # mills(z) - e^(epsilon - l) mills(z + a), as a sum of two positive terms.
-        first = fall_of_mills_ratio(low, a) - np.expm1(-above) * mills
-        out = self.sides * (_density(low) * first + np.exp(epsilon + self.log_rest[k])) * _SLACK
-        return np.asarray(np.where(z < _LOWEST, 1.0, np.minimum(out, 1.0)))
-
-
-@remembered(maxsize=256)
-def _pieces(loss: Bounded, shift: float, leverage: float) -> _Pieces:
-    slope, height = _envelope(*_lines(loss, shift, leverage))
-    start = np.concatenate([[-np.inf], (height[:-1] - height[1:]) / np.diff(slope)])
-    sides = 1 if is_one_sided(loss) else 2
-    if sides == 2:
-        kept = np.append(start[1:], np.inf) > 0
-        slope, height, start = slope[kept], height[kept], np.maximum(start[kept], 0.0)
-    z = np.maximum(start[1:], _LOWEST)
-    at = slope[1:] * z + height[1:]
-    # The decrease of e^-l density(z) mills(z + slope) from one line to the next.
-    with np.errstate(divide="ignore"):
-        falls = np.log(_density(z) * fall_of_mills_ratio(z + slope[:-1], np.diff(slope))) - at
-    log_rest = np.append(np.logaddexp.accumulate(falls[::-1])[::-1], -np.inf)
-    return _Pieces(slope, height, np.maximum(start, _LOWEST), log_rest, sides)
-
-
 @remembered(maxsize=64)
 def _cells(loss: Bounded) -> tuple[FloatArray, FloatArray]:
     """Return the upper ends of cells of slopes, as shares of the bound, and their curvatures."""
@@ -195,43 +144,79 @@ def _cells(loss: Bounded) -> tuple[FloatArray, FloatArray]:
     return high, curvature
 
 
-def _lines(
+def _cells_of(
     loss: Bounded, shift: FloatArray | float, leverage: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lines above l, one per cell: the shift at its upper end and its curvature bound.
+    """Return for each cell the shift at its upper end, and the log of the determinants' ratio.
 
-    The shape is (..., lines) for shifts and leverages of shape (..., 1).
+    The shape is (..., cells) for shifts and leverages of shape (..., 1).
     """
     high, curvature = _cells(loss)
-    cost, length = np.log1p(curvature * leverage), shift * high
-    # l is convex in the length: the maximum over [0, length] is at one of the ends.
-    top = cost.max(axis=-1, keepdims=True)
-    slope = np.concatenate([0.0 * top, length], axis=-1)
-    return slope, np.concatenate([top, length**2 / 2 + cost], axis=-1)
+    # Without curvature any leverage is allowed, also an infinite one.
+    with np.errstate(invalid="ignore"):
+        costs = np.where(curvature > 0, np.log1p(curvature * leverage), 0.0)
+    return shift * high, costs
 
 
-def _envelope(slope: FloatArray, height: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the lines, of increasing slope, that are greatest at some point."""
-    kept: list[tuple[float, float]] = []
-    for a, b in zip(slope.tolist(), height.tolist(), strict=True):
-        if kept and kept[-1][0] == a:  # slopes underflow if the shift is very small
-            b = max(b, kept.pop()[1])
-        while _hidden(kept, a, b):
-            kept.pop()
-        kept.append((a, b))
-    return np.array([a for a, _ in kept]), np.array([b for _, b in kept])
+@dataclass(frozen=True, eq=False)
+class _WorstCells:
+    """The greatest delta_m(epsilon - k) over pairs (m, k) of a shift and a cost, (cells,) each.
+
+    ``shifts`` increases. The position of the greatest delta then does not decrease with epsilon
+    (docs/proofs/gaussian_objective.md). So ``first`` and ``last``, which bound it at the points of
+    ``grid`` and beyond its ends, bound it between these points.
+    """
+
+    shifts: FloatArray
+    costs: FloatArray
+    grid: FloatArray
+    first: NDArray[np.intp]
+    last: NDArray[np.intp]
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Return the log of the greatest delta, of the shape of ``epsilon`` >= 0."""
+        values = epsilon.ravel()
+        k = np.searchsorted(self.grid, values, side="right")
+        found, *_ = _over(self.shifts, self.costs, values, self.first[k], self.last[k + 1])
+        return np.asarray(np.minimum(0.0, found.reshape(epsilon.shape) + math.log(_SLACK)))
 
 
-def _hidden(kept: list[tuple[float, float]], a: float, b: float) -> bool:
-    """Return whether the last line is nowhere above both the previous and a steeper line."""
-    if len(kept) < 2:
-        return False
-    (a0, b0), (a1, b1) = kept[-2:]
-    return (b0 - b) * (a1 - a0) <= (b0 - b1) * (a - a0)
+@remembered(maxsize=256)
+def _worst_cells(loss: Bounded, shift: float, leverage: float) -> _WorstCells:
+    shifts, costs = _cells_of(loss, shift, leverage)
+    size, n = float(costs.max()) + shift + shift**2, 2**_LEVELS - 1
+    grid = size * np.append(0.0, np.geomspace(1e-3, 1e3, n - 1))
+    # Entries 1 to n are those of the grid. Each level is between points whose pairs are known.
+    first = np.zeros(n + 2, dtype=np.intp)
+    last = np.full(n + 2, len(shifts) - 1, dtype=np.intp)
+    for level in reversed(range(_LEVELS)):
+        step = 2**level
+        at = np.arange(step, n + 1, 2 * step)
+        between = first[at - step], last[at + step]
+        _, first[at], last[at] = _over(shifts, costs, grid[at - 1], *between)
+    return _WorstCells(shifts, costs, grid, first, last)
 
 
-def _density(z: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(-z * z / 2) / math.sqrt(2 * math.pi))
+def _over(
+    shifts: FloatArray,
+    costs: FloatArray,
+    epsilon: FloatArray,
+    first: NDArray[np.intp],
+    last: NDArray[np.intp],
+) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
+    """Return the log of the greatest delta over the pairs from ``first`` to ``last``, (n,) each.
+
+    Also the first and the last pair that may have it, with room for rounding errors.
+    """
+    count = last - first + 1
+    start = np.cumsum(count) - count
+    own = np.repeat(np.arange(len(epsilon)), count)
+    at = np.arange(len(own)) - (start - first)[own]
+    logs = log_delta(shifts[at], epsilon[own] - costs[at])
+    greatest = np.maximum.reduceat(logs, start)
+    may_be = logs >= (greatest - _TIE * (1 - greatest))[own]
+    lowest = np.minimum.reduceat(np.where(may_be, at, len(shifts)), start)
+    return greatest, lowest, np.maximum.reduceat(np.where(may_be, at, 0), start)
 
 
 def corners(loss: Bounded, neighbors: str) -> int:
@@ -299,18 +284,19 @@ def rough_shifts(
     the curvature alone spends more than epsilon. In the bound delta_2(a) + e^a delta_1(epsilon - a)
     of a replacement each term is set to delta / 2.
     """
-    bounds = np.array(leverages)
+    bounds, sides = np.array(leverages), 1 if is_one_sided(loss) else 2
     top = _log_gaussian_shift(epsilon, delta, neighbors)
     low, high = np.full((2, len(leverages)), [[top - _MOST_FALL], [top]])
     if neighbors == "add_remove":
 
         def is_high(log_shift: FloatArray) -> NDArray[np.bool_]:
-            left = np.full(len(log_shift), epsilon)
-            return np.asarray(_rough_removed(loss, log_shift, bounds, left) > math.log(delta))
+            removed = _rough_removed(loss, log_shift, bounds, np.full(len(log_shift), epsilon))
+            added = log_delta(np.exp(log_shift), epsilon) + math.log(sides)
+            return np.asarray(np.maximum(removed, added) > math.log(delta))
 
     else:
         half = math.log(delta) - math.log(2)
-        shifts, splits = _rough_splits(epsilon, delta, 1 if is_one_sided(loss) else 2)
+        shifts, splits = _rough_splits(epsilon, delta, sides)
 
         def is_high(log_shift: FloatArray) -> NDArray[np.bool_]:
             a = np.interp(log_shift, shifts, splits)
@@ -326,11 +312,7 @@ def _rough_splits(epsilon: float, delta: float, sides: int) -> tuple[FloatArray,
     splits, half = epsilon * np.linspace(0.0, 1.0, 65), math.log(delta) - math.log(2)
 
     def is_high(log_shift: FloatArray) -> NDArray[np.bool_]:
-        shift = np.exp(log_shift)
-        t = np.maximum(splits / shift - shift / 2, _LOWEST)
-        with np.errstate(divide="ignore"):
-            found = np.log(sides * fall_of_mills_ratio(t, shift)) - t * t / 2 - _LOG_ROOT
-        return np.asarray(found > half)
+        return np.asarray(log_delta(np.exp(log_shift), splits) + math.log(sides) > half)
 
     top = -math.log(gaussian_scale(epsilon, delta))
     ends = np.full(65, half - 1), np.full(65, top)
@@ -340,19 +322,11 @@ def _rough_splits(epsilon: float, delta: float, sides: int) -> tuple[FloatArray,
 def _rough_removed(
     loss: Bounded, log_shift: FloatArray, leverage: FloatArray, epsilon: FloatArray
 ) -> FloatArray:
-    """Return the log of delta_1 for shifts, leverages and epsilons, (n,) each, by quadrature."""
-    sides = 1 if is_one_sided(loss) else 2
-    slope, height = _lines(loss, np.exp(log_shift)[:, None], leverage[:, None])
-    # Where the first line exceeds epsilon, and the length in which the density falls by 1 / e.
-    start = ((epsilon[:, None] - height[:, 1:]) / slope[:, 1:]).min(axis=1)
-    start = np.maximum(start, -8.0 if sides == 1 else 0.0)
-    length = np.minimum(24 / (start + np.sqrt(start * start + 4)), 8 - np.minimum(start, 0.0))
-    z = length[:, None] * _POINTS
-    lines = slope[:, None, :] * (start[:, None] + z)[:, :, None] + height[:, None, :]
-    gain = -np.expm1(np.minimum(epsilon[:, None] - lines.max(axis=2), 0.0))
-    total = length * ((np.exp(-z * (start[:, None] + z / 2)) * gain) @ _WEIGHTS)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(sides * total) - start * start / 2 - _LOG_ROOT)
+    """Return the log of delta_1 for shifts, leverages and epsilons, (n,) each, from some cells."""
+    shifts, costs = _cells_of(loss, np.exp(log_shift)[:, None], leverage[:, None])
+    some = slice(_EACH - 1, None, _EACH)
+    found = log_delta(shifts[:, some], epsilon[:, None] - costs[:, some])
+    return np.asarray(found.max(axis=1))
 
 
 def _composed(profile: JointProfile, models: int, epsilon: float) -> float:

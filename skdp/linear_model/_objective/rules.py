@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -30,7 +31,7 @@ from scipy.special import expit
 from skdp._arrays import FloatArray
 from skdp._identity import remembered
 from skdp.linear_model._objective.families import Choice, Family
-from skdp.linear_model._objective.task import ModelTask, per_coordinate
+from skdp.linear_model._objective.task import ModelTask, Population, per_coordinate, per_group
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Loss, Softmax
 
@@ -39,6 +40,8 @@ from skdp.linear_model.losses import Loss, Softmax
 NORMALIZER_FROM, NORMALIZER_RISE, LEAST_NORMALIZER = 2.2, 0.14, 0.3
 # Data are scarce below this number of records per dimension and unit of 1 / epsilon.
 SCARCE = 36.0
+# Ridges and noise determine each other and are computed in turn so many times.
+_ROUNDS = 3
 # The ridge of the intercept is at least this multiple of the least of the other ridges.
 HELD = 1.0
 
@@ -52,9 +55,7 @@ def choose(
 ) -> Choice:
     """Return the candidate of least reference error; ``q`` is the share given by the user."""
     chosen = [_best_of_family(task, losses, family, q) for family in families]
-    # Each class has a radius of its own, so there is no handicap.
-    power = 1 if task.n_classes == 1 else 0
-    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap**power)
+    return min(chosen, key=lambda choice: choice.risk * choice.family.handicap(task))
 
 
 def _best_of_family(
@@ -76,7 +77,7 @@ def _best(
     importance: FloatArray,
 ) -> Choice:
     """Return the best choice within a family, for given costs of noise, (groups,)."""
-    shape, unit_noise = family.shaped(task.design, importance)
+    shape, unit_noise = family.shaped(task, importance)
     population = task.population
     pairs = [(loss, float(q)) for loss in losses for q in grid]
     # From here on rows are pairs and columns are groups.
@@ -88,21 +89,49 @@ def _best(
     per_ridge = 1 / (curvature * population.moment * population.prior)
     # The best ridge is the sum of a part for sampling errors and a part for the noise.
     floor = score * population.moment * per_ridge
-    ridge = _ridges(task, floor + noise * per_ridge, floor, leverage)
+    ridge, enforced, noise = _settled(task, family, shape, noise, floor, per_ridge, leverage)
     risk = population.risk(ridge, noise, curvature, score)
     at = int(np.argmin(risk))
     if family.is_rough and len(grid) > 1:  # only the best candidate is calibrated exactly
         loss, share = pairs[at]
         return _best(task, [loss], family, np.array([share]), importance)
     ridges = per_coordinate(task.design, ridge[at])
-    return Choice(*pairs[at], ridges, family, shape, float(risk[at]))
+    return Choice(*pairs[at], ridges, family, shape, float(enforced[at]), float(risk[at]))
+
+
+def _settled(
+    task: ModelTask,
+    family: Family,
+    shape: Any,
+    unit_noise: FloatArray,
+    floor: FloatArray,
+    per_ridge: FloatArray,
+    leverage: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ridges, the leverages that weights enforce, and the variances of the noise.
+
+    The best ridge depends on the noise, the noise on the greatest length of a weighted row, and
+    this length on the ratios of the ridges.
+    """
+    population = task.reached if family.counts_weights else task.population
+    noise, enforced = 0.0 * unit_noise, np.full(len(leverage), np.inf)
+    for _ in range(_ROUNDS):
+        ridge = _ridges(task, population, floor + noise * per_ridge, floor, leverage)
+        if family.counts_weights:
+            enforced = np.minimum(leverage, np.sum(population.square / ridge, axis=-1))
+        reach = family.reach(task.design, shape, ridge, enforced)
+        noise = unit_noise * np.square(reach)[:, None]
+    return ridge, enforced, noise
 
 
 def _ridges(
-    task: ModelTask, wanted: FloatArray, floor: FloatArray, leverage: FloatArray
+    task: ModelTask,
+    population: Population,
+    wanted: FloatArray,
+    floor: FloatArray,
+    leverage: FloatArray,
 ) -> FloatArray:
     """Return the ridge of each group, (..., groups), that is best among the allowed ones."""
-    population = task.population
     if not task.reference.least_ridge:
         wanted = _held_intercept(task.design, wanted)
         return _raise_to(wanted, population.shape, population.square, leverage)
@@ -141,7 +170,7 @@ def _importance(task: ModelTask, choice: Choice) -> FloatArray:
     """Return the cost of a unit of noise variance in a coordinate of each group, (groups,)."""
     moment = task.population.moment
     h = task.size * task.reference.moments(choice.loss)[0] * moment
-    ridge = np.array([choice.ridge[g.index[0]] for g in task.design.groups])
+    ridge = per_group(task.design, choice.ridge)
     return np.asarray(moment / (h + ridge) ** 2)
 
 

@@ -19,6 +19,12 @@ from skdp.linear_model.losses import Bounded, Loss, Softmax
 SPREAD = 0.1
 # Rows get a weight below 1 if their squared numbers sum to more than this share of the maximum.
 FILLED = 0.46
+# The same for noise that weights reduce, without and with privately estimated clipping bounds, to
+# which the numbers are scaled. A smaller share reduces the noise, and the curvature if many rows
+# are longer than that.
+REACHED, REACHED_SCALED = 0.3, 0.6
+# The same shares for several classes. Where few rows are long, larger shares cost little.
+FILLED_JOINT, REACHED_JOINT = 0.75, 0.6
 # With more records per dimension and unit of 1 / epsilon, the limit `most_signal` increases.
 PLENTY = 300.0
 
@@ -55,12 +61,15 @@ class Reference:
     most_signal: float = math.inf
     usual_q: tuple[float | None, float | None] = (None, None)
 
-    def population(self, design: Design, weight: float) -> Population:
-        """Return the reference moments of the groups of a design."""
-        rows = np.array([self._row(group, weight) for group in design.groups])
+    def population(self, design: Design, weight: float, filled: float = FILLED) -> Population:
+        """Return the reference moments of the groups of a design.
+
+        Rows have weight 1 up to the share ``filled`` of the greatest sum of their squared numbers.
+        """
+        rows = np.array([self._row(group, weight, filled) for group in design.groups])
         return Population(*rows.T)
 
-    def _row(self, group: Group, weight: float) -> tuple[float, float, float, float]:
+    def _row(self, group: Group, weight: float, filled: float) -> tuple[float, float, float, float]:
         """Return the four attributes of `Population` for one group."""
         if group.kind == "intercept":
             return 1.0, self.intercept, 1.0, 1.0
@@ -70,7 +79,7 @@ class Reference:
         moment = SPREAD * group.square / group.size
         most = self.most_signal * math.sqrt(max(1.0, weight / PLENTY))
         signal = min(self.signal, most / math.sqrt(group.size))
-        return moment, signal / SPREAD, group.size, FILLED * group.square
+        return moment, signal / SPREAD, group.size, filled * group.square
 
 
 @dataclass(frozen=True)
@@ -115,12 +124,14 @@ class ModelTask(Task):
 
     ``size`` is the number of records or a public guess of it. ``epsilon`` is the share of one
     model without ``hidden``, the part that hides the inexactness of the solver. ``delta`` is
-    shared by all models. ``n_classes`` is the number of classes of a joint model, or 1.
+    shared by all models. ``scaled`` says whether clipping bounds are estimated first.
+    ``n_classes`` is the number of classes of a joint model, or 1.
     """
 
     size: float
     reference: Reference
     hidden: float = 0.0
+    scaled: bool = False
     n_classes: int = 1
 
     @property
@@ -138,7 +149,16 @@ class ModelTask(Task):
     @cached_property
     def population(self) -> Population:
         """The reference population."""
-        return self.reference.population(self.design, self.weight)
+        filled = FILLED if self.n_classes == 1 else FILLED_JOINT
+        return self.reference.population(self.design, self.weight, filled)
+
+    @cached_property
+    def reached(self) -> Population:
+        """The reference population for noise that weights reduce."""
+        share = REACHED_SCALED if self.scaled else REACHED
+        if self.n_classes > 1:
+            share = max(share, REACHED_JOINT)
+        return self.reference.population(self.design, self.weight, share)
 
 
 def per_coordinate(design: Design, per_group: FloatArray) -> FloatArray:
@@ -147,3 +167,8 @@ def per_coordinate(design: Design, per_group: FloatArray) -> FloatArray:
     for group, value in zip(design.groups, per_group, strict=True):
         out[list(group.index)] = value
     return out
+
+
+def per_group(design: Design, per_coordinate: FloatArray) -> FloatArray:
+    """Return values of coordinates that are equal within groups, (groups,)."""
+    return np.array([per_coordinate[group.index[0]] for group in design.groups])

@@ -42,14 +42,16 @@ class Group:
     ball : NormBall
         Contains the group's part of every row.
     square : float
-        Bound on |part|_2^2 of a row. It is the maximum, except for m + 1 centred levels, where it
-        exceeds the maximum by 1 / (m + 1)^2.
+        The greatest |part|_2^2 of a row, to rounding.
+    least : float
+        The least |part|_2^2 of a row, to rounding.
     """
 
     kind: str
     index: tuple[int, ...]
     ball: NormBall
     square: float
+    least: float = 0.0
 
     @property
     def size(self) -> int:
@@ -139,7 +141,7 @@ class Design(RowLayout):
         """The groups of coordinates. Every coordinate is in exactly one."""
         groups = []
         if self.intercept:
-            groups.append(Group("intercept", (0,), LpBall(1), 1.0))
+            groups.append(Group("intercept", (0,), LpBall(1), 1.0, 1.0))
         if self.domain.is_ball:
             groups.append(self._vector_group())
         elif self.domain.n_numbers:
@@ -157,7 +159,10 @@ class Design(RowLayout):
         m = block.stop - block.start
         places = tuple(range(block.start, block.stop))
         if self.intercept:
-            return Group("levels", places, SimplexBall(m), m / (m + 1))
+            # (m / (m + 1))^2 of the own indicator and 1 / (m + 1)^2 of each of m - 1 others. The
+            # first level has 1 / (m + 1)^2 in all m coordinates.
+            square, least = (m * m + m - 1) / (m + 1) ** 2, m / (m + 1) ** 2
+            return Group("levels", places, SimplexBall(m), square, least)
         return Group("levels", places, LpBall(m, p=1.0), 1.0)
 
     @property

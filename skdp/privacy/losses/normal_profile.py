@@ -17,34 +17,34 @@ from skdp.privacy._rounding import LEAST_LOG
 from skdp.privacy.losses.mills import fall_of_mills_ratio
 
 
-def log_delta(mu: float, epsilon: ArrayLike) -> FloatArray:
+def log_delta(mu: ArrayLike, epsilon: ArrayLike) -> FloatArray:
     """Return the log of the least delta of N(mu, 1) against N(0, 1), in full precision.
 
     Parameters
     ----------
-    mu : float in (0, inf)
+    mu : float or array in (0, inf)
         The shift: the greatest difference of the released value, in standard deviations.
-    epsilon : float or array of any shape, any real numbers
+    epsilon : float or array, any real numbers
 
     Returns
     -------
-    array of the same shape
+    array of the shape of both, broadcast
 
     Examples
     --------
     >>> round(math.exp(log_delta(1.0, 1.0)), 6)
     0.126937
     """
-    epsilon = np.asarray(epsilon, dtype=float)
+    mu, epsilon = np.broadcast_arrays(*(np.asarray(own, dtype=float) for own in (mu, epsilon)))
     a = np.asarray(epsilon / mu - mu / 2)
     found = np.empty(a.shape)
     # A delta near 1 is computed from its distance to 1.
     high = a < -2
-    found[high] = np.log1p(-np.exp(log_spared(mu, epsilon[high])))
+    found[high] = np.log1p(-np.exp(log_spared(mu[high], epsilon[high])))
     # e^epsilon phi(b) = phi(a): delta = phi(a) (R(a) - R(b)), R = Phi(-t) / phi(t).
     low = a[~high]
     with np.errstate(divide="ignore", over="ignore"):
-        drop = np.log(fall_of_mills_ratio(low, mu))
+        drop = np.log(fall_of_mills_ratio(low, mu[~high]))
         found[~high] = -low * low / 2 - math.log(2 * math.pi) / 2 + drop
     # delta is never 0, even if a square or a difference is beyond the floats.
     return np.where(epsilon < np.inf, np.maximum(found, LEAST_LOG), found)
@@ -62,9 +62,9 @@ def error_of_arguments(mu: float, epsilon: ArrayLike) -> FloatArray:
     return np.where(np.abs(epsilon) < np.inf, error, 0.0)
 
 
-def log_spared(mu: float, epsilon: ArrayLike) -> FloatArray:
+def log_spared(mu: ArrayLike, epsilon: ArrayLike) -> FloatArray:
     """Return the log of one minus the least delta: Phi(a) + e^epsilon Phi(-b)."""
-    epsilon = np.asarray(epsilon, dtype=float)
+    mu, epsilon = np.asarray(mu, dtype=float), np.asarray(epsilon, dtype=float)
     a = epsilon / mu - mu / 2
     spared = np.logaddexp(log_ndtr(a), epsilon + log_ndtr(-a - mu))
     return np.asarray(np.minimum(spared, 0.0))

@@ -371,7 +371,9 @@ def test_gaussian_noise_of_a_fit_is_that_of_theorem_3(n_classes):
     epsilon = next(s.epsilon for s in model.stages_ if s.name == "output")
     plan = model._algorithm().plan(Task(model._design, n=600, epsilon=2.0, delta=1e-5,
                                         n_models=n_classes)).objective  # fmt: skip
-    longest = math.sqrt(model._design.dim)
+    squares = np.linspace(0, 5, 100_001)  # of the numbers of a row
+    weights = np.minimum(1, plan.leverage / (1 / model.ridge_[0] + squares / model.ridge_[1]))
+    longest = np.max(weights * np.sqrt(1 + squares))
     shift = longest / math.sqrt(variances(model.noise_)[0])
     for factor, holds in ((1.0, True), (1.05, False)):
         profile = JointProfile(loss, factor * shift, plan.leverage, "replace_one")

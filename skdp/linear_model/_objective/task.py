@@ -24,7 +24,7 @@ FILLED = 0.46
 # are longer than that.
 REACHED, REACHED_SCALED = 0.3, 0.6
 # The same shares for several classes. Where few rows are long, larger shares cost little.
-FILLED_JOINT, REACHED_JOINT = 0.75, 0.6
+FILLED_JOINT, REACHED_JOINT = 0.65, 0.6
 # With more records per dimension and unit of 1 / epsilon, the limit `most_signal` increases.
 PLENTY = 300.0
 

@@ -10,21 +10,32 @@ x' ridge^-1 x, in units of epsilon, the curvature what it multiplies a determina
 dash stands where an analysis has no answer. Fails if ours ever needs more noise than another
 analysis. Nothing is random.
 
+With ``--populations`` estimators are fitted to simulated tables: the mean accuracy of the logistic
+model and the mean R^2 of the Huber regressor on new rows, for delta = 1e-6, with Gaussian noise and
+with the automatic noise. The columns "reach" are the greatest length of a weighted row in units of
+the noise, over that of the longest row: the factor by which weights reduce the Gaussian noise. To
+compare with another version of the package, set PYTHONPATH to it.
+
     python examples/benchmarks/gaussian_objective.py
     python examples/benchmarks/gaussian_objective.py --epsilons 1 8 --leverages 0.01 0.5 0.99
+    python examples/benchmarks/gaussian_objective.py --populations --repeats 5
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from itertools import product
 from typing import Any
 
 import numpy as np
 import report
+from numpy.random import Generator
 from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit
 
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model._objective.gaussian import greatest_shift
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber
 from skdp.mechanisms.gaussian.noise import gaussian_scale
@@ -138,6 +149,71 @@ def verdict(rows: list[report.Row], column: str) -> bool:
     return min(ratios) < 1 - ROUNDING
 
 
+# Columns of numbers in [-1, 1], for a generator and a shape.
+POPULATIONS: dict[str, Any] = {
+    "uniform": lambda rng, shape: rng.uniform(-1, 1, shape),
+    "normal": lambda rng, shape: 0.3 * rng.normal(size=shape),
+    "heavy": lambda rng, shape: 0.1 * rng.standard_t(3, size=shape),
+    "skew": lambda rng, shape: 2 * rng.beta(0.7, 6, size=shape) - 1,
+    "rare": lambda rng, shape: rng.choice([-1.0, 1.0], size=shape, p=[0.95, 0.05]),
+}
+SIZES = [(500, 10, 1.0), (2000, 10, 0.5), (5000, 30, 1.0), (30_000, 30, 0.2), (2000, 60, 2.0)]
+SIGNALS, TEST_ROWS, DELTA = [1.0, 3.0], 4000, 1e-6
+
+
+def drawn(name: str, signal: float, n: int, d: int, rng: Generator) -> tuple[Any, Any]:
+    """Return rows and a linear predictor of standard deviation ``signal``."""
+    X = np.clip(POPULATIONS[name](rng, (n, d)), -1.0, 1.0)
+    z = X @ rng.normal(size=d)
+    return X, signal * (z - z.mean()) / z.std()
+
+
+def scores(name: str, size: tuple[int, int, float], repeat: int) -> dict[str, float]:
+    """Return the scores of one repetition, averaged over the signals."""
+    (n, d, epsilon), found = size, []
+    for signal in SIGNALS:
+        rng = np.random.default_rng([repeat, n, d])
+        X, z = drawn(name, signal, n + TEST_ROWS, d, rng)
+        label = (rng.uniform(size=len(z)) < expit(z + 0.5)).astype(int)
+        number = np.clip((z + rng.normal(size=len(z))) / (4 * math.hypot(1, signal)), -1, 1)
+        row = {}
+        for kind, target, y in (
+            (DPLogisticRegression, [0, 1], label),
+            (DPHuberRegressor, (-1.0, 1.0), number),
+        ):
+            domain = Domain.unit_box(d, target=target)
+            for mechanism in ("elliptic", "auto"):
+                asked: Any = {"mechanism": mechanism, "delta": DELTA, "domain": domain}
+                model = kind(epsilon=epsilon, random_state=repeat, **asked).fit(X[:n], y[:n])
+                key = f"{kind.__name__[2:7]} {mechanism}"
+                row[key] = max(-1.0, model.score(X[n:], y[n:]))
+                if mechanism == "elliptic":
+                    row[f"{kind.__name__[2:7]} reach"] = reach(model)
+        found.append(row)
+    return {key: float(np.mean([row[key] for row in found])) for key in found[0]}
+
+
+def reach(model: Any) -> float:
+    """Return the greatest length of a weighted row over that of the longest row."""
+    whole = model.loss_.slope_bound * math.sqrt((1 / model.noise_.variance()).sum())
+    ((loss, _),) = model.guarantee_.losses
+    return float(loss.profile.profile.shift / whole)
+
+
+def populations(repeats: int) -> None:
+    """Print the scores on all populations."""
+    warnings.simplefilter("ignore")
+    rows: list[report.Row] = []
+    for name, size in product(POPULATIONS, SIZES):
+        runs = [scores(name, size, repeat) for repeat in range(repeats)]
+        mean = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
+        n, d, epsilon = size
+        rows.append({"population": name, "n": n, "d": d, "epsilon": epsilon, **mean})
+    whole = {key: float(np.mean([float(row[key]) for row in rows])) for key in list(rows[0])[4:]}
+    rows.append({"population": "all", "n": "", "d": "", "epsilon": "", **whole})
+    print(report.table(rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -148,9 +224,13 @@ def main() -> None:
     parser.add_argument("--deltas", nargs="+", type=float, default=[1e-5, 1e-9])
     shares, of = [0.1, 0.25, 0.5, 1.0, 2.0], "leverages in units of epsilon"
     parser.add_argument("--leverages", nargs="+", type=float, default=shares, help=of)
-    arguments = parser.parse_args()
-    asked: Any = vars(arguments).values()
-    rows = [row_of(*case) for case in product(*asked)]
+    parser.add_argument("--populations", action="store_true", help="fit simulated tables")
+    parser.add_argument("--repeats", type=int, default=5, help="fits behind each figure")
+    asked = vars(parser.parse_args())
+    repeats = asked.pop("repeats")
+    if asked.pop("populations"):
+        return populations(repeats)
+    rows = [row_of(*case) for case in product(*asked.values())]
     print(report.table([shown(row) for row in rows]) + "\n")
     worse = [verdict(rows, column) for column in ("RKW / ours", "KST / ours")]
     if any(worse):

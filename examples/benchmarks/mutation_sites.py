@@ -47,9 +47,10 @@ NAMES = {
     "linear_model/_objective/families.py": "Q_GRID GAUSSIAN_GRID handicap scales _root"
     " rough_leverage _profile",
     "linear_model/_objective/gaussian.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
-    " _POINTS _SEARCHED",
+    " _EACH _LEVELS _SEARCHED",
     "linear_model/_objective/loss_check.py": "_PROBED",
-    "linear_model/_objective/task.py": "SPREAD FILLED PLENTY Reference Population weight",
+    "linear_model/_objective/task.py": "SPREAD FILLED REACHED REACHED_SCALED PLENTY Reference"
+    " Population weight reached",
     "linear_model/_shared/predict.py": "_CELLS",
     "linear_model/_shared/task.py": "known",
     "linear_model/_solver/problem.py": "noise hessian _Sample",

@@ -5,7 +5,7 @@ The released parameter minimises
     J(theta) = sum_i w(x_i) phi(x_i'theta, y_i) + 1/2 theta' diag(ridge) theta + V'theta,
 
 with V of density proportional to exp(-|v|_K / scale), weights 0 <= w(x) <= min(1, leverage / l(x)),
-and l(x) = sum_j x_j^2 / ridge_j. Let |x|_K <= B over the domain, c the slope bound of phi, and
+and l(x) = sum_j x_j^2 / ridge_j. Let w(x) |x|_K <= B over the domain, c the slope bound of phi, and
 kappa(s) a bound on its curvature where the slope is at most c and at least s. With
 scale = 2 c B / (epsilon q) under replace-one, c B / (epsilon q) under add/remove, and
 t(s) = (1 + s/c) / 2 or s/c, the minimiser is epsilon-private if for every s in [0, c]

@@ -34,6 +34,7 @@ from skdp.linear_model._standardize.stage import (
     usual_share,
 )
 from skdp.mechanisms import MatrixLaplaceNoise
+from skdp.mechanisms.matrix.laplace import losses_of_trace
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
@@ -115,7 +116,8 @@ def _pure_stages(
     spent = share * task.epsilon
     first = ScalingStage(sums, box_noise(sums.dim, moved, task.neighbors, spent))
     rest = task.epsilon - spent
-    pure = Guarantee(rest, neighbors=task.neighbors, mechanism=f"Laplace {_SECOND}")
+    losses = losses_of_trace(rest)
+    pure = Guarantee(rest, 0.0, task.neighbors, f"Laplace {_SECOND}", losses=losses)
     precision = np.full(layout.n_rows, rest / (moved * _greatest_square(layout)))
     return first, MatrixLaplaceNoise(layout, precision, pure)
 

@@ -3,8 +3,9 @@
 For S symmetric positive definite let f(W) be proportional to exp(-tr S W) on the positive
 semidefinite W: a Wishart law with one more degree of freedom than rows. The density h of
 W - W', two independent draws of it, satisfies |log h(M + D) - log h(M)| <= |S^1/2 D S^1/2|_1,
-the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + u'Su. Statement
-and proof: ``docs/proofs/matrix_laplace.md``, Theorem 1.
+the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + u'Su. As h is
+log-concave, the privacy loss is dominated by that of one Laplace variable shifted by this bound.
+Statements and proofs: ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2.
 
 For matrices with one row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry
 grows like p^(3/2), because one record changes the matrix by a matrix of rank two; the noise of a
@@ -31,11 +32,16 @@ from skdp._identity import is_ours
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.mechanisms.knorm.radial import shift_in_any_norm
 from skdp.mechanisms.matrix.noise import MatrixNoise
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
+from skdp.noise.laplace import Laplace
 from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
 from skdp.randomness import GRANULARITY
 
+# Delta is spent only if it reduces the noise by more than this share.
+LEAST_GAIN = 1e-3
 # Of Newton's method.
 _MOST_STEPS, _LEAST_LENGTH = 100, 1e-8
 
@@ -113,28 +119,36 @@ class MatrixLaplace:
     def calibrate(
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> MatrixLaplaceNoise:
-        """Return the least noise of this kind that is epsilon-private; ``delta`` is not used.
+        """Return noise of this kind that is (epsilon, delta)-private.
 
-        ``sensitivity.ball`` must be a `MomentBall` or a `RadialMomentBall`.
+        v'Sv + u'Su is at most epsilon - 2 log(1 - delta) (``docs/proofs/matrix_laplace.md``,
+        Corollary 2). If this reduces the noise by less than a thousandth, delta is not spent and
+        the guarantee has delta = 0. ``sensitivity.ball`` must be a `MomentBall` or a
+        `RadialMomentBall`.
         """
         epsilon = check_epsilon(epsilon)
-        check_interval("delta", delta, 0.0, 1.0, closed="left")
+        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         ball = sensitivity.ball
         if not isinstance(ball, MomentBall | RadialMomentBall) or not is_ours(ball):
             remedy = "Give the sensitivity as a MomentBall."
             raise fail("sensitivity", "be that of moments", type(ball), remedy)
         if sensitivity.radius != 1.0 or sensitivity.neighbors != ball.layout.neighbors:
             raise fail("sensitivity", "be the moment ball's own: radius 1, the same neighbours")
+        shift = shift_in_any_norm(epsilon, delta)
+        if shift <= epsilon * (1 + LEAST_GAIN):
+            shift, delta = epsilon, 0.0
         shape = self._shape(ball)
         records = 1 if ball.layout.adds else 2
-        # The sum of v'Sv over the records that differ is at most epsilon.
+        # The sum of v'Sv over the records that differ is at most the shift.
         spent = records * _row_square(ball, shape) * ROUND_UP
         guarantee = Guarantee(
             epsilon,
+            delta,
             neighbors=sensitivity.neighbors,
             mechanism=f"matrix Laplace noise on {ball.dim} moments",
+            losses=losses_of_trace(shift),
         )
-        return MatrixLaplaceNoise(ball.layout, shape * (epsilon / spent), guarantee)
+        return MatrixLaplaceNoise(ball.layout, shape * (shift / spent), guarantee)
 
     def _shape(self, ball: NormBall) -> FloatArray:
         """Return the diagonal of S of least weighted error, up to a factor."""
@@ -166,6 +180,11 @@ class MatrixLaplace:
         # A tiny demand everywhere, so that an optimum exists if a row has no weight.
         sizes = np.bincount(sorts)
         return np.asarray((demand + demand.T) / 2 + 1e-9 * most * np.outer(sizes, sizes))
+
+
+def losses_of_trace(norm: float) -> tuple[tuple[PrivacyLoss, int], ...]:
+    """Return a loss that dominates the noise for differences D with |S^1/2 D S^1/2|_1 <= norm."""
+    return ((ShiftLoss(Laplace(), norm), 1),)
 
 
 def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:

@@ -35,8 +35,8 @@ from skdp.linear_model._standardize.stage import (
 )
 from skdp.mechanisms import MatrixLaplaceNoise
 from skdp.mechanisms.matrix.knorm import least_beside
-from skdp.mechanisms.matrix.laplace import losses_of_trace
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
+from skdp.mechanisms.matrix.profile import losses_of_trace
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 
@@ -118,7 +118,7 @@ def _pure_stages(
     spent = share * task.epsilon
     first = ScalingStage(sums, box_noise(sums.dim, moved, task.neighbors, spent))
     rest = task.epsilon - spent
-    losses = losses_of_trace(rest)
+    losses = losses_of_trace(rest, moved)
     pure = Guarantee(rest, 0.0, task.neighbors, f"Laplace {_SECOND}", losses=losses)
     precision = np.full(layout.n_rows, rest / (moved * _greatest_square(layout)))
     return first, MatrixLaplaceNoise(layout, precision, pure)

@@ -5,7 +5,8 @@ semidefinite W: a Wishart law with one more degree of freedom than rows. The den
 W - W', two independent draws of it, satisfies |log h(M + D) - log h(M)| <= |S^1/2 D S^1/2|_1,
 the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + u'Su. As h is
 log-concave, the privacy loss is dominated by that of one Laplace variable shifted by this bound.
-Statements and proofs: ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2.
+Statements and proofs: ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2. For replaced
+records the loss is smaller (``profile.py``).
 
 For matrices with one row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry
 grows like p^(3/2), because one record changes the matrix by a matrix of rank two; the noise of a
@@ -34,10 +35,10 @@ from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.mechanisms.knorm.radial import shift_in_any_norm
 from skdp.mechanisms.matrix.noise import MatrixNoise
+from skdp.mechanisms.matrix.profile import distance_of_three, losses_of_trace
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
-from skdp.noise.laplace import Laplace
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
+from skdp.privacy.losses.losses import FiniteLoss
 from skdp.randomness import GRANULARITY
 
 # Delta is spent only if it reduces the noise by more than this share.
@@ -74,6 +75,18 @@ class MatrixLaplaceNoise(MatrixNoise):
     def granularity(self) -> float:
         """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return max(GRANULARITY, 2.0**-47 * math.sqrt(self.layout.n_rows))
+
+    @property
+    def total_variation(self) -> float | None:
+        """Total variation distance of a pair in the family that the losses bound, if known.
+
+        The losses of a replaced record are upper bounds, and those of one added are exact for a
+        Laplace variable (``docs/proofs/matrix_laplace.md``, Theorem 6).
+        """
+        for loss, _ in self.guarantee.losses:
+            if isinstance(loss, FiniteLoss):
+                return distance_of_three(loss.losses[-1] / 2)
+        return None
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
@@ -146,7 +159,7 @@ class MatrixLaplace:
             delta,
             neighbors=sensitivity.neighbors,
             mechanism=f"matrix Laplace noise on {ball.dim} moments",
-            losses=losses_of_trace(shift),
+            losses=losses_of_trace(shift, records),
         )
         return MatrixLaplaceNoise(ball.layout, shape * (shift / spent), guarantee)
 
@@ -180,11 +193,6 @@ class MatrixLaplace:
         # A tiny demand everywhere, so that an optimum exists if a row has no weight.
         sizes = np.bincount(sorts)
         return np.asarray((demand + demand.T) / 2 + 1e-9 * most * np.outer(sizes, sizes))
-
-
-def losses_of_trace(norm: float) -> tuple[tuple[PrivacyLoss, int], ...]:
-    """Return a loss that dominates the noise for differences D with |S^1/2 D S^1/2|_1 <= norm."""
-    return ((ShiftLoss(Laplace(), norm), 1),)
 
 
 def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:

@@ -4,7 +4,9 @@ Mean squared errors for differences of Euclidean length 1, their ratio, and how 
 calibration takes. With --check, each scale against an independent integral over radius and
 angle: the delta it really has, over the one that was asked for. With --matrices, the variance of
 an entry off the diagonal of a matrix of moments, for rows of length at most 1: matrix Laplace
-noise, Gaussian noise, and K-norm noise in the Frobenius norm. Nothing is random.
+noise, Gaussian noise, and K-norm noise in the Frobenius norm. Then the epsilon of many releases
+with matrix Laplace noise together, if one record is replaced: by adding up, by the loss of a
+Laplace variable, and by the smaller loss of replaced records. Nothing is random.
 
     python examples/benchmarks/knorm_delta.py
     python examples/benchmarks/knorm_delta.py --epsilons 0.1 10 --deltas 1e-2 1e-12 --check
@@ -27,6 +29,8 @@ from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.knorm.radial import shift_in_round_norm
+from skdp.mechanisms.matrix.profile import losses_of_trace
+from skdp.privacy import Composition
 
 DIMS = [1, 2, 5, 10, 20, 50, 100, 300, 1000]
 
@@ -90,6 +94,15 @@ def print_matrices(epsilon: float, delta: float) -> None:
             print(f"{rows:4d}  {neighbors:12} {found} {knorm / min(laplace, gaussian):10.3f}")
 
 
+def print_composed(epsilon: float, delta: float) -> None:
+    """Print the epsilon of many releases together."""
+    print("releases      added    Laplace   replaced")
+    for count in (10, 30, 100):
+        losses = [losses_of_trace(epsilon, records)[0][0] for records in (1, 2)]
+        laplace, own = (Composition([(x, count)]).epsilon_at(delta).upper for x in losses)
+        print(f"{count:8d} {count * epsilon:10.3f} {laplace:10.3f} {own:10.3f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -104,6 +117,7 @@ def main() -> None:
     if asked.matrices:
         for epsilon, delta in product(asked.epsilons, asked.deltas):
             print_matrices(epsilon, delta)
+            print_composed(epsilon, delta)
         return
     print(
         "epsilon    delta     d  scale/sqrt(d)  ratio to Gaussian  ratio to Laplace's   ms", end=""

@@ -30,8 +30,9 @@ from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
 from skdp.privacy.losses.radial import RadialLoss
 
-# K-norm noise is considered if it may save more than this share of the variance.
-LEAST_GAIN = 0.04
+# K-norm noise is considered if it may save more than this share of the variance. With more
+# dimensions it saves so much only for an epsilon near 100 or a tiny delta, and is left out.
+LEAST_GAIN, _MOST_DIM = 0.04, 1000
 # The sums below are computed within these limits.
 _MOST_EPSILON, _LEAST_DELTA = 1e3, 1e-200
 # Relative accuracy of the shift.
@@ -98,7 +99,7 @@ def least_beside(
         That of the other release, with its loss.
     """
     said, dim = gaussian.guarantee, matrix_dim(gaussian.layout)
-    if said.epsilon > _MOST_EPSILON or said.delta < _LEAST_DELTA:
+    if dim > _MOST_DIM or said.epsilon > _MOST_EPSILON or said.delta < _LEAST_DELTA:
         return gaussian
     alone = shift_in_round_norm(dim, said.epsilon, said.delta)
     if (dim + 1) / (alone * gaussian_scale(said.epsilon, said.delta)) ** 2 > 1 - LEAST_GAIN:

@@ -18,7 +18,11 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_gram
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
+from skdp.mechanisms import MatrixKNormNoise
 from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.matrix.knorm import least_beside
+from skdp.privacy.composition.composition import Composition
+from skdp.privacy.losses.radial import RadialLoss
 from skdp.rows import MemoryRows
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -124,6 +128,30 @@ def test_gaussian_stages_hide_what_their_losses_say(name, neighbors):
         assert moments >= records * Fraction(_greatest_square(layout)) ** 2
         both = math.sqrt(sum(shift**2 for shift in shifts))
         assert 1 - 1e-11 < both * gaussian_scale(epsilon, 1e-6) < 1 + 1e-14
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("name", DOMAINS)
+def test_knorm_noise_in_the_second_stage_hides_what_its_loss_says(name, neighbors):
+    """The scale times the stated shift, in fractions, and the delta of both losses together.
+
+    5 % less noise in the second stage exceeds delta.
+    """
+    plan, records, taken = plan_of(name, neighbors), 2 if neighbors == "replace_one" else 1, 0
+    for epsilon in (0.1, 1.0, 7.0):
+        task = replace(task_of(name, neighbors, epsilon, 50, 1e-6), n_public=50)
+        stage, gaussian = _gaussian_stages(plan.layout, plan.first.sums, task)
+        second = least_beside(gaussian, stage.noise.guarantee)
+        if isinstance(second, MatrixKNormNoise):
+            taken += 1
+            ((loss, _),) = second.guarantee.losses
+            moved = (Fraction(second.scale) * Fraction(loss.shift)) ** 2
+            assert moved >= records * Fraction(_greatest_square(plan.layout)) ** 2
+            first = stage.noise.guarantee.losses
+            assert Composition([*first, (loss, 1)]).delta_at(epsilon).upper <= 1e-6
+            weak = RadialLoss(loss.dim, loss.shift / 0.95)
+            assert Composition([*first, (weak, 1)]).delta_at(epsilon).lower > 1e-6
+    assert (taken > 0) == (name != "many numbers")
 
 
 def test_the_length_of_a_change_in_the_scaling_stage():

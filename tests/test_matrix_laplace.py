@@ -21,6 +21,7 @@ from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise, least_product
+from skdp.mechanisms.matrix.profile import losses_of_trace
 from skdp.privacy import Guarantee
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -338,6 +339,7 @@ def test_noise_grows_like_the_root_of_the_cube_and_that_of_the_box_like_the_squa
 
 
 LAYOUT = MomentLayout(1, (0,))
+LAYOUT_OF = {neighbors: MomentLayout(1, (0,), neighbors=neighbors) for neighbors in RELATIONS}
 OWN = Sensitivity(MomentBall(LAYOUT, level=0))
 NAN, INF = float("nan"), float("inf")
 
@@ -363,10 +365,24 @@ def test_what_cannot_be_calibrated_is_refused(mechanism, sensitivity, parameters
         mechanism.calibrate(sensitivity, **{"epsilon": 1.0, **parameters})
 
 
-def test_delta_is_not_used_and_not_promised():
-    noise = MatrixLaplace().calibrate(OWN, epsilon=1.0, delta=1e-6)
-    assert (noise.guarantee.epsilon, noise.guarantee.delta) == (1.0, 0.0)
-    assert noise.dim == 4
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_a_delta_that_saves_noise_is_spent_and_a_small_one_is_not(neighbors):
+    """The shift is epsilon - 2 log(1 - delta) in exact arithmetic, or epsilon."""
+    sensitivity = Sensitivity(MomentBall(LAYOUT_OF[neighbors], level=0), neighbors=neighbors)
+    records = 2 if neighbors == "replace_one" else 1
+    pure = MatrixLaplace().calibrate(sensitivity, epsilon=1.0)
+    for delta in (0.0, 1e-6, 4e-4):
+        noise = MatrixLaplace().calibrate(sensitivity, epsilon=1.0, delta=delta)
+        assert (noise.guarantee.epsilon, noise.guarantee.delta) == (1.0, 0.0)
+        np.testing.assert_array_equal(noise.precision, pure.precision)
+        assert noise.guarantee.losses == losses_of_trace(1.0, records)
+    for delta in (1e-3, 0.1, 0.9):
+        noise = MatrixLaplace().calibrate(sensitivity, epsilon=1.0, delta=delta)
+        said, shift = noise.guarantee, 1 - 2 * math.log1p(-delta)
+        assert (said.epsilon, said.delta) == (1.0, delta)
+        np.testing.assert_allclose(noise.precision, shift * pure.precision, rtol=1e-12)
+        assert said.losses == losses_of_trace(shift, records)
+        assert said.delta_at(1.0) <= delta
 
 
 def test_weights_of_zero_for_a_row_do_not_break_the_optimum():

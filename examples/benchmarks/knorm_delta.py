@@ -2,10 +2,15 @@
 
 Mean squared errors for differences of Euclidean length 1, their ratio, and how long one
 calibration takes. With --check, each scale against an independent integral over radius and
-angle: the delta it really has, over the one that was asked for. Nothing is random.
+angle: the delta it really has, over the one that was asked for. With --matrices, the variance of
+an entry off the diagonal of a matrix of moments, for rows of length at most 1: matrix Laplace
+noise, Gaussian noise, and K-norm noise in the Frobenius norm. Then the epsilon of many releases
+with matrix Laplace noise together, if one record is replaced: by adding up, by the loss of a
+Laplace variable, and by the smaller loss of replaced records. Nothing is random.
 
     python examples/benchmarks/knorm_delta.py
     python examples/benchmarks/knorm_delta.py --epsilons 0.1 10 --deltas 1e-2 1e-12 --check
+    python examples/benchmarks/knorm_delta.py --matrices
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from scipy.integrate import quad
@@ -23,6 +28,9 @@ from scipy.stats import gamma
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.knorm.radial import shift_in_round_norm
+from skdp.mechanisms.matrix.profile import losses_of_trace
+from skdp.privacy import Composition
 
 DIMS = [1, 2, 5, 10, 20, 50, 100, 300, 1000]
 
@@ -68,6 +76,33 @@ def true_delta(noise: KNormNoise, epsilon: float) -> float:
     return tail(noise.dim, shift, epsilon) - math.exp(epsilon) * mirrored
 
 
+ROWS = [2, 3, 4, 5, 6, 8, 10, 15, 20, 50]
+
+
+def print_matrices(epsilon: float, delta: float) -> None:
+    """Print variances off the diagonal, and the K-norm noise's over the less of the others."""
+    print(f"epsilon {epsilon:g}, delta {delta:g}")
+    print("rows  neighbours       Laplace   Gaussian     K-norm  K-norm / least other")
+    for neighbors, records in (("replace_one", 2), ("add_remove", 1)):
+        for rows in ROWS:
+            dim = rows * (rows + 1) // 2
+            laplace = (rows + 1) / 2 * (records / epsilon) ** 2
+            # Differences have a Frobenius norm of at most the root of the number of records.
+            gaussian = records * gaussian_scale(epsilon, delta) ** 2 / 2
+            knorm = records * (dim + 1) / shift_in_round_norm(dim, epsilon, delta) ** 2 / 2
+            found = f"{laplace:10.3f} {gaussian:10.3f} {knorm:10.3f}"
+            print(f"{rows:4d}  {neighbors:12} {found} {knorm / min(laplace, gaussian):10.3f}")
+
+
+def print_composed(epsilon: float, delta: float) -> None:
+    """Print the epsilon of many releases together."""
+    print("releases      added    Laplace   replaced")
+    for count in (10, 30, 100):
+        losses = [losses_of_trace(epsilon, records)[0][0] for records in (1, 2)]
+        laplace, own = (Composition([(x, count)]).epsilon_at(delta).upper for x in losses)
+        print(f"{count:8d} {count * epsilon:10.3f} {laplace:10.3f} {own:10.3f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -77,7 +112,13 @@ def main() -> None:
     parser.add_argument("--deltas", nargs="+", type=float, default=[1e-6])
     parser.add_argument("--repeats", type=int, default=5, help="calibrations timed")
     parser.add_argument("--check", action="store_true", help="second truth, to some seven digits")
+    parser.add_argument("--matrices", action="store_true", help="noises for moments instead")
     asked = parser.parse_args()
+    if asked.matrices:
+        for epsilon, delta in product(asked.epsilons, asked.deltas):
+            print_matrices(epsilon, delta)
+            print_composed(epsilon, delta)
+        return
     print(
         "epsilon    delta     d  scale/sqrt(d)  ratio to Gaussian  ratio to Laplace's   ms", end=""
     )

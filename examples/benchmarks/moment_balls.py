@@ -1,8 +1,11 @@
 """Speed of the exact samplers of moments, and how much noise the smaller bodies save.
 
 For each layout and level: draws a second; how much smaller the body is than the box, as the
-geometric mean of its scale in each dimension; and the mean squared error of K-norm noise against
-the box's, in all and for each kind of entry. Needs no data files.
+geometric mean of its scale in each dimension; the mean squared error of K-norm noise against
+the box's, in all and for each kind of entry; and the l_1 radius of the changes, to which l_1 noise
+is proportional, against that of the box. With --sensitivities: only the l_1 radius, and the l_2
+radius of moments of rows bounded in length, without and with the weights natural to matrices.
+Needs no data files.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ from typing import Any
 import numpy as np
 import report
 
-from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.geometry import LpBall
+from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
+from skdp.mechanisms import Sensitivity
 
 # (numbers, sizes of blocks, level): draws a second that are asked for.
 LEAST: dict[tuple[int, tuple[int, ...], Any], float] = {
@@ -90,8 +95,43 @@ def row_of(
         **errors(ball, rng, arguments.draws if level != 2 or ball.dim < 60 else 20),
         "greatest square / box": ball.greatest_square(np.ones(ball.dim))
         / float((ball.bounding_box() ** 2).sum()),
+        "l_1 radius / box": l1_share(ball),
         **report.judged(rate, (least,) if least else None, higher=True),
     }
+
+
+def l1_share(ball: MomentBall) -> float:
+    """Return the l_1 radius of the changes over that of the box."""
+    sensitivity = Sensitivity(ball, neighbors=ball.layout.neighbors)
+    return sensitivity.radius_in(LpBall(ball.dim, p=1)) / float(ball.bounding_box().sum())
+
+
+def radial_row(q: int, radius: float, neighbors: str) -> report.Row:
+    """Return the l_2 radii of the changes for q numbers with |x|_2 <= radius."""
+    layout = MomentLayout(
+        q, tuple(range(q)), target_square=True, neighbors=neighbors, shifted=False
+    )
+    ball = RadialMomentBall(layout, radius)
+    natural = np.where(layout.kinds == "product", 2.0, 1 / layout.scale**2)
+    return {
+        "numbers": q,
+        "bound on rows": radius,
+        "l_2 radius": math.sqrt(ball.greatest_square(np.ones(ball.dim))),
+        "l_2 radius, natural": math.sqrt(ball.greatest_square(natural)),
+    }
+
+
+def sensitivities(neighbors: str) -> list[report.Row]:
+    """Return the radii for all layouts, and for rows bounded in length."""
+    rows: list[report.Row] = []
+    for n_numbers, sizes in LAYOUTS:
+        layout = layout_of(n_numbers, sizes, neighbors)
+        start = time.perf_counter()
+        share = l1_share(MomentBall(layout, 0))
+        seconds = time.perf_counter() - start
+        named = {"numbers": n_numbers, "blocks": " ".join(map(str, sizes)), "dim": layout.dim}
+        rows.append({**named, "l_1 radius / box": share, "seconds": seconds})
+    return rows + [radial_row(q, radius, neighbors) for q in (1, 2, 10) for radius in (0.3, 1.0)]
 
 
 def levels_of(layout: MomentLayout) -> list[Any]:
@@ -110,7 +150,12 @@ def main() -> None:
     parser = report.parser_for(__doc__, repeats=1)
     parser.add_argument("--draws", type=int, default=2_000, help="behind volumes and errors")
     parser.add_argument("--neighbors", choices=["replace_one", "add_remove"], default="replace_one")
+    parser.add_argument("--sensitivities", action="store_true", help="only radii, no draws")
     arguments = parser.parse_args()
+    if arguments.sensitivities:
+        radii = sensitivities(arguments.neighbors)
+        report.publish(f"moment_radii_{arguments.neighbors}", radii, arguments)
+        return
     rows = [
         row_of(n_numbers, sizes, level, arguments)
         for n_numbers, sizes in LAYOUTS

@@ -219,8 +219,10 @@ def _shrink(noise: Any, cost: float) -> float:
     """Return the share by which differences must shrink against the noise, to pay ``cost``."""
     guarantee = noise.guarantee
     if guarantee.losses:
-        # The total variation distance of the pair that is claimed.
-        distance = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in guarantee.losses)
+        # The total variation distance of the pair that is claimed, or of one that it bounds.
+        distance = getattr(noise, "total_variation", None)
+        if distance is None:
+            distance = max(math.exp(float(loss.log_delta(0.0))) for loss, _ in guarantee.losses)
         return paid_in_full(cost, distance)
     if guarantee.epsilon == 0:
         return -cost / math.log1p(-guarantee.delta)

@@ -38,6 +38,9 @@ MOST_CHOICES = 4096
 _AT_ONCE = 64
 # Other bounds are computed for at most so many pairs of a row and a choice at once.
 _MOST_PAIRS = 1024
+# The greatest sum is computed for at most so many choices of blocks and signs.
+_MOST_SUMS = 2**17
+_BISECTIONS = 50
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,36 @@ def greatest_squares(sorts: Sorts, weights: FloatArray) -> FloatArray:
         beside = rows[:, sorts.changing] @ sorts.changes.T
         found.append(_greatest_beside_blocks(_weights_of_numbers(sorts, rows), beside))
     return np.concatenate(found) * ROUND_UP
+
+
+def greatest_sum(layout: MomentLayout) -> float:
+    """Return the maximum of sum_i |u_i| over the changes u one record can make, rounded up.
+
+    It is inf if there are too many choices of what changes. See docs/proofs/moment_balls.md,
+    Theorem 7.
+    """
+    sorts, single, wide = sorts_of(layout), len(layout.two_level), len(layout.wide_blocks)
+    if layout.adds:
+        return float(sorts.shown.sum()) * ROUND_UP
+    p, others = layout.n_squares, len(layout.variables) - layout.n_squares
+    if (single + 1) * (wide + 1) * (p + 1) > _MOST_SUMS:
+        return math.inf
+    # k and m blocks change, ``up`` of the e_i are >= 0, and t is that of a target without a square.
+    counts = [np.arange(n + 1.0) for n in (single, wide, p)]
+    k, m, up, t = np.meshgrid(*counts, [-1.0, 1.0] if others else [0.0], indexing="ij")
+    pull, n = 1 + single + wide - k - m, p + others
+    fixed = (k + 2 * m) * pull + k * (k - 1) / 2 + k * m + m * (m - 1) + n * (k + m + pull)
+    fixed += n * (n - 1) / 2 + 2 * p - pull * t + (m + 0.5) * np.abs(t)
+    low, high = np.full(k.shape, -float(n)), np.full(k.shape, float(n))
+    for _ in range(_BISECTIONS):
+        s = (low + high) / 2
+        plus, minus = ((m + sign * (pull + s)).clip(0, 3) / 3 for sign in (-1, 1))
+        less = up * plus - (p - up) * minus + t < s
+        low, high = np.where(less, low, s), np.where(less, s, high)
+    # Any s gives an upper bound; the sum of the maximal e is the best.
+    rooms = [(m + sign * (pull + s)).clip(0, None) for sign in (-1, 1)]
+    plus, minus = (np.minimum(x / 3, 1) * (x - 1.5 * np.minimum(x / 3, 1)) for x in rooms)
+    return float((fixed + s**2 / 2 - s * t + up * plus + (p - up) * minus).max()) * ROUND_UP
 
 
 def weights_of_orbits(layout: MomentLayout, weights: ArrayLike) -> FloatArray:
@@ -162,7 +195,7 @@ def sorts_of(layout: MomentLayout) -> Sorts:
     single = [[label(0, one), label(one, first), label(one, goal)] for one, _ in ends]
     pairs = list(combinations_with_replacement(range(len(groups)), 2))
     both = [label(ends[g][0], ends[h][1]) for g, h in pairs]
-    changes = _changes(groups, pairs, changed, len(layout.numbers))
+    changes = _changes(groups, pairs, (changed, still), len(layout.numbers))
     return Sorts(
         adds=layout.adds,
         count=len(layout.numbers),
@@ -192,7 +225,10 @@ def _choices(counts: list[int], most: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _changes(
-    groups: list[tuple[int, int]], pairs: list[tuple[int, int]], changed: FloatArray, numbers: int
+    groups: list[tuple[int, int]],
+    pairs: list[tuple[int, int]],
+    choices: tuple[FloatArray, FloatArray],
+    numbers: int,
 ) -> FloatArray:
     """Return the greatest sums of squares of the entries of changed blocks, (choices, entries).
 
@@ -200,15 +236,19 @@ def _changes(
     one. In a block e times a number x, |e x - e' x'|_2^2 = x^2 + x'^2 if e and e' differ; if one
     of them is the zero block, only one term is left.
     """
-    parts = []
+    parts, (changed, still) = [], choices
     for (size, _), k in zip(groups, changed.T, strict=True):
         own = min(size, 2) * k
         parts += [own, numbers * own, own]
     for g, h in pairs:
         (size, n), (other, m) = groups[g], groups[h]
-        most = min(size * other, 2) if g != h else min(size * size, 2)
         kept = _pairs(n - changed[:, g], m - changed[:, h], g == h)
-        parts.append(most * (_pairs(float(n), float(m), g == h) - kept))
+        moved = _pairs(float(n), float(m), g == h) - kept
+        # If the only indicator of a block changes, a product of it is 0 before or after.
+        single = sum(
+            (i - still[:, at]) * j for at, i, j in ((g, n, m), (h, m, n)) if groups[at][0] == 1
+        )
+        parts.append(moved + (moved - single if size * other > 1 else 0.0))
     return np.array(parts).reshape(-1, len(changed)).T
 
 

@@ -21,7 +21,13 @@ from skdp.geometry.ball import as_points
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments._added import AddedBall
 from skdp.geometry.moments._bodies import DifferenceBall, NumbersBall
-from skdp.geometry.moments._greatest import Sorts, greatest_squares, sorts_of, weights_of_orbits
+from skdp.geometry.moments._greatest import (
+    Sorts,
+    greatest_squares,
+    greatest_sum,
+    sorts_of,
+    weights_of_orbits,
+)
 from skdp.geometry.moments._pair_hull import PairHull
 from skdp.geometry.moments._spins import SpinMap
 from skdp.geometry.moments._triangle_law import MOST_VARIABLES
@@ -134,6 +140,13 @@ class MomentBall:
     def greatest_squares_of_orbits(self, weights: ArrayLike) -> FloatArray:
         """Return ``greatest_square_of_orbits`` for rows of weights, (rows, orbits) to (rows,)."""
         return greatest_squares(self._sorts, np.asarray(weights, dtype=float))
+
+    def greatest_sum(self) -> float:
+        """Return the greatest sum_i |u_i| over the changes u of one record.
+
+        It is inf for layouts with too many choices of what changes.
+        """
+        return greatest_sum(self.layout)
 
     def estimate_log_volume(self, n: int, rng: Generator) -> tuple[float, float]:
         """Return an estimate of the log volume and its standard error, 0 if it is exact.

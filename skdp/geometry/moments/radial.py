@@ -15,6 +15,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 from skdp.geometry.ball import MappedBall, as_points
 from skdp.geometry.lp import LpBall
+from skdp.geometry.moments._greatest import ROUND_UP, Sorts, greatest_squares, sorts_of
 from skdp.geometry.moments.layout import IntArray, MomentLayout
 
 # Optional members that the ellipsoid provides.
@@ -26,7 +27,8 @@ class RadialMomentBall:
     """An ellipsoid around the moments' differences for rows |x|_2 <= radius and |y| <= 1.
 
     In the moments of order two it is a ball of the Frobenius norm, which is invariant under
-    rotations of the rows, as the domain is (``docs/proofs/matrix_laplace.md``, Lemma 3).
+    rotations of the rows, as the domain is. Lemma 3 of ``docs/proofs/matrix_laplace.md`` gives
+    the greatest weighted sum of squares.
 
     Parameters
     ----------
@@ -82,23 +84,22 @@ class RadialMomentBall:
         return float(w[0] + self.radius**2 * w[1:-1].max(initial=0.0) + w[-1])
 
     def greatest_square(self, weights: ArrayLike) -> float:
-        """Return an upper bound on the sum of weights times squares over all differences.
-
-        In |t(v) - t(v')|^2 = |t(v)|^2 + |t(v')|^2 - 2 <t(v), t(v')> the first two terms are
-        greatest on the boundary, and the last depends on <x, x'> and y y' only.
-        """
+        """Return an upper bound on the sum of weights times squares over all differences."""
         tops = np.zeros(len(self.layout.first_of_orbit))
         np.maximum.at(tops, self.layout.orbits, as_points(weights, self.dim, "weights"))
         return self.greatest_square_of_orbits(tops)
 
     def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
         """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
-        a, b, c, d, e, counted = self._coefficients(np.asarray(weights, dtype=float))
-        square = self.radius**2
-        whole = counted + a * square + b + c * square**2 + d * square + e
+        w, square = np.asarray(weights, dtype=float), self.radius**2
+        if self.layout.n_encoded == 1 and not self.layout.adds:
+            # The domain is a box: x / radius is a number in [-1, 1].
+            sorts, degree = self._as_box
+            return float(greatest_squares(sorts, (w * self.radius**degree)[None])[0])
+        a, b, c, d, e, counted = self._coefficients(w)
         if self.layout.adds:
-            return whole
-        return 2 * whole - 2 * min(0.0, _least((a, b, c, d, e), square))
+            return (counted + a * square + b + c * square**2 + d * square + e) * ROUND_UP
+        return _greatest((a, b, c, d, e), square) * ROUND_UP
 
     def _coefficients(self, w: FloatArray) -> tuple[float, ...]:
         """Return the weights of |x|^2, y^2, |xx'|^2, |xy|^2, y^4 and of the count."""
@@ -118,6 +119,12 @@ class RadialMomentBall:
         return top(linear), top(of_target), outer, top(target), top(own, 4.0), counted
 
     @cached_property
+    def _as_box(self) -> tuple[Sorts, FloatArray]:
+        """Parts of the bounds for one number, and the power of it in each squared entry."""
+        degree = (self.layout.pairs[self.layout.first_of_orbit] == 1).sum(axis=1)
+        return sorts_of(self.layout), 2.0 * degree
+
+    @cached_property
     def _shifts(self) -> FloatArray:
         """Sums of the squared shifts over each orbit."""
         return np.asarray(np.bincount(self.layout.orbits, self.layout.shift**2), dtype=float)
@@ -125,25 +132,48 @@ class RadialMomentBall:
     @cached_property
     def _ellipsoid(self) -> MappedBall:
         natural = np.where(self.layout.kinds == "product", 2.0, 1 / self.layout.scale**2)
-        bound = math.sqrt(self.greatest_square(natural)) * (1 + 1e-12)
+        bound = math.sqrt(self.greatest_square(natural)) * ROUND_UP
         return MappedBall(LpBall(self.dim, p=2.0), bound / np.sqrt(natural))
 
 
-def _least(coefficients: tuple[float, ...], square: float) -> float:
-    """Return the least a s + b t + c s^2 + d s t + e t^2 over |s| <= square, |t| <= 1."""
+def _greatest(coefficients: tuple[float, ...], square: float) -> float:
+    """Return the maximum over x, x' with squared length ``square`` and y = 1, y' = t in [-1, 1].
+
+    With s = <x, x'> in [-square, square] the sum is
+
+        2 a (square - s) + 2 c (square^2 - s^2) + b (1 - t)^2
+        + d (square (1 + t^2) - 2 s t) + e (1 - t^2)^2.
+
+    It is concave in s, and for the best s it is a polynomial in t, piece by piece.
+    """
     a, b, c, d, e = coefficients
-    points = [(_vertex(a + d * t, c, square), t) for t in (-1.0, 1.0)]
-    points += [(s, _vertex(b + d * s, e, 1.0)) for s in (-square, square)]
-    determinant = 4 * c * e - d * d
-    if determinant != 0:
-        s, t = (d * b - 2 * e * a) / determinant, (d * a - 2 * c * b) / determinant
-        points.append((min(max(s, -square), square), min(max(t, -1.0), 1.0)))
-    # The minimum of a quadratic on a box is a stationary point, inside or along an edge.
-    return min(a * s + b * t + c * s * s + d * s * t + e * t * t for s, t in points)
+    curved = 2 * (b + d * square - 2 * e)
+    tops = [_top(e, curved, -2 * (b + d * s)) for s in (-square, square)]
+    # The best s, if it is inside, is -(a + d t) / (2 c).
+    is_curved = c * square > 1e-14 * d
+    if is_curved:
+        tops.append(_top(e, curved + d * d / c, a * d / c - 2 * b))
+    best = 0.0
+    for t in (-1.0, 1.0, *tops):
+        inside = min(max(-(a + d * t) / (2 * c), -square), square) if is_curved else square
+        fixed = b * (1 - t) ** 2 + d * square * (1 + t**2) + e * (1 - t**2) ** 2
+        for s in (-square, square, inside):
+            own = 2 * a * (square - s) + 2 * c * (square**2 - s**2) - 2 * d * s * t
+            best = max(best, fixed + own)
+    return best
 
 
-def _vertex(slope: float, square: float, most: float) -> float:
-    """Return the s with |s| <= most at which square s^2 + slope s is least, square >= 0."""
-    if square == 0:
-        return -math.copysign(most, slope)
-    return min(max(-slope / (2 * square), -most), most)
+def _top(e: float, slope: float, constant: float) -> float:
+    """Return the t in [-1, 1] at which 4 e t^3 + slope t + constant falls through 0, or 1.
+
+    This function is the derivative of a polynomial, and t is its only maximum inside.
+    """
+    if slope >= 0:
+        return 1.0
+    # The root in the middle of t^3 - linear t + scaled = 0. It is constant / -slope for e = 0.
+    t = constant / -slope
+    if -slope < 1e8 * e:
+        linear = -slope / (4 * e)
+        sine = 1.5 * math.sqrt(3 / linear) * t
+        t = 2 * math.sqrt(linear / 3) * math.sin(math.asin(min(max(sine, -1.0), 1.0)) / 3)
+    return min(max(t, -1.0), 1.0)

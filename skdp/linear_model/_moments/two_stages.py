@@ -34,7 +34,9 @@ from skdp.linear_model._standardize.stage import (
     usual_share,
 )
 from skdp.mechanisms import MatrixLaplaceNoise
+from skdp.mechanisms.matrix.knorm import least_beside
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
+from skdp.mechanisms.matrix.profile import losses_of_trace
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 
@@ -77,8 +79,9 @@ class TwoStages(TwoReleases):
         sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
         stages: Stages = _pure_stages(layout, sums, task)
         if task.delta > 0:
-            gaussian = _gaussian_stages(layout, sums, task)
-            stages = min(stages, gaussian, key=lambda pair: _usual_noise(pair, task))
+            first, second = _gaussian_stages(layout, sums, task)
+            lesser = (first, least_beside(second, first.noise.guarantee))
+            stages = min(stages, lesser, key=lambda pair: _usual_noise(pair, task))
         first, noise = stages
         return cls(layout, noise, task.n, first, _factor(layout, radius))
 
@@ -115,7 +118,8 @@ def _pure_stages(
     spent = share * task.epsilon
     first = ScalingStage(sums, box_noise(sums.dim, moved, task.neighbors, spent))
     rest = task.epsilon - spent
-    pure = Guarantee(rest, neighbors=task.neighbors, mechanism=f"Laplace {_SECOND}")
+    losses = losses_of_trace(rest, moved)
+    pure = Guarantee(rest, 0.0, task.neighbors, f"Laplace {_SECOND}", losses=losses)
     precision = np.full(layout.n_rows, rest / (moved * _greatest_square(layout)))
     return first, MatrixLaplaceNoise(layout, precision, pure)
 

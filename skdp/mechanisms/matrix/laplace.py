@@ -3,8 +3,10 @@
 For S symmetric positive definite let f(W) be proportional to exp(-tr S W) on the positive
 semidefinite W: a Wishart law with one more degree of freedom than rows. The density h of
 W - W', two independent draws of it, satisfies |log h(M + D) - log h(M)| <= |S^1/2 D S^1/2|_1,
-the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + u'Su. Statement
-and proof: ``docs/proofs/matrix_laplace.md``, Theorem 1.
+the sum of the absolute eigenvalues. For D = v v' - u u' that is at most v'Sv + u'Su. As h is
+log-concave, the privacy loss is dominated by that of one Laplace variable shifted by this bound.
+Statements and proofs: ``docs/proofs/matrix_laplace.md``, Theorem 1 and Corollary 2. For replaced
+records the loss is smaller (``profile.py``).
 
 For matrices with one row, h is the Laplace law. For p numbers in [-1, 1] the noise of an entry
 grows like p^(3/2), because one record changes the matrix by a matrix of rank two; the noise of a
@@ -31,11 +33,16 @@ from skdp._identity import is_ours
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.mechanisms.knorm.radial import shift_in_any_norm
 from skdp.mechanisms.matrix.noise import MatrixNoise
+from skdp.mechanisms.matrix.profile import distance_of_three, losses_of_trace
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.losses.losses import FiniteLoss
 from skdp.randomness import GRANULARITY
 
+# Delta is spent only if it reduces the noise by more than this share.
+LEAST_GAIN = 1e-3
 # Of Newton's method.
 _MOST_STEPS, _LEAST_LENGTH = 100, 1e-8
 
@@ -68,6 +75,18 @@ class MatrixLaplaceNoise(MatrixNoise):
     def granularity(self) -> float:
         """Greatest distance of a draw from one of the exact law, in standard deviations."""
         return max(GRANULARITY, 2.0**-47 * math.sqrt(self.layout.n_rows))
+
+    @property
+    def total_variation(self) -> float | None:
+        """Total variation distance of a pair in the family that the losses bound, if known.
+
+        The losses of a replaced record are upper bounds, and those of one added are exact for a
+        Laplace variable (``docs/proofs/matrix_laplace.md``, Theorem 6).
+        """
+        for loss, _ in self.guarantee.losses:
+            if isinstance(loss, FiniteLoss):
+                return distance_of_three(loss.losses[-1] / 2)
+        return None
 
     def rvs(self, rng: Generator) -> FloatArray:
         """Return one draw, (dim,), for simulations; use ``release`` to publish a value."""
@@ -113,28 +132,36 @@ class MatrixLaplace:
     def calibrate(
         self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
     ) -> MatrixLaplaceNoise:
-        """Return the least noise of this kind that is epsilon-private; ``delta`` is not used.
+        """Return noise of this kind that is (epsilon, delta)-private.
 
-        ``sensitivity.ball`` must be a `MomentBall` or a `RadialMomentBall`.
+        v'Sv + u'Su is at most epsilon - 2 log(1 - delta) (``docs/proofs/matrix_laplace.md``,
+        Corollary 2). If this reduces the noise by less than a thousandth, delta is not spent and
+        the guarantee has delta = 0. ``sensitivity.ball`` must be a `MomentBall` or a
+        `RadialMomentBall`.
         """
         epsilon = check_epsilon(epsilon)
-        check_interval("delta", delta, 0.0, 1.0, closed="left")
+        delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         ball = sensitivity.ball
         if not isinstance(ball, MomentBall | RadialMomentBall) or not is_ours(ball):
             remedy = "Give the sensitivity as a MomentBall."
             raise fail("sensitivity", "be that of moments", type(ball), remedy)
         if sensitivity.radius != 1.0 or sensitivity.neighbors != ball.layout.neighbors:
             raise fail("sensitivity", "be the moment ball's own: radius 1, the same neighbours")
+        shift = shift_in_any_norm(epsilon, delta)
+        if shift <= epsilon * (1 + LEAST_GAIN):
+            shift, delta = epsilon, 0.0
         shape = self._shape(ball)
         records = 1 if ball.layout.adds else 2
-        # The sum of v'Sv over the records that differ is at most epsilon.
+        # The sum of v'Sv over the records that differ is at most the shift.
         spent = records * _row_square(ball, shape) * ROUND_UP
         guarantee = Guarantee(
             epsilon,
+            delta,
             neighbors=sensitivity.neighbors,
             mechanism=f"matrix Laplace noise on {ball.dim} moments",
+            losses=losses_of_trace(shift, records),
         )
-        return MatrixLaplaceNoise(ball.layout, shape * (epsilon / spent), guarantee)
+        return MatrixLaplaceNoise(ball.layout, shape * (shift / spent), guarantee)
 
     def _shape(self, ball: NormBall) -> FloatArray:
         """Return the diagonal of S of least weighted error, up to a factor."""

@@ -178,9 +178,9 @@ class Sensitivity:
         """Return a bound on the gauge of any difference in another ball's norm.
 
         It is exact for the ball itself, for l_p balls without weights, for bodies with at most
-        65,536 extreme points, and for balls with facets if the support of the body is exact.
-        Otherwise it follows from the box around the body or its greatest sum of squares, and
-        may be too great.
+        65,536 extreme points, and for balls with facets if the support of the body is exact. The
+        l_1 gauge of moments of bounded columns is exact too. Otherwise it follows from the box
+        around the body or its greatest sum of squares, and may be too great.
         """
         if ball.dim != self.ball.dim:
             raise fail("ball", f"have dimension {self.ball.dim}", ball.dim)
@@ -194,6 +194,13 @@ def greatest_gauge(ball: NormBall, over: NormBall) -> float:
     of_moments = type(ball) is MomentBall and type(over) is MomentBall
     if of_moments and same(ball.layout, over.layout):  # type: ignore[attr-defined]
         return 1.0  # both hold the same differences
+    # The body holds the differences, and may be larger than their hull.
+    of_differences = _through_sums(ball, over) if type(ball) is LpBall else math.inf
+    return min(of_differences * ROUND_UP, _over_body(ball, over))
+
+
+def _over_body(ball: NormBall, over: NormBall) -> float:
+    """Return an upper bound on the gauge over all points of a body."""
     if _is_plain(ball) and _is_plain(over):
         return _lp_in_lp(ball, over)  # type: ignore[arg-type]
     corners = known(over, "extreme_points")
@@ -227,14 +234,23 @@ def _through_the_box(ball: NormBall, over: NormBall) -> float:
     widths = half_widths(over)
     if type(ball) is LpBall:
         # Such a norm grows with the size of every coordinate, so a corner is the farthest point.
-        return min(float(ball.gauge(widths)), _through_squares(ball, over)) * ROUND_UP
+        return float(ball.gauge(widths)) * ROUND_UP
     return float(np.sum(ball.gauge(np.diag(widths)))) * ROUND_UP
 
 
-def _through_squares(ball: LpBall, over: NormBall) -> float:
-    """Bound |w v|_p by Hoelder's inequality through |w v|_2, if that is known."""
+def _through_sums(ball: Any, over: Any) -> float:
+    """Bound w |v|_p by the greatest |v|_1, or by Hoelder's inequality through the greatest |v|_2.
+
+    It is inf if neither is known.
+    """
+    widths = ball.bounding_box()
+    if np.ptp(widths) > 0:
+        return math.inf
+    if ball.p == 1 and hasattr(over, "greatest_sum"):
+        total = float(over.greatest_sum()) / widths[0]
+        if math.isfinite(total):
+            return float(total)
     if not hasattr(over, "greatest_square"):
         return math.inf
-    widths = ball.bounding_box()
-    square = float(over.greatest_square(1 / widths**2)) if np.ptp(widths) == 0 else math.inf
+    square = float(over.greatest_square(1 / widths**2))
     return math.sqrt(square) * math.pow(ball.dim, max(0.0, 1 / ball.p - 1 / 2))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +33,11 @@ class Estimates:
     levels: FloatArray
 
 
+# Noise in one unit for x and for w x^2, w the weight; the squared length of a change is at most 4
+# times the number of columns, or 4 / 3 times with x^2 - 2/3 in place of x^2.
+REPLACED_WEIGHT, ADDED_WEIGHT = math.sqrt(11 / 4), math.sqrt(3)
+
+
 @dataclass(frozen=True)
 class ColumnSums:
     """Sums over the records of columns of the encoded (x, y), of squares and of level indicators.
@@ -47,10 +53,9 @@ class ColumnSums:
         The number of records; None if it is private.
     squares : tuple of tuples of int
         Groups of columns.
-    factor : {1, 2}
-        With 2 a replaced record changes the sums of x and of 2 x^2 by at most 2 each. If the
-        number of records is private, the sum of 2 x^2 - 1 is released instead, which one record
-        changes by at most 1.
+    factor : {1, 2, 3}
+        If the number of records is private, the sum of factor x^2 - (factor - 1) is released
+        instead of that of factor x^2: the count has noise of its own.
     blocks : tuple of slices
         The indicator columns of each column of levels whose counts are released. The first level
         has no indicator.
@@ -69,7 +74,7 @@ class ColumnSums:
 
     @property
     def _shift(self) -> int:
-        return int(self.is_counted and self.factor == 2)
+        return int(self.is_counted) * (self.factor - 1)
 
     @cached_property
     def dim(self) -> int:
@@ -77,6 +82,27 @@ class ColumnSums:
         levels: int = sum(block.stop - block.start + 1 for block in self.blocks)
         head = 1 if self.is_counted else 0
         return head + len(self.columns) + len(self.squares) + levels
+
+    def gaussian(self) -> tuple[ColumnSums, float, FloatArray]:
+        """Return the sums for Gaussian noise, and the units in which changes are bounded.
+
+        Returns
+        -------
+        sums : ColumnSums
+        length : float
+            The greatest length of the change that one record makes, in the units.
+        units : ndarray of shape (dim,)
+            Standard deviations of the noise, up to one factor.
+        """
+        k, levels = len(self.columns), len(self.blocks)
+        if not self.is_counted:
+            units = np.ones(self.dim)
+            units[k : 2 * k] = self.factor / REPLACED_WEIGHT
+            return self, math.sqrt(4 * k + 2 * levels), units
+        sums, precise = replace(self, factor=3), count_precision(k)
+        units = np.ones(self.dim)
+        units[0], units[k + 1 : 2 * k + 1] = 1 / precise, 3 / ADDED_WEIGHT
+        return sums, math.sqrt(precise**2 + 4 / 3 * k + levels), units
 
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
         """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.
@@ -105,3 +131,11 @@ class ColumnSums:
         _, mean, square, levels = np.split(released / n, ends)
         sizes = np.array([len(group) for group in self.squares])
         return Estimates(n, mean, (square / sizes + self._shift) / self.factor, levels)
+
+
+def count_precision(columns: int) -> float:
+    """Return the inverse noise of a count beside the sums of columns and of squares.
+
+    The count corrects every mean and every square, so it has less noise beside many of them.
+    """
+    return math.sqrt(math.sqrt(columns / 2))

@@ -57,7 +57,7 @@ def planned(domain=MIXED, *, n=1000.0, stage=True, mechanism="auto", with_target
     """A plan as an estimator asks for it."""
     asked = task(domain, n=n, mechanism=mechanism, all_levels=True, **facts)
     counted = None if n is None else int(n)
-    seen = DescentStage(asked.blocks, with_target, asked.neighbors, counted)
+    seen = DescentStage(asked.blocks, with_target, counted)
     return plan_descent(asked, seen if stage else None)
 
 

@@ -18,7 +18,7 @@ from skdp.linear_model._moments.two_stages import (
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_gram
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.column_sums import ADDED_WEIGHT, REPLACED_WEIGHT
+from skdp.linear_model._standardize.independent import ADDED_WEIGHT, REPLACED_WEIGHT
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.rows import MemoryRows

@@ -8,7 +8,7 @@ Plans depend on public information only. The privacy proof holds for every plan
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -128,13 +128,14 @@ class DescentPlan:
 
     def stage_published(self) -> Publication:
         """Return how the sums of the scaling stage are published."""
-        dim = self.stage.dim if self.stage else 0
-        return self.noise.publication_for(np.full(dim, self.ratio), dim)
+        units = self.stage.planned.units if self.stage else np.ones(0)
+        return self.noise.publication_for(self.ratio * units, len(units))
 
     def release_stage(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
         """Release the exact sums of the scaling stage."""
         lattice, stretch = self.stage_published()
-        draws = stretch * self.ratio * self.noise.rvs(rng, len(exact))
+        units = self.stage.planned.units if self.stage else np.ones(0)
+        draws = stretch * self.ratio * units * self.noise.rvs(rng, len(exact))
         return lattice.release(in_sum_units(exact).tolist(), -SUM_BITS, draws, rng)
 
     def published(self) -> Publication:
@@ -309,6 +310,7 @@ def _planned(
 ) -> DescentPlan:
     ratio, shifts = 1.0, [releases]
     if stage is not None:
+        stage = replace(stage, gaussian=_is_gaussian(law))
         ratio = stage_ratio(stage, releases, task.share, task.delta)
         shifts += [(size / ratio, count) for size, count in stage.shifts]
     noise, choice = task.noise(law, shifts)
@@ -334,10 +336,14 @@ def _row_power(task: DescentTask) -> int:
         return 0
     if task.delta == 0:
         return 1
-    law = task.mechanism.law if type(task.mechanism) is Independent else task.mechanism
+    return 2 if _is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
+
+
+def _is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
+    """Return whether a mechanism is Gaussian noise, or has one of the names."""
+    law = mechanism.law if type(mechanism) is Independent else mechanism
     # By type: a subclass of Gaussian may draw from another law.
-    gaussian = law in ("auto", "gaussian") if isinstance(law, str) else type(law) is Gaussian
-    return 2 if gaussian else 0
+    return law in names if isinstance(law, str) else type(law) is Gaussian
 
 
 def _predicted_noise(plan: DescentPlan) -> float:

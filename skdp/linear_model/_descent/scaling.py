@@ -21,6 +21,7 @@ from skdp._arrays import FloatArray
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._shared.gram import exact_sums, row_unit
 from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.independent import IndependentSums, independent
 from skdp.linear_model._standardize.rules import DESCENT
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.rows import Rows
@@ -113,23 +114,31 @@ class DescentStage:
     blocks : Blocks
     with_target : bool
         Whether the target is scaled too.
-    neighbors : {"replace_one", "add_remove"}
     n : int or None
         The number of records. None if it is private; then a noisy count is released.
+    gaussian : bool
+        Whether the noise is Gaussian. Then only the length of a change matters.
     """
 
     blocks: Blocks
     with_target: bool
-    neighbors: str
     n: int | None
+    gaussian: bool = False
 
     @cached_property
-    def sums(self) -> ColumnSums:
-        """The sums in their order."""
-        target = (self.blocks.domain.n_encoded,) * self.with_target
+    def planned(self) -> IndependentSums:
+        """The sums in their order, with the factors of their noise and their changes."""
+        domain = self.blocks.domain
+        target = (domain.n_encoded,) * self.with_target
         columns = (*self.blocks.numbers, *target)
         squares = tuple((j,) for j in columns)
-        return ColumnSums(columns, self.n, squares, factor=1, blocks=self.blocks.level_columns)
+        sums = ColumnSums(columns, self.n, squares, factor=1, blocks=self.blocks.level_columns)
+        return independent(sums, self.gaussian, domain.is_ball * len(self.blocks.numbers))
+
+    @property
+    def sums(self) -> ColumnSums:
+        """The sums in their order."""
+        return self.planned.sums
 
     @property
     def dim(self) -> int:
@@ -139,22 +148,17 @@ class DescentStage:
     @property
     def shifts(self) -> tuple[tuple[float, int], ...]:
         """Pairs of a change and the number of sums that one record changes by it."""
-        k, levels = len(self.sums.columns), len(self.sums.blocks)
-        if self.neighbors == "replace_one":  # with another level one count falls and one rises
-            found = [(2.0, k), (1.0, k + 2 * levels)]
-        else:
-            found = [(1.0, 1 + 2 * k + levels)]
-        return tuple((size, count) for size, count in found if count)
+        return self.planned.shifts
 
     def exact(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums in units of 2^-40, (dim,)."""
         return self.sums.exact(*exact_sums(rows))
 
     def scaling(self, released: FloatArray, deviation: float, rows: RowBound) -> Scaling:
-        """Return the scaling from sums with noise of this standard deviation."""
+        """Return the scaling from sums; ``deviation`` is that of the noise of a number's sum."""
         blocks, q = self.blocks, len(self.blocks.numbers)
-        # The count is at least one standard deviation of its noise.
-        seen = self.sums.estimates(released, least=max(1.0, deviation))
+        # A count is at least one standard deviation of its noise.
+        seen = self.sums.estimates(released, least=max(1.0, deviation * self.planned.units[0]))
         noise = deviation / seen.n
         shifted = np.ones(len(seen.mean), dtype=np.bool_)
         shifted[:q] = blocks.intercept  # without an intercept numbers are not centred

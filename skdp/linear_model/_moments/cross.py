@@ -25,7 +25,8 @@ from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.moments import Moments, TwoReleases
 from skdp.linear_model._shared.gram import Place, exact_cross
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.column_sums import REPLACED_WEIGHT, ColumnSums, Estimates
+from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
+from skdp.linear_model._standardize.independent import REPLACED_WEIGHT
 from skdp.linear_model._standardize.rules import CROSS
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, rest_of

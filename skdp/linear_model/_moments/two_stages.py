@@ -22,6 +22,7 @@ from skdp.linear_model._moments.moments import TwoReleases
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
+from skdp.linear_model._standardize.independent import independent
 from skdp.linear_model._standardize.rules import MOMENTS
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import (
@@ -125,15 +126,15 @@ def _gaussian_stages(
 ) -> tuple[ScalingStage, MatrixGaussianNoise]:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
     split = GaussianSplit(task.epsilon, task.delta, task.neighbors)
-    sums, length, units = sums.gaussian()
-    needed = length / (GOOD_NOISE * float(task.known or 1) * split.shift)
+    found = independent(sums, gaussian=True)
+    needed = found.length / (GOOD_NOISE * float(task.known or 1) * split.shift)
     share = min(max(needed, LEAST_SHIFT), MOST_SHIFT)
-    noise = split.noise(sums.dim, length, share, "Gaussian noise on sums", units)
+    noise = split.noise(sums.dim, found.length, share, "Gaussian noise on sums", found.units)
     shift, guarantee = split.part(rest_of(share), f"Gaussian {_SECOND}")
     # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
     distance = math.sqrt(task.moved) * _greatest_square(layout)
     second = MatrixGaussianNoise(layout, distance / shift * ROUND_UP, guarantee)
-    return ScalingStage(sums, noise), second
+    return ScalingStage(found.sums, noise), second
 
 
 def _usual_noise(stages: Stages, task: Task) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,11 +30,6 @@ class Estimates:
     mean: FloatArray
     square: FloatArray
     levels: FloatArray
-
-
-# Noise in one unit for x and for w x^2, w the weight; the squared length of a change is at most 4
-# times the number of columns, or 4 / 3 times with x^2 - 2/3 in place of x^2.
-REPLACED_WEIGHT, ADDED_WEIGHT = math.sqrt(11 / 4), math.sqrt(3)
 
 
 @dataclass(frozen=True)
@@ -83,27 +77,6 @@ class ColumnSums:
         head = 1 if self.is_counted else 0
         return head + len(self.columns) + len(self.squares) + levels
 
-    def gaussian(self) -> tuple[ColumnSums, float, FloatArray]:
-        """Return the sums for Gaussian noise, and the units in which changes are bounded.
-
-        Returns
-        -------
-        sums : ColumnSums
-        length : float
-            The greatest length of the change that one record makes, in the units.
-        units : ndarray of shape (dim,)
-            Standard deviations of the noise, up to one factor.
-        """
-        k, levels = len(self.columns), len(self.blocks)
-        if not self.is_counted:
-            units = np.ones(self.dim)
-            units[k : 2 * k] = self.factor / REPLACED_WEIGHT
-            return self, math.sqrt(4 * k + 2 * levels), units
-        sums, precise = replace(self, factor=3), count_precision(k)
-        units = np.ones(self.dim)
-        units[0], units[k + 1 : 2 * k + 1] = 1 / precise, 3 / ADDED_WEIGHT
-        return sums, math.sqrt(precise**2 + 4 / 3 * k + levels), units
-
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
         """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.
 
@@ -131,11 +104,3 @@ class ColumnSums:
         _, mean, square, levels = np.split(released / n, ends)
         sizes = np.array([len(group) for group in self.squares])
         return Estimates(n, mean, (square / sizes + self._shift) / self.factor, levels)
-
-
-def count_precision(columns: int) -> float:
-    """Return the inverse noise of a count beside the sums of columns and of squares.
-
-    The count corrects every mean and every square, so it has less noise beside many of them.
-    """
-    return math.sqrt(math.sqrt(columns / 2))

@@ -1,4 +1,4 @@
-"""Independent noise for sums and squares: how far one record changes them, in units of the noise."""
+"""Independent noise for sums and squares: how far one record changes them, in its units."""
 
 import math
 from dataclasses import replace

@@ -101,8 +101,8 @@ def test_the_scaling_stage_of_a_descent_spends_what_its_laplace_noise_costs(orde
     given = {"scaling_share": 0.3, "mechanism": "laplace", "order": order}
     model = fitted(DPCoordinateDescentRegressor, epsilon=2.0, **given)
     scaling = model.stages_[0]
-    # Three numbers and the target: sums change by at most 2, sums of squares by at most 1.
-    cost = 4 * (2 + 1) / (scaling.deviation / np.sqrt(2))
+    # Three numbers and the target: in units of the noise each adds 8 / 3 with its square.
+    cost = 4 * (8 / 3) / (scaling.deviation / np.sqrt(2))
     assert scaling.epsilon == pytest.approx(cost, rel=1e-9)
     if order == "cyclic":
         assert scaling.epsilon == pytest.approx(0.3 * 2.0)

@@ -90,6 +90,21 @@ def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target, n, gau
     assert 0.999 < found <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("with_target", [False, True])
+@pytest.mark.parametrize("n", [None, 1])
+def test_the_ball_of_a_pure_stage_holds_every_change(with_target, n):
+    """Over all pairs of corner records; with 5 % less noise some cost more than epsilon."""
+    epsilon, stage = 0.7, DescentStage(BLOCKS, with_target, n, pure=True)
+    noise = stage.pure_noise(epsilon)
+    rows = np.array([exact_of(stage, [r]) for r in CORNERS])
+    changes = rows if n is None else (rows[:, None] - rows).reshape(-1, stage.dim)
+    cost = noise.ball.gauge(changes).max() / noise.scale
+    assert epsilon * (1 - 1e-9) < cost <= epsilon
+    assert cost / 0.95 > epsilon
+    exact = noise.variance() / noise.variance()[int(n is None)]
+    np.testing.assert_allclose(stage.planned.units**2, exact, rtol=1e-9)
+
+
 def scaling_of(stage, seen, deviation, rows):
     return stage.scaling(np.array(seen), deviation, rows)
 

@@ -21,9 +21,15 @@ from skdp._arrays import FloatArray
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._shared.gram import exact_sums, row_unit
 from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.independent import IndependentSums, independent
+from skdp.linear_model._standardize.independent import (
+    IndependentSums,
+    independent,
+    norm_ball,
+    with_norm,
+)
 from skdp.linear_model._standardize.rules import DESCENT
 from skdp.linear_model._standardize.scaler import Scaler
+from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
 from skdp.rows import Rows
 
 # Standard deviations of a number that are scaled to 1. Records beyond have smaller weights.
@@ -118,12 +124,15 @@ class DescentStage:
         The number of records. None if it is private; then a noisy count is released.
     gaussian : bool
         Whether the noise is Gaussian. Then only the length of a change matters.
+    pure : bool
+        Whether the stage has K-norm noise and an epsilon of its own.
     """
 
     blocks: Blocks
     with_target: bool
     n: int | None
     gaussian: bool = False
+    pure: bool = False
 
     @cached_property
     def planned(self) -> IndependentSums:
@@ -132,8 +141,19 @@ class DescentStage:
         target = (domain.n_encoded,) * self.with_target
         columns = (*self.blocks.numbers, *target)
         squares = tuple((j,) for j in columns)
-        sums = ColumnSums(columns, self.n, squares, factor=1, blocks=self.blocks.level_columns)
+        blocks = self.blocks.level_columns
+        if self.pure:
+            return with_norm(ColumnSums(columns, self.n, squares, blocks=blocks))
+        sums = ColumnSums(columns, self.n, squares, factor=1, blocks=blocks)
         return independent(sums, self.gaussian, domain.is_ball * len(self.blocks.numbers))
+
+    def pure_noise(self, epsilon: float) -> KNormNoise | None:
+        """Return K-norm noise of the sums; None for rows in a ball, or without numbers."""
+        if self.blocks.domain.is_ball or not self.sums.columns:
+            return None
+        ball = norm_ball(self.sums)
+        neighbors = "add_remove" if self.n is None else "replace_one"
+        return KNorm(ball).calibrate(Sensitivity(ball, 1.0, neighbors), epsilon=epsilon)
 
     @property
     def sums(self) -> ColumnSums:
@@ -158,7 +178,8 @@ class DescentStage:
         """Return the scaling from sums; ``deviation`` is that of the noise of a number's sum."""
         blocks, q = self.blocks, len(self.blocks.numbers)
         # A count is at least one standard deviation of its noise.
-        seen = self.sums.estimates(released, least=max(1.0, deviation * self.planned.units[0]))
+        own = deviation * self.planned.units[0] if self.sums.is_counted else 1.0
+        seen = self.sums.estimates(released, least=max(1.0, own))
         noise = deviation / seen.n
         shifted = np.ones(len(seen.mean), dtype=np.bool_)
         shifted[:q] = blocks.intercept  # without an intercept numbers are not centred

@@ -1,4 +1,4 @@
-"""Independent noise for the sums of a scaling stage: units of the sums, and changes in them.
+"""Noise for the sums of a scaling stage: units of the sums, and changes in them.
 
 The noise of a sum of squares is 1 / w times that of a sum of numbers. One record cannot change
 both by as much as possible, so up to some w its squares cost little or nothing. Statements and
@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._arrays import FloatArray
+from skdp.geometry import LpBall, NormBall, ScaledBall, SquaresBall, SumBall
+from skdp.geometry.ball import uniform_variance
 from skdp.linear_model._standardize.column_sums import ColumnSums
 
 Shifts = tuple[tuple[float, int], ...]
@@ -80,6 +82,30 @@ def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> Independe
         units[0] = 1 / precise
         shifts.append((precise, 1))
     return IndependentSums(sums, units, tuple(shifts))
+
+
+def norm_ball(sums: ColumnSums) -> NormBall:
+    """Return the ball of K-norm noise, which holds all changes of sums that one record makes.
+
+    Numbers with their squares, and the count, have the hull of their changes. Levels have an l1
+    ball. The part of either is in proportion to the noise that it would need alone.
+    """
+    added, k = sums.is_counted, len(sums.columns)
+    squares, moved = SquaresBall(k, added), 1.0 if added else 2.0
+    if not sums.blocks:
+        return ScaledBall(squares, moved)
+    dim = sum(block.stop - block.start + 1 for block in sums.blocks)
+    own = float(squares.variance()[int(added)])
+    needed = moved * math.sqrt((squares.dim + 1) * (squares.dim + 2) * own)
+    changes = moved * len(sums.blocks)
+    share = needed / (needed + math.sqrt(2) * changes)
+    return SumBall((squares, LpBall(dim, p=1.0)), (share / moved, (1 - share) / changes))
+
+
+def with_norm(sums: ColumnSums) -> IndependentSums:
+    """Return sums with K-norm noise: the units are relative to the noise of the first number."""
+    spread = np.sqrt(uniform_variance(norm_ball(sums))) if sums.columns else np.ones(sums.dim)
+    return IndependentSums(sums, spread / spread[min(int(sums.is_counted), len(spread) - 1)], ())
 
 
 def _apart(added: bool, gaussian: bool, factor: int) -> tuple[float, list[tuple[float, int]]]:

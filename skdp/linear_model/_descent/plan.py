@@ -94,7 +94,9 @@ class DescentPlan:
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
-        scaled = f"estimated means and scales ({self.stage.dim} sums), then " if self.stage else ""
+        sums = f"{self.stage.dim} sums" if self.stage else ""
+        sums += f", {type(self.first).__name__}" if self.first is not None else ""
+        scaled = f"estimated means and scales ({sums}), then " if self.stage else ""
         return f"{scaled}{self.steps} noisy gradients; {self.noise.guarantee.mechanism}"
 
     @property

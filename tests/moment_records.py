@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -107,3 +108,16 @@ def greatest(
                 pair[side] = np.where(better[:, None], moved, pair[side])
                 best = np.maximum(value, best)
     return float(best.max())
+
+
+def longest_change(stage, x, records):
+    """The greatest length of a change in deviations, by a grid of single numbers."""
+    k = len(stage.sums.columns)
+    count, own, square = np.split(np.asarray(stage.noise.factor), [-2 * k, -k])
+    factor = stage.sums.factor
+    if records == 1:
+        changes = (x / own[0]) ** 2 + ((factor * x**2 - (factor - 1)) / square[0]) ** 2
+        return math.sqrt(k * changes.max() + count[0] ** -2)
+    changes = ((x[:, None] - x) / own[0]) ** 2
+    changes += (factor * (x[:, None] ** 2 - x**2) / square[0]) ** 2
+    return math.sqrt(k * changes.max())

@@ -9,13 +9,18 @@ import pytest
 
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model._moments import rules as rules
-from skdp.linear_model._moments.cross import CrossMoments, _gaussian_stages, lengths
+from skdp.linear_model._moments.cross import (
+    CrossMoments,
+    _gaussian_stages,
+    first_units,
+    lengths,
+)
 from skdp.linear_model._moments.moments import MomentPlan
 from skdp.linear_model._moments.two_stages import TwoStages
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.column_sums import Estimates
+from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian.noise import gaussian_scale
@@ -132,9 +137,9 @@ def test_gaussian_stages_hide_what_their_losses_say(name, neighbors):
 
 def longest_first_change(plan, domain):
     """Where the bounds on the parts of the target, the numbers and the levels are reached."""
-    numbers, y = list(domain.number_index), (1.0, 1.0 - 1.14645)
+    numbers, y = list(domain.number_index), (1.0, -1.0)
     rows = np.zeros((2, domain.n_encoded))
-    rows[:, numbers] = np.array([[1.0], [-1.0 if len(numbers) > 1 else y[1]]])
+    rows[:, numbers] = np.array([[1.0], [-1.0]])
     for block in domain.blocks:
         rows[0, block.start] = 1.0
         if block.stop - block.start > 1:
@@ -145,18 +150,18 @@ def longest_first_change(plan, domain):
 
 @pytest.mark.parametrize("numbers", [1, 2, 3, 7])
 def test_the_numbers_part_of_a_change_is_as_short_as_the_proof_says(numbers):
-    """Corners, and numbers of which any are anywhere: 4 for each from two on, 5.15 for one."""
+    """Corners, and numbers of which any are anywhere: 4 for each; with the target 4 more."""
     rng = np.random.default_rng(numbers)
     x, other = rng.uniform(-1, 1, (2, 100_000, numbers))
     x[::2] = np.sign(x[::2])
     other[::4] = np.sign(other[::4])
     other[1::4] *= -np.sign(other[1::4] * x[1::4])  # far from each other
-    square = 2 * (x**2 - other**2).sum(axis=1) / numbers
-    longest = (((x - other) ** 2).sum(axis=1) + square**2).max()
-    bound = 5.15 if numbers == 1 else 4 * numbers
-    assert 0.98 * bound < longest <= bound * (1 + 1e-12)
     layout = plan_of(Domain.unit_box(numbers, target=(-1.0, 1.0)), "replace_one").layout
-    assert lengths(layout)[0] ** 2 * ROOM <= bound + 5.15 <= lengths(layout)[0] ** 2
+    unit = first_units(layout, ColumnSums((), 1, ((0,), (1,))))[-1]
+    square = 2 * (x**2 - other**2).sum(axis=1) / unit
+    longest = (((x - other) ** 2).sum(axis=1) + square**2).max()
+    assert 0.98 * 4 * numbers < longest <= 4 * numbers * (1 + 1e-12)
+    assert lengths(layout)[0] ** 2 * ROOM <= 4 * numbers + 4 <= lengths(layout)[0] ** 2
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -57,7 +57,7 @@ def planned(domain=MIXED, *, n=1000.0, stage=True, mechanism="auto", with_target
     """A plan as an estimator asks for it."""
     asked = task(domain, n=n, mechanism=mechanism, all_levels=True, **facts)
     counted = None if n is None else int(n)
-    seen = DescentStage(asked.blocks, with_target, asked.neighbors, counted)
+    seen = DescentStage(asked.blocks, with_target, counted)
     return plan_descent(asked, seen if stage else None)
 
 
@@ -216,6 +216,11 @@ def total(plan):
 def test_the_stage_has_its_share_of_the_budget(delta, neighbors, share):
     plan = planned(n=1e5, delta=delta, neighbors=neighbors, share=share)
     power, usual = (2, rules.STAGE_SHARE) if delta > 0 else (1, rules.PURE_STAGE_SHARE)
+    if delta == 0:
+        whole = plan.first.guarantee.epsilon + plan.noise.guarantee.epsilon
+        assert plan.first.guarantee.epsilon == pytest.approx((share or usual) * USUAL["epsilon"])
+        assert whole == pytest.approx(USUAL["epsilon"])
+        return
     spent = sum(c * (s / plan.ratio) ** power for s, c in plan.stage.shifts)
     assert spent / total(plan) == pytest.approx(share or usual)
 

@@ -61,7 +61,9 @@ def test_sums_are_those_of_the_definition():
     first = [sum(column) for column in zip(*exact, strict=True)]
     second = [sum(v * v for v in column) for column in zip(*exact, strict=True)]
     for n, counts in ((3, []), (None, [3])):
-        found = DescentStage(BLOCKS, True, "replace_one", n).exact(MemoryRows(DOMAIN, X, y))
+        found = DescentStage(BLOCKS, True, n).exact(MemoryRows(DOMAIN, X, y))
+        if n is None:  # 3 x^2 - 2 for each of three records
+            second = [3 * square - 6 for square in second]
         expected = [*counts, *first, *second, 2, 0, 1, 2, 1]
         assert [Fraction(int(v), UNIT) for v in found] == expected
 
@@ -70,24 +72,37 @@ CORNERS = list(product((-1.0, 0.5, 3.0), (-2.0, 0.0, 2.0), "xyz", "pq", (-1.0, 0
 
 
 @pytest.mark.parametrize("with_target", [False, True])
-def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target):
-    """Over all pairs of corner records: never more in any coordinate, and as much in each."""
-    stage = DescentStage(BLOCKS, with_target, "add_remove", None)
-    rows = np.abs([exact_of(stage, [r]) for r in CORNERS])
-    declared = [s for s, count in stage.shifts for _ in range(count)]
-    falling = -np.sort(-rows, axis=1)
-    assert np.max(falling.sum(axis=1)) == sum(declared)
-    assert (falling[:, : len(declared)] <= declared).all()
-    assert not falling[:, len(declared) :].any()
+@pytest.mark.parametrize("n", [None, 1])
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target, n, gaussian):
+    """Over all pairs of corner records: squares, or the sums of the greatest, and as much."""
+    stage = DescentStage(BLOCKS, with_target, n, gaussian)
+    rows = np.array([exact_of(stage, [r]) for r in CORNERS]) / stage.planned.units
+    moved = np.abs(rows if n is None else (rows[:, None] - rows).reshape(-1, stage.dim))
+    declared = sorted((s for s, count in stage.shifts for _ in range(count)), reverse=True)
+    assert len(declared) <= stage.dim
+    if gaussian:
+        found = (moved**2).sum(axis=1).max() / np.square(declared).sum()
+    else:
+        falling = -np.sort(-moved, axis=1)
+        bounds = np.cumsum(declared + [0.0] * (stage.dim - len(declared)))
+        found = (falling.cumsum(axis=1) / bounds).max()
+    assert 0.999 < found <= 1 + 1e-12
 
-    stage = DescentStage(BLOCKS, with_target, "replace_one", 1)
+
+@pytest.mark.parametrize("with_target", [False, True])
+@pytest.mark.parametrize("n", [None, 1])
+def test_the_ball_of_a_pure_stage_holds_every_change(with_target, n):
+    """Over all pairs of corner records; with 5 % less noise some cost more than epsilon."""
+    epsilon, stage = 0.7, DescentStage(BLOCKS, with_target, n, pure=True)
+    noise = stage.pure_noise(epsilon)
     rows = np.array([exact_of(stage, [r]) for r in CORNERS])
-    moved = np.abs(rows[:, None] - rows[None, :])
-    k = 2 + with_target
-    assert moved[..., :k].max() == 2.0
-    assert moved[..., k:].max() == 1.0
-    assert moved[..., 2 * k :].sum(axis=-1).max() == 2 * len(BLOCKS.level_columns)
-    assert stage.shifts == ((2.0, k), (1.0, k + 2 * len(BLOCKS.level_columns)))
+    changes = rows if n is None else (rows[:, None] - rows).reshape(-1, stage.dim)
+    cost = noise.ball.gauge(changes).max() / noise.scale
+    assert epsilon * (1 - 1e-9) < cost <= epsilon
+    assert cost / 0.95 > epsilon
+    exact = noise.variance() / noise.variance()[int(n is None)]
+    np.testing.assert_allclose(stage.planned.units**2, exact, rtol=1e-9)
 
 
 def scaling_of(stage, seen, deviation, rows):
@@ -129,7 +144,7 @@ def test_scalings_are_safe_whatever_the_noise(
     seen, deviation, intercept, with_target, counted, bounded
 ):
     blocks = Blocks(DOMAIN, intercept, all_levels=intercept)
-    stage = DescentStage(blocks, with_target, "add_remove", None if counted else 3)
+    stage = DescentStage(blocks, with_target, None if counted else 3)
     rows = short(blocks) if bounded else box(blocks)
     scaling = scaling_of(stage, seen[: stage.dim], deviation, rows)
     check_safe(scaling, blocks)
@@ -139,7 +154,7 @@ def test_scalings_are_safe_whatever_the_noise(
 
 
 def test_a_negative_count_is_taken_for_the_noise():
-    stage = DescentStage(BLOCKS, False, "add_remove", None)
+    stage = DescentStage(BLOCKS, False, None)
     scaling = scaling_of(stage, [-500.0] + [0.0] * (stage.dim - 1), 40.0, box())
     assert scaling.n == 40.0
 
@@ -157,7 +172,7 @@ def test_without_noise_the_scaling_is_the_columns_own():
         }
     )
     y = rng.normal(0.1, 0.2, n).clip(-1, 1)
-    stage = DescentStage(BLOCKS, True, "replace_one", n)
+    stage = DescentStage(BLOCKS, True, n)
     exact = stage.exact(MemoryRows(DOMAIN, X, y)).astype(float) / UNIT
     scaling = scaling_of(stage, exact, 1e-9, short())
     encoded = DOMAIN.encode(X)[:, :2]
@@ -177,7 +192,7 @@ def share_too_long(draws=2000):
     """
     rng = np.random.default_rng(1)
     blocks = Blocks(Domain.unit_box(1), True)
-    stage = DescentStage(blocks, False, "replace_one", 1000)
+    stage = DescentStage(blocks, False, 1000)
     count = 0
     for _ in range(draws):
         seen = 1000 * (np.array([0.3, 0.34]) + 0.15 * rng.normal(size=2))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moment_records import longest_change
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
@@ -226,21 +227,12 @@ def test_gaussian_noise_on_scaled_moments_has_its_claimed_delta(neighbors, epsil
     records = 2 if neighbors == "replace_one" else 1
     longest = (1 + math.sqrt(plan.layout.n_rows) * 2.0 ** -(NUMBER_BITS + 1)) ** 2
     second = math.sqrt(records) * longest / plan.noise.deviation
-    first = farthest_apart(records, 41) / plan.first.noise.factor
+    first = longest_change(plan.first, np.linspace(-1, 1, 401), records)
     shift = math.hypot(first, second)
     assert log_delta(shift, epsilon) <= math.log(delta)
     assert log_delta(shift / 0.95, epsilon) > math.log(delta)
     known = [loss.mu for loss, _ in plan.losses]
     assert known == pytest.approx([first, second], rel=2e-3)
-
-
-def farthest_apart(records, variables):
-    """The greatest length of a change in the first stage's sums, by a grid of single numbers."""
-    x = np.linspace(-1, 1, 401)
-    if records == 1:
-        return math.sqrt(variables * np.max(x**2 + (2 * x**2 - 1) ** 2) + 1)
-    squares = (x[:, None] - x) ** 2 + 4 * (x[:, None] ** 2 - x**2) ** 2
-    return math.sqrt(variables * squares.max())
 
 
 def test_gaussian_matrices_have_the_stated_variance():
@@ -279,14 +271,14 @@ def test_gaussian_stages_are_chosen_for_the_sake_of_either_stage():
     With many records the scales are as fine as they need be, and the second stage decides.
     """
     domain = Domain.unit_box(5, target=(-1, 1))
-    for n, taken in ((1000, GaussianNoise), (10**5, KNormNoise)):
+    for n, taken in ((800, GaussianNoise), (10**5, KNormNoise)):
         pure, asked = (task_of(domain, 0.5, "add_remove", n, delta) for delta in (0.0, 1e-6))
         pure, plan = TwoStages.plan(pure), TwoStages.plan(asked)
         gaussian = _gaussian_stages(plan.layout, plan.first.sums, asked)
         assert gaussian[1].matrix_variance[0, 1] > pure.noise.matrix_variance[0, 1]
         assert type(plan.first.noise) is taken
     few = [
-        TwoStages.plan(task_of(domain, 0.5, "add_remove", 1000, delta)).first_deviation(1000)
+        TwoStages.plan(task_of(domain, 0.5, "add_remove", 800, delta)).first_deviation(800)
         for delta in (0.0, 1e-6)
     ]
     assert few[1] < rules.MOST_FIRST_NOISE < few[0]
@@ -307,10 +299,10 @@ def test_the_scaling_stage_takes_no_more_than_a_fifth_from_the_second(neighbors)
 
 
 def test_a_delta_allows_two_stages_with_fewer_records():
-    """Two stages are used for 1000 records with a delta, and one without."""
+    """Two stages are used for 800 records with a delta, and one without."""
     domain = Domain.unit_box(5, target=(-1, 1))
-    X = np.clip(np.random.default_rng(9).normal(0.3, 0.2, (1000, 5)), -1, 1)
-    common = {"epsilon": 0.5, "neighbors": "add_remove", "n_public": 1000, "domain": domain}
+    X = np.clip(np.random.default_rng(9).normal(0.3, 0.2, (800, 5)), -1, 1)
+    common = {"epsilon": 0.5, "neighbors": "add_remove", "n_public": 800, "domain": domain}
     for delta, found in ((0.0, False), (1e-6, True)):
         model = DPLinearRegression(delta=delta, random_state=0, **common).fit(X, X[:, 0] / 2)
         assert bool(np.any(model.moments_.centre != 0)) is found

@@ -29,6 +29,12 @@ from scipy.stats import chisquare, kstest
 from test_geometry_battery import Twin
 
 from skdp.geometry import SumBall
+from skdp.geometry._gauges import (
+    counted_product_gauge,
+    counted_square_gauge,
+    product_gauge,
+    square_gauge,
+)
 from skdp.geometry.moments import (
     AddedBall,
     DifferenceBall,
@@ -36,12 +42,6 @@ from skdp.geometry.moments import (
     PairHull,
     _linear_law,
     _triangle_law,
-)
-from skdp.geometry.moments._gauges import (
-    counted_product_gauge,
-    counted_square_gauge,
-    product_gauge,
-    square_gauge,
 )
 from skdp.geometry.moments._linear_law import LinearLaw
 from skdp.geometry.moments._triangle_law import TriangleLaw

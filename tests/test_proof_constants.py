@@ -122,28 +122,26 @@ def test_shares_of_a_divided_ledger_add_up_to_all_of_delta():
 # Lengths of what one record changes
 
 
-def test_the_square_of_a_number_and_its_own_change_together_by_less_than_5_15():
-    """max over [0, 2] of g(u) = u^2 (1 + 4 (2 - u)^2), to fifty digits."""
+def test_the_square_of_a_number_and_its_own_change_together_by_at_most_4():
+    """max over [0, 2] of u^2 (1 + w^2 (2 - u)^2) at the greatest w^2, to fifty digits."""
     with mp.workdps(50):
-        # g'(u) = 2u (1 + 4 (2 - u)(2 - 2u)), first 0 at u = (3 - sqrt(1/2)) / 2.
-        u = (3 - mp.sqrt(mp.mpf(1) / 2)) / 2
-        greatest = u**2 * (1 + 4 * (2 - u) ** 2)
-        assert abs(1 + 4 * (2 - u) * (2 - 2 * u)) < mp.mpf(10) ** -45
-        assert mp.mpf("5.14") < greatest < mp.mpf("5.15")
-        assert greatest > 4  # the value at the end, u = 2
+        root = mp.sqrt(5)
+        weight = (11 + 5 * root) / 8
+        for u, value in ((root - 1, 4), (4 - root, (4 - root) ** 3 / (2 * (3 - root)))):
+            assert abs(1 + 2 * weight * (2 - u) * (1 - u)) < mp.mpf(10) ** -45  # a zero of g'
+            assert abs(u**2 * (1 + weight * (2 - u) ** 2) - value) < mp.mpf(10) ** -45
+            assert value <= 4
+        assert mp.mpf(11) / 4 < weight < mp.mpf("2.7726")
 
 
-@pytest.mark.parametrize("numbers", range(2, 30))
-def test_from_two_numbers_on_each_adds_at_most_4(numbers):
-    """g' >= 0 on [0, 2], in fractions: 1 - (8 / m)(2 - d)(d - 1) at its least, d = 3/2."""
-    assert 1 - Fraction(8, numbers) * Fraction(1, 4) >= 0
+WEIGHT = Fraction(11, 4)
 
 
 def extreme_changes(numbers, blocks, adds):
     """Squared lengths of changes in the first stage of cross moments, over corners."""
     grid = [Fraction(k, 8) for k in range(-8, 9)]
     target = max(
-        (y - z) ** 2 + 4 * (y * y - z * z) ** 2 if not adds else y * y + (2 * y * y - 1) ** 2
+        (y - z) ** 2 + WEIGHT * (y * y - z * z) ** 2 if not adds else y * y + (2 * y * y - 1) ** 2
         for y in grid for z in (grid if not adds else [0])
     )  # fmt: skip
     if adds:
@@ -154,8 +152,8 @@ def extreme_changes(numbers, blocks, adds):
         for other in grid:
             for k in range(numbers + 1):  # so many numbers change from one to the other
                 change = k * (one - other) ** 2
-                square = Fraction(2 * k, numbers) * (one**2 - other**2)
-                of_numbers = max(of_numbers, change + square**2)
+                square = k * (one**2 - other**2)
+                of_numbers = max(of_numbers, change + WEIGHT / numbers * square**2)
     return target + 2 * blocks + of_numbers
 
 

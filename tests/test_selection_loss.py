@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from skdp.privacy import Composition, Guarantee, PairLoss, compose
+from skdp.privacy import (
+    BudgetExceeded,
+    Composition,
+    GaussianLoss,
+    Guarantee,
+    Ledger,
+    PairLoss,
+    compose,
+)
+from skdp.privacy.conversions import gaussian_delta, mu_of_pure
 from skdp.privacy.ledger._text import from_text, to_text
 from skdp.privacy.losses.losses import FiniteLoss
 from skdp.privacy.losses.selection import SelectionLoss
@@ -223,3 +232,78 @@ def test_a_guarantee_holds_it():
 def test_a_width_is_a_positive_number(width):
     with pytest.raises(ValueError, match="width must"):
         SelectionLoss(width)
+
+
+# In Gaussian DP
+
+
+def mu_of(width):
+    return Guarantee(1.0, 0.9, losses=((SelectionLoss(width), 1),)).mu
+
+
+@pytest.mark.parametrize("width", [1e-6, 0.1, 1.0, 5.0, 30.0])
+def test_the_gaussian_tradeoff_lies_below_and_touches(width):
+    """The errors of a choice against those of two normal laws; 5 % less mu is not enough."""
+    mu = mu_of(width)
+    assert mu == pytest.approx(mu_of_pure(width / 2), rel=1e-9)
+    with mp.workdps(60):
+
+        def sum_of_quantiles(share):
+            at = [mp.expm1(width * s) / mp.expm1(width) for s in (share, 1 - share)]
+            return sum(-mp.sqrt(2) * mp.erfinv(2 * alpha - 1) for alpha in at)
+
+        shares = [mp.mpf(10) ** -k for k in (20, 8, 4, 2)] + [mp.mpf(k) / 40 for k in range(1, 21)]
+        for share in shares:
+            assert sum_of_quantiles(share) <= mu
+        assert sum_of_quantiles(mp.mpf(1) / 2) > 0.999999 * mu > 0.95 * mu
+
+
+def worst_choices(width, count, epsilon, parts=16):
+    """Least delta of choices of two candidates, each chosen in view of the earlier results.
+
+    Losses are multiples of width / parts. The value of a loss is the greatest mean over the pair
+    of losses t and t - width that comes next.
+    """
+    step, moves = width / parts, np.arange(1, parts)
+    reach = parts * count
+    loss = step * np.arange(-reach, reach + 1)
+    value = -np.expm1(np.minimum(epsilon - loss, 0))
+    p = np.expm1(width - step * moves) / -np.expm1(-width) * np.exp(step * moves - width)
+    for left in range(count - 1, -1, -1):
+        near = parts * left
+        at = np.arange(reach - near, reach + near + 1)[:, None]
+        mean = p * value[at + moves] + (1 - p) * value[at + moves - parts]
+        value = np.copy(value)
+        value[at[:, 0]] = mean.max(axis=1)
+    return value[reach]
+
+
+@pytest.mark.parametrize(
+    ("width", "count", "epsilon"), [(1.0, 1, 0.0), (1.0, 6, 2.0), (0.3, 40, 2.0)]
+)
+def test_choices_in_view_of_earlier_results_keep_gaussian_dp(width, count, epsilon):
+    """The worst adaptive sequence, computed backwards; it has more than a mu of w / 2."""
+    found = worst_choices(width, count, epsilon)
+    assert found <= gaussian_delta(math.sqrt(count) * mu_of(width), epsilon) * (1 + 1e-9)
+    assert found > gaussian_delta(math.sqrt(count) * 0.95 * width / 2, epsilon)
+
+
+def test_one_choice_attains_its_mu():
+    """A twin with 5 % less is caught."""
+    found = worst_choices(1.0, 1, 0.0)
+    assert found == pytest.approx(gaussian_delta(mu_of(1.0), 0.0), rel=1e-9)
+    assert found > gaussian_delta(0.95 * mu_of(1.0), 0.0) * 1.04
+
+
+def test_a_ledger_counts_choices_as_gaussian():
+    """Fifty choices beside Gaussian noise; as (epsilon, delta) alone ten fit."""
+    losses = ((GaussianLoss(0.04), 1), (SelectionLoss(0.0133), 50))
+    greedy = Guarantee(0.3, 1e-6, losses=losses)
+    assert greedy.mu == pytest.approx(math.hypot(0.04, mu_of_pure(0.0133 / 2) * 50**0.5), 1e-9)
+    ledger, bare = Ledger(3.0, 1e-4), Ledger(3.0, 1e-4)
+    for _ in range(90):
+        ledger.spend(greedy)
+    for _ in range(10):
+        bare.spend(Guarantee(0.3, 1e-6))
+    with pytest.raises(BudgetExceeded):
+        bare.spend(Guarantee(0.3, 1e-6))

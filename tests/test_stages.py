@@ -96,13 +96,15 @@ def test_what_was_chosen_is_an_attribute(estimator):
 
 
 @pytest.mark.parametrize("order", ["cyclic", "greedy"])
-def test_the_scaling_stage_of_a_descent_spends_what_its_laplace_noise_costs(order):
-    """With delta = 0: the changes of its sums by one record, over the scale of their noise."""
+def test_the_scaling_stage_of_a_descent_spends_its_share(order):
+    """With delta = 0: of K-norm noise, or beside greedy choices of Laplace noise."""
     given = {"scaling_share": 0.3, "mechanism": "laplace", "order": order}
     model = fitted(DPCoordinateDescentRegressor, epsilon=2.0, **given)
     scaling = model.stages_[0]
-    # Three numbers and the target: sums change by at most 2, sums of squares by at most 1.
-    cost = 4 * (2 + 1) / (scaling.deviation / np.sqrt(2))
-    assert scaling.epsilon == pytest.approx(cost, rel=1e-9)
     if order == "cyclic":
+        assert scaling.law == "KNormNoise(ScaledBall)"
         assert scaling.epsilon == pytest.approx(0.3 * 2.0)
+    else:
+        # Three numbers and the target: in units of the noise each adds 8 / 3 with its square.
+        cost = 4 * (8 / 3) / (scaling.deviation / np.sqrt(2))
+        assert scaling.epsilon == pytest.approx(cost, rel=1e-9)

@@ -8,7 +8,8 @@ alone. A second table goes through counts, epsilons and deltas, with randomised 
 
 Then the time of a spend from a ledger with many entries, in memory and in a file, and that of
 Laplace noise of distinct scales: of `compose` for each scale, and of a spend from a ledger with
-composition="fixed" beyond the sum of the epsilons.
+composition="fixed" beyond the sum of the epsilons. Last, how many fits of greedy coordinate descent
+a ledger takes one by one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,10 @@ import numpy as np
 import report
 from speed import seconds
 
+from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import Laplace
-from skdp.privacy import Guarantee, Ledger, compose
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 from skdp.privacy.composition import _fold
 from skdp.privacy.composition import grid as _grid
 from skdp.privacy.composition import plan as _plan
@@ -40,6 +43,7 @@ CLOSED_FORM = 4.88655
 MOST_GAP, MOST_TIME = 1e-4, 1.0
 ENTRIES, SCALES, LAST = [10, 10_000], [10, 20, 50], 50
 MOST_IN_FILE = 1000
+CEILING, GREEDY = (3.0, 1e-4), [(0.1, 1e-6), (0.3, 1e-6), (1.0, 1e-6)]
 COUNTS = [1, 10, 1000, 100_000]
 PROMISES = [(0.01, 1e-2), (0.3, 1e-6), (1.0, 1e-12), (10.0, 1e-30), (50.0, 1e-6)]
 
@@ -160,6 +164,25 @@ def scale_rows(scales: list[int]) -> list[report.Row]:
     return [*rows, {"ledger": "fixed, 50 to 200 scales"} | _quantiles(times)]
 
 
+def taken_rows() -> list[report.Row]:
+    """Return the numbers of equal greedy fits that a ledger takes."""
+    domain, rows = Domain({f"x{j}": (-1, 1) for j in range(10)}, target=["no", "yes"]), []
+    X, y = domain.sample(20_000, random_state=0, with_target=True)
+    for epsilon, delta in GREEDY:
+        model = DPCoordinateDescentClassifier(
+            domain=domain, epsilon=epsilon, delta=delta, order="greedy"
+        )
+        spend, ledger = model.fit(X, y).guarantee_, Ledger(*CEILING)
+        taken = 0
+        with suppress(BudgetExceeded):
+            while True:
+                ledger.spend(spend)
+                taken += 1
+        row = {"greedy fits of": f"({epsilon}, {delta})", "ceiling": CEILING, "mu": spend.mu}
+        rows.append(row | {"taken": taken})
+    return rows
+
+
 def _laplace(scale: float) -> Guarantee:
     return Guarantee(1 / scale, losses=((ShiftLoss(Laplace(scale), 1.0), 1),))
 
@@ -176,6 +199,7 @@ def main() -> None:
     arguments = parser.parse_args()
     ledgers = [*ledger_rows(arguments.entries), *scale_rows(SCALES)]
     report.publish("ledgers", ledgers, arguments)
+    report.publish("greedy fits on a ledger", taken_rows(), arguments)
     rows = [
         race("gaussian", GaussianLoss(1 / SCALE), arguments),
         race("laplace", ShiftLoss(Laplace(SCALE), 1.0), arguments),

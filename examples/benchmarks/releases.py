@@ -6,7 +6,12 @@ start, its search for the shape included: milliseconds, certified bounds and loo
 table compares flipped Huber noise under zero-concentrated DP (docs/proofs/repeated_releases.md,
 Theorem 3), its shape optimised for that bound, with the same law under the certified bounds.
 
+The last table has the noise of a scaling stage, which releases the sums of k numbers and of their
+squares: standard deviations in a mean and in a mean square, times n epsilon or n mu, and those of
+noise for which the changes of both are charged separately.
+
     python examples/benchmarks/releases.py
+    python examples/benchmarks/releases.py --only-sums
     python examples/benchmarks/releases.py --counts 10000 --mixed --repeats 9
 """
 
@@ -17,6 +22,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +30,11 @@ import report
 from composition import forget
 from scipy.optimize import brentq
 
+from skdp.geometry import LpBall
+from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.independent import independent
+from skdp.linear_model._standardize.stage import sums_noise
+from skdp.mechanisms import KNorm, Sensitivity
 from skdp.mechanisms.independent import _sketch, repeated
 from skdp.mechanisms.independent._composed import Composed
 from skdp.noise import FlippedHuber
@@ -127,11 +138,57 @@ def concentrated_row(count: int, epsilon: float, delta: float) -> report.Row:
     }
 
 
+def sums_row(k: int, neighbors: str, noise: str, in_ball: bool = False) -> report.Row:
+    """Return the noise in means and mean squares, jointly and separately charged."""
+    moved, n = (2.0, 1) if neighbors == "replace_one" else (1.0, None)
+    sums = ColumnSums(tuple(range(k)), n, tuple((j,) for j in range(k)))
+    places = [sums.dim - 2 * k, sums.dim - k]
+    if noise == "K-norm":
+        joint = np.sqrt(sums_noise(sums, moved, neighbors, 1.0).variance())[places]
+        box = KNorm("linf").calibrate(Sensitivity(LpBall(sums.dim, math.inf, moved)), epsilon=1.0)
+        apart = np.sqrt(box.variance())[places]
+        factors = np.array([1.0, 1 / sums.factor])
+    else:
+        gaussian, power = noise == "Gaussian", 2 if noise == "Gaussian" else 1
+        planned = independent(replace(sums, factor=1), gaussian, k if in_ball else 0)
+        size = sum(count * own**power for own, count in planned.shifts) ** (1 / power)
+        root = 1.0 if gaussian else math.sqrt(2)
+        joint = root * size * planned.units[places]
+        separate = sum(k * own**power for own in (moved, 1.0)) + (n is None)
+        apart = np.full(2, root * separate ** (1 / power))
+        factors = np.array([1.0, 1 / planned.sums.factor])
+        apart /= factors
+    row = {"numbers": k, "neighbors": neighbors, "noise": noise, "rows in a ball": in_ball}
+    for name, one, other in zip(("mean", "square"), joint * factors, apart * factors, strict=True):
+        row |= {name: one, f"{name}, apart": other, f"{name}, ratio": one / other}
+    return row
+
+
+def sums_rows() -> list[report.Row]:
+    rows = [
+        sums_row(k, neighbors, noise)
+        for noise in ("K-norm", "Gaussian", "Laplace")
+        for neighbors in ("replace_one", "add_remove")
+        for k in (1, 5, 30)
+    ]
+    balls = [
+        sums_row(k, neighbors, noise, True)
+        for noise in ("Gaussian", "Laplace")
+        for neighbors in ("replace_one", "add_remove")
+        for k in (5, 30)
+    ]
+    return [*rows, *balls]
+
+
 def main() -> None:
     parser: argparse.ArgumentParser = report.parser_for(__doc__, repeats=3)
     parser.add_argument("--counts", nargs="+", type=int, default=COUNTS)
     parser.add_argument("--mixed", action="store_true", help="three sizes in place of one")
+    parser.add_argument("--only-sums", action="store_true", help="only the scaling stage")
     arguments = parser.parse_args()
+    report.publish("releases_sums", sums_rows(), arguments)
+    if arguments.only_sums:
+        return
     for name in ("_bound", "_look"):
         setattr(Composed, name, counted(name))
     measured, compared = [], []

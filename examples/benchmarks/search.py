@@ -4,6 +4,9 @@ The search has a total budget of 2 (or --total), of which the choice takes its p
 choices have a budget of 1 (or --fixed) each and nothing to choose. Columns are the grids, rows
 the strategies, each with the medians over splits and the loss against the candidate that is best
 in the median. Reads the folder that SKDP_DATA names.
+
+With --simulated: searches with a delta over simulated regressions, whose fits have Gaussian noise,
+and the R^2 of the chosen model. Needs no data files.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 import report
 from data import check_names, read
 
-from skdp import DPLogisticRegression
+from skdp import Domain, DPCoordinateDescentRegressor, DPLogisticRegression
 from skdp.model_selection import PrivateSearchCV
 
 STRATEGIES = ["auto", "disjoint", "random_stopping"]
@@ -107,6 +110,32 @@ def figures(name: str, grid: str, arguments: argparse.Namespace) -> list[report.
     return rows
 
 
+def simulated_row(n: int, epsilon: float, repeats: int, seed: int) -> report.Row:
+    """Return the median R^2 of the chosen model, over populations with 6 numbers."""
+    found, mu = [], 0.0
+    for repetition in range(repeats):
+        rng = np.random.default_rng([seed, n, repetition])
+        domain = Domain.unit_box(6, target=(-1.0, 1.0))
+        centre, spread = rng.uniform(-0.4, 0.4, 6), rng.uniform(0.05, 0.4, 6)
+        X = np.clip(rng.normal(centre, spread, (n + 2000, 6)), -1, 1)
+        signal = (X - centre) / spread @ rng.normal(size=6)
+        y = np.clip(0.1 * signal + rng.normal(0, rng.uniform(0.05, 0.3), len(X)), -1, 1)
+        model = DPCoordinateDescentRegressor(domain=domain, average=True)
+        search = PrivateSearchCV(
+            model,
+            {"alpha": ["auto", 1e-3, 1e-2, 1e-1]},
+            epsilon=epsilon,
+            delta=1e-6,
+            strategy="disjoint",
+            random_state=repetition,
+        ).fit(X[:n], y[:n])
+        found.append(float(search.score(X[n:], y[n:])))
+        mu = search.guarantee_.mu
+    low, median, high = report.quartiles(np.array(found))
+    row = {"n": n, "epsilon": epsilon, "delta": 1e-6, "mu": mu, "R2": median}
+    return row | {"lower quartile": low, "upper quartile": high, "mean": float(np.mean(found))}
+
+
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=20)
     parser.add_argument("--sets", nargs="+", default=["adult"], help="data sets")
@@ -115,7 +144,16 @@ def main() -> None:
     parser.add_argument("--total", type=float, default=2.0, help="epsilon of the search")
     parser.add_argument("--fixed", type=float, default=1.0, help="epsilon of a fixed choice")
     parser.add_argument("--neighbors", choices=["replace_one", "add_remove"], default="replace_one")
+    parser.add_argument("--simulated", action="store_true", help="regressions with a delta")
     arguments = parser.parse_args()
+    if arguments.simulated:
+        rows = [
+            simulated_row(n, epsilon, arguments.repeats, arguments.seed)
+            for n in (1000, 4000, 16_000)
+            for epsilon in (0.5, 1.0)
+        ]
+        report.publish("search_simulated", rows, arguments)
+        return
     rows = [
         row
         for name in check_names(arguments.sets, "classification")

@@ -10,6 +10,7 @@ from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.geometry.order.comparison import Comparison, compare
 from skdp.geometry.order.containment import contains, greatest_gauge_over
 from skdp.geometry.sheared import ShearedBall
+from skdp.geometry.squares import SquaresBall
 
 __all__ = [
     "Comparison",
@@ -25,6 +26,7 @@ __all__ = [
     "ScaledBall",
     "ShearedBall",
     "SimplexBall",
+    "SquaresBall",
     "SumBall",
     "compare",
     "contains",

@@ -117,7 +117,8 @@ rows_per_person, max_rows
     classes_, n_features_in_, feature_names_in_, guarantee_, stages_
         As in :class:`DPLogisticRegression`.
     noise_ : RepeatedNoise
-        The law of the noise of a step, on the sum over the records.
+        The law of the noise of a step, on the sum over the records. With ``delta = 0`` its
+        guarantee may leave out the scaling stage; ``guarantee_`` is that of the fit.
 
     Examples
     --------

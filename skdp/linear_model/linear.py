@@ -87,7 +87,7 @@ class DPLinearRegression(PrivateRegressor):
     >>> bool(model.score(X, y) > 0.95)
     True
     >>> [(stage.name, round(stage.epsilon, 2)) for stage in model.stages_]
-    [('scaling', 0.17), ('moments', 0.83)]
+    [('scaling', 0.15), ('moments', 0.85)]
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> other.guarantee_ is model.guarantee_
     True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,20 +14,75 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from skdp._checks import fail
+from skdp._identity import is_ours
 from skdp.domain import Domain
 from skdp.model_selection._candidates import CALLBACKS, Candidates, fit_to, private_step
 from skdp.model_selection._silence import silence
 from skdp.model_selection._task import PlannedFit, SearchTask
 from skdp.privacy import BudgetExceeded, Ledger
+from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
+from skdp.privacy.guarantee.profile import equivalents
 from skdp.privacy.ledger import Budget
 
 # A ceiling below every budget.
 _NOTHING = 5e-324
 _N_RECORDS = 10
+# Dry runs for one plan, and the factor by which the mu of a fit may exceed its goal at first.
+_TRIES, _MOST_EXCESS = 3, 1.2
 
 
-def dry_run(task: SearchTask, last: Budget) -> None:
+@dataclass(frozen=True, eq=False)
+class GaussianParts:
+    """The parts of a search that is private by Gaussian DP (private_selection.md, Theorem 9).
+
+    Attributes
+    ----------
+    task : SearchTask
+    last : Budget
+        The budget of the last fit.
+    width : float
+        The width of the choice, for `Disjoint`.
+    mu : float
+        Of the whole search.
+    """
+
+    task: SearchTask
+    last: Budget
+    width: float
+    mu: float
+
+
+def gaussian_parts(task: SearchTask, whole: Budget, share: float) -> GaussianParts | None:
+    """Return parts of a budget whose squared mu add up, or None if a fit has no small mu.
+
+    A fit has about its goal's mu if its noise is Gaussian and calibrated to the epsilon of that mu
+    at all of delta. If it has a little more, it is asked for less.
+    """
+    mu = gaussian_mu(whole.epsilon, whole.delta) * (1 - 1e-9)
+    goals = np.array([math.sqrt(1 - share), math.sqrt(share)]) * mu
+    asked = goals
+    for _ in range(_TRIES):
+        own, last = (
+            Budget(gaussian_epsilon(float(one), whole.delta), whole.delta) for one in asked
+        )
+        if not min(own.epsilon, last.epsilon) > 0:
+            return None
+        fits = tuple(replace(fit, budget=own) for fit in task.fits)
+        planned = replace(task, fits=fits)
+        found = np.array(dry_run(planned, last))
+        if (found <= goals).all():
+            width = 2 * pure_of_mu(float(goals[0]))
+            return GaussianParts(planned, last, width, math.hypot(*goals))
+        if not (found <= _MOST_EXCESS * goals).all():
+            return None
+        asked = asked * np.minimum(1.0, goals / found * (1 - 1e-3))
+    return None
+
+
+def dry_run(task: SearchTask, last: Budget) -> tuple[float, float]:
     """Raise the errors of all fits, and of the score, without drawing noise.
+
+    Returns the greatest mu that is known of the fits, and of the last fits, inf if none is.
 
     Each candidate is fitted to its own records, and to all records with the budget ``last`` of
     the last fit. A candidate without a ledger is not fitted; the guarantee lists its privacy as an
@@ -34,21 +91,26 @@ def dry_run(task: SearchTask, last: Budget) -> None:
     rows = np.arange(len(task.y))
     with tempfile.TemporaryDirectory(prefix="skdp-dry-run-") as folder:
         empty = Ledger(_NOTHING, path=f"{folder}/ledger.sqlite3")
+        found = []
         for planned in task.fits:
             for fit in (planned, PlannedFit(planned.candidate, last, rows, 1.0)):
-                model = task.model(fit)
+                model, mu = task.model(fit), math.inf
                 if _has_ledger(model):
                     private_step(model).set_params(ledger=empty)
-                    _try_fit(task, fit, model)
+                    mu = _try_fit(task, fit, model)
+                found.append(mu)
     _try_score(task, last)
+    return max(found[::2]), max(found[1::2])
 
 
 def _has_ledger(model: Any) -> bool:
     return "ledger" in private_step(model).get_params()
 
 
-def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> None:
+def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> float:
     """Fit a model with an empty ledger, which stops it after its checks and before any noise.
+
+    Returns the mu of the guarantee that it asks for, inf if none is known.
 
     The guarantee that it asks for must fit the budget and the neighbouring relation of the search.
     """
@@ -60,7 +122,7 @@ def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> None:
     else:
         raise fail("estimator", "charge its ledger before it draws noise", type(model))
     if asked is None:
-        return
+        return math.inf
     if asked.neighbors != (neighbors := task.candidates.neighbors):
         rule = f"claim a guarantee under neighbors={neighbors!r}"
         raise fail("every candidate", rule, asked.neighbors)
@@ -72,6 +134,9 @@ def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> None:
     if not (task.is_seeded or asked.holds):
         rule = "claim a guarantee that holds if the search has no random_state"
         raise fail("every candidate", rule)
+    # What other estimators claim beyond epsilon and delta is not used.
+    known = equivalents(asked.epsilon, asked.delta, asked.losses).square
+    return math.sqrt(known) if is_ours(private_step(model)) else math.inf
 
 
 def _try_score(task: SearchTask, budget: Budget) -> None:

@@ -1,4 +1,4 @@
-"""Permute-and-flip and discrete Laplace noise, sampled exactly.
+"""Private choices and discrete Laplace noise, sampled exactly.
 
 Scores are integers, rates are fractions, and every draw is made of fair bits. Nothing is rounded,
 so the computer draws from exactly the distributions of ``docs/proofs/private_selection.md``.
@@ -26,6 +26,19 @@ def permute_and_flip(scores: Sequence[int], rate: Fraction, rng: np.random.Gener
         if bernoulli_exp(rate * (greatest - scores[place]), rng):
             return int(place)
     raise AssertionError("the greatest score is always accepted")
+
+
+def exponential_mechanism(scores: Sequence[int], rate: Fraction, rng: np.random.Generator) -> int:
+    """Return the position of a score with probability in proportion to ``exp(rate score)``.
+
+    If one record changes each score by at most D, the log probabilities change by numbers from an
+    interval of length 2 D rate (private_selection.md, Theorem 9).
+    """
+    greatest = max(scores)
+    while True:
+        place = uniform_below(len(scores), rng)
+        if bernoulli_exp(rate * (greatest - scores[place]), rng):
+            return place
 
 
 def discrete_laplace(rate: Fraction, rng: np.random.Generator) -> int:

@@ -17,6 +17,7 @@ from skdp.model_selection._strategies import Strategy
 from skdp.model_selection._task import SearchTask
 from skdp.privacy import Guarantee
 from skdp.privacy.ledger import Budget
+from skdp.privacy.losses.losses import GaussianLoss
 
 _PUBLIC = (
     "scores, steps and other parts from outside skdp treat records separately and store nothing",
@@ -27,8 +28,10 @@ _LABELS = "which labels occur in y is public: it was read off y, because no labe
 _SEEDED = "the noise came from random_state and not from the operating system"
 
 
-def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarantee:
-    """Return the guarantee of a whole search."""
+def guarantee_of(
+    task: SearchTask, strategy: Strategy, whole: Budget, mu: float | None = None
+) -> Guarantee:
+    """Return the guarantee of a whole search, with its mu in Gaussian DP if that is known."""
     candidates = task.candidates
     tried = [private_step(model) for model in candidates.models]
     chosen = "the labels, the candidates and all parameters"
@@ -52,6 +55,7 @@ def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarant
         mechanism=f"{mechanism}: {strategy.description}",
         assumptions=tuple(assumptions),
         void_because=(_SEEDED,) if task.is_seeded else (),
+        losses=() if mu is None else ((GaussianLoss(mu), 1),),
         unit=task.unit,
     )
 

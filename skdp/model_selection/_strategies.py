@@ -13,7 +13,11 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from skdp._progress import with_bar
-from skdp.model_selection._exact_draws import discrete_laplace, permute_and_flip
+from skdp.model_selection._exact_draws import (
+    discrete_laplace,
+    exponential_mechanism,
+    permute_and_flip,
+)
 from skdp.model_selection._silence import silence
 from skdp.model_selection._stopping import StoppingLaw
 from skdp.model_selection._task import SearchTask
@@ -35,12 +39,22 @@ class Selection:
 
 @dataclass(frozen=True)
 class Disjoint:
-    """Fit each candidate to its own part of the records; choose by permute-and-flip."""
+    """Fit each candidate to its own part of the records; choose one privately.
 
+    The choice is made by permute-and-flip at the epsilon of the budget or, with a ``width``, by
+    the exponential mechanism whose log probabilities change within an interval of this length.
+    """
+
+    width: float | None = None
     name: ClassVar[str] = "disjoint"
-    description: ClassVar[str] = "fits to disjoint parts of the records, permute-and-flip"
     hides_runs: ClassVar[bool] = False  # whether more is fitted than the guarantee covers
     refit_share: ClassVar[float] = 0.75  # of the budget, by default, for a fit to all records
+
+    @property
+    def description(self) -> str:
+        """The fits and the choice, in words."""
+        choice = "permute-and-flip" if self.width is None else "exponential mechanism"
+        return f"fits to disjoint parts of the records, {choice}"
 
     def n_parts(self, m: int) -> int:
         """Return the number of parts for the fits of m candidates: one for each."""
@@ -51,12 +65,14 @@ class Disjoint:
         return budget
 
     def select(self, task: SearchTask, budget: Budget, verbose: int) -> Selection:
-        """Make all fits, and choose one (Theorem 1)."""
+        """Make all fits, and choose one (Theorem 1, or Theorem 9)."""
         fitted = task.fit_and_score(task.fits, is_silent=False)
         models, totals = zip(*with_bar(fitted, len(task.fits), "candidate", verbose), strict=True)
         # One total may increase and another one decrease.
-        rate = exactly(budget.epsilon) / (2 * task.sensitivity)
-        chosen = permute_and_flip(totals, rate, task.rng)
+        choose, amount = permute_and_flip, budget.epsilon
+        if self.width is not None:
+            choose, amount = exponential_mechanism, self.width
+        chosen = choose(totals, exactly(amount) / (2 * task.sensitivity), task.rng)
         return Selection(chosen, models[chosen])
 
 

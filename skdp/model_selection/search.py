@@ -36,7 +36,7 @@ from skdp.model_selection._candidates import (
     private_step,
 )
 from skdp.model_selection._chosen import ChosenModel
-from skdp.model_selection._dry_run import dry_run
+from skdp.model_selection._dry_run import GaussianParts, dry_run, gaussian_parts
 from skdp.model_selection._guarantee import guarantee_of, restate
 from skdp.model_selection._scoring import as_score
 from skdp.model_selection._stopping import StoppingLaw
@@ -111,7 +111,10 @@ class PrivateSearchCV(ChosenModel):
         Share of the records on which candidates are scored. No candidate is fitted to them.
     refit_share : float in [0, 1) or "auto", default="auto"
         Share of the budget for a last fit of the chosen candidate to all records. 0 returns the
-        model that was scored. "auto" is 0.75 for "disjoint" and 0 for "random_stopping".
+        model that was scored. "auto" is 0.75 for "disjoint" and 0 for "random_stopping". It is a
+        share of epsilon and delta. For "disjoint" with delta > 0 it is a share of the squared mu
+        of Gaussian DP, if all fits have Gaussian noise: both parts then have less noise, and the
+        choice is made by the exponential mechanism.
     mean_runs : float > 1 or "auto", default="auto"
         Average number of fits of random stopping. "auto" is four for each candidate; a candidate
         is then tried with probability 4/5. More runs take more time, but little more of the
@@ -243,8 +246,13 @@ class PrivateSearchCV(ChosenModel):
                 for model in candidates.models:
                     check_no_callback(model)
             task = self._task(strategy, budget, candidates, (X, y, persons), n)
-            dry_run(task, last or budget)
-            guarantee = guarantee_of(task, strategy, whole)
+            squared = self._gaussian_parts(task, strategy, whole)
+            if squared is None:
+                dry_run(task, last or budget)
+            else:
+                task, last, strategy = squared.task, squared.last, Disjoint(squared.width)
+            mu = None if squared is None else squared.mu
+            guarantee = guarantee_of(task, strategy, whole, mu)
             self._charge(candidates, guarantee)
             spent.append(guarantee)
             chosen = strategy.select(task, budget, self.verbose)
@@ -304,8 +312,20 @@ class PrivateSearchCV(ChosenModel):
 
     def _budgets(self, strategy: Strategy, whole: Budget) -> tuple[Budget, Budget | None]:
         """Return the budget of the fits and the choice, and that of the last fit, if any."""
-        share = strategy.refit_share if is_auto(self.refit_share) else float(self.refit_share)
+        share = self._share(strategy)
         return (whole, None) if share == 0 else split(whole, share)
+
+    def _share(self, strategy: Strategy) -> float:
+        return strategy.refit_share if is_auto(self.refit_share) else float(self.refit_share)
+
+    def _gaussian_parts(
+        self, task: SearchTask, strategy: Strategy, whole: Budget
+    ) -> GaussianParts | None:
+        """Return parts whose squared mu add up, or None if a sum of epsilons is needed."""
+        share = self._share(strategy)
+        if not isinstance(strategy, Disjoint) or share == 0 or whole.delta == 0:
+            return None
+        return gaussian_parts(task, whole, share)
 
     def _task(
         self, strategy: Strategy, budget: Budget, candidates: Candidates, data: Data, n: int

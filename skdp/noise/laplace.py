@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,9 @@ class Laplace(ScaleLaw):
     >>> round(float(Laplace().isf(1e-300)), 6)
     690.082381
     """
+
+    # docs/proofs/conversions.md, 9.
+    peaked: ClassVar[bool] = True
 
     def _potential(self, x: FloatArray) -> FloatArray:
         return x / self.scale

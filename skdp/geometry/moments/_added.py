@@ -27,10 +27,10 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count
+from skdp.geometry._gauges import counted_product_gauge, counted_square_gauge
 from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedRowsBall
 from skdp.geometry.moments._bodies import VariablesBall, rooms
-from skdp.geometry.moments._gauges import counted_product_gauge, counted_square_gauge
 from skdp.geometry.moments._linear_law import MOST_ENTRIES
 
 Ends = tuple[FloatArray, FloatArray]

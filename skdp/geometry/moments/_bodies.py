@@ -16,8 +16,8 @@ from scipy.stats import hypergeom
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._draws import exponentials
+from skdp.geometry._gauges import square_gauge
 from skdp.geometry.ball import as_points
-from skdp.geometry.moments._gauges import square_gauge
 from skdp.geometry.moments._linear_law import MOST_ENTRIES, LinearLaw
 from skdp.geometry.moments._triangle_law import (
     MOST_VARIABLES,

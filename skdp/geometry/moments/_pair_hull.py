@@ -26,9 +26,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
+from skdp.geometry._gauges import product_gauge, square_gauge
 from skdp.geometry.ball import as_points
 from skdp.geometry.moments._bodies import NumbersBall
-from skdp.geometry.moments._gauges import product_gauge, square_gauge
 
 HALVINGS = 54
 

@@ -88,7 +88,7 @@ class CoordinateDescent:
         blocks = Blocks(task.design.domain, task.design.intercept, all_levels)
         stage = None
         if asked.scaling_share != 0:
-            stage = DescentStage(blocks, self.kind.is_regression, task.neighbors, task.n)
+            stage = DescentStage(blocks, self.kind.is_regression, task.n)
         if asked.start is not None:
             self._starts(blocks, task.n_models)  # raises an error before anything is spent
         descent = DescentTask(

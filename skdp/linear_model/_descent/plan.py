@@ -8,7 +8,7 @@ Plans depend on public information only. The privacy proof holds for every plan
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,13 +20,14 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, usual_square
-from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units
+from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
 from skdp.mechanisms.independent.noise import Independent
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
-from skdp.mechanisms.noise import Publication
+from skdp.mechanisms.knorm.noise import KNormNoise
+from skdp.mechanisms.noise import Publication, publication
 from skdp.noise.gaussian import Gaussian
 
 # Information is the number of records per block, times epsilon. Rules use it relative to this.
@@ -65,9 +66,11 @@ class DescentPlan:
     noise : RepeatedNoise
         The noise of every sum of a step. In a block it is divided by the block's precision.
     ratio : float
-        The noise of the scaling stage over that of a step.
+        The noise of a number's sum in the scaling stage over that of a step.
     choice : float or None
         Scale of the noise by which greedy coordinates are chosen.
+    first : KNormNoise or None
+        The noise of the scaling stage, if it has an epsilon of its own.
     """
 
     task: DescentTask
@@ -76,6 +79,7 @@ class DescentPlan:
     ratio: float
     rows: RowBound
     choice: float | None = None
+    first: KNormNoise | None = None
 
     @property
     def losses(self) -> Any:
@@ -90,7 +94,9 @@ class DescentPlan:
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
-        scaled = f"estimated means and scales ({self.stage.dim} sums), then " if self.stage else ""
+        sums = f"{self.stage.dim} sums" if self.stage else ""
+        sums += f", {type(self.first).__name__}" if self.first is not None else ""
+        scaled = f"estimated means and scales ({sums}), then " if self.stage else ""
         return f"{scaled}{self.steps} noisy gradients; {self.noise.guarantee.mechanism}"
 
     @property
@@ -108,7 +114,8 @@ class DescentPlan:
         if self.choice:
             parts = [("choices", "Gumbel", steps, self.choice * math.pi / math.sqrt(6)), *parts]
         if self.stage:
-            parts = [("scaling", law, 1, one * self.ratio), *parts]
+            stage_law = law if self.first is None else law_of(self.first)
+            parts = [("scaling", stage_law, 1, one * self.ratio), *parts]
         return tuple(Stage(*part, *self._spent(part[0])) for part in parts)
 
     def _spent(self, name: str) -> tuple[float | None, float | None]:
@@ -118,7 +125,9 @@ class DescentPlan:
             return None, None
         if self.choice:
             choices = self.steps * (2 * task.moved / self.choice + CHOICE_COST)
-        if self.stage:
+        if self.first is not None:
+            stage = self.first.guarantee.epsilon
+        elif self.stage:
             # With delta = 0 the epsilon of a release is proportional to its shift.
             shifts = math.fsum(size / self.ratio * count for size, count in self.stage.shifts)
             whole = math.fsum(size * count for size, count in self.noise.shifts)
@@ -128,13 +137,18 @@ class DescentPlan:
 
     def stage_published(self) -> Publication:
         """Return how the sums of the scaling stage are published."""
-        dim = self.stage.dim if self.stage else 0
-        return self.noise.publication_for(np.full(dim, self.ratio), dim)
+        if self.first is not None:
+            return publication(self.first)
+        units = self.stage.planned.units if self.stage else np.ones(0)
+        return self.noise.publication_for(self.ratio * units, len(units))
 
     def release_stage(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
         """Release the exact sums of the scaling stage."""
+        if self.first is not None:
+            return release_exact(self.first, exact, rng)
         lattice, stretch = self.stage_published()
-        draws = stretch * self.ratio * self.noise.rvs(rng, len(exact))
+        units = self.stage.planned.units if self.stage else np.ones(0)
+        draws = stretch * self.ratio * units * self.noise.rvs(rng, len(exact))
         return lattice.release(in_sum_units(exact).tolist(), -SUM_BITS, draws, rng)
 
     def published(self) -> Publication:
@@ -211,9 +225,11 @@ class DescentTask(Task):
             return _within(PASSES_RANGE, PASSES * more(self.information, PASSES_POWER))
         return _within(PURE_RANGE, PURE_PASSES * more(self.information, PURE_POWER))
 
-    def noise(self, law: Any, shifts: list[tuple[float, int]]) -> tuple[RepeatedNoise, Any]:
-        """Return calibrated noise, and the scale of the noise of greedy choices."""
-        budget = {"epsilon": self.epsilon, "delta": self.delta}
+    def noise(
+        self, law: Any, shifts: list[tuple[float, int]], spent: float = 0.0
+    ) -> tuple[RepeatedNoise, Any]:
+        """Return calibrated noise beside a spent epsilon, and the scale of greedy choices."""
+        budget = {"epsilon": self.epsilon - spent, "delta": self.delta}
         if self.order != "greedy":
             return calibrate_releases(law, shifts, neighbors=self.neighbors, **budget), None
         count = self.n_models * self.passes
@@ -308,7 +324,18 @@ def _planned(
     releases: tuple[float, int],
 ) -> DescentPlan:
     ratio, shifts = 1.0, [releases]
+    if stage is not None and task.delta == 0 and task.order != "greedy":
+        stage = replace(stage, pure=True)
+        first = stage.pure_noise((task.share or PURE_STAGE_SHARE) * task.epsilon)
+        if first is not None:
+            noise, choice = task.noise(law, shifts, first.guarantee.epsilon)
+            own = float(first.variance()[int(stage.sums.is_counted)])
+            return DescentPlan(
+                task, noise, stage, math.sqrt(own / noise.var()), rows, choice, first
+            )
+        stage = replace(stage, pure=False)
     if stage is not None:
+        stage = replace(stage, gaussian=_is_gaussian(law))
         ratio = stage_ratio(stage, releases, task.share, task.delta)
         shifts += [(size / ratio, count) for size, count in stage.shifts]
     noise, choice = task.noise(law, shifts)
@@ -334,10 +361,14 @@ def _row_power(task: DescentTask) -> int:
         return 0
     if task.delta == 0:
         return 1
-    law = task.mechanism.law if type(task.mechanism) is Independent else task.mechanism
+    return 2 if _is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
+
+
+def _is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
+    """Return whether a mechanism is Gaussian noise, or has one of the names."""
+    law = mechanism.law if type(mechanism) is Independent else mechanism
     # By type: a subclass of Gaussian may draw from another law.
-    gaussian = law in ("auto", "gaussian") if isinstance(law, str) else type(law) is Gaussian
-    return 2 if gaussian else 0
+    return law in names if isinstance(law, str) else type(law) is Gaussian
 
 
 def _predicted_noise(plan: DescentPlan) -> float:

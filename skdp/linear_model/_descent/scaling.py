@@ -21,8 +21,15 @@ from skdp._arrays import FloatArray
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._shared.gram import exact_sums, row_unit
 from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.independent import (
+    IndependentSums,
+    independent,
+    norm_ball,
+    with_norm,
+)
 from skdp.linear_model._standardize.rules import DESCENT
 from skdp.linear_model._standardize.scaler import Scaler
+from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
 from skdp.rows import Rows
 
 # Standard deviations of a number that are scaled to 1. Records beyond have smaller weights.
@@ -113,23 +120,45 @@ class DescentStage:
     blocks : Blocks
     with_target : bool
         Whether the target is scaled too.
-    neighbors : {"replace_one", "add_remove"}
     n : int or None
         The number of records. None if it is private; then a noisy count is released.
+    gaussian : bool
+        Whether the noise is Gaussian. Then only the length of a change matters.
+    pure : bool
+        Whether the stage has K-norm noise and an epsilon of its own.
     """
 
     blocks: Blocks
     with_target: bool
-    neighbors: str
     n: int | None
+    gaussian: bool = False
+    pure: bool = False
 
     @cached_property
-    def sums(self) -> ColumnSums:
-        """The sums in their order."""
-        target = (self.blocks.domain.n_encoded,) * self.with_target
+    def planned(self) -> IndependentSums:
+        """The sums in their order, with the factors of their noise and their changes."""
+        domain = self.blocks.domain
+        target = (domain.n_encoded,) * self.with_target
         columns = (*self.blocks.numbers, *target)
         squares = tuple((j,) for j in columns)
-        return ColumnSums(columns, self.n, squares, factor=1, blocks=self.blocks.level_columns)
+        blocks = self.blocks.level_columns
+        if self.pure:
+            return with_norm(ColumnSums(columns, self.n, squares, blocks=blocks))
+        sums = ColumnSums(columns, self.n, squares, factor=1, blocks=blocks)
+        return independent(sums, self.gaussian, domain.is_ball * len(self.blocks.numbers))
+
+    def pure_noise(self, epsilon: float) -> KNormNoise | None:
+        """Return K-norm noise of the sums; None for rows in a ball, or without numbers."""
+        if self.blocks.domain.is_ball or not self.sums.columns:
+            return None
+        ball = norm_ball(self.sums)
+        neighbors = "add_remove" if self.n is None else "replace_one"
+        return KNorm(ball).calibrate(Sensitivity(ball, 1.0, neighbors), epsilon=epsilon)
+
+    @property
+    def sums(self) -> ColumnSums:
+        """The sums in their order."""
+        return self.planned.sums
 
     @property
     def dim(self) -> int:
@@ -139,22 +168,18 @@ class DescentStage:
     @property
     def shifts(self) -> tuple[tuple[float, int], ...]:
         """Pairs of a change and the number of sums that one record changes by it."""
-        k, levels = len(self.sums.columns), len(self.sums.blocks)
-        if self.neighbors == "replace_one":  # with another level one count falls and one rises
-            found = [(2.0, k), (1.0, k + 2 * levels)]
-        else:
-            found = [(1.0, 1 + 2 * k + levels)]
-        return tuple((size, count) for size, count in found if count)
+        return self.planned.shifts
 
     def exact(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums in units of 2^-40, (dim,)."""
         return self.sums.exact(*exact_sums(rows))
 
     def scaling(self, released: FloatArray, deviation: float, rows: RowBound) -> Scaling:
-        """Return the scaling from sums with noise of this standard deviation."""
+        """Return the scaling from sums; ``deviation`` is that of the noise of a number's sum."""
         blocks, q = self.blocks, len(self.blocks.numbers)
-        # The count is at least one standard deviation of its noise.
-        seen = self.sums.estimates(released, least=max(1.0, deviation))
+        # A count is at least one standard deviation of its noise.
+        own = deviation * self.planned.units[0] if self.sums.is_counted else 1.0
+        seen = self.sums.estimates(released, least=max(1.0, own))
         noise = deviation / seen.n
         shifted = np.ones(len(seen.mean), dtype=np.bool_)
         shifted[:q] = blocks.intercept  # without an intercept numbers are not centred

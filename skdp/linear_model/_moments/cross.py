@@ -26,6 +26,7 @@ from skdp.linear_model._moments.moments import Moments, TwoReleases
 from skdp.linear_model._shared.gram import Place, exact_cross
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
+from skdp.linear_model._standardize.independent import REPLACED_WEIGHT
 from skdp.linear_model._standardize.rules import CROSS
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, rest_of
@@ -175,12 +176,22 @@ def _gaussian_stages(
 ) -> tuple[ScalingStage, GaussianNoise]:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
     split, what = GaussianSplit(task.epsilon, task.delta, task.neighbors), "Gaussian noise on sums"
-    # The last sum, of all numbers' squares, is in units of their number.
-    units = np.ones(sums.dim)
-    units[-1] = max(1, len(layout.number_index))
     first, second = lengths(layout)
-    noise = split.noise(sums.dim, first, FIRST_SHIFT, what, units)
+    noise = split.noise(sums.dim, first, FIRST_SHIFT, what, first_units(layout, sums))
     return ScalingStage(sums, noise), split.noise(dim, second, rest_of(FIRST_SHIFT), what)
+
+
+def first_units(layout: MomentLayout, sums: ColumnSums) -> FloatArray:
+    """Return the units of the scaling stage's sums in which changes are bounded, (dim,)."""
+    numbers, units = len(layout.number_index), np.ones(sums.dim)
+    if layout.adds:
+        units[-1] = max(1, numbers)
+        return units
+    # The last sum is that of all numbers' squares.
+    units[-2 if numbers else -1] = 2 / REPLACED_WEIGHT
+    if numbers:
+        units[-1] = 2 * math.sqrt(numbers) / REPLACED_WEIGHT
+    return units
 
 
 def lengths(layout: MomentLayout) -> tuple[float, float]:
@@ -190,7 +201,7 @@ def lengths(layout: MomentLayout) -> tuple[float, float]:
     if layout.adds:
         first = float(1 + numbers + (numbers > 0) + blocks + 2)
         return math.sqrt(first) * ROUND_UP, math.sqrt(second) * ROUND_UP
-    # (y - y')^2 + 4 (y^2 - y'^2)^2 is at most 5.15. For two numbers or more, with one sum of all
-    # squares, the bound is 4 for each. Two levels of a block are sqrt(2) apart.
-    first = (5.15 if numbers == 1 else 4.0 * numbers) + 2 * blocks + 5.15
+    # With this weight of a square the bound is 4 for each number and for the target. Two levels
+    # of a block are sqrt(2) apart.
+    first = 4.0 * (numbers + 1) + 2 * blocks
     return math.sqrt(first) * ROUND_UP, 2 * math.sqrt(second) * ROUND_UP

@@ -22,15 +22,16 @@ from skdp.linear_model._moments.moments import TwoReleases
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
+from skdp.linear_model._standardize.independent import independent
 from skdp.linear_model._standardize.rules import MOMENTS
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import (
     GOOD_NOISE,
     GaussianSplit,
     ScalingStage,
-    box_deviation,
-    box_noise,
     rest_of,
+    sums_deviation,
+    sums_noise,
     usual_share,
 )
 from skdp.mechanisms import MatrixLaplaceNoise
@@ -95,7 +96,7 @@ class TwoStages(TwoReleases):
 
     def first_deviation(self, n: float) -> float:
         """Return the standard deviation of the noise in a mean of the scaling stage."""
-        return float(self.first.deviations(n)[0])
+        return self.first.mean_deviation(n)
 
     def scaler(self, seen: Estimates) -> RowScaler:
         """Return the centres and scales of the numbers and of the target."""
@@ -114,9 +115,9 @@ def _pure_stages(
 ) -> tuple[ScalingStage, MatrixLaplaceNoise]:
     """Return noises of both stages whose epsilons add up."""
     moved, known = task.moved, float(task.known or 1)
-    share = usual_share(box_deviation(sums.dim, moved) / (task.epsilon * known))
+    share = usual_share(sums_deviation(sums, moved) / (task.epsilon * known))
     spent = share * task.epsilon
-    first = ScalingStage(sums, box_noise(sums.dim, moved, task.neighbors, spent))
+    first = ScalingStage(sums, sums_noise(sums, moved, task.neighbors, spent))
     rest = task.epsilon - spent
     losses = losses_of_trace(rest, moved)
     pure = Guarantee(rest, 0.0, task.neighbors, f"Laplace {_SECOND}", losses=losses)
@@ -128,17 +129,16 @@ def _gaussian_stages(
     layout: MomentLayout, sums: ColumnSums, task: Task
 ) -> tuple[ScalingStage, MatrixGaussianNoise]:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
-    split, variables = GaussianSplit(task.epsilon, task.delta, task.neighbors), len(sums.columns)
-    # (x - x')^2 + 4 (x^2 - x'^2)^2 is at most 5.15; x^2 + (2 x^2 - 1)^2 is at most 2.
-    length = math.sqrt(2 * variables + 1 if sums.is_counted else 5.15 * variables) * ROUND_UP
-    needed = length / (GOOD_NOISE * float(task.known or 1) * split.shift)
+    split = GaussianSplit(task.epsilon, task.delta, task.neighbors)
+    found = independent(sums, gaussian=True)
+    needed = found.length / (GOOD_NOISE * float(task.known or 1) * split.shift)
     share = min(max(needed, LEAST_SHIFT), MOST_SHIFT)
-    noise = split.noise(sums.dim, length, share, "Gaussian noise on sums")
+    noise = split.noise(sums.dim, found.length, share, "Gaussian noise on sums", found.units)
     shift, guarantee = split.part(rest_of(share), f"Gaussian {_SECOND}")
     # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
     distance = math.sqrt(task.moved) * _greatest_square(layout)
     second = MatrixGaussianNoise(layout, distance / shift * ROUND_UP, guarantee)
-    return ScalingStage(sums, noise), second
+    return ScalingStage(found.sums, noise), second
 
 
 def _usual_noise(stages: Stages, task: Task) -> float:
@@ -148,7 +148,7 @@ def _usual_noise(stages: Stages, task: Task) -> float:
     the scales from below.
     """
     first, second = stages
-    least = MOMENTS.per_noise * float(first.deviations(float(task.known or 1))[0])
+    least = MOMENTS.per_noise * first.mean_deviation(float(task.known or 1))
     return float(np.sqrt(second.entry_variance(0, 1))) * max(USUAL_SQUARE, min(least, 1.0))
 
 

@@ -29,7 +29,12 @@ from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows,
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
-from skdp.linear_model._standardize.stage import ScalingStage, box_deviation, box_noise, usual_share
+from skdp.linear_model._standardize.stage import (
+    ScalingStage,
+    sums_deviation,
+    sums_noise,
+    usual_share,
+)
 
 # If the noise of the means exceeds this, the bounds of the domain are used.
 MOST_NOISE = 0.5
@@ -132,7 +137,7 @@ class ClippingStage(ScalingStage):
     def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:
         """Release the sums and return clipping bounds."""
         seen = self.release(exact, rng)
-        noise = float(self.deviations(seen.n)[0])
+        noise = self.mean_deviation(seen.n)
         # Without an intercept the centres must be 0.
         mean = seen.mean.clip(-1, 1) if self.design.intercept else np.zeros_like(seen.mean)
         variance = CLIPPING.variance(seen.square.clip(0, 1) - mean**2, noise)
@@ -166,13 +171,13 @@ def plan_clipping(
         return None
     sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
     # The standard deviation of a mean if all of epsilon were spent.
-    whole = box_deviation(sums.dim, task.moved) / (epsilon * known)
+    whole = sums_deviation(sums, task.moved) / (epsilon * known)
     if share is None:
         share = usual_share(whole)
         if whole > MOST_NOISE * share:
             return None
     spent = share * epsilon
-    noise = box_noise(sums.dim, task.moved, task.neighbors, spent)
+    noise = sums_noise(sums, task.moved, task.neighbors, spent)
     weight = known * (epsilon - spent) / design.dim
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
     return ClippingStage(sums, noise, design, spent, radius, with_target)

@@ -102,8 +102,8 @@ class Stage:
     >>> domain = Domain.unit_box(2, target=[0, 1])
     >>> for stage in DPLogisticRegression(domain=domain, random_state=0).fit(X, y).stages_:
     ...     print(stage.name, stage.law, round(stage.epsilon, 4))
-    scaling KNormNoise(LpBall) 0.1265
-    objective KNormNoise(ProductBall) 0.8726
+    scaling KNormNoise(SquaresBall) 0.1084
+    objective KNormNoise(ProductBall) 0.8907
     output discrete Laplace 0.0009
     """
 

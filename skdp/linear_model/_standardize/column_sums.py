@@ -47,10 +47,9 @@ class ColumnSums:
         The number of records; None if it is private.
     squares : tuple of tuples of int
         Groups of columns.
-    factor : {1, 2}
-        With 2 a replaced record changes the sums of x and of 2 x^2 by at most 2 each. If the
-        number of records is private, the sum of 2 x^2 - 1 is released instead, which one record
-        changes by at most 1.
+    factor : {1, 2, 3}
+        If the number of records is private, the sum of factor x^2 - (factor - 1) is released
+        instead of that of factor x^2: the count has noise of its own.
     blocks : tuple of slices
         The indicator columns of each column of levels whose counts are released. The first level
         has no indicator.
@@ -69,7 +68,7 @@ class ColumnSums:
 
     @property
     def _shift(self) -> int:
-        return int(self.is_counted and self.factor == 2)
+        return int(self.is_counted) * (self.factor - 1)
 
     @cached_property
     def dim(self) -> int:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval
-from skdp.geometry import LpBall
+from skdp.geometry.squares import SquaresBall
 from skdp.linear_model._shared.gram import release_exact
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model.validation import is_auto
@@ -53,20 +53,30 @@ class ScalingStage:
         """Return the standard deviation of the noise in each sum over n, (dim,)."""
         return np.asarray(np.sqrt(variances(self.noise)) / n)
 
+    def mean_deviation(self, n: float) -> float:
+        """Return the standard deviation of the noise in the mean of the first column."""
+        return float(self.deviations(n)[int(self.sums.is_counted)])
+
     def release(self, exact: NDArray[Any], rng: Generator) -> Estimates:
         """Release the sums, and return what they estimate."""
         return self.sums.estimates(release_exact(self.noise, exact, rng))
 
 
-def box_deviation(dim: int, moved: float) -> float:
-    """Return the standard deviation of K-norm noise on a box, multiplied by epsilon."""
-    return moved * math.sqrt((dim + 1) * (dim + 2) / 3)
+def sums_deviation(sums: ColumnSums, moved: float) -> float:
+    """Return the standard deviation of K-norm noise in a sum of numbers, times epsilon."""
+    ball = _sums_ball(sums)
+    own = float(ball.variance()[int(sums.is_counted)])
+    return moved * math.sqrt((ball.dim + 1) * (ball.dim + 2) * own)
 
 
-def box_noise(dim: int, moved: float, neighbors: str, epsilon: float) -> KNormNoise:
-    """Return noise for sums; one record changes each of them by at most ``moved``."""
-    box = LpBall(dim, p=math.inf, radius=moved)
-    return KNorm(box).calibrate(Sensitivity(box, neighbors=neighbors), epsilon=epsilon)
+def sums_noise(sums: ColumnSums, moved: float, neighbors: str, epsilon: float) -> KNormNoise:
+    """Return noise for sums of numbers and of their squares; ``moved`` records may differ."""
+    sensitivity = Sensitivity(_sums_ball(sums), moved, neighbors)
+    return KNorm().calibrate(sensitivity, epsilon=epsilon)
+
+
+def _sums_ball(sums: ColumnSums) -> SquaresBall:
+    return SquaresBall(len(sums.columns), sums.is_counted)
 
 
 def usual_share(needed: float) -> float:

@@ -9,16 +9,17 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
 from skdp._arrays import FloatArray
-from skdp._identity import counted, remembered, same
+from skdp._identity import counted, is_ours, remembered, same
 from skdp._search import narrowed
 from skdp.privacy._rounding import tested
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
 from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, Profile, ShiftLoss
 from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.losses.selection import SelectionLoss
 from skdp.privacy.losses.shift import log_ratio
 
 Losses = tuple[tuple[Profile, int], ...]
@@ -92,19 +93,32 @@ def _total(amounts: Iterable[tuple[float, int]]) -> float:
 
 
 def _nearly_gaussian(loss: Profile) -> bool:
-    # The least mu of a yes-no answer is at least 1.25 times its loss.
-    return math.sqrt(_square(loss)) < _bound(loss) / 2
+    # The least mu of a yes-no answer is at least 1.25 times its loss. Of a choice it is half of
+    # that, 9 % more than of the normal law that many choices together have.
+    return type(loss) is SelectionLoss or math.sqrt(_square(loss)) < _bound(loss) / 2
 
 
 def _square(loss: Profile) -> float:
     if type(loss) is GaussianLoss:
         # Raised if it underflows or is subnormal. A power would raise an error on overflow.
         return max(loss.mu * loss.mu, _TINY)
+    if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 8
+        return max(mu_of_pure(loss.width / 2) ** 2, _TINY)
+    if type(loss) is ShiftLoss and is_ours(loss.law) and getattr(loss.law, "peaked", False):
+        return max(_centred_mu(loss) ** 2, _TINY)
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
     if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
         return by_bound**2
     return _dominating_mu(loss, by_bound) ** 2
+
+
+def _centred_mu(loss: ShiftLoss) -> float:
+    """Return 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 9)."""
+    tail = float(np.asarray(loss.law.logsf(loss.shift / 2)))
+    near = 2 * math.sqrt(2) * float(erfinv(-math.expm1(math.log(2) + tail)))
+    # The rounding of the tail matters near the centre only.
+    return near * _ROUND_UP + 1e-14 if tail > -2 else -2 * float(ndtri_exp(tail)) * _ROUND_UP
 
 
 @remembered(maxsize=256)
@@ -139,6 +153,8 @@ def _bound(loss: Profile) -> float:
         return loss.epsilon if loss.delta == 0 else math.inf
     if type(loss) is RadialLoss:
         return loss.shift
+    if type(loss) is SelectionLoss:
+        return loss.width
     if type(loss) is FiniteLoss:
         infinite = max(loss.log_p_infinity_mass, loss.log_q_infinity_mass)
         values = loss.losses or (0.0,)

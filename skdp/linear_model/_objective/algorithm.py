@@ -174,7 +174,7 @@ class ObjectivePerturbation:
         return records, kept, sample, plan.clipping and plan.clipping.exact(found)
 
     def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
-        """Release the clipping bounds and one model for each label."""
+        """Release the clipping bounds, and a joint model or one for each label."""
         (records, kept, sample, exact), objective = sums, plan.objective
         design, coordinates = records.design, Coordinates(records.design)
         bounds = ClippingBounds.whole(design)

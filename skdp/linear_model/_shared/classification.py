@@ -1,4 +1,4 @@
-"""Base of the classifiers: public labels, one model per label, probabilities."""
+"""Base of the classifiers: public labels, a joint model or one per label, probabilities."""
 
 from __future__ import annotations
 
@@ -71,7 +71,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     @for_any_rows
     def decision_function(self, X):
-        """Return the log-odds, (n,) for two classes, or one-versus-rest, (n, n_classes)."""
+        """Return the log-odds, (n,), for two classes.
+
+        For more classes, (n, n_classes), they are the log-odds of each class against the rest, or
+        the predictors of a joint model, whose differences are the log-odds of two classes.
+        """
         z = self._predictor(X)
         return z[:, 0] if z.shape[1] == 1 else z
 

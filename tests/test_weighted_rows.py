@@ -222,6 +222,9 @@ def test_both_sides_of_an_added_record_count_if_its_slope_changes_its_sign():
     law = {"shift": shift, "leverage": 30.0, "removed": False}
     one = math.exp(log_delta(shift, epsilon))
     assert 1.9 * one < gaussian_delta(loss, epsilon, 4, far=0.0, **law) <= 2 * one
+    # The profile covers both orders, also where a removed record needs less.
+    for leverage in (0.01, 30.0):
+        assert math.exp(JointProfile(loss, shift, leverage)(epsilon)) >= 2 * one
     assert gaussian_delta(loss, epsilon, 4, far=1000, **law) == pytest.approx(one, rel=1e-3)
 
 

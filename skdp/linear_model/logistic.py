@@ -88,7 +88,7 @@ class DPLogisticRegression(PrivateClassifier):
     regularization : float >= 0 or "auto", default="auto"
         Ridge added to the least ridge that privacy needs, on the scale of the summed loss. "auto"
         chooses one ridge for each group of columns, and gives rows of high leverage smaller
-        weights.
+        weights. For normal noise and "l2" these weights reduce the noise.
     loss : {"auto", "logistic", "sharp"}, Loss or Softmax, default="auto"
         "logistic" is the negative log-likelihood. "sharp" has the same minimiser in expectation
         and more curvature for the same noise, which is better if the noise is large

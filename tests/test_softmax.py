@@ -16,6 +16,8 @@ from skdp.linear_model import load_model
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
 from skdp.linear_model._objective.persons import RecordLoss, size_of_slopes
 from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.task import ModelTask
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.certificate import certified_gradient
 from skdp.linear_model._solver.problem import Objective
@@ -79,7 +81,9 @@ def test_the_leverage_satisfies_the_condition_of_theorem_1_and_no_greater_one_do
     a, q, epsilon, neighbors
 ):
     k = 4
-    leverage = greatest_leverage(RecordLoss(Softmax(k, a), k - 1), q, epsilon, neighbors)
+    leverage = greatest_leverage(
+        RecordLoss(Softmax(k, a), k - 1, is_row=True), q, epsilon, neighbors
+    )
     s = np.append(1 - np.geomspace(1, 1e-9, 20_001), 1.0)
     u = (1 - a + 2 * a * s) / (1 + a)
     share = (1 + u) / 2 if neighbors == "replace_one" else u
@@ -161,7 +165,7 @@ def test_no_density_ratio_is_above_epsilon(neighbors):
     rng, k, epsilon, worst = np.random.default_rng(1), 3, 1.0, 0.0
     for a, q in itertools.product([0.2, 0.7, 1.0], [0.5, 0.9]):
         loss = Softmax(k, a)
-        leverage = greatest_leverage(RecordLoss(loss, k - 1), q, epsilon, neighbors)
+        leverage = greatest_leverage(RecordLoss(loss, k - 1, is_row=True), q, epsilon, neighbors)
         moved = 2 if neighbors == "replace_one" else 1
         own = {"scale": moved * (1 + a) / (epsilon * q), "ridge": 1 / leverage}
         for _ in range(300):
@@ -186,7 +190,7 @@ def test_no_density_ratio_is_above_epsilon(neighbors):
 def test_the_gaussian_profile_is_above_that_of_every_choice_of_directions(k, a):
     """An adversary chooses p after it saw V: the best corner, computed from many draws."""
     rng, shift, leverage, epsilon = np.random.default_rng(0), 0.8, 0.2, 1.0
-    loss = RecordLoss(Softmax(k, a), k - 1)
+    loss = RecordLoss(Softmax(k, a), k - 1, is_row=True)
     z = rng.normal(size=(400_000, k))
     # V . u + |u|^2 / 2 for u = shift (a e_l - e_y), and for u = -shift (1 - a) e_y.
     along = shift * (a * z[:, 1:] + z[:, :1]) + shift**2 * (1 + a * a) / 2
@@ -217,7 +221,9 @@ def test_a_gaussian_release_of_three_classes_keeps_its_delta(a, neighbors):
     """The hockey-stick divergence of the exact laws of the minimisers, from draws of V."""
     epsilon, delta, k = 1.0, 1e-2, 3
     loss, leverage = Softmax(k, a), 0.15
-    shift = greatest_shift(RecordLoss(loss, k - 1), leverage, epsilon, delta, neighbors)
+    shift = greatest_shift(
+        RecordLoss(loss, k - 1, is_row=True), leverage, epsilon, delta, neighbors
+    )
     worst = 0.0
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -367,7 +373,7 @@ def test_gaussian_noise_of_a_fit_is_that_of_theorem_3(n_classes):
         domain=domain, epsilon=2.0, delta=1e-5, mechanism="gaussian", scaling_share=0,
         random_state=0,
     ).fit(X, y)  # fmt: skip
-    loss = RecordLoss(model.loss_, n_classes - 1)
+    loss = RecordLoss(model.loss_, n_classes - 1, is_row=True)
     epsilon = next(s.epsilon for s in model.stages_ if s.name == "output")
     plan = model._algorithm().plan(Task(model._design, n=600, epsilon=2.0, delta=1e-5,
                                         n_models=n_classes)).objective  # fmt: skip
@@ -476,6 +482,21 @@ def test_batches_give_the_model_of_the_table():
     parts = [(X[:400], y[:400]), (X[400:], y[400:])]
     batches = DPLogisticRegression(**own).fit(lambda: iter(parts))
     np.testing.assert_allclose(batches.coef_, whole.coef_, atol=1e-6)
+
+
+def test_several_rows_of_one_dimension_are_not_one_row():
+    """The rows of a person may have different classes: Theorem 4 is for one row only."""
+    task = ModelTask(
+        Design(Domain.unit_box(1), False), n=100, epsilon=1.0, delta=1e-6, n_models=1,
+        unit_rows=5.0, size=100.0, reference=DPLogisticRegression._reference,
+    )  # fmt: skip
+    loss = task.of_record(Softmax(3, 0.5))
+    row = replace(task, unit_rows=1.0).of_record(Softmax(3, 0.5))
+    assert (loss.rank, row.rank) == (2, 2)
+    assert not loss.is_row
+    assert row.is_row
+    shifts = [greatest_shift(own, 0.1, 1.0, 1e-6, "add_remove") for own in (loss, row)]
+    assert shifts[0] < 0.99 * shifts[1]
 
 
 def test_persons_have_one_record_with_all_their_rows():

@@ -1,11 +1,10 @@
 """Bounds for records of several rows or with a loss of several classes.
 
-The rows of a person enter an objective with weights that add up to at most 1.
-Let u be the size of a row's slope as a share of its bound c, tau the weighted mean of u over the
-rows of a person, and k the concave envelope of the curvature as a function of u. By Jensen's
-inequality the weighted mean of the curvatures is at most k(tau), and a person whose rows span r
-dimensions changes the log of a determinant by at most h(tau) = r log(1 + k(tau) L / r), with the
-leverage L. For a softmax u = 1 - p_y, k bounds the trace of the second derivative, and a row counts
+The rows of a person enter an objective with weights that add up to at most 1. Let u be the size of
+a row's slope as a share of its bound c, tau the weighted mean of u over the rows of a person, and k
+the concave envelope of the curvature as a function of u. By Jensen's inequality the weighted mean
+of the curvatures is at most k(tau), and a person whose rows span r dimensions changes the log of a
+determinant by at most h(tau) = r log(1 + k(tau) L / r), with the leverage L. For a softmax u = 1 - p_y, k bounds the trace of the second derivative, and a row counts
 K - 1 times in r. Statements and proofs: docs/proofs/persons.md and docs/proofs/softmax.md.
 """
 
@@ -48,10 +47,14 @@ class RecordLoss:
         The loss of one row.
     rank : int >= 1
         Greatest rank of the second derivative of a record's loss.
+    is_row : bool
+        Whether a record is one row. Then the directions of its gradients do not depend on how its
+        rows are combined.
     """
 
     loss: Loss | Softmax
     rank: int
+    is_row: bool = False
 
     @property
     def slope_bound(self) -> float:
@@ -169,7 +172,7 @@ def _log_delta_of_softmax(
     assert isinstance(own, Softmax)
     at, log_mass = _greatest_normal(own.n_classes)
     moved = shift * own.normalizer
-    if loss.rank == own.n_classes - 1:  # a row
+    if loss.is_row:  # Theorem 4
         moved_by = slope + moved * at + moved**2 / 2
         left = epsilon[..., None] - height
         parts = np.where(left < 0, 0.0, log_delta(shift, left - moved_by))

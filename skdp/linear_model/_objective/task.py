@@ -143,7 +143,7 @@ class ModelTask(Task):
         """Return the bounds of the loss of one record, a row or a person."""
         rows = int(min(self.unit_rows, self.design.dim))
         if isinstance(loss, Softmax):
-            return RecordLoss(loss, rows * (loss.n_classes - 1))
+            return RecordLoss(loss, rows * (loss.n_classes - 1), self.unit_rows == 1)
         return loss if rows == 1 else RecordLoss(loss, rows)
 
     @cached_property

@@ -4,8 +4,9 @@ The rows of a person enter an objective with weights that add up to at most 1. L
 a row's slope as a share of its bound c, tau the weighted mean of u over the rows of a person, and k
 the concave envelope of the curvature as a function of u. By Jensen's inequality the weighted mean
 of the curvatures is at most k(tau), and a person whose rows span r dimensions changes the log of a
-determinant by at most h(tau) = r log(1 + k(tau) L / r), with the leverage L. For a softmax u = 1 - p_y, k bounds the trace of the second derivative, and a row counts
-K - 1 times in r. Statements and proofs: docs/proofs/persons.md and docs/proofs/softmax.md.
+determinant by at most h(tau) = r log(1 + k(tau) L / r), with the leverage L. For a softmax
+u = 1 - p_y, k bounds the trace of the second derivative, and a row counts K - 1 times in r.
+Statements and proofs: docs/proofs/persons.md and docs/proofs/softmax.md.
 """
 
 from __future__ import annotations

@@ -111,7 +111,8 @@ class Population:
 
     def _rows(self, n: int, rng: Generator) -> tuple[FloatArray, list[Any], FloatArray]:
         z = rng.normal(size=(n, self.mixing.shape[1])) @ self.mixing.T
-        skewed = (np.exp(SKEW * z) - np.exp(SKEW**2 / 2)) / np.exp(SKEW**2 / 2)
+        skew = self.facts.get("skew", SKEW)
+        skewed = (np.exp(skew * z) - np.exp(skew**2 / 2)) / np.exp(skew**2 / 2)
         flat = np.sqrt(12) * (ndtr(z) - 0.5)
         z = np.choose(self.shape, [z, skewed, flat])
         X = (self.centre + self.spread * z).clip(-1, 1)

@@ -16,11 +16,11 @@ standard errors.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,10 @@ def population(task: str, seed: int) -> Population:
         "signal": np.exp(rng.uniform(np.log(0.3), np.log(5))),
         "intercept": rng.normal() * rng.choice([0.5, 2.0]),
         "explained": rng.uniform(0.1, 0.95),
-        "deviation": np.exp(rng.uniform(np.log(0.01), np.log(0.4))),
+        "deviation": np.exp(rng.uniform(np.log(0.01), np.log(0.6))),
         "mean": rng.uniform(-0.9, 0.5),
         "residuals": rng.choice([0, 1, 2, 3, 4]),
+        "skew": rng.choice([0.8, 1.4]),
     }
     return replace(drawn, facts=drawn.facts | facts)
 
@@ -107,7 +108,7 @@ def problem(task: str, seed: int, parameters: dict[str, Any]) -> dict[str, Any] 
 def tables(task: str, found: list[Any], older: dict[int, Any]) -> list[report.Row]:
     """Return a row for each bin: mean losses, and gains against older ones."""
     rows: list[report.Row] = []
-    for low, high in [*zip(BINS[:-1], BINS[1:], strict=True), (0.0, math.inf)]:
+    for low, high in [*pairwise(BINS), (0.0, math.inf)]:
         own = [f for f in found if low <= f["weight"] < high]
         if not own:
             continue

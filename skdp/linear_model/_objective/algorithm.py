@@ -16,6 +16,7 @@ from skdp._compiled import load_kernels
 from skdp._identity import claims
 from skdp.geometry import NormBall
 from skdp.linear_model._objective.clipping import (
+    NARROW,
     ClippingBounds,
     ClippingStage,
     Finish,
@@ -55,11 +56,15 @@ _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A perturbed objective, and the scaling stage before it if there is one."""
+    """A perturbed objective, and the scaling stage before it if there is one.
+
+    Without a stage, numbers are clipped to the share ``radius`` of their bounds.
+    """
 
     objective: Perturbation
     clipping: ClippingStage | None
     delta: float
+    radius: float = 1.0
 
     @property
     def noise(self) -> Any:
@@ -109,16 +114,13 @@ class ObjectivePerturbation:
     asked : namespace
         The parameters of the estimator.
     scales_target : bool
-        Whether clipping bounds of the target are estimated too.
-    inflation : callable
-        From a `ModelTask` to a public factor on the released coefficients.
+        Whether bounds of the target are estimated too; with the automatic share only these.
     """
 
     reference: Reference
     losses: Callable[[ModelTask], tuple[Loss, ...]]
     asked: Any
     scales_target: bool = False
-    inflation: Callable[[ModelTask], float] = lambda _: 1.0
 
     def check(self, delta: float) -> None:
         """Raise an error unless the parameters are valid."""
@@ -152,7 +154,7 @@ class ObjectivePerturbation:
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
         objective = self._plan_objective(task, rest, clipping is not None)
         delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
-        return Plan(objective, clipping, delta)
+        return Plan(objective, clipping, delta, 1.0 if clipping else self._radius(task))
 
     def sums(self, plan: Plan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -175,14 +177,14 @@ class ObjectivePerturbation:
         """Release the clipping bounds and one model for each label."""
         (records, kept, sample, exact), objective = sums, plan.objective
         design, coordinates = records.design, Coordinates(records.design)
-        bounds = ClippingBounds.whole(design)
+        bounds = ClippingBounds.public(design, plan.radius)
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
         finish = Finish(bounds, coordinates, objective.weigh(coordinates), kept.may_change)
         chosen = joined(sample).map(finish) if sample else None
         facts = kept.map(finish), chosen, coordinates, records.rows.n
         theta = np.array([objective.release(*facts, label, rng) for label in records.models])
-        coef, intercept = design.coefficients(objective.inflation * theta)
+        coef, intercept = design.coefficients(theta)
         attributes: dict[str, Any] = {
             "bounds_": bounds.in_units(design.domain),
             "loss_": objective.loss,
@@ -194,9 +196,20 @@ class ObjectivePerturbation:
         scaler = bounds.scaler(design.domain.n_encoded)
         return Solution(*scaler.undo(coef, intercept), attributes, bounds)
 
+    @property
+    def _may_clip(self) -> bool:
+        """Whether the rules may choose clipping bounds."""
+        return is_auto(self.asked.scaling_share) and is_auto(self.asked.mechanism)
+
+    def _radius(self, task: Task) -> float:
+        """Return the share of the bounds that numbers are clipped to without a release."""
+        is_class = self.reference.target == "labels"
+        return NARROW if self._may_clip and is_class and not task.design.domain.is_ball else 1.0
+
     def _plan_clipping(self, task: Task) -> ClippingStage | None:
         share = self.asked.scaling_share
-        if share == 0 or (is_auto(share) and not is_auto(self.asked.mechanism)):
+        may_choose = self._may_clip and (self.scales_target or self.reference.target == "labels")
+        if share == 0 or (is_auto(share) and not may_choose):
             return None
         known = self._model_task(task, task.epsilon).size
         given = None if is_auto(share) else float(share)
@@ -215,7 +228,6 @@ class ObjectivePerturbation:
             epsilon=epsilon,
             row_norm=task.design.row_norm,
             n_bound=_records_bound(task),
-            inflation=self.inflation(model),
             models=n_models,
             **calibrated(model),
         )

@@ -1,7 +1,8 @@
 """Privately estimated clipping bounds for objective perturbation.
 
 A share of epsilon is spent on means and mean squares of the numbers and of a regression's target.
-Clipping bounds are computed from them, and clipped values are scaled to [-1, 1]. Statement and
+Bounds are computed from them. Numbers are clipped to their bounds and scaled to [-1, 1]. A target
+is scaled and not clipped, because the slope of the loss is bounded for every target. Statement and
 proof: ``docs/proofs/objective_perturbation.md``, Theorem 5. The origin of the constants:
 ``docs/automatic_choices.md``.
 """
@@ -31,11 +32,19 @@ from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.linear_model._standardize.stage import ScalingStage, box_deviation, box_noise, usual_share
 
-# If the noise of the means exceeds this, the bounds of the domain are used.
-MOST_NOISE = 0.5
-# Distance of the clipping bounds from the centre in standard deviations, for numbers and for the
-# target. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it increases
-# with the power FARTHER: clipping reduces the noise, and little noise needs less reduction.
+# There is no release if the noise of its means would exceed this; if numbers are at least MAINLY of
+# the coefficients, they have most of the noise of the model, and narrower bounds help more.
+MOST_NOISE, MOST_NOISE_NUMBERS, MAINLY = 0.5, 1.75, 0.6
+# Without a release numbers are clipped to this share of their range around its middle. Few columns
+# use more of the range, and the noise is the same, so its effect is smaller.
+NARROW = 0.55
+# Without a share of the user only the target of a regression is scaled: clipped numbers would bias
+# its coefficients. The share of epsilon, the greatest noise of the mean, and the distance of the
+# bounds from the centre in standard deviations.
+TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
+# Distance of the bounds from the centre in standard deviations, for numbers and for a target that
+# is scaled with them. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it
+# increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
 
 
@@ -52,10 +61,11 @@ class ClippingBounds:
     target: tuple[float, float] = (-1.0, 1.0)
 
     @classmethod
-    def whole(cls, design: Design) -> ClippingBounds:
-        """Return the bounds of the domain."""
+    def public(cls, design: Design, radius: float = 1.0) -> ClippingBounds:
+        """Return the bounds of the domain, or a share ``radius`` of them around the middle."""
         columns = design.domain.number_index
-        return cls(columns, np.full(len(columns), -1.0), np.ones(len(columns)))
+        upper = np.full(len(columns), radius)
+        return cls(columns, -upper, upper)
 
     @cached_property
     def is_whole(self) -> bool:
@@ -82,12 +92,14 @@ class ClippingBounds:
                 np.minimum(rows, upper, out=rows)
 
     def scale_target(self, target: NDArray[Any]) -> NDArray[Any]:
-        """Return a target clipped and scaled to [-1, 1]; labels are not changed."""
+        """Return a target in units of its bounds; labels are not changed.
+
+        It is not clipped: the slope of the loss is bounded for every target.
+        """
         if self.target == (-1.0, 1.0):
             return target
         lower, upper = self.target
-        scaled = (target - (lower + upper) / 2) / ((upper - lower) / 2)
-        return np.asarray(scaled.clip(-1.0, 1.0))
+        return np.asarray((target - (lower + upper) / 2) / ((upper - lower) / 2))
 
     def in_units(self, domain: Domain) -> FloatArray:
         """Return the bounds in the user's units, (numbers, 2); for a ball those of its box."""
@@ -120,7 +132,11 @@ class ClippingStage(ScalingStage):
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        return Shared(_ColumnSums(self.with_target))
+        return Shared(_ColumnSums(self.with_target, self._with_numbers))
+
+    @property
+    def _with_numbers(self) -> bool:
+        return len(self.sums.columns) > self.with_target
 
     def exact(self, found: Any) -> NDArray[Any]:
         """Return the sums of `part` in the order of the release, (dim,)."""
@@ -138,13 +154,15 @@ class ClippingStage(ScalingStage):
         variance = CLIPPING.variance(seen.square.clip(0, 1) - mean**2, noise)
         radius = np.full(len(mean), RADIUS)
         if self.with_target:
-            radius[-1] = TARGET_RADIUS
+            radius[-1] = TARGET_RADIUS if self._with_numbers else TARGET_ALONE
         half, centre = self.radius * radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
         lower, upper = np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
-        columns = self.design.domain.number_index
-        p = len(columns)
-        ends = (float(lower[-1]), float(upper[-1])) if self.with_target else (-1.0, 1.0)
-        return ClippingBounds(columns, lower[:p], upper[:p], ends)
+        whole, ends = ClippingBounds.public(self.design), (-1.0, 1.0)
+        if self.with_target:
+            ends, lower, upper = (float(lower[-1]), float(upper[-1])), lower[:-1], upper[:-1]
+        if not self._with_numbers:
+            return replace(whole, target=ends)
+        return ClippingBounds(whole.columns, lower, upper, ends)
 
 
 def plan_clipping(
@@ -162,14 +180,19 @@ def plan_clipping(
         remedy = "Or declare a bound for each column: Domain.box."
         raise fail("scaling_share", rule, share, remedy)
     columns = (*map(int, domain.number_index), *(domain.n_encoded,) * with_target)
+    if share is None and with_target:
+        columns = columns[-1:]
     if domain.is_ball or not columns:
         return None
     sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
     # The standard deviation of a mean if all of epsilon were spent.
     whole = box_deviation(sums.dim, task.moved) / (epsilon * known)
     if share is None:
-        share = usual_share(whole)
-        if whole > MOST_NOISE * share:
+        share, most = TARGET_SHARE, TARGET_NOISE
+        if not with_target:
+            is_mainly = len(columns) >= MAINLY * design.dim
+            share, most = usual_share(whole), MOST_NOISE_NUMBERS if is_mainly else MOST_NOISE
+        if whole > most * share:
             return None
     spent = share * epsilon
     noise = box_noise(sums.dim, task.moved, task.neighbors, spent)
@@ -181,14 +204,16 @@ def plan_clipping(
 @dataclass(frozen=True, eq=False)
 class _ColumnSums:
     with_target: bool
+    with_numbers: bool = True
 
     def __call__(self, rows: DesignRows) -> tuple[NDArray[np.int64], ...]:
         compiled, count = kernels(), np.array([len(rows)])
+        numbers = rows.numbers if self.with_numbers else rows.numbers[:0]
         if compiled is None:
-            found = sums_of(rows.numbers.T.astype(np.float64))
+            found = sums_of(numbers.T.astype(np.float64))
         else:
-            sums = np.empty((2, len(rows.numbers)))
-            compiled.sums_of_columns(rows.numbers, ROUNDER, sums)
+            sums = np.empty((2, len(numbers)))
+            compiled.sums_of_columns(numbers, ROUNDER, sums)
             found = in_units(sums[0]), in_units(sums[1])
         if not self.with_target:
             return *found, count

@@ -216,7 +216,7 @@ def test_weights_of_rows_are_never_greater_than_without_weights_of_labels(levera
     design = Design(domain, True)
     coordinates, ridge = Coordinates(design), rng.uniform(0.5, 3, design.dim)
     weigh = Weigh(coordinates, ridge, leverage) if leverage < 1e9 else None
-    finish = Finish(ClippingBounds.public(design), coordinates, weigh)
+    finish = Finish(ClippingBounds.whole(design), coordinates, weigh)
 
     def states(weights):
         rows = MemoryRows(domain, X, y, shares).keep(Build(design, weights), dtype=np.float32)

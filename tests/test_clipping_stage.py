@@ -118,7 +118,7 @@ def test_all_clipping_bounds_keep_rows_within_their_bounds(design, neighbors):
     """Whatever the noise, so that the objective's constants hold; and each row by itself."""
     rng = np.random.default_rng(2)
     stage = stage_of(design, neighbors, 3, epsilon=0.01)
-    columns = ClippingBounds.public(design).columns + design.intercept
+    columns = ClippingBounds.whole(design).columns + design.intercept
     labels = rng.integers(0, 2, 40).astype(np.uint8)
     for _ in range(50):
         rows = rows_of(design, 40, rng)
@@ -147,7 +147,7 @@ def test_all_clipping_bounds_keep_rows_within_their_bounds(design, neighbors):
 def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
     """The map of coefficients undoes that of columns, for rows outside of the bounds too."""
     design, rng = DESIGNS["levels with intercept"], np.random.default_rng(3)
-    columns = ClippingBounds.public(design).columns
+    columns = ClippingBounds.whole(design).columns
     bounds = ClippingBounds(columns, np.array([-0.3, 0.2]), np.array([0.1, 0.9]))
     theta = rng.normal(size=(2, design.dim))
     rows = rng.uniform(-1, 1, (30, design.dim))
@@ -357,8 +357,8 @@ def test_a_count_that_noise_made_nothing_of_is_taken_as_one(count):
 def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neighbors):
     """A fifth of epsilon where that is not enough, a twentieth where it is more than that.
 
-    Nothing where the noise of means would exceed 1.75 if the numbers are most of the coefficients,
-    and .5 if they are not.
+    Nothing where the noise of means would exceed .5, or that of the average of the means .4 if the
+    numbers are most of the coefficients.
     """
 
     def planned(n, share=None, design=DESIGNS["numbers with intercept"]):
@@ -374,31 +374,29 @@ def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neig
     assert planned(n).epsilon == pytest.approx(0.1, rel=1e-3)
     assert planned(10 * n).epsilon == pytest.approx(0.05)
     assert planned(n // 10).epsilon == pytest.approx(0.2)
-    mixed = DESIGNS["levels with intercept"]
+    numbers, mixed = DESIGNS["numbers with intercept"], DESIGNS["levels with intercept"]
     of_mixed = noise(planned(1000, 1 - 1e-9, mixed), 1000) * 1000
-    for design, one, most in [
-        (DESIGNS["numbers with intercept"], whole, 1.75),
-        (mixed, of_mixed, 0.5),
-    ]:
+    for design, one, most in [(numbers, whole, 0.4 * np.sqrt(3)), (mixed, of_mixed, 0.5)]:
         least = one / most / 0.2
         assert planned(int(least) + 1, design=design).epsilon == pytest.approx(0.2)
         assert planned(int(least) - 1, design=design) is None
 
 
-def test_without_a_release_numbers_are_clipped_to_a_public_part_of_their_bounds():
-    """Of a classifier with automatic choices alone; whatever the records are."""
-    X, y = crowd(20)
-    middle = [[500 - 275, 500 + 275], [-27.5, 27.5]]
-    whole = [[0, 1000], [-50, 50]]
-    for rows in (X, X.assign(a=0.0)):
-        model = DPLogisticRegression(domain=WIDE, random_state=0, epsilon=0.1).fit(rows, y)
-        np.testing.assert_allclose(model.bounds_, middle)
-    probe = X.assign(a=[775.0, 776.0, 999.0, 775.0] * 5, b=0.0, c="x")
-    assert len(set(model.decision_function(probe).tolist())) == 1
-    for settings in ({"scaling_share": 0}, {"mechanism": "l2"}):
-        model.set_params(**settings)
-        np.testing.assert_allclose(model.fit(X, y).bounds_, whole)
-        model.set_params(scaling_share="auto", mechanism="auto")
+def test_numbers_with_much_noise_share_their_bounds():
+    """Those of all numbers as one column, whose mean has less noise."""
+    design, rng = DESIGNS["numbers with intercept"], np.random.default_rng(6)
+    rows = rows_of(design, 50, rng)
+    rows[:, 1:] = rng.normal([-0.5, -0.4, -0.6], 0.3, (50, 3)).clip(-1, 1)
+    few, many = (stage_of(design, "replace_one", 50, epsilon, 0.2) for epsilon in (0.9, 9.0))
+    for stage, is_shared in ((few, True), (many, False)):
+        assert (float(stage.deviations(50)[0]) > 0.5) == is_shared
+        quiet = replace(stage, noise=Recorder(stage.noise), radius=1.0)
+        bounds = quiet.bounds(exact_of(quiet, rows), rng)
+        assert (len(set(bounds.lower)) == 1) == is_shared
+    quiet = replace(few, noise=Recorder(few.noise), radius=1.0)
+    bounds = quiet.bounds(exact_of(quiet, rows), rng)
+    half = (bounds.upper - bounds.lower)[0] / 2
+    assert half == pytest.approx(1.3 * rows[:, 1:].std(), abs=1e-5)
 
 
 def test_bounds_are_wider_the_less_noise_there_is():

@@ -60,7 +60,7 @@ def test_targets_are_placed_one_by_one_and_models_come_back():
     # y = .5 + .3 (intercept + coef x / .5)
     coef, intercept = bounds.scaler(1).undo(np.array([[2.0]]), np.array([0.1]))
     np.testing.assert_allclose([coef[0, 0], intercept[0]], [1.2, 0.53])
-    assert ClippingBounds.public(DESIGN).scale_target(target) is target
+    assert ClippingBounds.whole(DESIGN).scale_target(target) is target
 
 
 def test_sums_of_the_target_are_exact_and_do_not_change_it():

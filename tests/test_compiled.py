@@ -203,7 +203,7 @@ def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, e
     design = Design(Domain.box([-1] * 9, [1] * 9), True)
     numbers = rng.uniform(-1, 1, (9, 500)).astype(np.float32)
     rows = DesignRows(numbers, np.zeros((0, 500), np.uint8), np.zeros(500))
-    bounds = clipping.ClippingBounds.public(design)
+    bounds = clipping.ClippingBounds.whole(design)
     if not is_whole:
         low, high = rng.uniform(-1, -0.2, 9), rng.uniform(0.2, 1, 9)
         bounds = clipping.ClippingBounds(design.domain.number_index, low, high)

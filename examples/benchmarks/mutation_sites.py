@@ -43,7 +43,7 @@ NAMES = {
     "linear_model/_moments/cross.py": "MOST_VARIANCE",
     "linear_model/_moments/two_stages.py": "USUAL_SQUARE LEAST_SHIFT _usual_noise",
     "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",
-    "linear_model/_objective/clipping.py": "MOST_NOISE MOST_NOISE_NUMBERS MAINLY NARROW"
+    "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
     "linear_model/_objective/families.py": "Q_GRID GAUSSIAN_GRID handicap scales _root"
     " rough_leverage _profile",

@@ -96,9 +96,8 @@ class DPLogisticRegression(PrivateClassifier):
         must have ``target = "labels"`` and accept targets 0 and 1.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of epsilon spent on privately estimated clipping bounds. Narrower bounds need less
-        noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth. With few
-        records it spends nothing and clips numbers to the middle 55 % of their bounds. In a domain
-        that bounds the length of rows, or if ``mechanism`` is given, it uses the domain's bounds.
+        noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth, and nothing
+        with few records, in a domain that bounds the length of rows, or if ``mechanism`` is given.
 
     Attributes
     ----------
@@ -107,8 +106,8 @@ class DPLogisticRegression(PrivateClassifier):
         levels but the first.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     bounds_ : ndarray of shape (n_numbers, 2)
-        Clipping bounds of the numbers, in the user's units: privately estimated, a public part
-        of those of the domain, or all of them. The guarantee covers them.
+        Clipping bounds of the numbers, in the user's units: privately estimated, or those of
+        the domain. The guarantee covers them.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)

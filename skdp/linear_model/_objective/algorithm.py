@@ -16,7 +16,6 @@ from skdp._compiled import load_kernels
 from skdp._identity import claims
 from skdp.geometry import NormBall
 from skdp.linear_model._objective.clipping import (
-    NARROW,
     ClippingBounds,
     ClippingStage,
     Finish,
@@ -56,15 +55,11 @@ _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A perturbed objective, and the scaling stage before it if there is one.
-
-    Without a stage, numbers are clipped to the share ``radius`` of their bounds.
-    """
+    """A perturbed objective, and the scaling stage before it if there is one."""
 
     objective: Perturbation
     clipping: ClippingStage | None
     delta: float
-    radius: float = 1.0
 
     @property
     def noise(self) -> Any:
@@ -154,7 +149,7 @@ class ObjectivePerturbation:
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
         objective = self._plan_objective(task, rest, clipping is not None)
         delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
-        return Plan(objective, clipping, delta, 1.0 if clipping else self._radius(task))
+        return Plan(objective, clipping, delta)
 
     def sums(self, plan: Plan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -177,7 +172,7 @@ class ObjectivePerturbation:
         """Release the clipping bounds and one model for each label."""
         (records, kept, sample, exact), objective = sums, plan.objective
         design, coordinates = records.design, Coordinates(records.design)
-        bounds = ClippingBounds.public(design, plan.radius)
+        bounds = ClippingBounds.whole(design)
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
         finish = Finish(bounds, coordinates, objective.weigh(coordinates), kept.may_change)
@@ -200,11 +195,6 @@ class ObjectivePerturbation:
     def _may_clip(self) -> bool:
         """Whether the rules may choose clipping bounds."""
         return is_auto(self.asked.scaling_share) and is_auto(self.asked.mechanism)
-
-    def _radius(self, task: Task) -> float:
-        """Return the share of the bounds that numbers are clipped to without a release."""
-        is_class = self.reference.target == "labels"
-        return NARROW if self._may_clip and is_class and not task.design.domain.is_ball else 1.0
 
     def _plan_clipping(self, task: Task) -> ClippingStage | None:
         share = self.asked.scaling_share

@@ -9,6 +9,7 @@ proof: ``docs/proofs/objective_perturbation.md``, Theorem 5. The origin of the c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,12 +33,10 @@ from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.linear_model._standardize.stage import ScalingStage, box_deviation, box_noise, usual_share
 
-# There is no release if the noise of its means would exceed this; if numbers are at least MAINLY of
-# the coefficients, they have most of the noise of the model, and narrower bounds help more.
-MOST_NOISE, MOST_NOISE_NUMBERS, MAINLY = 0.5, 1.75, 0.6
-# Without a release numbers are clipped to this share of their range around its middle. Few columns
-# use more of the range, and the noise is the same, so its effect is smaller.
-NARROW = 0.55
+# There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
+# the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers
+# then have the same bounds.
+MOST_NOISE, MOST_POOLED, MAINLY = 0.5, 0.4, 0.6
 # Without a share of the user only the target of a regression is scaled: clipped numbers would bias
 # its coefficients. The share of epsilon, the greatest noise of the mean, and the distance of the
 # bounds from the centre in standard deviations.
@@ -61,11 +60,10 @@ class ClippingBounds:
     target: tuple[float, float] = (-1.0, 1.0)
 
     @classmethod
-    def public(cls, design: Design, radius: float = 1.0) -> ClippingBounds:
-        """Return the bounds of the domain, or a share ``radius`` of them around the middle."""
+    def whole(cls, design: Design) -> ClippingBounds:
+        """Return the bounds of the domain."""
         columns = design.domain.number_index
-        upper = np.full(len(columns), radius)
-        return cls(columns, -upper, upper)
+        return cls(columns, np.full(len(columns), -1.0), np.ones(len(columns)))
 
     @cached_property
     def is_whole(self) -> bool:
@@ -150,14 +148,19 @@ class ClippingStage(ScalingStage):
         seen = self.release(exact, rng)
         noise = float(self.deviations(seen.n)[0])
         # Without an intercept the centres must be 0.
-        mean = seen.mean.clip(-1, 1) if self.design.intercept else np.zeros_like(seen.mean)
-        variance = CLIPPING.variance(seen.square.clip(0, 1) - mean**2, noise)
+        means, squares = seen.mean, seen.square
+        if noise > MOST_NOISE and not self.with_target:
+            # All numbers as one column: its mean and its mean square have less noise.
+            noise /= math.sqrt(len(means))
+            means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
+        mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
+        variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
         radius = np.full(len(mean), RADIUS)
         if self.with_target:
             radius[-1] = TARGET_RADIUS if self._with_numbers else TARGET_ALONE
         half, centre = self.radius * radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
         lower, upper = np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
-        whole, ends = ClippingBounds.public(self.design), (-1.0, 1.0)
+        whole, ends = ClippingBounds.whole(self.design), (-1.0, 1.0)
         if self.with_target:
             ends, lower, upper = (float(lower[-1]), float(upper[-1])), lower[:-1], upper[:-1]
         if not self._with_numbers:
@@ -190,8 +193,9 @@ def plan_clipping(
     if share is None:
         share, most = TARGET_SHARE, TARGET_NOISE
         if not with_target:
-            is_mainly = len(columns) >= MAINLY * design.dim
-            share, most = usual_share(whole), MOST_NOISE_NUMBERS if is_mainly else MOST_NOISE
+            share, most = usual_share(whole), MOST_NOISE
+            if len(columns) >= MAINLY * design.dim:
+                most = max(most, MOST_POOLED * math.sqrt(len(columns)))
         if whole > most * share:
             return None
     spent = share * epsilon

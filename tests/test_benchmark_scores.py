@@ -12,6 +12,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "examples" / "benchmar
 import contenders as field
 import everything_page as page
 import measures
+import objective_rules
 import versions
 from contenders import Run
 from measures import ACCURACY, AUROC, LOG_LOSS, R2
@@ -116,3 +117,28 @@ def test_versions_are_compared_on_common_splits():
     summary = list(versions.summaries([row]))[-1]
     assert summary["share, new"] == pytest.approx(0.75)
     assert (summary["open"], summary["of"]) == (1, "adult")
+
+
+# Simulated populations of objective perturbation
+
+
+def test_gains_are_of_the_same_problems():
+    """Those of an older run that has other problems do not count; losses that fall are gains."""
+    found = [{"seed": k, "weight": 10.0, "lost": [0.1]} for k in range(4)]
+    older = {k: {"seed": k, "weight": 10.0, "lost": [0.3]} for k in (2, 3, 4)}
+    rows = objective_rules.tables("regression", found, older)
+    assert [row["n epsilon / d"] for row in rows] == ["5 to 12", "0 to inf"]
+    assert {(row["lost R2"], row["gain R2"]) for row in rows} == {("0.1000", "+0.2000 (0.0000)")}
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_populations_are_repeatable_and_within_their_domain(task):
+    drawn = [objective_rules.population(task, 3).standardised() for _ in range(2)]
+    rows, target = drawn[0].sample(200, np.random.default_rng(0))
+    again, _ = drawn[1].sample(200, np.random.default_rng(0))
+    np.testing.assert_array_equal(rows, again)
+    assert np.isfinite(drawn[0].domain.encode(rows)).all()
+    assert np.abs(target).max() <= 1
+    n, settings = objective_rules.settings(3)
+    assert 100 <= n <= 1e5
+    assert 0.1 <= settings["epsilon"] <= 4

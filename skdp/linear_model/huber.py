@@ -80,8 +80,8 @@ converged_
     >>> model = DPHuberRegressor(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
-    >>> model.q_, round(model.threshold_, 3)
-    (0.965, 8.1)
+    >>> model.q_, round(model.threshold_)
+    (0.965, 8)
     """
 
     # The curvature costs little, so nearly all of epsilon is spent on the gradient; with Gaussian

@@ -22,19 +22,22 @@ import report
 import verdicts
 from contenders import Contender, Run
 from data import names_of, read
+from measures import AUROC, MEASURES, R2
 from verdicts import AHEAD, BEHIND, LEVEL, Cell, Scores
 
 HUBER = Contender(field.HUBER, "regression")
 
 
-def run(method, scores, repetition=0, name="diabetes", delta="0"):
-    return Run(name, method, delta, repetition, scores, 1.0)
+def run(method, scores, repetition=0, name="diabetes", delta="0", measure=R2):
+    """Return a run; its scores are numbers by epsilon, all of one measure."""
+    found = {epsilon: {measure: score} for epsilon, score in scores.items()}
+    return Run(name, method, delta, repetition, found, 1.0)
 
 
-def field_of(scores_by_method, repeats=20):
+def field_of(scores_by_method, repeats=20, **facts):
     """Runs at epsilon = 1 whose score is the given one of each repetition."""
     return [
-        run(method, {1.0: score[k]}, k)
+        run(method, {1.0: score[k]}, k, **facts)
         for method, score in scores_by_method.items()
         for k in range(repeats)
     ]
@@ -73,15 +76,29 @@ def test_a_run_comes_back_from_its_line():
     """With infinite epsilon of the references, and to six digits."""
     one = run(field.TRIVIAL, {np.inf: -1 / 3}, 4)
     back = Run.from_line(one.line())
-    assert back.scores == {np.inf: -0.333333}
+    assert back.scores == {np.inf: {R2: -0.333333}}
     assert (back.set, back.method, back.delta, back.repetition) == ("diabetes", "trivial", "0", 4)
 
 
-def test_scores_of_unbounded_predictions_are_finite():
-    y = np.arange(4.0)
-    assert field._r2(y, np.array([0, 1, np.inf, 3])) == field.LEAST_SCORE
-    assert field._r2(y, np.full(4, 1e100)) == field.LEAST_SCORE
-    assert field._r2(y, y) == 1
+def test_runs_of_several_measures():
+    """Each task has its own; a classifier's are of one fit."""
+    found = field.runs(
+        Contender(field.TRIVIAL, "classification"), "breast_cancer_wdbc", [(0, (1.0,))]
+    )
+    assert tuple(found[0].scores[1.0]) == MEASURES["classification"]
+    assert found[0].scores[1.0][AUROC] == 0.5
+
+
+def test_runs_in_an_older_format_are_told_and_kept(tmp_path, capsys):
+    """They had a number in place of a dictionary; their runs are made again."""
+    path, new = tmp_path / "runs.jsonl", run(field.HUBER, {1.0: 0.5}).line() + "\n"
+    older = new.replace('{"r2": 0.5}', "0.5")
+    assert older != new
+    path.write_text(older + new + older, encoding="utf-8")
+    assert len(list(everything.load(path))) == 1
+    assert "2 runs in an older format" in capsys.readouterr().err
+    everything.repair(path)
+    assert path.read_text(encoding="utf-8") == older + new + older
 
 
 # AdaSSP
@@ -124,7 +141,7 @@ if asked["task"] == "classification":
 for split in asked["splits"]:
     test = arrays["test%d" % split["repetition"]]
     facts = [arrays["X"].shape[1], len(test), arrays["lower"].min(), float(np.ptp(arrays["y"]))]
-    scores = list(zip(split["epsilons"], facts))
+    scores = [(epsilon, {"r2": fact}) for epsilon, fact in zip(split["epsilons"], facts)]
     print(json.dumps({"repetition": split["repetition"], "scores": scores, "seconds": 0.5}))
 """
 
@@ -148,7 +165,7 @@ def test_arrays_and_scores_cross_to_the_other_environment(stand_in):
     assert [r.repetition for r in found] == [0, 3]
     spread = 2 * np.ptp(data.y) / 350  # declared from 0 to 350
     facts = [data.encoded.shape[1], round(0.2 * len(data.y)), -1, spread]
-    assert list(found[0].scores.values()) == pytest.approx(facts)
+    assert [scores[R2] for scores in found[0].scores.values()] == pytest.approx(facts)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
@@ -273,7 +290,10 @@ def test_page_says_where_ours_is_behind(written):
     assert f"**{field.HUBER} (delta = 0) against diffprivlib" not in text
     line = next(line for line in text.splitlines() if line.startswith("| diabetes | 1 "))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["diabetes", "1", ".200†", ".400", "", ".300", "", ".500", ".000"]
+    assert cells == ["diabetes", "1", ".200†", ".400", "", "", ".300", "", ".500", ".000"]
+    assert "are set on simulated populations only" in text
+    shares = [line for line in text.splitlines() if line.startswith("| DPHuberRegressor ")]
+    assert "80 %" in shares[0]
     assert "## Classification" not in text
     assert "20 random splits (1 for trivial on diabetes; 1 for without privacy on diabetes)" in text
 
@@ -299,6 +319,7 @@ def test_table_and_picture_are_written(written):
         (-0.25, "-.250"),
         (1.0, "1.000"),
         (-3e7, "-3e7"),
+        (10.25, "10.250"),
     ],
 )
 def test_numbers_are_short(value, text):
@@ -312,8 +333,8 @@ def test_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     asked += ["--store", str(store), "--docs", str(docs)]
     everything.main(asked)
     first = store.read_text(encoding="utf-8")
-    assert len(first.splitlines()) == 3  # Huber at two deltas, and the mean
-    assert "3/3 runs" in capsys.readouterr().err
+    assert len(first.splitlines()) == 4  # Huber at three deltas, and the mean
+    assert "4/4 runs" in capsys.readouterr().err
     everything.main(asked)
     assert store.read_text(encoding="utf-8") == first
     assert "runs" not in capsys.readouterr().err

@@ -357,11 +357,11 @@ def test_a_count_that_noise_made_nothing_of_is_taken_as_one(count):
 def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neighbors):
     """A fifth of epsilon where that is not enough, a twentieth where it is more than that.
 
-    And nothing where means would be off by more than half of their bounds' half.
+    Nothing where the noise of means would exceed .5, or that of the average of the means .4 if the
+    numbers are most of the coefficients.
     """
-    design = DESIGNS["numbers with intercept"]
 
-    def planned(n, share=None):
+    def planned(n, share=None, design=DESIGNS["numbers with intercept"]):
         return stage_of(design, neighbors, n, share=share)
 
     def noise(stage, n):
@@ -374,8 +374,29 @@ def test_the_rules_share_gives_means_a_hundredth_of_noise_within_its_bounds(neig
     assert planned(n).epsilon == pytest.approx(0.1, rel=1e-3)
     assert planned(10 * n).epsilon == pytest.approx(0.05)
     assert planned(n // 10).epsilon == pytest.approx(0.2)
-    assert planned(int(whole / 0.5 / 0.2) + 1).epsilon == pytest.approx(0.2)
-    assert planned(int(whole / 0.5 / 0.2) - 1) is None
+    numbers, mixed = DESIGNS["numbers with intercept"], DESIGNS["levels with intercept"]
+    of_mixed = noise(planned(1000, 1 - 1e-9, mixed), 1000) * 1000
+    for design, one, most in [(numbers, whole, 0.4 * np.sqrt(3)), (mixed, of_mixed, 0.5)]:
+        least = one / most / 0.2
+        assert planned(int(least) + 1, design=design).epsilon == pytest.approx(0.2)
+        assert planned(int(least) - 1, design=design) is None
+
+
+def test_numbers_with_much_noise_share_their_bounds():
+    """Those of all numbers as one column, whose mean has less noise."""
+    design, rng = DESIGNS["numbers with intercept"], np.random.default_rng(6)
+    rows = rows_of(design, 50, rng)
+    rows[:, 1:] = rng.normal([-0.5, -0.4, -0.6], 0.3, (50, 3)).clip(-1, 1)
+    few, many = (stage_of(design, "replace_one", 50, epsilon, 0.2) for epsilon in (0.9, 9.0))
+    for stage, is_shared in ((few, True), (many, False)):
+        assert (float(stage.deviations(50)[0]) > 0.5) == is_shared
+        quiet = replace(stage, noise=Recorder(stage.noise), radius=1.0)
+        bounds = quiet.bounds(exact_of(quiet, rows), rng)
+        assert (len(set(bounds.lower)) == 1) == is_shared
+    quiet = replace(few, noise=Recorder(few.noise), radius=1.0)
+    bounds = quiet.bounds(exact_of(quiet, rows), rng)
+    half = (bounds.upper - bounds.lower)[0] / 2
+    assert half == pytest.approx(1.3 * rows[:, 1:].std(), abs=1e-5)
 
 
 def test_bounds_are_wider_the_less_noise_there_is():

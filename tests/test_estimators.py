@@ -221,8 +221,9 @@ def test_classes_go_before_the_domains_labels(people, domain, answers):
 def test_many_labels_share_the_budget_and_have_noise_of_their_own():
     """Each of K models is calibrated for epsilon / K; equal data get unequal coefficients."""
     X, y = np.zeros((30, 4)), np.zeros(30)
-    one = DPLogisticRegression(epsilon=0.5, classes=[0, 1], random_state=0, q=0.9).fit(X, y)
-    model = DPLogisticRegression(epsilon=1.5, classes=[0, 1, 2], random_state=0, q=0.9).fit(X, y)
+    settings = {"random_state": 0, "q": 0.9, "scaling_share": 0}
+    one = DPLogisticRegression(epsilon=0.5, classes=[0, 1], **settings).fit(X, y)
+    model = DPLogisticRegression(epsilon=1.5, classes=[0, 1, 2], **settings).fit(X, y)
     assert model.coef_.shape == (3, 4)
     assert model.intercept_.shape == (3,)
     assert model.guarantee_.epsilon == 1.5

@@ -1,7 +1,8 @@
 """Who takes part in the benchmark of everything, and what one run of each is.
 
-A run fits on four fifths of a set's encoded rows and scores on the others: accuracy, or R^2. All
-private methods have the same public bounds, one record replaced, and epsilon at face value.
+A run fits on four fifths of a set's encoded rows and scores on the others: accuracy, AUROC and
+log-loss, or R^2. All private methods have the same public bounds, one record replaced, and epsilon
+at face value.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import numpy as np
 import report
 from adassp import RHO, SQUARES
 from data import DataSet, read
+from measures import LEAST_SCORE, class_scores, number_scores
 from report import FloatArray
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import accuracy_score, r2_score
 
 from skdp import (
     Domain,
@@ -40,8 +41,6 @@ EPSILONS = (0.1, 0.5, 1.0, 4.0)
 NO_EPSILON = math.inf
 NONE, INVERSE_SQUARE, SMALL = "0", "1/n^2", "1e-6"
 SEED = 0
-# A score below this one is as bad: predictions without bounds reach -1e30 and the infinite.
-LEAST_SCORE = -1e12
 SCRIPT = Path(__file__).with_name("diffprivlib_peer.py")
 
 
@@ -71,25 +70,33 @@ class Contender:
 
 @dataclass(frozen=True)
 class Run:
-    """The scores of one method on one split of one set, by epsilon, and the seconds they took."""
+    """The scores of one method on one split of one set, by epsilon, and the seconds they took.
+
+    ``scores`` has a dictionary for each epsilon, from the names in `measures.MEASURES` to scores.
+    """
 
     set: str
     method: str
     delta: str
     repetition: int
-    scores: dict[float, float]
+    scores: dict[float, dict[str, float]]
     seconds: float
 
     def line(self) -> str:
-        """Return the run as a line of JSON; what makes it small is left to six digits."""
-        scores = {f"{epsilon:g}": float(f"{s:.6g}") for epsilon, s in self.scores.items()}
+        """Return the run as a line of JSON; scores have six digits."""
+        scores = {
+            f"{epsilon:g}": {name: float(f"{score:.6g}") for name, score in found.items()}
+            for epsilon, found in self.scores.items()
+        }
         return json.dumps({**asdict(self), "scores": scores, "seconds": round(self.seconds, 3)})
 
     @classmethod
-    def from_line(cls, line: str) -> Run:
-        """Return the run that a line holds."""
+    def from_line(cls, line: str) -> Run | None:
+        """Return the run of a line; None if an older version stored it, with a single score."""
         facts = json.loads(line)
-        scores = {float(epsilon): float(score) for epsilon, score in facts["scores"].items()}
+        scores = {float(epsilon): found for epsilon, found in facts["scores"].items()}
+        if not all(isinstance(found, dict) for found in scores.values()):
+            return None
         return cls(**{**facts, "scores": scores})
 
 
@@ -122,7 +129,11 @@ def contenders() -> list[Contender]:
         Contender(LINEAR, "regression"),
         Contender(HUBER, "regression"),
     ]
-    approximate = [Contender(DESCENT[task], task, INVERSE_SQUARE) for task in both]
+    approximate = [
+        Contender(LOGISTIC, "classification", INVERSE_SQUARE),
+        Contender(HUBER, "regression", INVERSE_SQUARE),
+        *(Contender(DESCENT[task], task, INVERSE_SQUARE) for task in both),
+    ]
     approximate += [Contender(name, "regression", INVERSE_SQUARE) for name in ADASSP_KINDS]
     # As AdaSSP's author measured it.
     small = [
@@ -154,15 +165,15 @@ def runs(
 
 def _here(
     contender: Contender, data: DataSet, repetition: int, epsilons: Iterable[float]
-) -> tuple[int, dict[float, float], float]:
+) -> tuple[int, dict[float, dict[str, float]], float]:
     """Return the repetition, its scores by epsilon, and the seconds."""
     train, test = report.split(len(data.y), SEED, repetition)
     X, y, began = data.encoded, data.y, perf_counter()
-    measure = accuracy_score if data.task == "classification" else _r2
+    measure = class_scores if data.task == "classification" else number_scores
     scores = {}
     for epsilon in epsilons:
-        model = _model(contender, data, epsilon, repetition)
-        scores[epsilon] = float(measure(y[test], model.fit(X[train], y[train]).predict(X[test])))
+        model = _model(contender, data, epsilon, repetition).fit(X[train], y[train])
+        scores[epsilon] = measure(model, X[test], y[test])
     return repetition, scores, perf_counter() - began
 
 
@@ -186,12 +197,6 @@ def delta_of(contender: Contender, n_rows: int) -> float:
         facts = report.facts_of_fit(n_rows, 1.0, "replace_one", approximate=True)
         return float(facts["delta"])
     return float(contender.delta)
-
-
-def _r2(y: FloatArray, predicted: FloatArray) -> float:
-    if not np.isfinite(predicted).all():
-        return LEAST_SCORE
-    return max(LEAST_SCORE, float(r2_score(y, predicted)))
 
 
 @dataclass
@@ -242,7 +247,7 @@ def _by_diffprivlib(
     data: DataSet,
     wanted: Sequence[tuple[int, tuple[float, ...]]],
     python: str,
-) -> Iterator[tuple[int, dict[float, float], float]]:
+) -> Iterator[tuple[int, dict[float, dict[str, float]], float]]:
     """Hand the encoded arrays over in a file and read scores, a line of JSON for each split."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arrays.npz"
@@ -262,7 +267,10 @@ def _by_diffprivlib(
         raise SystemExit(f"{SCRIPT.name} failed in {python}:\n{done.stderr}")
     for line in done.stdout.splitlines():
         found = json.loads(line)
-        scores = {float(e): max(LEAST_SCORE, score) for e, score in found["scores"]}
+        scores = {
+            float(epsilon): {name: max(LEAST_SCORE, score) for name, score in own.items()}
+            for epsilon, own in found["scores"]
+        }
         yield found["repetition"], scores, found["seconds"]
 
 

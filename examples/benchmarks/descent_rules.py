@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -64,10 +64,12 @@ class Population:
     facts: dict[str, float]
 
     @classmethod
-    def draw(cls, task: str, seed: int) -> Population:
-        """Draw one."""
+    def draw(
+        cls, task: str, seed: int, numbers: Sequence[int] = (3, 6, 8, 12, 20, 40)
+    ) -> Population:
+        """Draw one, with as many numbers as one of ``numbers``."""
         rng = np.random.default_rng([seed, 7])
-        p, blocks = int(rng.choice([3, 6, 8, 12, 20, 40])), int(rng.choice([0, 0, 2, 6]))
+        p, blocks = int(rng.choice(numbers)), int(rng.choice([0, 0, 2, 6]))
         mixing = rng.normal(size=(p, rng.integers(1, 5))) * rng.choice([0.2, 0.7, 1.5])
         mixing = np.hstack([mixing, np.eye(p)])
         centre = rng.uniform(-0.9, 0.6, p)
@@ -109,7 +111,8 @@ class Population:
 
     def _rows(self, n: int, rng: Generator) -> tuple[FloatArray, list[Any], FloatArray]:
         z = rng.normal(size=(n, self.mixing.shape[1])) @ self.mixing.T
-        skewed = (np.exp(SKEW * z) - np.exp(SKEW**2 / 2)) / np.exp(SKEW**2 / 2)
+        skew = self.facts.get("skew", SKEW)
+        skewed = (np.exp(skew * z) - np.exp(skew**2 / 2)) / np.exp(skew**2 / 2)
         flat = np.sqrt(12) * (ndtr(z) - 0.5)
         z = np.choose(self.shape, [z, skewed, flat])
         X = (self.centre + self.spread * z).clip(-1, 1)
@@ -121,7 +124,9 @@ class Population:
         f, n = self.facts, len(u)
         if self.task == "classification":
             return (rng.random(n) < expit(f["signal"] * u + f["intercept"])).astype(float)
-        noise = (rng.normal(size=n), rng.standard_t(3, n) / 3**0.5, rng.exponential(size=n) - 1)
+        noise = [rng.normal(size=n), rng.standard_t(3, n) / 3**0.5, rng.exponential(size=n) - 1]
+        # Of infinite variance, and lognormal: only where a population says so.
+        noise += [rng.standard_t(1.8, n), np.exp(1.3 * rng.normal(size=n)) / 5 - 0.47]
         e = np.sqrt(1 - f["explained"]) * noise[int(f["residuals"])]
         y = f["mean"] + f["deviation"] * (np.sqrt(f["explained"]) * u + e)
         return np.asarray(y.clip(-1, 1))

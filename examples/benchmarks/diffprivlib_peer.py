@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 from diffprivlib.models import LinearRegression, LogisticRegression
 from diffprivlib.utils import PrivacyLeakWarning
-from sklearn.metrics import accuracy_score, r2_score
-
-LEAST_SCORE = -1e12
+from measures import class_scores, number_scores
 
 
 def is_classes(asked: dict[str, Any]) -> bool:
@@ -44,13 +42,6 @@ def model_of(asked: dict[str, Any], lower: Any, epsilon: float, seed: int) -> An
     )
 
 
-def score(asked: dict[str, Any], y: Any, predicted: Any) -> float:
-    """Return accuracy or R^2, and the least score where predictions are not finite."""
-    if is_classes(asked):
-        return float(accuracy_score(y, predicted))
-    return float(r2_score(y, predicted)) if np.isfinite(predicted).all() else LEAST_SCORE
-
-
 def run(asked: dict[str, Any], arrays: Any, split: dict[str, Any]) -> dict[str, Any]:
     """Fit and score at every epsilon that is asked for."""
     X, y, began = arrays["X"], arrays["y"], time.perf_counter()
@@ -61,8 +52,9 @@ def run(asked: dict[str, Any], arrays: Any, split: dict[str, Any]) -> dict[str, 
     for epsilon in split["epsilons"]:
         model = model_of(asked, arrays["lower"], epsilon, split["seed"])
         seen = y[is_train] if is_classes(asked) else y[is_train].clip(-1.0, 1.0)
-        predicted = model.fit(X[is_train], seen).predict(X[test])
-        scores.append((epsilon, score(asked, y[test], predicted)))
+        model.fit(X[is_train], seen)
+        measure = class_scores if is_classes(asked) else number_scores
+        scores.append((epsilon, measure(model, X[test], y[test])))
     return {
         "repetition": split["repetition"],
         "scores": scores,

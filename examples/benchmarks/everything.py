@@ -3,7 +3,9 @@
 Runs are stored as they are made, and a command that was stopped goes on where it was. The first
 five splits of all sets but the largest come first, so that a table is there early. Page, table and
 pictures are written from what is stored, whatever is there. Runs of an older version of the
-package are not told apart: remove the store to begin anew. Reads the folder that SKDP_DATA names.
+package are not told apart: remove the store to begin anew, or name another with ``--store``. Runs
+in the format of an older version, with one score, stay in the store but are made again. Reads the
+folder that SKDP_DATA names.
 
 diffprivlib is run by the Python of an environment of its own, see ``diffprivlib_peer.py``;
 ``make benchmark`` makes one. Without ``--diffprivlib`` its runs are left out.
@@ -128,10 +130,14 @@ def show(made: int, total: int, seconds: float, last: Run) -> None:
 
 
 def load(path: Path) -> Iterator[Run]:
-    """Yield the stored runs, but a last one that was cut off when the command was stopped."""
-    if path.exists():
-        whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
-        yield from map(Run.from_line, whole.splitlines())
+    """Yield the stored runs; not those in an older format, nor a last one that was cut off."""
+    if not path.exists():
+        return
+    whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+    found = [Run.from_line(line) for line in whole.splitlines()]
+    if older := found.count(None):
+        print(f"{path}: {older} runs in an older format are not used.", file=sys.stderr)
+    yield from (run for run in found if run is not None)
 
 
 def repair(path: Path) -> None:

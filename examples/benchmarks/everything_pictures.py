@@ -35,7 +35,7 @@ COLOURS = {
     TRIVIAL: "#9a9a9a",
 }
 MARKS = {DIFFPRIVLIB: "s", ADASSP: "D"}
-# Colour is not all that tells ours from the peers.
+# Colour is not all that tells ours from the peers. Ours with delta > 0 are dashed.
 STYLES = {DIFFPRIVLIB: (0, (3, 1.5)), ADASSP: (0, (1, 1))}
 # Panels of R^2 end here, or predictions without bounds would be all that is seen.
 LEAST_R2 = -0.25
@@ -83,7 +83,9 @@ def _panel(axes: Any, scores: Scores, name: str, columns: Sequence[tuple[str, st
     for method, delta in columns:
         cells = [scores.best(name, method, delta, epsilon) for epsilon in EPSILONS]
         label = method if delta == NONE else f"{method}, delta = {delta.replace('^2', '²')}"
-        _curve(axes, scores, [cell for cell in cells if cell], method, label)
+        style = STYLES.get(method, "-" if delta == NONE else "--")
+        look = {"color": COLOURS[method], "linestyle": style}
+        _curve(axes, scores, [cell for cell in cells if cell], method, label, look)
     axes.set_title(name, fontsize=10, loc="left")
     axes.set_xscale("log")
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
@@ -93,9 +95,15 @@ def _panel(axes: Any, scores: Scores, name: str, columns: Sequence[tuple[str, st
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _curve(axes: Any, scores: Scores, cells: Sequence[Cell], method: str, label: str) -> None:
+def _curve(
+    axes: Any,
+    scores: Scores,
+    cells: Sequence[Cell],
+    method: str,
+    label: str,
+    look: dict[str, Any],
+) -> None:
     epsilons, figures = [cell.epsilon for cell in cells], [scores.figure(cell) for cell in cells]
-    look = {"color": COLOURS[method], "linestyle": STYLES.get(method, "-")}
     medians = [figure.median for figure in figures]
     mark = MARKS.get(method, "o")
     axes.plot(epsilons, medians, marker=mark, markersize=4, linewidth=1.6, label=label, **look)

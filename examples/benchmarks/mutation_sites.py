@@ -43,7 +43,8 @@ NAMES = {
     "linear_model/_moments/cross.py": "MOST_VARIANCE",
     "linear_model/_moments/two_stages.py": "USUAL_SQUARE LEAST_SHIFT _usual_noise",
     "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",
-    "linear_model/_objective/clipping.py": "MOST_NOISE FARTHER",
+    "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
+    " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
     "linear_model/_objective/families.py": "Q_GRID GAUSSIAN_GRID handicap scales _root"
     " rough_leverage _profile",
     "linear_model/_objective/gaussian.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
@@ -55,7 +56,7 @@ NAMES = {
     "linear_model/_shared/task.py": "known",
     "linear_model/_solver/problem.py": "noise hessian _Sample",
     "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share",
-    "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST PUT_BACK FEW",
+    "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
     "mechanisms/auto.py": "TIE _error",
     "mechanisms/gaussian/_least_trace.py": "TOLERANCE COARSE MOST_ROUNDS _SHRINK _BESIDE _STEP",
     "mechanisms/independent/_composed.py": "_TOLERANCE _SKETCH _WIDE",

@@ -1,4 +1,7 @@
-"""Medians over splits, and who is ahead, from the stored runs of the benchmark of everything."""
+"""Medians over splits, who is ahead, and shares of the way from trivial to without privacy.
+
+All are computed from the stored runs of the benchmark of everything.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from contenders import NO_EPSILON, TRIVIAL, Run, contenders
+from contenders import NO_EPSILON, NONE, PLAIN, TRIVIAL, Run, contenders
+from measures import LOG_LOSS, MEASURES
 from report import FloatArray
 from scipy.stats import binom
 
 AHEAD, LEVEL, BEHIND = "ahead", "level", "behind"
 # Chance with which a method that is as good on a split as the other one is said to be behind.
 FALSE_ALARM = 0.05
+# Sets where the model without privacy is ahead of the trivial one by less have no share. A share
+# is at least LEAST_SHARE.
+LEAST_RANGE, LEAST_SHARE = 0.02, -1.0
 
 
 class Cell(NamedTuple):
@@ -39,19 +46,27 @@ class Figure(NamedTuple):
 
 @dataclass
 class Scores:
-    """Scores by cell and repetition; later runs of the same replace earlier ones."""
+    """Scores of one measure by cell and repetition; later runs of the same replace earlier ones.
+
+    ``is_loss``: whether lower scores are better.
+    """
 
     by_cell: dict[Cell, dict[int, float]] = field(default_factory=dict)
     seconds: dict[Cell, dict[int, float]] = field(default_factory=dict)
+    is_loss: bool = False
 
     @classmethod
-    def of(cls, runs: Iterable[Run]) -> Scores:
-        """Return the scores of runs."""
-        scores = cls()
+    def of(cls, runs: Iterable[Run], *measures: str) -> Scores:
+        """Return the scores of runs in the measures, or in the first one of each task."""
+        wanted = measures or [known[0] for known in MEASURES.values()]
+        scores = cls(is_loss=LOG_LOSS in measures)
         for run in runs:
-            for epsilon, score in run.scores.items():
+            for epsilon, found in run.scores.items():
+                own = [found[name] for name in wanted if name in found]
+                if not own:
+                    continue
                 cell = Cell(run.set, run.method, run.delta, epsilon)
-                scores.by_cell.setdefault(cell, {})[run.repetition] = score
+                scores.by_cell.setdefault(cell, {})[run.repetition] = own[0]
                 each = run.seconds / len(run.scores)
                 scores.seconds.setdefault(cell, {})[run.repetition] = each
         return scores
@@ -70,12 +85,24 @@ class Scores:
         """
         cells = [Cell(name, setting, delta, epsilon) for setting in settings_of(method)]
         found = [cell for cell in cells if cell in self.by_cell]
-        return max(found, key=lambda cell: self.figure(cell).median, default=None)
+        sign = -1 if self.is_loss else 1
+        return max(found, key=lambda cell: sign * self.figure(cell).median, default=None)
 
     def median(self, name: str, method: str, delta: str, epsilon: float) -> float | None:
         """Return the median of the best setting, or None where nothing was run."""
         cell = self.best(name, method, delta, epsilon)
         return None if cell is None else self.figure(cell).median
+
+    def share(self, name: str, method: str, delta: str, epsilon: float) -> float | None:
+        """Return the share of the way from the trivial model to the one without privacy.
+
+        None where one of them was not run, or where they differ by less than LEAST_RANGE.
+        """
+        low, high = (self.median(name, m, NONE, NO_EPSILON) for m in (TRIVIAL, PLAIN))
+        own = self.median(name, method, delta, epsilon)
+        if low is None or high is None or own is None or high - low < LEAST_RANGE:
+            return None
+        return max(LEAST_SHARE, (own - low) / (high - low))
 
     def paired(self, one: Cell, other: Cell) -> FloatArray:
         """Return the differences of the scores on the splits that both have."""

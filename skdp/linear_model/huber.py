@@ -18,9 +18,6 @@ from skdp.linear_model.validation import is_auto
 # more than MANY records it also increases with the power MANY_POWER of their number.
 LEAST, SMALL, POWER, GREATEST = 0.118, 15.0, 0.25, 2.0
 MANY, MANY_POWER = 4000.0, 0.25
-# If n epsilon / d is below FEW, the ridge shrinks predictions by far more than a tenth. Released
-# coefficients are then multiplied by up to 1 + PUT_BACK, a post-processing by a public number.
-PUT_BACK, FEW = 0.12, 22.0
 
 
 @with_parameters
@@ -33,8 +30,8 @@ class DPHuberRegressor(PrivateRegressor):
     ``docs/proofs/objective_perturbation.md`` and, for delta > 0,
     ``docs/proofs/gaussian_objective.md``.
 
-    All bounds come from the public ``domain``; with ``scaling_share`` narrower bounds are
-    estimated privately. Predictions are clipped to the bounds of the target.
+    All bounds come from the public ``domain``; narrower bounds are estimated privately where
+    ``scaling_share`` says so. Predictions are clipped to the domain's bounds of the target.
 
     Parameters
     ----------
@@ -49,10 +46,13 @@ class DPHuberRegressor(PrivateRegressor):
         The residual at which the loss turns from quadratic to linear. "auto" takes a share of the
         target's range. The share increases with the number of records and with epsilon, and
         decreases with the number of coefficients.
-    scaling_share : "auto" or float in [0, 1), default=0
-        As in :class:`DPLogisticRegression`. Bounds of the target are estimated too, unless
-        ``threshold`` or ``loss`` is given, and the target is clipped to them. This helps if the
-        declared bounds are wide. Clipping biases the tails, so it is off by default.
+    scaling_share : "auto" or float in [0, 1), default="auto"
+        Share of epsilon spent on privately estimated bounds. "auto" spends a twentieth on the scale
+        of the target, and nothing with few records, or if ``threshold``, ``loss`` or ``mechanism``
+        is given. The target is scaled and not clipped: the slope of the loss is bounded for every
+        target. With a number, clipping bounds of the columns are estimated too, as in
+        :class:`DPLogisticRegression`. This helps if the declared bounds are wide, but clipped
+        tails bias the coefficients. 0 uses the bounds of the domain.
 
     Attributes
     ----------
@@ -61,7 +61,8 @@ class DPHuberRegressor(PrivateRegressor):
     bounds_ : ndarray of shape (n_numbers, 2)
         Clipping bounds of the numbers, as in :class:`DPLogisticRegression`.
     target_bounds_ : pair of floats, units of the target
-        Clipping bounds of the target.
+        Bounds in units of which the loss is computed: privately estimated, or those of the domain.
+        The target is not clipped to them. The guarantee covers them.
     threshold_ : float, units of the target
         The threshold that was used. Absent if ``loss`` is a Loss.
     n_features_in_, feature_names_in_, guarantee_, stages_, q_, ridge_, loss_, noise_, n_iter_, \
@@ -79,8 +80,8 @@ converged_
     >>> model = DPHuberRegressor(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
-    >>> model.q_, round(model.threshold_, 3)
-    (0.965, 8.1)
+    >>> model.q_, round(model.threshold_)
+    (0.965, 8)
     """
 
     # The curvature costs little, so nearly all of epsilon is spent on the gradient; with Gaussian
@@ -99,7 +100,7 @@ converged_
     regularization: Any = "auto"
     loss: Any = "pseudo_huber"
     threshold: Any = "auto"
-    scaling_share: Any = 0
+    scaling_share: Any = "auto"
 
     def _algorithm(self):
         return ObjectivePerturbation(
@@ -108,7 +109,6 @@ converged_
             self._asked(),
             # A threshold or a loss of the user is in units of the domain.
             scales_target=isinstance(self.loss, str) and is_auto(self.threshold),
-            inflation=self._inflation,
         )
 
     def _check_parameters(self):
@@ -131,11 +131,6 @@ converged_
             return (PseudoHuber(_usual_threshold(task.size, task.weight)),)
         lower, upper = task.design.domain.target_bounds
         return (PseudoHuber(float(self.threshold) / (upper / 2 - lower / 2)),)
-
-    def _inflation(self, task):
-        if not is_auto(self.regularization):
-            return 1.0
-        return 1.0 + PUT_BACK * min(1.0, (FEW / task.weight) ** 6)
 
 
 def _usual_threshold(n, weight):

@@ -214,7 +214,7 @@ class SharpLogistic:
 class PseudoHuber:
     """A smooth absolute value, c^2 (sqrt(1 + (r/c)^2) - 1) of the residual r = z - y.
 
-    With s = |phi'| / c the curvature is (1 - s^2)^(3/2).
+    With s = |phi'| / c the curvature is (1 - s^2)^(3/2). The bounds hold for all real targets.
 
     Parameters
     ----------

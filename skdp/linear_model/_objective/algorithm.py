@@ -111,16 +111,13 @@ class ObjectivePerturbation:
     asked : namespace
         The parameters of the estimator.
     scales_target : bool
-        Whether clipping bounds of the target are estimated too.
-    inflation : callable
-        From a `ModelTask` to a public factor on the released coefficients.
+        Whether bounds of the target are estimated too; with the automatic share only these.
     """
 
     reference: Reference
     losses: Callable[[ModelTask], tuple[Loss, ...]]
     asked: Any
     scales_target: bool = False
-    inflation: Callable[[ModelTask], float] = lambda _: 1.0
 
     def check(self, delta: float) -> None:
         """Raise an error unless the parameters are valid."""
@@ -187,7 +184,7 @@ class ObjectivePerturbation:
             theta = objective.release(*facts, None, rng)
         else:
             theta = np.array([objective.release(*facts, label, rng) for label in records.models])
-        coef, intercept = design.coefficients(objective.inflation * theta)
+        coef, intercept = design.coefficients(theta)
         attributes: dict[str, Any] = {
             "bounds_": bounds.in_units(design.domain),
             "loss_": objective.loss,
@@ -201,9 +198,15 @@ class ObjectivePerturbation:
         scaler = bounds.scaler(design.domain.n_encoded)
         return Solution(*scaler.undo(coef, intercept), attributes, bounds)
 
+    @property
+    def _may_clip(self) -> bool:
+        """Whether the rules may choose clipping bounds."""
+        return is_auto(self.asked.scaling_share) and is_auto(self.asked.mechanism)
+
     def _plan_clipping(self, task: Task) -> ClippingStage | None:
         share = self.asked.scaling_share
-        if share == 0 or (is_auto(share) and not is_auto(self.asked.mechanism)):
+        may_choose = self._may_clip and (self.scales_target or self.reference.target == "labels")
+        if share == 0 or (is_auto(share) and not may_choose):
             return None
         known = self._model_task(task, task.epsilon).size
         given = None if is_auto(share) else float(share)
@@ -225,7 +228,6 @@ class ObjectivePerturbation:
             epsilon=epsilon,
             row_norm=task.design.row_norm,
             n_bound=_records_bound(task),
-            inflation=self.inflation(model),
             models=n_models,
             **calibrated(model),
         )

@@ -1,13 +1,15 @@
 """Privately estimated clipping bounds for objective perturbation.
 
 A share of epsilon is spent on means and mean squares of the numbers and of a regression's target.
-Clipping bounds are computed from them, and clipped values are scaled to [-1, 1]. Statement and
+Bounds are computed from them. Numbers are clipped to their bounds and scaled to [-1, 1]. A target
+is scaled and not clipped, because the slope of the loss is bounded for every target. Statement and
 proof: ``docs/proofs/objective_perturbation.md``, Theorem 5. The origin of the constants:
 ``docs/automatic_choices.md``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,11 +38,17 @@ from skdp.linear_model._standardize.stage import (
     usual_share,
 )
 
-# If the noise of the means exceeds this, the bounds of the domain are used.
-MOST_NOISE = 0.5
-# Distance of the clipping bounds from the centre in standard deviations, for numbers and for the
-# target. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it increases
-# with the power FARTHER: clipping reduces the noise, and little noise needs less reduction.
+# There is no release if the noise of its means would exceed this. If numbers are at least MAINLY of
+# the coefficients, the average of their means may have the noise MOST_POOLED instead; all numbers
+# then have the same bounds.
+MOST_NOISE, MOST_POOLED, MAINLY = 0.5, 0.4, 0.6
+# Without a share of the user only the target of a regression is scaled: clipped numbers would bias
+# its coefficients. The share of epsilon, the greatest noise of the mean, and the distance of the
+# bounds from the centre in standard deviations.
+TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
+# Distance of the bounds from the centre in standard deviations, for numbers and for a target that
+# is scaled with them. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it
+# increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
 
 
@@ -87,12 +95,14 @@ class ClippingBounds:
                 np.minimum(rows, upper, out=rows)
 
     def scale_target(self, target: NDArray[Any]) -> NDArray[Any]:
-        """Return a target clipped and scaled to [-1, 1]; labels are not changed."""
+        """Return a target in units of its bounds; labels are not changed.
+
+        It is not clipped: the slope of the loss is bounded for every target.
+        """
         if self.target == (-1.0, 1.0):
             return target
         lower, upper = self.target
-        scaled = (target - (lower + upper) / 2) / ((upper - lower) / 2)
-        return np.asarray(scaled.clip(-1.0, 1.0))
+        return np.asarray((target - (lower + upper) / 2) / ((upper - lower) / 2))
 
     def in_units(self, domain: Domain) -> FloatArray:
         """Return the bounds in the user's units, (numbers, 2); for a ball those of its box."""
@@ -125,7 +135,11 @@ class ClippingStage(ScalingStage):
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        return Shared(_ColumnSums(self.with_target))
+        return Shared(_ColumnSums(self.with_target, self._with_numbers))
+
+    @property
+    def _with_numbers(self) -> bool:
+        return len(self.sums.columns) > self.with_target
 
     def exact(self, found: Any) -> NDArray[Any]:
         """Return the sums of `part` in the order of the release, (dim,)."""
@@ -139,17 +153,24 @@ class ClippingStage(ScalingStage):
         seen = self.release(exact, rng)
         noise = self.mean_deviation(seen.n)
         # Without an intercept the centres must be 0.
-        mean = seen.mean.clip(-1, 1) if self.design.intercept else np.zeros_like(seen.mean)
-        variance = CLIPPING.variance(seen.square.clip(0, 1) - mean**2, noise)
+        means, squares = seen.mean, seen.square
+        if noise > MOST_NOISE and not self.with_target:
+            # All numbers as one column: its mean and its mean square have less noise.
+            noise /= math.sqrt(len(means))
+            means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
+        mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
+        variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
         radius = np.full(len(mean), RADIUS)
         if self.with_target:
-            radius[-1] = TARGET_RADIUS
+            radius[-1] = TARGET_RADIUS if self._with_numbers else TARGET_ALONE
         half, centre = self.radius * radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
         lower, upper = np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
-        columns = self.design.domain.number_index
-        p = len(columns)
-        ends = (float(lower[-1]), float(upper[-1])) if self.with_target else (-1.0, 1.0)
-        return ClippingBounds(columns, lower[:p], upper[:p], ends)
+        whole, ends = ClippingBounds.whole(self.design), (-1.0, 1.0)
+        if self.with_target:
+            ends, lower, upper = (float(lower[-1]), float(upper[-1])), lower[:-1], upper[:-1]
+        if not self._with_numbers:
+            return replace(whole, target=ends)
+        return ClippingBounds(whole.columns, lower, upper, ends)
 
 
 def plan_clipping(
@@ -167,14 +188,20 @@ def plan_clipping(
         remedy = "Or declare a bound for each column: Domain.box."
         raise fail("scaling_share", rule, share, remedy)
     columns = (*map(int, domain.number_index), *(domain.n_encoded,) * with_target)
+    if share is None and with_target:
+        columns = columns[-1:]
     if domain.is_ball or not columns:
         return None
     sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
     # The standard deviation of a mean if all of epsilon were spent.
     whole = sums_deviation(sums, task.moved) / (epsilon * known)
     if share is None:
-        share = usual_share(whole)
-        if whole > MOST_NOISE * share:
+        share, most = TARGET_SHARE, TARGET_NOISE
+        if not with_target:
+            share, most = usual_share(whole), MOST_NOISE
+            if len(columns) >= MAINLY * design.dim:
+                most = max(most, MOST_POOLED * math.sqrt(len(columns)))
+        if whole > most * share:
             return None
     spent = share * epsilon
     noise = sums_noise(sums, task.moved, task.neighbors, spent)
@@ -186,14 +213,16 @@ def plan_clipping(
 @dataclass(frozen=True, eq=False)
 class _ColumnSums:
     with_target: bool
+    with_numbers: bool = True
 
     def __call__(self, rows: DesignRows) -> tuple[NDArray[np.int64], ...]:
         compiled, count = kernels(), np.array([len(rows)])
+        numbers = rows.numbers if self.with_numbers else rows.numbers[:0]
         if compiled is None:
-            found = sums_of(rows.numbers.T.astype(np.float64))
+            found = sums_of(numbers.T.astype(np.float64))
         else:
-            sums = np.empty((2, len(rows.numbers)))
-            compiled.sums_of_columns(rows.numbers, ROUNDER, sums)
+            sums = np.empty((2, len(numbers)))
+            compiled.sums_of_columns(numbers, ROUNDER, sums)
             found = in_units(sums[0]), in_units(sums[1])
         if not self.with_target:
             return *found, count

@@ -151,8 +151,6 @@ class Perturbation:
         Greatest Euclidean norm of a row.
     n_bound : int
         Public number of records for which the solver's tolerance is set.
-    inflation : float
-        Factor on the released coefficients, a post-processing.
     losses : tuple of (PrivacyLoss, int)
         Privacy losses of all models with counts; empty if only epsilon is known.
     models : int
@@ -167,7 +165,6 @@ class Perturbation:
     noise: Noise
     row_norm: float
     n_bound: int
-    inflation: float = 1.0
     losses: tuple[Any, ...] = ()
     models: int = 1
 

@@ -129,10 +129,6 @@ class DPLinearRegression(PrivateRegressor):
             remedy = "Their noise would be too large: give more epsilon, or a mechanism by name."
             rule = "find moments of the features: none were released"
             raise fail("from_moments", rule, remedy=remedy)
-        if place is not None and not self.moments_.has_products:
-            remedy = "Keep the target of the fit, or give more epsilon or a mechanism by name."
-            rule = "keep the target: products of features were not released"
-            raise fail("from_moments", rule, remedy=remedy)
         last = whole.n_encoded + 1
         chosen = [p + 1 for p in places]
         model = clone(self).set_params(domain=domain, ledger=None)

@@ -1,0 +1,227 @@
+"""The three noises of moments of scaled columns: which share of the budget each of them has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._arrays import FloatArray
+from skdp.domain import Domain
+from skdp.geometry import LpBall, NormBall, ProductBall
+from skdp.geometry.encoded_rows import rows_ball
+from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._shared.gram import NUMBER_BITS
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.stage import (
+    GaussianSplit,
+    ScalingStage,
+    box_deviation,
+    rest_of,
+)
+from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
+from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
+from skdp.mechanisms.noise import variances
+from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.privacy import Guarantee
+
+# The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these
+# limits. Each number has a mean square of its own if the noise is then at most SINGLE_NOISE.
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.3, 0.01, 0.02
+# The effect of an error in a moment of two features relative to one in a product with the target:
+# the squared length of coefficients that can be distinguished from noise. It is SIGNAL if
+# n epsilon / columns^(3/2) is SIGNAL_AT, grows with the power SIGNAL_POWER of it, and is at most
+# MOST_SIGNAL. NOISES is the ratio of the variances of both noises at equal budgets.
+SIGNAL, SIGNAL_AT, SIGNAL_POWER, MOST_SIGNAL, NOISES = 0.15, 150.0, 1.5, 0.6, 9.0
+# Numbers and the target are clipped at so many scales, and rows are shrunk at so many scales in
+# the root mean square. All grow with the power RADIUS_POWER of n epsilon / columns^(3/2) beyond
+# RADIUS_FROM: with less noise, clipping gains less.
+RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.75, 2.0, 4.5
+RADIUS_FROM, RADIUS_POWER = 100.0, 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Radii:
+    """At which distances from their centres values and rows are bounded.
+
+    Attributes
+    ----------
+    number, target : float
+        Bounds of the cross release, in scales.
+    factor : ndarray of shape (q + 2,)
+        Factor on z with which rows that are not shrunk have length at most 1.
+    """
+
+    number: float
+    target: float
+    factor: FloatArray
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of epsilon of the scaling stage and of the cross release in what is left."""
+
+    first: float
+    cross: float
+
+    @classmethod
+    def at(cls, strength: float, needed: float) -> Shares:
+        """Return the shares that are best in expectation.
+
+        ``needed`` is the noise in the means of the scaling stage with all of epsilon. With the
+        share s, squared errors are C / s^2 in products with the target and tau P / (1 - s)^2 in
+        the moments. The sum is least where s / (1 - s) is the cube root of C / (tau P).
+        """
+        signal = min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER)
+        odds = (NOISES * max(signal, 1e-9)) ** (-1 / 3)
+        first = min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
+        return cls(first, odds / (1 + odds))
+
+    @property
+    def shifts(self) -> tuple[float, float, float]:
+        """Shares of the shift of Gaussian noise of the three releases. Their squares add up."""
+        # Squares add up, so that a share .6 of the shift leaves .8.
+        first = math.sqrt(1 - (1 - 2 / 3 * self.first) ** 2)
+        odds = (self.cross / (1 - self.cross)) ** 1.5
+        rest, cross = rest_of(first), math.sqrt(odds / (1 + odds))
+        return first, rest * cross, rest * rest_of(cross)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The noises of the three releases; public information only."""
+
+    layout: MomentLayout
+    first: ScalingStage
+    cross: KNormNoise | GaussianNoise
+    noise: MatrixNoise
+    radii: Radii
+
+    @classmethod
+    def plan(cls, task: Task, strength: float) -> Parts:
+        """Calibrate all noises, with those of less variance if delta > 0.
+
+        ``strength`` is n epsilon / columns^(3/2), the usual one if n is not known.
+        """
+        domain = task.design.domain
+        blocks = tuple(tuple(range(b.start, b.stop)) for b in domain.blocks)
+        numbers = tuple(int(j) for j in domain.number_index)
+        layout = MomentLayout(
+            domain.n_encoded, numbers, blocks, True, True, "add_remove", shifted=False
+        )
+        known = task.known or strength * columns_of(layout) ** 1.5 / task.epsilon
+        sums, needed = _sums(layout, task, float(known))
+        shares, radii = Shares.at(strength, needed), _radii(layout, strength)
+        found = cls(layout, *_pure(layout, sums, task, shares), radii)
+        if task.delta > 0:
+            gaussian = cls(layout, *_gaussian(layout, sums, task, shares), radii)
+            found = min(found, gaussian, key=lambda own: float(variances(own.cross).mean()))
+        return found
+
+
+def columns_of(layout: MomentLayout) -> float:
+    """Return the number of feature columns that can differ from 0 at once."""
+    return max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
+
+
+Noises = tuple[ScalingStage, KNormNoise | GaussianNoise, MatrixNoise]
+_MOMENTS = "noise on a matrix of moments of scaled rows"
+
+
+def _sums(layout: MomentLayout, task: Task, known: float) -> tuple[ColumnSums, float]:
+    """Return the sums of the scaling stage, and the noise in their means with all of epsilon."""
+    columns, numbers = tuple(range(layout.n_encoded + 1)), layout.number_index
+    target = (layout.n_encoded,)
+    single = tuple((j,) for j in numbers)
+    for squares in ((target, *single), (target, numbers) if numbers else (target,)):
+        sums = ColumnSums(columns, task.n, squares)
+        needed = box_deviation(sums.dim, task.moved) / (task.epsilon * known)
+        if needed / MOST_SHARE <= SINGLE_NOISE:
+            break
+    return sums, needed
+
+
+def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) -> Noises:
+    """Return noises whose epsilons add up."""
+    domain = task.design.domain
+    first = shares.first * task.epsilon
+    cross = shares.cross * (task.epsilon - first)
+    balls = ((_first_ball(domain, layout, sums), first), (rows_ball(domain), cross))
+    one, other = (
+        calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
+        for ball, part in balls
+    )
+    assert isinstance(one, KNormNoise)
+    assert isinstance(other, KNormNoise)
+    rest = task.epsilon - first - cross
+    pure = Guarantee(rest, neighbors=task.neighbors, mechanism=f"Laplace {_MOMENTS}")
+    precision = np.full(layout.n_rows, rest / (task.moved * greatest_square(layout)))
+    return ScalingStage(sums, one), other, MatrixLaplaceNoise(layout, precision, pure)
+
+
+def _first_ball(domain: Domain, layout: MomentLayout, sums: ColumnSums) -> NormBall:
+    """Return a ball that holds the contribution of one record; twice it holds differences."""
+    # The numbers, the target with 2 y^2 or 2 y^2 - 1, and the same for the numbers' squares.
+    numbers = len(layout.number_index)
+    parts: list[NormBall] = [rows_ball(domain, intercept=False), LpBall(2, p=math.inf)]
+    if numbers:
+        groups = len(sums.squares) - 1
+        parts.append(LpBall(groups, p=math.inf, radius=numbers / groups))
+    return ProductBall(tuple([LpBall(1)] * sums.is_counted + parts))
+
+
+def _gaussian(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) -> Noises:
+    """Return Gaussian noises whose squared shifts add up to that of the whole release."""
+    split = GaussianSplit(task.epsilon, task.delta, task.neighbors)
+    first, cross, rest = shares.shifts
+    length, cross_length = lengths(layout, sums)
+    # A sum of the squares of all numbers is in units of their number.
+    units = np.ones(sums.dim)
+    groups = max(1, len(sums.squares) - 1)
+    units[sums.dim - groups :] = max(1, len(layout.number_index)) / groups
+    what = "Gaussian noise on sums"
+    stage = ScalingStage(sums, split.noise(sums.dim, length, first, what, units))
+    products = split.noise(layout.n_rows - 1, cross_length, cross, what)
+    shift, guarantee = split.part(rest, f"Gaussian {_MOMENTS}")
+    # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
+    distance = math.sqrt(task.moved) * greatest_square(layout)
+    return stage, products, MatrixGaussianNoise(layout, distance / shift * ROUND_UP, guarantee)
+
+
+def lengths(layout: MomentLayout, sums: ColumnSums) -> tuple[float, float]:
+    """Return the greatest lengths of the changes by one record in the sums and in the products."""
+    numbers, blocks = len(layout.number_index), len(layout.block_columns)
+    single = len(sums.squares) == 1 + numbers
+    second = 1 + numbers + blocks
+    if sums.is_counted:
+        # x^2 + (2 x^2 - 1)^2 is at most 2.
+        own = 2 * numbers if single else numbers + 1
+        first = float(1 + own + blocks + 2)
+        return math.sqrt(first) * ROUND_UP, math.sqrt(second) * ROUND_UP
+    # (y - y')^2 + 4 (y^2 - y'^2)^2 is at most 5.15. For two numbers or more, with one sum of all
+    # squares, the bound is 4 for each. Two levels of a block are sqrt(2) apart.
+    first = (5.15 if single else 4.0) * numbers + 2 * blocks + 5.15
+    return math.sqrt(first) * ROUND_UP, 2 * math.sqrt(second) * ROUND_UP
+
+
+def greatest_square(layout: MomentLayout) -> float:
+    """Return the greatest |z|^2 of a scaled row that was rounded to the grid."""
+    return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
+
+
+def _radii(layout: MomentLayout, strength: float) -> Radii:
+    """Return the bounds, and sqrt(L / bound). With many numbers other columns weigh more."""
+    wider = max(1.0, strength / RADIUS_FROM) ** RADIUS_POWER
+    numbers = len(layout.number_index)
+    heavy = max(1.0, math.sqrt(numbers) / 1.5)
+    weights = np.full(layout.n_rows, heavy)
+    weights[layout.numbers] = 1.0
+    for columns in layout.block_columns:
+        # Each of many levels is rare. At most one indicator is 1, so that this costs little.
+        weights[columns] = heavy * math.sqrt(len(columns))
+    blocks = sum(float(weights[columns[0]]) for columns in layout.block_columns)
+    bound = heavy + blocks + wider * (heavy * TARGET_RADIUS + ROW_RADIUS * numbers)
+    factor = np.asarray(np.sqrt(weights / bound))
+    return Radii(RADIUS * wider, RADIUS * wider, factor)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp.domain import Domain
-from skdp.geometry import LpBall, NormBall, ProductBall
+from skdp.geometry import LpBall, NormBall, ProductBall, SumBall
 from skdp.geometry.encoded_rows import rows_ball
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._shared.gram import NUMBER_BITS
@@ -29,16 +29,20 @@ from skdp.privacy import Guarantee
 
 # The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these
 # limits. Each number has a mean square of its own if the noise is then at most SINGLE_NOISE.
-LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.3, 0.01, 0.02
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.3, 0.03, 0.02
 # The effect of an error in a moment of two features relative to one in a product with the target:
 # the squared length of coefficients that can be distinguished from noise. It is SIGNAL if
 # n epsilon / columns^(3/2) is SIGNAL_AT, grows with the power SIGNAL_POWER of it, and is at most
 # MOST_SIGNAL. NOISES is the ratio of the variances of both noises at equal budgets.
-SIGNAL, SIGNAL_AT, SIGNAL_POWER, MOST_SIGNAL, NOISES = 0.15, 150.0, 1.5, 0.6, 9.0
+SIGNAL, SIGNAL_AT, SIGNAL_POWER, MOST_SIGNAL, NOISES = 0.15, 80.0, 2.5, 3.0, 9.0
+# The target's mean has this share of the cross release: MOST_MEAN where the cross release begins,
+# and less in proportion to its noise. More than MOST_CROSS_NOISE in the mean of a product, with all
+# of epsilon, and only the target's mean is released.
+LEAST_MEAN, MOST_MEAN, MOST_CROSS_NOISE = 0.1, 0.45, 0.045
 # Numbers and the target are clipped at so many scales, and rows are shrunk at so many scales in
 # the root mean square. All grow with the power RADIUS_POWER of n epsilon / columns^(3/2) beyond
 # RADIUS_FROM: with less noise, clipping gains less.
-RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.75, 2.0, 4.5
+RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.75, 1.3, 2.5
 RADIUS_FROM, RADIUS_POWER = 100.0, 0.25
 
 
@@ -65,19 +69,22 @@ class Shares:
 
     first: float
     cross: float
+    mean: float
 
     @classmethod
-    def at(cls, strength: float, needed: float) -> Shares:
+    def at(cls, strength: float, needed: float, noise: float) -> Shares:
         """Return the shares that are best in expectation.
 
-        ``needed`` is the noise in the means of the scaling stage with all of epsilon. With the
-        share s, squared errors are C / s^2 in products with the target and tau P / (1 - s)^2 in
-        the moments. The sum is least where s / (1 - s) is the cube root of C / (tau P).
+        ``needed`` and ``noise`` are the noise in the means of the scaling stage and of the cross
+        release with all of epsilon. With the share s, squared errors are C / s^2 in products with
+        the target and tau P / (1 - s)^2 in the moments. The sum is least where s / (1 - s) is the
+        cube root of C / (tau P).
         """
         signal = min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER)
         odds = (NOISES * max(signal, 1e-9)) ** (-1 / 3)
         first = min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
-        return cls(first, odds / (1 + odds))
+        mean = min(max(MOST_MEAN * noise / MOST_CROSS_NOISE, LEAST_MEAN), MOST_MEAN)
+        return cls(first, odds / (1 + odds), mean)
 
     @property
     def shifts(self) -> tuple[float, float, float]:
@@ -113,7 +120,8 @@ class Parts:
         )
         known = task.known or strength * columns_of(layout) ** 1.5 / task.epsilon
         sums, needed = _sums(layout, task, float(known))
-        shares, radii = Shares.at(strength, needed), _radii(layout, strength)
+        noise = cross_noise(replace(task, n_public=round(known) if task.n is None else None))
+        shares, radii = Shares.at(strength, needed, noise), _radii(layout, strength)
         found = cls(layout, *_pure(layout, sums, task, shares), radii)
         if task.delta > 0:
             gaussian = cls(layout, *_gaussian(layout, sums, task, shares), radii)
@@ -148,7 +156,10 @@ def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) ->
     domain = task.design.domain
     first = shares.first * task.epsilon
     cross = shares.cross * (task.epsilon - first)
-    balls = ((_first_ball(domain, layout, sums), first), (rows_ball(domain), cross))
+    products = SumBall(
+        (LpBall(1), rows_ball(domain, intercept=False)), (shares.mean, 1 - shares.mean)
+    )
+    balls = ((_first_ball(domain, layout, sums), first), (products, cross))
     one, other = (
         calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
         for ball, part in balls
@@ -176,25 +187,48 @@ def _gaussian(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
     split = GaussianSplit(task.epsilon, task.delta, task.neighbors)
     first, cross, rest = shares.shifts
-    length, cross_length = lengths(layout, sums)
+    mean = mean_unit(layout, shares.mean)
+    length, cross_length = lengths(layout, sums, mean)
     # A sum of the squares of all numbers is in units of their number.
     units = np.ones(sums.dim)
     groups = max(1, len(sums.squares) - 1)
     units[sums.dim - groups :] = max(1, len(layout.number_index)) / groups
     what = "Gaussian noise on sums"
     stage = ScalingStage(sums, split.noise(sums.dim, length, first, what, units))
-    products = split.noise(layout.n_rows - 1, cross_length, cross, what)
+    products_units = np.ones(layout.n_rows - 1)
+    products_units[0] = mean
+    products = split.noise(layout.n_rows - 1, cross_length, cross, what, products_units)
     shift, guarantee = split.part(rest, f"Gaussian {_MOMENTS}")
     # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
     distance = math.sqrt(task.moved) * greatest_square(layout)
     return stage, products, MatrixGaussianNoise(layout, distance / shift * ROUND_UP, guarantee)
 
 
-def lengths(layout: MomentLayout, sums: ColumnSums) -> tuple[float, float]:
-    """Return the greatest lengths of the changes by one record in the sums and in the products."""
+def mean_unit(layout: MomentLayout, share: float) -> float:
+    """Return the unit of the target's sum in which it has a share of the squared length."""
+    others = len(layout.number_index) + len(layout.block_columns)
+    return 1 / math.sqrt(max(1.0, others * share / (1 - share)))
+
+
+def cross_noise(task: Task) -> float:
+    """Return the noise in the mean of a product with the target, with all of the budget."""
+    columns = task.design.domain.n_encoded + 1
+    known = float(task.known or 1)
+    noise = box_deviation(columns, task.moved) / (task.epsilon * known)
+    if task.delta > 0:
+        scale = GaussianSplit(task.epsilon, task.delta, task.neighbors).shift
+        noise = min(noise, task.moved * math.sqrt(columns) / (scale * known))
+    return noise
+
+
+def lengths(layout: MomentLayout, sums: ColumnSums, mean: float = 1.0) -> tuple[float, float]:
+    """Return the greatest lengths of the changes by one record in the sums and in the products.
+
+    ``mean`` is the unit of the target's sum.
+    """
     numbers, blocks = len(layout.number_index), len(layout.block_columns)
     single = len(sums.squares) == 1 + numbers
-    second = 1 + numbers + blocks
+    second = mean**-2.0 + numbers + blocks
     if sums.is_counted:
         # x^2 + (2 x^2 - 1)^2 is at most 2.
         own = 2 * numbers if single else numbers + 1

@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 from skdp._arrays import FloatArray
 
 # Variances of the products of two features and of their squares, before the release.
-PRODUCT_VARIANCE, SQUARE_VARIANCE = 0.05, 0.3
+PRODUCT_VARIANCE, SQUARE_VARIANCE = 0.3, 1.0
 # The part of the target's variance that features are expected to explain. b'S^-1 b is this part,
 # so that products b with the target make S larger in their direction.
 EXPLAINED = 0.8

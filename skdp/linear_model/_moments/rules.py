@@ -17,8 +17,9 @@ from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.linear_model._moments import parts
 from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.parts import Parts
+from skdp.linear_model._moments.parts import Parts, cross_noise
 from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.linear_model._shared.task import Task
@@ -38,17 +39,14 @@ LEAST_SIGNAL, MOST_SIGNAL = 0.05, 0.6
 CENTRE = 0.05
 # The weight of a moment that is released but not used by the regression.
 UNUSED = 1e-3
-# With more noise than this in the mean of x_i x_j, in the units of the domain, a regression predicts
-# worse than the mean of y.
+# With more noise than this in the mean of x_i x_j, in the units of the domain, a regression
+# predicts worse than the mean of y.
 MOST_NOISE = 0.13
 # Columns are scaled unless one release in the units of the domain has at most this noise. Scaling
 # takes time: if more than MUCH_WORK products are summed, unless it has more noise than WORTH_WORK.
 LEAST_NOISE = 1e-5
 MUCH_WORK, WORTH_WORK = 2e9, 0.002
-# With more noise than this in a product of a feature with the target, in units of the greatest one,
-# only the target's mean is released.
-MOST_CROSS_NOISE = 0.08
-# The assumed n epsilon / q^(3/2) if no number of records is public.
+# The assumed n / q^(3/2) if no number of records is public.
 USUAL_STRENGTH = 300.0
 # Largest balls for which hull noise is considered: drawing from larger ones is slow.
 MOST_VARIABLES, MOST_DIM = 6, 256
@@ -104,12 +102,11 @@ def _scaled(task: Task) -> MomentPlan:
     domain = task.design.domain
     layout = MomentLayout.of(domain, target_square=True, neighbors=task.neighbors)
     if task.known is None:
-        return ScaledMoments.of(Parts.plan(task, USUAL_STRENGTH), task.n)
-    parts = Parts.plan(task, strength(layout, task.known, task.epsilon))
-    size = float(np.sqrt(variances(parts.cross).mean())) / task.known
-    if size > MOST_CROSS_NOISE:
+        return ScaledMoments.of(Parts.plan(task, USUAL_STRENGTH * task.epsilon), task.n)
+    if cross_noise(task) > parts.MOST_CROSS_NOISE:
         return _mean_alone(task)
-    return ScaledMoments.of(parts, task.n)
+    found = strength(layout, task.known, task.epsilon)
+    return ScaledMoments.of(Parts.plan(task, found), task.n)
 
 
 def _mean_alone(task: Task) -> MomentPlan:

@@ -36,6 +36,8 @@ from skdp.rows import Rows
 
 # Upper bound on the square of a scale.
 MOST_VARIANCE = 0.5
+# Of the mean weight of a row: the usual square of its distance from 1, and a lower limit.
+WEIGHT_VARIANCE, LEAST_WEIGHT = 0.01, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +154,7 @@ class ScaledMoments(MomentPlan):
     ) -> Moments:
         """Return the moments that all releases estimate, weighted by their precisions."""
         own = Moments.of(self, released, names, scaler)
-        weight = own.n_records
+        weight = seen.n * _mean_weight(own, seen.n)
         guess = self._guess(own)
         centre, scale = np.append(0.0, guess.centre), np.append(1.0, guess.scale)
         # Indicators get a guessed mean and scale, in which the posterior mean is computed.
@@ -201,6 +203,13 @@ class ScaledMoments(MomentPlan):
             share = 1 / (len(columns) + 1)
             centre[columns - 1], scale[columns - 1] = share, math.sqrt(share * (1 - share))
         return Scaler(centre, scale)
+
+
+def _mean_weight(own: Moments, n: float) -> float:
+    """Return the mean weight of a row, with a noisy one shrunk towards 1."""
+    variance = (float(own.deviation[0, 0]) / n) ** 2
+    kept = WEIGHT_VARIANCE / (WEIGHT_VARIANCE + variance)
+    return min(1.0, max(LEAST_WEIGHT, 1 + kept * (float(own.gram[0, 0]) / n - 1)))
 
 
 @dataclass(frozen=True, eq=False)

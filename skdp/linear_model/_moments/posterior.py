@@ -23,6 +23,9 @@ PRODUCT_VARIANCE, SQUARE_VARIANCE = 0.3, 1.0
 EXPLAINED = 0.8
 # Half of the spectral norm of the noise that is left in S.
 SHRINK = 0.5
+# So many times the expected square of the noise is subtracted from a square, as sums of squares
+# vary.
+CAUTION = 1.2
 
 
 def posterior(matrix: FloatArray, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -41,12 +44,13 @@ def posterior(matrix: FloatArray, deviation: FloatArray) -> tuple[FloatArray, Fl
     b = matrix[1:-1, -1] - centre * target
     noise = variance[1:-1, -1] + centre**2 * variance[0, -1] + target**2 * variance[0, 1:-1]
     size = float(b @ b)
-    signal = max(0.0, size - float(noise.sum()))
+    signal = max(0.0, size - CAUTION * float(noise.sum()))
     if signal == 0:
         return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b)))
     products = matrix[1:-1, 1:-1] - np.outer(centre, centre)
     expected = np.eye(len(b)) + np.outer(b, b) * (signal / size / EXPLAINED)
-    inverse = signal / size * _inverse(products, variance[1:-1, 1:-1], expected)
+    found = _inverse(products, variance[1:-1, 1:-1], expected, variance[0, 1:-1])
+    inverse = signal / size * found
     theta = inverse @ b
     # No coefficients explain more than the target's variance, which is 1 or less.
     theta /= max(1.0, float(theta @ b))
@@ -59,12 +63,18 @@ def _kept(mean: FloatArray, variance: FloatArray) -> float:
     return max(0.0, 1 - len(mean) / ratio) if ratio > 0 else 0.0
 
 
-def _inverse(products: FloatArray, variance: FloatArray, expected: FloatArray) -> FloatArray:
-    """Return the inverse of the posterior mean of S, without directions below the noise."""
+def _inverse(
+    products: FloatArray, variance: FloatArray, expected: FloatArray, ridge: FloatArray
+) -> FloatArray:
+    """Return the inverse of the posterior mean of S, without directions below the noise.
+
+    The plane goes through noisy means. This adds the squared coefficients times the ``ridge``, the
+    variances of the means, to the squared error.
+    """
     before = np.full(products.shape, PRODUCT_VARIANCE)
     np.fill_diagonal(before, SQUARE_VARIANCE)
     weight = before / (before + variance)
-    values, vectors = eigh(weight * products + (1 - weight) * expected)
+    values, vectors = eigh(weight * products + (1 - weight) * expected + np.diag(ridge))
     level = SHRINK * float(np.sqrt(len(values) * np.mean(weight**2 * variance)))
     shifted = values.clip(min=0) + level / 2
     # Far above the level this is 1 / value; below it decreases, as b is small there.

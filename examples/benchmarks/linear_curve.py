@@ -10,7 +10,6 @@ one. ``--against FILE`` compares with the curves of another run.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys

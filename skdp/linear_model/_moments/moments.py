@@ -120,6 +120,9 @@ class Moments:
     noise : Noise
     is_scaled : bool
         Whether there was a scaling stage, so that mean squares are near 1.
+    released : ndarray of shape (layout.dim,) or None
+        After a scaling stage, the moments as they were published. ``gram`` combines them with the
+        other releases.
     """
 
     names: tuple[str, ...]
@@ -131,6 +134,7 @@ class Moments:
     layout: MomentLayout
     noise: Any
     is_scaled: bool = False
+    released: FloatArray | None = None
 
     @classmethod
     def of(

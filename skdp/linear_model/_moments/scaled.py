@@ -175,7 +175,8 @@ class ScaledMoments(MomentPlan):
         pooled.matrix[0, 0], pooled.variance[0, 0] = 1.0, deviation[0] ** 2
         facts = np.zeros(self.width, dtype=np.bool_), centre, scale, self.layout, self.noise
         sizes = seen.n * np.sqrt(pooled.variance)
-        return Moments(names, seen.n * pooled.matrix, sizes, *facts, is_scaled=True)
+        found = seen.n * pooled.matrix, sizes, *facts
+        return Moments(names, *found, is_scaled=True, released=released)
 
     def _add_cross(
         self,

@@ -397,7 +397,7 @@ def test_with_few_records_it_predicts_better_than_the_mean():
     """
     X, y = table(5000, seed=1)
     scores = [fitted(random_state=k).score(X, y) for k in range(40)]
-    assert np.mean(scores) > 0.3
+    assert np.mean(scores) > 0.15
     alone = DPLinearRegression(epsilon=1.0, domain=TEN, random_state=0)
     plan = plan_for(100)
     alone._plan = lambda *_: plan

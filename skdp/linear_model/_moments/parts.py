@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SumBall
-from skdp.geometry.encoded_rows import rows_ball
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.linear_model._shared.task import Task
@@ -29,20 +27,22 @@ from skdp.privacy import Guarantee
 
 # The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these
 # limits. Each number has a mean square of its own if the noise is then at most SINGLE_NOISE.
-LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.3, 0.03, 0.02
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.3, 0.03, 0.05
 # The effect of an error in a moment of two features relative to one in a product with the target:
 # the squared length of coefficients that can be distinguished from noise. It is SIGNAL if
 # n epsilon / columns^(3/2) is SIGNAL_AT, grows with the power SIGNAL_POWER of it, and is at most
 # MOST_SIGNAL. NOISES is the ratio of the variances of both noises at equal budgets.
-SIGNAL, SIGNAL_AT, SIGNAL_POWER, MOST_SIGNAL, NOISES = 0.15, 80.0, 2.5, 3.0, 9.0
+SIGNAL, SIGNAL_AT, SIGNAL_POWER, MOST_SIGNAL, NOISES = 0.15, 60.0, 5.0, 3.0, 9.0
 # The target's mean has this share of the cross release: MOST_MEAN where the cross release begins,
 # and less in proportion to its noise. More than MOST_CROSS_NOISE in the mean of a product, with all
 # of epsilon, and only the target's mean is released.
-LEAST_MEAN, MOST_MEAN, MOST_CROSS_NOISE = 0.1, 0.45, 0.045
+LEAST_MEAN, MOST_MEAN, MOST_CROSS_NOISE = 0.1, 0.4, 0.052
+# Weight of errors in the means of levels in the scaling stage.
+LEVEL_MEANS = 0.05
 # Numbers and the target are clipped at so many scales, and rows are shrunk at so many scales in
 # the root mean square. All grow with the power RADIUS_POWER of n epsilon / columns^(3/2) beyond
 # RADIUS_FROM: with less noise, clipping gains less.
-RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.75, 1.3, 2.5
+RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.6, 1.3, 2.5
 RADIUS_FROM, RADIUS_POWER = 100.0, 0.25
 
 
@@ -153,13 +153,12 @@ def _sums(layout: MomentLayout, task: Task, known: float) -> tuple[ColumnSums, f
 
 def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) -> Noises:
     """Return noises whose epsilons add up."""
-    domain = task.design.domain
     first = shares.first * task.epsilon
     cross = shares.cross * (task.epsilon - first)
-    products = SumBall(
-        (LpBall(1), rows_ball(domain, intercept=False)), (shares.mean, 1 - shares.mean)
+    balls = (
+        (_first_ball(layout, sums, task.moved), first),
+        (_cross_ball(layout, shares.mean), cross),
     )
-    balls = ((_first_ball(domain, layout, sums), first), (products, cross))
     one, other = (
         calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
         for ball, part in balls
@@ -172,15 +171,70 @@ def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) ->
     return ScalingStage(sums, one), other, MatrixLaplaceNoise(layout, precision, pure)
 
 
-def _first_ball(domain: Domain, layout: MomentLayout, sums: ColumnSums) -> NormBall:
-    """Return a ball that holds the contribution of one record; twice it holds differences."""
-    # The numbers, the target with 2 y^2 or 2 y^2 - 1, and the same for the numbers' squares.
-    numbers = len(layout.number_index)
-    parts: list[NormBall] = [rows_ball(domain, intercept=False), LpBall(2, p=math.inf)]
+def _first_ball(layout: MomentLayout, sums: ColumnSums, moved: float) -> NormBall:
+    """Return a ball that holds the contribution of one record; ``moved`` of it holds changes."""
+    numbers, groups = len(layout.number_index), len(sums.squares) - 1
+    head = int(sums.is_counted)
+    # The count, the numbers, the target, with 2 y^2 or 2 y^2 - 1, and the numbers' squares.
+    own = [*range(head), *(layout.numbers + head - 1).tolist()]
+    own += range(head + layout.n_encoded, sums.dim)
+    size = numbers / groups if groups else 1.0
+    boxes: tuple[NormBall, ...] = (LpBall(len(own) - groups, p=math.inf),)
+    if groups:
+        boxes = (*boxes, LpBall(groups, p=math.inf, radius=size))
+    parts = [(ProductBall(boxes), tuple(own), _box_cost(len(own)))]
+    for columns in layout.block_columns:
+        # One indicator is 0 or 1, and changes by 1 if a record is replaced. Others change by 2.
+        radius = 1 / moved if len(columns) == 1 else 1.0
+        places = tuple((columns + head - 1).tolist())
+        ball = LpBall(len(columns), p=1, radius=radius)
+        parts.append((ball, places, LEVEL_MEANS * _block_cost(len(columns))))
+    return _split(parts, 1.0)
+
+
+def _cross_ball(layout: MomentLayout, mean: float) -> NormBall:
+    """Return a ball that holds the products of one record with its target, and the target."""
+    return _split(_cross_parts(layout), 1 - mean, [(LpBall(1), (0,), mean)])
+
+
+Part = tuple[NormBall, tuple[int, ...], float]
+
+
+def _cross_parts(layout: MomentLayout) -> list[Part]:
+    """Return a box for the numbers and an l1 ball for each block, with places and costs."""
+    numbers = tuple(layout.numbers.tolist())
+    parts: list[Part] = []
     if numbers:
-        groups = len(sums.squares) - 1
-        parts.append(LpBall(groups, p=math.inf, radius=numbers / groups))
-    return ProductBall(tuple([LpBall(1)] * sums.is_counted + parts))
+        cost = RADIUS**2 * _box_cost(len(numbers))
+        parts.append((LpBall(len(numbers), p=math.inf), numbers, cost))
+    for columns in layout.block_columns:
+        ball = LpBall(len(columns), p=1)
+        parts.append((ball, tuple(columns.tolist()), _block_cost(len(columns))))
+    return parts
+
+
+def _split(parts: list[Part], share: float, fixed: list[Part] | None = None) -> NormBall:
+    """Return the ball of a weighted sum of gauges: each part has a share of the budget.
+
+    With a share s of the budget a part has the squared error cost / s^2. The sum is least for
+    shares in proportion to the cube roots of the costs.
+    """
+    roots = np.cbrt([cost for *_, cost in parts])
+    weights = [own for *_, own in fixed or []] + (share * roots / roots.sum()).tolist()
+    whole = [*(fixed or []), *parts]
+    return SumBall(
+        tuple(ball for ball, *_ in whole), tuple(weights), tuple(places for _, places, _ in whole)
+    )
+
+
+def _box_cost(dim: int) -> float:
+    """Return the sum of the variances of K-norm noise on a box."""
+    return dim * box_deviation(dim, 1.0) ** 2
+
+
+def _block_cost(levels: int) -> float:
+    """Return the sum of the variances of Laplace noise, over those of equally frequent levels."""
+    return 2.0 * (levels + 1) ** 2
 
 
 def _gaussian(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) -> Noises:
@@ -212,12 +266,16 @@ def mean_unit(layout: MomentLayout, share: float) -> float:
 
 def cross_noise(task: Task) -> float:
     """Return the noise in the mean of a product with the target, with all of the budget."""
-    columns = task.design.domain.n_encoded + 1
-    known = float(task.known or 1)
-    noise = box_deviation(columns, task.moved) / (task.epsilon * known)
+    layout = MomentLayout.of(task.design.domain)
+    known, parts = float(task.known or 1), _cross_parts(layout)
+    costs = np.array([cost for *_, cost in parts])
+    # Of the best shares, in the root mean square of what is divided by its usual size.
+    total = float(np.cbrt(costs).sum()) ** 3 / RADIUS**2 / layout.n_encoded
+    noise = task.moved * math.sqrt(total) / (task.epsilon * known)
     if task.delta > 0:
         scale = GaussianSplit(task.epsilon, task.delta, task.neighbors).shift
-        noise = min(noise, task.moved * math.sqrt(columns) / (scale * known))
+        length = math.sqrt(len(layout.number_index) + len(layout.block_columns))
+        noise = min(noise, task.moved * length / (scale * known))
     return noise
 
 

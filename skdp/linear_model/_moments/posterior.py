@@ -16,8 +16,9 @@ from scipy.linalg import eigh
 
 from skdp._arrays import FloatArray
 
-# Variances of the products of two features and of their squares, before the release.
-PRODUCT_VARIANCE, SQUARE_VARIANCE = 0.3, 1.0
+# Variances of the products of two features and of their squares, before the release. The first is
+# DIRECTIONS over the number of columns if that is less.
+PRODUCT_VARIANCE, SQUARE_VARIANCE, DIRECTIONS = 0.3, 1.0, 3.0
 # The part of the target's variance that features are expected to explain. b'S^-1 b is this part,
 # so that products b with the target make S larger in their direction.
 EXPLAINED = 0.8
@@ -71,7 +72,7 @@ def _inverse(
     The plane goes through noisy means. This adds the squared coefficients times the ``ridge``, the
     variances of the means, to the squared error.
     """
-    before = np.full(products.shape, PRODUCT_VARIANCE)
+    before = np.full(products.shape, min(PRODUCT_VARIANCE, DIRECTIONS / len(products)))
     np.fill_diagonal(before, SQUARE_VARIANCE)
     weight = before / (before + variance)
     values, vectors = eigh(weight * products + (1 - weight) * expected + np.diag(ridge))

@@ -45,7 +45,7 @@ MOST_NOISE = 0.13
 # Columns are scaled unless one release in the units of the domain has at most this noise. Scaling
 # takes time: if more than MUCH_WORK products are summed, unless it has more noise than WORTH_WORK.
 LEAST_NOISE = 1e-5
-MUCH_WORK, WORTH_WORK = 2e9, 0.002
+MUCH_WORK, WORTH_WORK = 2e9, 2e-4
 # The assumed n / q^(3/2) if no number of records is public.
 USUAL_STRENGTH = 300.0
 # Largest balls for which hull noise is considered: drawing from larger ones is slow.

@@ -182,7 +182,7 @@ def _first_ball(layout: MomentLayout, sums: ColumnSums, moved: float) -> NormBal
     boxes: tuple[NormBall, ...] = (LpBall(len(own) - groups, p=math.inf),)
     if groups:
         boxes = (*boxes, LpBall(groups, p=math.inf, radius=size))
-    parts = [(ProductBall(boxes), tuple(own), _box_cost(len(own)))]
+    parts: list[Part] = [(ProductBall(boxes), tuple(own), _box_cost(len(own)))]
     for columns in layout.block_columns:
         # One indicator is 0 or 1, and changes by 1 if a record is replaced. Others change by 2.
         radius = 1 / moved if len(columns) == 1 else 1.0

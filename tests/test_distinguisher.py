@@ -18,7 +18,7 @@ from skdp import (
     DPLogisticRegression,
 )
 from skdp.linear_model._moments.rules import NAMES as MOMENT_NAMES
-from skdp.linear_model._moments.two_stages import TwoStages
+from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared import gram as _gram
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
@@ -64,19 +64,19 @@ def tables(columns, classes=False):
 def released(model):
     """Moments in units of 2^-40, as anybody can read them off the fitted model."""
     moments, plan = model.moments_, model._plan(model._design, RECORDS, 1)
-    gram = moments.gram
-    if isinstance(plan, TwoStages):
-        gram = gram * np.outer(plan.factor, plan.factor)
-    return [round(v * 2.0**GRAM_BITS) for v in moments.layout.statistic(gram).tolist()]
+    found = moments.layout.statistic(moments.gram)
+    if isinstance(plan, ScaledMoments):
+        found = moments.released
+    return [round(v * 2.0**GRAM_BITS) for v in found.tolist()]
 
 
 def noiseless(model, X, y):
     """The same of a table without noise."""
     moments, plan, domain = model.moments_, model._plan(model._design, RECORDS, 1), model.domain
     place = None
-    if isinstance(plan, TwoStages):
+    if isinstance(plan, ScaledMoments):
         columns = Scaler(moments.centre[1:], moments.scale[1:])
-        place = RowScaler(columns, plan.factor).place
+        place = RowScaler(columns, plan.radii.factor).place
     gram = exact_gram(MemoryRows(domain, X, y), place)
     if len(gram) != moments.layout.n_rows:
         gram = gram[np.ix_([0, -1], [0, -1])]

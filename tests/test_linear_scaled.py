@@ -1,4 +1,4 @@
-"""Moments in two stages: the scaling, and the regression on scaled moments."""
+"""Moments of scaled columns: the scaling, and the regression on scaled moments."""
 
 import math
 
@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moment_records import longest_change
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model._moments import rules as rules
-from skdp.linear_model._moments.two_stages import TwoStages, _gaussian_stages
+from skdp.linear_model._moments.parts import Parts
+from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
-from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixGaussianNoise
-from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms import GaussianNoise, MatrixGaussianNoise
 from skdp.privacy.losses.normal_profile import log_delta
 from skdp.rows import MemoryRows
 
@@ -36,8 +35,9 @@ def table(n, seed, spread=0.1):
     return X, np.clip(y, -1, 1)
 
 
-def plan_of(domain, epsilon=1.0, neighbors="replace_one", n=1000):
-    return TwoStages.plan(task_of(domain, epsilon, neighbors, n))
+def plan_of(domain, epsilon=1.0, neighbors="replace_one", n=1000, delta=0.0):
+    task = task_of(domain, epsilon, neighbors, n, delta)
+    return ScaledMoments.of(Parts.plan(task, n * epsilon / 10), task.n)
 
 
 def task_of(domain, epsilon, neighbors, n, delta=0.0):
@@ -52,7 +52,7 @@ def some_scaler(plan, rng):
     variables = plan.layout.variables
     centre[variables] = rng.uniform(-1, 1, len(variables))
     scale[variables] = rng.uniform(0.03, 1, len(variables))
-    return RowScaler(Scaler(centre[1:], scale[1:]), plan.factor)
+    return RowScaler(Scaler(centre[1:], scale[1:]), plan.radii.factor)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -88,7 +88,7 @@ def test_sums_are_exact():
 
 
 def test_what_a_record_changes_in_scaled_moments_has_a_bounded_trace_norm():
-    """The noise of the second stage is calibrated for 2: two rows of length at most 1."""
+    """The noise of the moments is calibrated for 2: two rows of length at most 1."""
     rng = np.random.default_rng(3)
     plan = plan_of(MIXED)
     worst = 0.0
@@ -113,7 +113,7 @@ def test_the_scaling_depends_on_the_release_alone():
     plan = plan_of(MIXED, n=4000)
     sums = plan.sums(MemoryRows(MIXED, X, y))
     rngs = [np.random.default_rng(k) for k in (0, 0, 1)]
-    scalers = [plan.scaler(plan.first.release(sums, rng)) for rng in rngs]
+    scalers = [plan.scalers(plan.first.release(sums, rng))[1] for rng in rngs]
     np.testing.assert_array_equal(scalers[0].centre, scalers[1].centre)
     assert np.all(
         scalers[0].centre[plan.layout.variables] != scalers[2].centre[plan.layout.variables]
@@ -122,8 +122,8 @@ def test_the_scaling_depends_on_the_release_alone():
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_without_noise_it_is_weighted_least_squares(neighbors):
-    """At an epsilon of 10^9 coefficients are those of least squares with the rows' weights."""
+def test_without_noise_it_is_least_squares(neighbors):
+    """At an epsilon of 10^9, where no row is shrunk, coefficients are those of least squares."""
     X, y = table(3000, 2)
     domain = MIXED
     model = DPLinearRegression(epsilon=1e9, domain=domain, neighbors=neighbors, random_state=0)
@@ -133,19 +133,12 @@ def test_without_noise_it_is_weighted_least_squares(neighbors):
     model.fit(X, y)
     assert model.moments_.names == ("1", "a", "b_v", "b_w", "c", "target")
     rows = np.column_stack([np.ones(len(y)), domain.encode(X), y])
-    z = plan.factor * (rows - model.moments_.centre) / model.moments_.scale
-    weight = 1 / np.maximum(1, (z**2).sum(axis=1))
-    assert 0.9 < weight.mean() < 1  # nearly all count fully
-    wanted = LinearRegression().fit(rows[:, 1:-1], y, sample_weight=weight)
-    np.testing.assert_allclose(model.coef_, wanted.coef_, atol=2e-4)
-    assert abs(model.intercept_ - wanted.intercept_) < 2e-4
-    np.testing.assert_allclose(wanted.coef_, design.coef_, atol=0.01)
-    np.testing.assert_allclose(
-        model.moments_.mean(), np.average(rows[:, 1:], axis=0, weights=weight), atol=1e-3
-    )
+    np.testing.assert_allclose(model.coef_, design.coef_, atol=2e-4)
+    assert abs(model.intercept_ - design.intercept_) < 2e-4
+    np.testing.assert_allclose(model.moments_.mean(), rows[:, 1:].mean(axis=0), atol=1e-5)
 
 
-def test_two_stages_are_used_where_they_help():
+def test_columns_are_scaled_where_it_helps():
     """By n, epsilon and the domain: not with few records, a noise by name, or no intercept."""
     common = {"domain": MIXED, "random_state": 0}
     X, y = table(4000, 3)
@@ -156,10 +149,10 @@ def test_two_stages_are_used_where_they_help():
         "few": DPLinearRegression(epsilon=1.0, **common).fit(X[:60], y[:60]),
         "private n": DPLinearRegression(epsilon=1.0, neighbors="add_remove", **common).fit(X, y),
     }
-    scaled = {name: bool(np.any(m.moments_.centre != 0)) for name, m in fits.items()}
-    assert scaled == dict.fromkeys(fits, False) | {"many": True}
+    scaled = {name: m.moments_.is_scaled for name, m in fits.items()}
+    assert scaled == dict.fromkeys(fits, False) | {"many": True, "private n": True}
     other = rules.plan_moments(task_of(MIXED, 1.0, "replace_one", 4000), "auto")
-    assert isinstance(other, TwoStages)
+    assert isinstance(other, ScaledMoments)
 
 
 @pytest.mark.slow
@@ -221,18 +214,18 @@ def test_other_regressions_come_from_the_same_scaling():
 def test_gaussian_noise_on_scaled_moments_has_its_claimed_delta(neighbors, epsilon, delta):
     """By the exact profile for rows as far apart as can be; 5 % less noise would exceed it."""
     domain = Domain.unit_box(40, target=(-1, 1))
-    plan = TwoStages.plan(task_of(domain, epsilon, neighbors, 1000, delta))
+    plan = plan_of(domain, epsilon, neighbors, 1000, delta)
     assert isinstance(plan.noise, MatrixGaussianNoise)
     assert isinstance(plan.first.noise, GaussianNoise)
+    assert isinstance(plan.cross, GaussianNoise)
     records = 2 if neighbors == "replace_one" else 1
     longest = (1 + math.sqrt(plan.layout.n_rows) * 2.0 ** -(NUMBER_BITS + 1)) ** 2
     second = math.sqrt(records) * longest / plan.noise.deviation
-    first = longest_change(plan.first, np.linspace(-1, 1, 401), records)
-    shift = math.hypot(first, second)
+    first, cross = (loss.mu for loss, _ in plan.losses[:2])  # of which another test has attacks
+    shift = math.hypot(first, cross, second)
     assert log_delta(shift, epsilon) <= math.log(delta)
     assert log_delta(shift / 0.95, epsilon) > math.log(delta)
-    known = [loss.mu for loss, _ in plan.losses]
-    assert known == pytest.approx([first, second], rel=2e-3)
+    assert plan.losses[2][0].mu == pytest.approx(second, rel=2e-3)
 
 
 def test_gaussian_matrices_have_the_stated_variance():
@@ -240,7 +233,7 @@ def test_gaussian_matrices_have_the_stated_variance():
 
     Entries of some 20 times 7e-2 are compared; the diagonal's twice as large variance shows.
     """
-    plan = TwoStages.plan(task_of(MIXED, 1.0, "replace_one", 4000, 0.1))
+    plan = plan_of(MIXED, 1.0, "replace_one", 4000, 0.1)
     noise = MatrixGaussianNoise(plan.layout, 2.0, plan.noise.guarantee)
     rng = np.random.default_rng(0)
     draws = np.array([noise.rvs(rng) for _ in range(20_000)])
@@ -263,47 +256,3 @@ def test_delta_is_spent_only_on_gaussian_noise():
     assert isinstance(model.noise_, MatrixGaussianNoise)
     assert model.guarantee_.delta == 1e-6
     assert "MatrixGaussianNoise" in model.guarantee_.mechanism
-
-
-def test_gaussian_stages_are_chosen_for_the_sake_of_either_stage():
-    """If the scaling stage is the bottleneck, a little more noise in the second stage is no loss.
-
-    With many records the scales are as fine as they need be, and the second stage decides.
-    """
-    domain = Domain.unit_box(5, target=(-1, 1))
-    for n, taken in ((800, GaussianNoise), (10**5, KNormNoise)):
-        pure, asked = (task_of(domain, 0.5, "add_remove", n, delta) for delta in (0.0, 1e-6))
-        pure, plan = TwoStages.plan(pure), TwoStages.plan(asked)
-        gaussian = _gaussian_stages(plan.layout, plan.first.sums, asked)
-        assert gaussian[1].matrix_variance[0, 1] > pure.noise.matrix_variance[0, 1]
-        assert type(plan.first.noise) is taken
-    few = [
-        TwoStages.plan(task_of(domain, 0.5, "add_remove", 800, delta)).first_deviation(800)
-        for delta in (0.0, 1e-6)
-    ]
-    assert few[1] < rules.MOST_FIRST_NOISE < few[0]
-
-
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_the_scaling_stage_takes_no_more_than_a_fifth_from_the_second(neighbors):
-    """Of Gaussian noise as of the pure one: against the whole epsilon and delta in one stage."""
-    plan = plan_of(MIXED, neighbors=neighbors)
-    records = 2 if neighbors == "replace_one" else 1
-    for n in (100, 10**5, 10**8):
-        task = task_of(MIXED, 0.5, neighbors, n, 1e-6)
-        deviation = _gaussian_stages(plan.layout, plan.first.sums, task)[1].deviation
-        whole = math.sqrt(records) * gaussian_scale(0.5, 1e-6)
-        taken = 1 - whole / deviation
-        bounds = (0.199, 0.201) if n == 100 else (0.02, 0.021)
-        assert bounds[0] < taken < bounds[1]
-
-
-def test_a_delta_allows_two_stages_with_fewer_records():
-    """Two stages are used for 800 records with a delta, and one without."""
-    domain = Domain.unit_box(5, target=(-1, 1))
-    X = np.clip(np.random.default_rng(9).normal(0.3, 0.2, (800, 5)), -1, 1)
-    common = {"epsilon": 0.5, "neighbors": "add_remove", "n_public": 800, "domain": domain}
-    for delta, found in ((0.0, False), (1e-6, True)):
-        model = DPLinearRegression(delta=delta, random_state=0, **common).fit(X, X[:, 0] / 2)
-        assert bool(np.any(model.moments_.centre != 0)) is found
-        assert model.guarantee_.delta == delta

@@ -16,8 +16,7 @@ from skdp.domain.layout import encode_compactly
 from skdp.linear_model._descent import descend as _descent
 from skdp.linear_model._descent import gradients as _gradients
 from skdp.linear_model._descent import scaled_rows as _scaled_rows
-from skdp.linear_model._moments import cross as _cross
-from skdp.linear_model._moments import two_stages as _two_stages
+from skdp.linear_model._moments import parts as _parts
 from skdp.linear_model._moments.rules import moment_ball
 from skdp.linear_model._objective import perturbation as objective
 from skdp.linear_model._objective.gaussian import greatest_shift
@@ -74,8 +73,7 @@ SAID = [
     ("moment_release", f"a multiple of ${power(-NUMBER_BITS)}$"),
     ("moment_release", f"at most ${power(round(math.log2(_block.MOST_ROWS)))}$ of them"),
     ("moment_release", f"at most $2^{round(math.log2(_total.FOLD))}$ at a time"),
-    ("moment_release", f"$\\epsilon_1 = {_cross.FIRST:g}\\,\\epsilon$".replace("0.", ".")),
-    ("moment_release", f"$\\mu_1 = {_cross.FIRST_SHIFT:g}\\,\\mu$".replace("0.", ".")),
+    ("moment_release", f"to {_parts.MOST_SHARE:g} of $\\epsilon$".replace("0.", ".")),
     ("objective_perturbation", f"\\min(\\epsilon/{round(1 / objective.OUTPUT_SHARE)}, "),
     ("objective_perturbation", f", {objective.MOST_OUTPUT:g}/K)$ for each of $K$ models"),
     ("objective_perturbation", f"at most $h/({objective.GRID_STEPS}d)$"),
@@ -157,19 +155,24 @@ def extreme_changes(numbers, blocks, adds):
     return target + 2 * blocks + of_numbers
 
 
+@pytest.mark.parametrize("mean", [1.0, 0.6])
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(("numbers", "levels"), [(1, 0), (2, 1), (3, 2), (5, 0)])
-def test_lengths_of_cross_moments_hold_every_change(numbers, levels, neighbors):
+def test_lengths_of_cross_moments_hold_every_change(numbers, levels, neighbors, mean):
     columns = {f"x{j}": (-1, 1) for j in range(numbers)}
     columns |= {f"c{j}": ["a", "b", "c"] for j in range(levels)}
     design = Design(Domain(columns, target=(-1, 1)), True)
-    plan = _cross.CrossMoments.plan(Task(design, 10, 1.0, 0.0, neighbors))
-    first, second = (Fraction(v) ** 2 for v in _cross.lengths(plan.layout))
+    n = None if neighbors == "add_remove" else 10
+    plan = _parts.Parts.plan(Task(design, n, 1.0, 0.0, neighbors, n_public=10), 3.0)
+    found = _parts.lengths(plan.layout, plan.first.sums, mean)
+    first, second = (Fraction(v) ** 2 for v in found)
     adds = neighbors == "add_remove"
     seen = extreme_changes(numbers, levels, adds)
     assert seen <= first <= seen * Fraction(107, 100)
-    whole = 1 + numbers + levels  # v (1, u) at v = 1, and its mirror image
-    assert whole * (1 if adds else 4) <= second <= whole * (1 if adds else 4) * (1 + 5e-12)
+    # v (1 / mean, u) at v = 1, and its mirror image
+    whole = 1 / Fraction(mean) ** 2 + numbers + levels
+    exact = whole * (1 if adds else 4)
+    assert exact <= second <= exact * (1 + Fraction(5, 10**12))
 
 
 # Rounding to the grid
@@ -188,7 +191,7 @@ def on_grid(rows):
 def test_rows_of_the_second_stage_are_as_short_as_what_is_charged(width):
     """Rows that end half a step from grid points, all upwards: beyond 1, and that is paid for."""
     rng = np.random.default_rng(width)
-    layout = _two_stages.MomentLayout(width - 2, tuple(range(width - 2)), (), True, True)
+    layout = _parts.MomentLayout(width - 2, tuple(range(width - 2)), (), True, True)
     zeros, ones = np.zeros(width), np.ones(width)
     scaler = RowScaler(Scaler(zeros[1:], ones[1:]), ones)
     rows = np.floor(rng.uniform(0.02, 1, (400, width)) / math.sqrt(width) * 2**NUMBER_BITS)
@@ -197,7 +200,7 @@ def test_rows_of_the_second_stage_are_as_short_as_what_is_charged(width):
     rows[:, -1] = np.sqrt(np.maximum(0.0, 1 - (rows[:, :-1] ** 2).sum(axis=1)))
     scaler.place(rows)
     longest = max(squared_length(row) for row in on_grid(rows))
-    bound = Fraction(_two_stages._greatest_square(layout))
+    bound = Fraction(_parts.greatest_square(layout))
     assert 1 < longest <= bound
     # The bound is |z| <= 1 + sqrt(P) 2^-20, in fractions: the root is rounded down.
     root = Fraction(math.isqrt(width * 4**40), 2**40)

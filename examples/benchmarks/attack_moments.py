@@ -16,7 +16,7 @@ from attack_report import MOST_ZEROS, Data, FloatArray, Verdict, guesses, zeros
 from numpy.typing import NDArray
 
 from skdp import Domain, DPLinearRegression
-from skdp.linear_model._moments.two_stages import TwoStages
+from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.rows import MemoryRows
@@ -47,7 +47,7 @@ class Target:
         return (X, y), (other, y)
 
 
-# Public facts under which automatic choices release in two stages, however many records there are.
+# Public facts under which automatic choices scale the columns, however many records there are.
 MANY = {"neighbors": "add_remove", "n_public": 10_000_000}
 KINDS = ["count", "square", "target", "linear", "product"]
 LESSONS = 10
@@ -55,8 +55,8 @@ Zeros = tuple[NDArray[np.intp], NDArray[np.int64]]
 TARGETS = (
     Target("matrix, 100 columns", 500, 100, {"mechanism": "matrix"}),
     Target("defaults, 100 columns", 20_000, 100, {"fit_intercept": False}),
-    Target("two stages, epsilon .004", 500, 100, {"epsilon": 0.004, **MANY}),
-    Target("two stages, delta 1e-6", 500, 20, {"delta": 1e-6, **MANY}),
+    Target("scaled, epsilon .004", 500, 100, {"epsilon": 0.004, **MANY}),
+    Target("scaled, delta 1e-6", 500, 20, {"delta": 1e-6, **MANY}),
     Target("hull, epsilon .004", 500, 3, {"epsilon": 0.004, "mechanism": "hull"}),
     Target("gaussian, delta 1e-6", 500, 3, {"mechanism": "gaussian", "delta": 1e-6}),
 )
@@ -118,12 +118,10 @@ def released_units(model: DPLinearRegression, n: int) -> tuple[NDArray[Any], Row
     # Anybody can make the plan: it is of public things.
     moments, plan = model.moments_, model._plan(model._design, n, 1)
     scaler = None
-    gram = moments.gram
-    if isinstance(plan, TwoStages):
+    found = moments.layout.statistic(moments.gram)
+    if isinstance(plan, ScaledMoments):
         columns = Scaler(moments.centre[1:], moments.scale[1:])
-        scaler = RowScaler(columns, plan.factor)
-        gram = gram * np.outer(plan.factor, plan.factor)
-    found = moments.layout.statistic(gram)
+        scaler, found = RowScaler(columns, plan.radii.factor), moments.released
     units = [round(v * 2.0**GRAM_BITS) for v in found.tolist()]
     return np.array(units, dtype=object), scaler
 

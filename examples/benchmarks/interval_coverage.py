@@ -25,7 +25,7 @@ from scipy.stats import t
 from skdp import Domain
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model._moments.moments import MomentPlan, Moments, TwoReleases
+from skdp.linear_model._moments.moments import MomentPlan, Moments
 from skdp.linear_model._moments.postprocess import solve
 from skdp.linear_model._moments.rules import plan_moments
 from skdp.linear_model._shared.design import Design
@@ -70,9 +70,7 @@ class Method:
             body = BODIES[self.body](layout)
             noise = calibrate(self.mechanism, Sensitivity(body), epsilon=epsilon)
             return MomentPlan(layout, noise, n)
-        plan = plan_moments(Task(Design(domain, True), n, epsilon), self.mechanism)
-        assert not isinstance(plan, TwoReleases)  # only "auto" releases in two stages
-        return plan
+        return plan_moments(Task(Design(domain, True), n, epsilon), self.mechanism)
 
     def coefficients(self, plan: MomentPlan, gram: IntArray, rng: Generator) -> FloatArray:
         """Return (intercept, slopes) of one release of a Gram matrix in units of 2^-40."""

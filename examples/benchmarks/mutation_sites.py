@@ -21,6 +21,7 @@ EXCLUDED = {
     "privacy/guarantee/_card.py": "display",
     "privacy/composition/plan.py": "what it leaves out is counted where it is left out",
     "linear_model/_descent/rules.py": "rules: accuracy, not privacy",
+    "linear_model/_moments/posterior.py": "works on what is released",
     "linear_model/_moments/postprocess.py": "works on what is released, with rules",
     "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
     "linear_model/_objective/rules.py": "rules: accuracy, not privacy",
@@ -40,8 +41,10 @@ NAMES = {
     " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more _within"
     " _greedy_steps row_lengths _radius _row_power _predicted_noise",
     "linear_model/_descent/scaling.py": "USUAL_TARGET CAUTION usual_square",
-    "linear_model/_moments/cross.py": "MOST_VARIANCE",
-    "linear_model/_moments/two_stages.py": "USUAL_SQUARE LEAST_SHIFT _usual_noise",
+    "linear_model/_moments/parts.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
+    " MOST_SIGNAL NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
+    " _radii cross_noise",
+    "linear_model/_moments/scaled.py": "MOST_VARIANCE WEIGHT_VARIANCE LEAST_WEIGHT _mean_weight",
     "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",
     "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",

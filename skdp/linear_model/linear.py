@@ -45,21 +45,20 @@ class DPLinearRegression(PrivateRegressor):
         need ``delta`` > 0. They seldom have less noise than the others.
 
         "auto" chooses the least expected error from public information only
-        (docs/automatic_choices.md). With many records it has two stages: a share of epsilon
-        estimates means and scales of the columns, and the moments are released in these units,
-        with smaller weights for records far from the centre. With fewer records, and with an
-        intercept, it releases means and the products with the target only (the cross moments of
-        ``docs/proofs/moment_release.md``). Then :meth:`from_moments` raises an error for other
-        targets. With very few records it releases only the mean of the target, for any
-        ``fit_intercept``.
+        (docs/automatic_choices.md). With an intercept it scales the columns: a share of epsilon
+        estimates means and scales. The rest is divided between the products with the target and
+        all moments in these units, with smaller weights for records far from the centre. The
+        fewer the records, the greater is the share of the products with the target. With very
+        few records it releases only the mean of the target, for any ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
     ledger, rows_per_person, max_rows
         As in :class:`DPLogisticRegression`. Leaving out rows by ``max_rows`` does not reduce the
         noise of this estimator.
     postprocess : {"auto", "pinv", "ridge", "psd"} or callable, default="auto"
-        The method that computes coefficients from the moments. "auto" projects the moments on the
-        set of possible moments and shrinks directions in which the noise dominates. "psd" only
+        The method that computes coefficients from the moments. "auto" is a posterior mean after a
+        release of scaled columns. Otherwise it projects the moments on the set of possible moments
+        and shrinks directions in which the noise dominates. "psd" only
         projects. "ridge" adds a ridge of the size of the noise. "pinv" uses the pseudo-inverse
         (Awan & Slavkovic 2020, Equation 4).
 
@@ -87,7 +86,7 @@ class DPLinearRegression(PrivateRegressor):
     >>> bool(model.score(X, y) > 0.95)
     True
     >>> [(stage.name, round(stage.epsilon, 2)) for stage in model.stages_]
-    [('scaling', 0.15), ('moments', 0.85)]
+    [('scaling', 0.06), ('cross', 0.24), ('moments', 0.71)]
     >>> other = model.from_moments(["x0"], target="x1")  # costs nothing
     >>> other.guarantee_ is model.guarantee_
     True
@@ -128,10 +127,6 @@ class DPLinearRegression(PrivateRegressor):
         if len(self.moments_.names) != whole.n_encoded + 2:
             remedy = "Their noise would be too large: give more epsilon, or a mechanism by name."
             rule = "find moments of the features: none were released"
-            raise fail("from_moments", rule, remedy=remedy)
-        if place is not None and not self.moments_.has_products:
-            remedy = "Keep the target of the fit, or give more epsilon or a mechanism by name."
-            rule = "keep the target: products of features were not released"
             raise fail("from_moments", rule, remedy=remedy)
         last = whole.n_encoded + 1
         chosen = [p + 1 for p in places]

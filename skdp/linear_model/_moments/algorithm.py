@@ -62,9 +62,7 @@ class FunctionalMechanism:
         shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
         noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
         found = solve(self.asked.postprocess, noisy)
-        # Moments that were not released are guesses without noise.
-        deviation = np.where(np.isfinite(moments.deviation), moments.deviation, 0.0)
-        deviation /= moments.n_records
+        deviation = moments.deviation / moments.n_records
         spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
         encoded, spread = moments.to_encoded(found.theta, spread)
         theta = np.zeros(domain.n_encoded + 1)

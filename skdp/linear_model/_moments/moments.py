@@ -19,13 +19,10 @@ from skdp.linear_model._shared.gram import (
     Place,
     exact_gram,
     exact_statistic,
-    exact_sums,
     release_exact,
 )
 from skdp.linear_model._shared.task import Stage
-from skdp.linear_model._standardize.column_sums import Estimates
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
-from skdp.linear_model._standardize.stage import ScalingStage
 from skdp.mechanisms.noise import first_covariance, publication, variances
 from skdp.rows import Rows
 
@@ -91,61 +88,6 @@ class MomentPlan:
         return exact_statistic(self.layout, gram)
 
 
-@dataclass(frozen=True, eq=False)
-class TwoReleases(MomentPlan):
-    """Base of the plans that release moments of scaled rows after a scaling stage.
-
-    A subclass has a method ``scaler``, which returns the map of the rows that the estimates of the
-    scaling stage give.
-
-    The noise is that of the second stage.
-    """
-
-    first: ScalingStage
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit. Those with Gaussian noise are composed jointly."""
-        noises = {"scaling": self.first.noise, "moments": self.noise}
-        if self.delta > 0:
-            return tuple(Stage.of(name, noise) for name, noise in noises.items())
-        return tuple(
-            Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in noises.items()
-        )
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        """Privacy losses of both stages with counts; empty if one of them has none."""
-        parts = [self.first.noise.guarantee.losses, self.noise.guarantee.losses]
-        return sum(parts, ()) if all(parts) else ()
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        self.first.check_published()
-        super().check_published()
-
-    def sums(self, rows: Rows) -> NDArray[Any]:
-        """Return the exact sums of the scaling stage, in units of 2^-40."""
-        return self.first.sums.exact(*exact_sums(rows))
-
-    def scaler(self, seen: Estimates) -> RowScaler:
-        """Return the map of the rows that estimates give."""
-        raise NotImplementedError
-
-    def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
-        """Release both stages."""
-        seen = self.first.release(exact, rng)
-        scaler = self.scaler(seen)
-        released = self.release_moments(self.exact_moments(rows, scaler.place), rng)
-        return self.moments(seen, scaler, released, names_of(rows.domain))
-
-    def moments(
-        self, seen: Estimates, scaler: RowScaler, released: FloatArray, names: tuple[str, ...]
-    ) -> Moments:
-        """Return the moments that both releases estimate."""
-        return Moments.of(self, released, names, scaler)
-
-
 def names_of(domain: Domain) -> tuple[str, ...]:
     """Return the names of the columns of (1, x, y)."""
     return ("1", *domain.encoded_names(), "target")
@@ -159,8 +101,7 @@ class Moments:
     those of z = (column - centre) / scale. Without a scaling stage the centre is 0 and the scale
     is 1: numbers and the target are in [-1, 1], as the domain encodes them, and indicators are 0
     or 1. Rows in a ball are divided by the least power of two that is not below the radius. After
-    a scaling stage rows far from the centre have a weight below 1, and the first entry is the sum
-    of the weights.
+    a scaling stage rows far from the centre have a weight below 1.
 
     Attributes
     ----------
@@ -169,15 +110,19 @@ class Moments:
     gram : ndarray of shape (q + 2, q + 2)
         Noisy sums of products of z. The first entry is the number of records, or a noisy count.
     deviation : ndarray of shape (q + 2, q + 2)
-        Standard deviation of the noise in each entry. Entries that were not released are infinite
-        here and nan in ``gram``.
+        Standard deviation of the noise in each entry.
     own_square : ndarray of bool, shape (q + 2,)
         Which columns are indicators. An indicator is its own square, so that its sum and its sum
-        of squares are one number with one noise.
+        of squares are one number with one noise. None after a scaling stage, which scales them.
     centre, scale : ndarray of shape (q + 2,)
         In the units of the encoded columns; 0 and 1 for the column of ones.
     layout : MomentLayout
     noise : Noise
+    is_scaled : bool
+        Whether there was a scaling stage, so that mean squares are near 1.
+    released : ndarray of shape (layout.dim,) or None
+        After a scaling stage, the moments as they were published. ``gram`` combines them with the
+        other releases.
     """
 
     names: tuple[str, ...]
@@ -188,6 +133,8 @@ class Moments:
     scale: FloatArray
     layout: MomentLayout
     noise: Any
+    is_scaled: bool = False
+    released: FloatArray | None = None
 
     @classmethod
     def of(
@@ -230,11 +177,6 @@ class Moments:
         return np.asarray(own * np.outer(self.scale[1:], self.scale[1:]))
 
     @property
-    def has_products(self) -> bool:
-        """Whether products of features were released, and not only products with the target."""
-        return bool(np.isfinite(self.deviation[1:-1, 1:-1]).all())
-
-    @property
     def _mean(self) -> FloatArray:
         return np.asarray(self.gram[0, 1:] / self.n_records)
 
@@ -265,21 +207,17 @@ class Moments:
         """Return the noisy means, and the size of their noise, for post-processing."""
         d, matrix = self.deviation / self.n_records, self.gram / self.n_records
         matrix[0, 0] = 1.0
-        x, known = slice(1, -1), self.has_products
+        x = slice(1, -1)
         # Deviations are about sigma / (r_i r_j). The r of the features are 1 on average.
-        if known:
-            sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
-        else:
-            matrix[x, x] = np.eye(len(matrix) - 2)
-            sigma = _root_mean_square(d[x, -1], 1e-300)
+        sigma = _root_mean_square(_off_diagonal(d[x, x]), _root_mean_square(d[0, 1:], 1e-300))
         r = np.ones(len(d))
         r[0] = sigma / max(_root_mean_square(d[0, x], sigma), 1e-300)
-        if known:
-            r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
-            r[1:-1] = _row_sizes(d[x, x], sigma)
-            if np.isnan(matrix[-1, -1]):
-                matrix[-1, -1] = 1.0  # not released: its upper bound
-        return NoisyMoments(matrix, sigma, r, intercept, shrink, guessed=not known)
+        r[-1] = sigma / max(_root_mean_square(d[x, -1], sigma), 1e-300)
+        r[1:-1] = _row_sizes(d[x, x], sigma)
+        if np.isnan(matrix[-1, -1]):
+            matrix[-1, -1] = 1.0  # not released: its upper bound
+        scaled = d if self.is_scaled and intercept else None
+        return NoisyMoments(matrix, sigma, r, intercept, shrink, scaled)
 
 
 def _deviations(plan: MomentPlan) -> FloatArray:

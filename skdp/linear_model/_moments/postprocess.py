@@ -18,14 +18,12 @@ from scipy.linalg import eigh
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
+from skdp.linear_model._moments.posterior import posterior
 
 # Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
 # regressions (docs/automatic_choices.md); results hardly change nearby. Rows of bounded length have
 # small eigenvalues, of which noise is a larger part.
 SHRINK, SHRINK_IN_BALL = 0.5, 1.0
-# The assumed part of the target's variance that the features explain, if their products were not
-# released.
-EXPLAINED = 0.6
 # The ridge of postprocess="ridge", in spectral norms of the noise.
 RIDGE = 1.0
 
@@ -45,8 +43,9 @@ class NoisyMoments:
         Whether the model has an intercept.
     shrink : float
         Eigenvalues below this times ``spectral`` are shrunk.
-    guessed : bool
-        Whether the products of features were not released. The unit matrix takes their place.
+    deviation : ndarray of shape (q + 2, q + 2) or None
+        Standard deviation of the noise in each entry, if the columns were scaled so that the mean
+        squares of features and target are near 1.
     """
 
     matrix: FloatArray
@@ -54,7 +53,7 @@ class NoisyMoments:
     r: FloatArray
     intercept: bool
     shrink: float = SHRINK
-    guessed: bool = False
+    deviation: FloatArray | None = None
 
     @property
     def spectral(self) -> float:
@@ -76,8 +75,7 @@ class NoisyMoments:
         matrix = self.matrix.copy()
         noise = (self.sigma / (self.r[0] * self.r)) ** 2
         parts = (slice(1, -1), slice(-1, None))
-        # Without products both stages estimate the target's mean, so that its noise is small.
-        for part in parts[:1] if self.guessed else parts:
+        for part in parts:
             size = float(np.sum((matrix[0, part] / max(matrix[0, 0], 1e-300)) ** 2))
             kept = max(0.0, 1 - float(np.sum(noise[part])) / size) if size > 0 else 1.0
             matrix[0, part] *= kept
@@ -144,8 +142,9 @@ class Coefficients:
 
 def solve(postprocess: Any, moments: NoisyMoments) -> Coefficients:
     """Return the solution by a name of ``RECIPES``, or by a function of ``NoisyMoments``."""
-    if moments.guessed and isinstance(postprocess, str) and postprocess == "auto":
-        return _marginal(moments)
+    scaled = moments.deviation
+    if scaled is not None and isinstance(postprocess, str) and postprocess == "auto":
+        return Coefficients(*posterior(moments.matrix, scaled))
     recipe = RECIPES[postprocess if isinstance(postprocess, str) else "auto"]
     moments_used = moments.semidefinite() if recipe.project else moments
     if recipe.steady and len(moments.r) > 2:  # without features the mean is the result
@@ -158,21 +157,6 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Coefficients:
     if isinstance(postprocess, str):
         return Coefficients(moments_used.complete(inverse @ b), inverse)
     return Coefficients(_own(postprocess, moments), inverse)
-
-
-def _marginal(moments: NoisyMoments) -> Coefficients:
-    """Return the solution without products of features: one factor times b.
-
-    The factor is James and Stein's for the noise, times a second one. b'A^-1 b is at most the
-    explained variance, so that A is at least bb' over this variance. Without the second factor,
-    correlated features would be counted more than once.
-    """
-    used = moments.steadied()
-    b = used.normal_equations()[1]
-    size = float(b @ b)
-    signal = max(0.0, size - len(b) * (moments.sigma / moments.r[-1]) ** 2)
-    kept = signal / size / (1 + signal / EXPLAINED) if size > 0 else 0.0
-    return Coefficients(used.complete(kept * b), kept * np.eye(len(b)))
 
 
 def _own(postprocess: Any, moments: NoisyMoments) -> FloatArray:

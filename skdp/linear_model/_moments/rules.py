@@ -17,9 +17,10 @@ from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
-from skdp.linear_model._moments.cross import CrossMoments
+from skdp.linear_model._moments import parts
 from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.two_stages import TwoStages
+from skdp.linear_model._moments.parts import Parts, cross_noise
+from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import Sensitivity, calibrate
@@ -38,20 +39,15 @@ LEAST_SIGNAL, MOST_SIGNAL = 0.05, 0.6
 CENTRE = 0.05
 # The weight of a moment that is released but not used by the regression.
 UNUSED = 1e-3
-# With more noise than this in the mean of x_i x_j, a regression predicts worse than the mean of y.
+# With more noise than this in the mean of x_i x_j, in the units of the domain, a regression
+# predicts worse than the mean of y.
 MOST_NOISE = 0.13
-# Two stages are used if the means of the scaling stage have at most the first noise, and one stage
-# has more than the second. A second stage takes time: if more than MUCH_WORK products are summed,
-# one stage must have more noise than WORTH_WORK.
-MOST_FIRST_NOISE, LEAST_NOISE = 0.07, 1e-4
-MUCH_WORK, WORTH_WORK = 2e9, 0.002
-# Cross moments are more accurate than the target's mean if the means of the scaling stage have at
-# most the first noise, and the noise of all mean products together has at most the second length.
-# With more columns than this there was no gain.
-MOST_MEAN_NOISE, MOST_CROSS_NOISE, MOST_CROSS_COLUMNS = 0.13, 0.17, 32
-# The bound on rows in the second stage grows by WIDER with each doubling of n epsilon / q^(3/2)
-# above WIDER_FROM: with less noise, shrinking rows gains less.
-WIDER, WIDER_FROM = 0.3, 600.0
+# Columns are scaled unless one release in the units of the domain has at most this noise. Scaling
+# takes time: if more than MUCH_WORK products are summed, unless it has more noise than WORTH_WORK.
+LEAST_NOISE = 1e-5
+MUCH_WORK, WORTH_WORK = 2e9, 2e-4
+# The assumed n / q^(3/2) if no number of records is public.
+USUAL_STRENGTH = 300.0
 # Largest balls for which hull noise is considered: drawing from larger ones is slow.
 MOST_VARIABLES, MOST_DIM = 6, 256
 # Factor on the error of other noise. Noise of one size in all directions has the smaller error in a
@@ -75,35 +71,49 @@ def check_mechanism(mechanism: Any) -> None:
 def plan_moments(task: Task, mechanism: Any) -> MomentPlan:
     """Choose the moments, and calibrate their noise."""
     domain, intercept, n, known = task.design.domain, task.design.intercept, task.n, task.known
+    # Other noises need a number of records for a choice, and a domain that is not a ball.
+    free = isinstance(mechanism, str) and mechanism == "auto" and not domain.is_ball
+    if free and intercept and domain.n_encoded and not _is_enough(task):
+        return _scaled(task)
     ball = moment_ball(domain, task.neighbors)
     # Features of rows in a ball are small: their coefficients are large.
     signal = MOST_SIGNAL if domain.is_ball else usual_signal(ball.layout, known, task.epsilon)
-    # Other plans need a number of records, and a domain that is not a ball.
-    free = isinstance(mechanism, str) and mechanism == "auto" and not domain.is_ball
-    if free and known is not None and intercept:
-        matrix = MomentPlan(ball.layout, _noise(ball, "matrix", signal, task), n)
-        if _worth_two_stages(matrix, known):
-            many = strength(ball.layout, known, task.epsilon) / WIDER_FROM
-            stages = TwoStages.plan(task, 1 + WIDER * math.log2(max(1.0, many)))
-            if stages.first_deviation(known) <= MOST_FIRST_NOISE:
-                return stages
     plan = MomentPlan(ball.layout, _noise(ball, mechanism, signal, task), n)
     if not free or known is None or feature_noise(plan) <= MOST_NOISE * known:
         return plan
-    if intercept and 0 < domain.n_encoded <= MOST_CROSS_COLUMNS:
-        cross = CrossMoments.plan(task)
-        seen = cross.first_deviation(known) <= MOST_MEAN_NOISE
-        if seen and cross.noise_length(known) <= MOST_CROSS_NOISE:
-            return cross
+    return _mean_alone(task)
+
+
+def _is_enough(task: Task) -> bool:
+    """Return whether one release in the units of the domain has hardly any noise.
+
+    Then a second reading of the data gains nothing. With much data it is not worth its time.
+    """
+    if task.known is None:
+        return False
+    ball = moment_ball(task.design.domain, task.neighbors)
+    plan = MomentPlan(ball.layout, _noise(ball, "matrix", SIGNAL, task), task.n)
+    work = task.known * plan.layout.n_rows**2
+    return feature_noise(plan) <= task.known * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
+
+
+def _scaled(task: Task) -> MomentPlan:
+    """Return the plan of moments of scaled columns, or of the mean alone with few records."""
+    domain = task.design.domain
+    layout = MomentLayout.of(domain, target_square=True, neighbors=task.neighbors)
+    if task.known is None:
+        return ScaledMoments.of(Parts.plan(task, USUAL_STRENGTH * task.epsilon), task.n)
+    if cross_noise(task) > parts.MOST_CROSS_NOISE:
+        return _mean_alone(task)
+    found = strength(layout, task.known, task.epsilon)
+    return ScaledMoments.of(Parts.plan(task, found), task.n)
+
+
+def _mean_alone(task: Task) -> MomentPlan:
+    """Return the release of the mean of the target."""
     mean = MomentBall(MomentLayout(0, (), (), neighbors=task.neighbors))
     noise = calibrate("hull", _sensitivity(mean), epsilon=task.epsilon, delta=task.delta)
-    return MomentPlan(mean.layout, noise, n)
-
-
-def _worth_two_stages(one: MomentPlan, n: int) -> bool:
-    """Return whether one stage has so much noise that a second reading of the data is worth it."""
-    work = n * one.layout.n_rows**2
-    return feature_noise(one) > n * (WORTH_WORK if work > MUCH_WORK else LEAST_NOISE)
+    return MomentPlan(mean.layout, noise, task.n)
 
 
 def moment_ball(domain: Domain, neighbors: str) -> MomentBall | RadialMomentBall:

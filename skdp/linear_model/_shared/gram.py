@@ -69,6 +69,14 @@ def exact_cross(rows: Rows, place: Place | None = None) -> NDArray[Any]:
     return cross
 
 
+def exact_both(
+    rows: Rows, box: Place, layout: MomentLayout, place: Place
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return `exact_cross` in a box, and the entries of a layout, by one reading of the rows."""
+    cross, gram = exact_sum(rows, _Both(_Cross(rows.domain, box), _Gram(rows.domain, place)))
+    return cross, exact_statistic(layout, gram)
+
+
 def exact_statistic(layout: MomentLayout, gram: NDArray[Any]) -> NDArray[Any]:
     """Return the entries of an exact Gram matrix that a layout releases, in units of 2^-40."""
     i, j = layout.pairs.T
@@ -228,6 +236,15 @@ class _Cross:
     def __call__(self, block: Block) -> NDArray[np.int64]:
         blocks = whole_rows(self.domain, block, self.place)
         return _added(in_units(rows[:, -1] @ rows[:, :-1]) for rows in blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Both:
+    cross: _Cross
+    gram: _Gram
+
+    def __call__(self, block: Block) -> tuple[NDArray[np.int64], ...]:
+        return self.cross(block), self.gram(block)
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,10 +75,11 @@ class Stage:
 
     Attributes
     ----------
-    name : {"scaling", "objective", "output", "moments", "gradients", "choices"}
+    name : {"scaling", "objective", "output", "cross", "moments", "gradients", "choices"}
         "scaling": sums from which clipping bounds, means and scales are estimated. "objective":
         the random linear term of the objective. "output": noise on its minimiser, which hides the
-        inexactness of the solver. "moments": sums of products of columns. "gradients": steps of
+        inexactness of the solver. "cross": sums of products of the target with the features.
+        "moments": sums of products of all columns. "gradients": steps of
         coordinate descent. "choices": private choices of greedy coordinates.
     law : str
         The law of the noise.

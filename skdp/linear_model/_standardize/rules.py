@@ -40,8 +40,7 @@ class SpreadRule:
 
 
 # In this order: clipping bounds of objective perturbation; coordinate descent, where greater
-# variances give shorter steps; moments in two stages; moments with the target only.
+# variances give shorter steps; moments of scaled columns.
 CLIPPING = SpreadRule(least=1e-4, per_noise=0.5, usual=0.04, prior=0.25)
 DESCENT = SpreadRule(least=1e-4, per_noise=1.0, usual=0.04, prior=0.25)
-MOMENTS = SpreadRule(least=0.03**2, per_noise=2.0, usual=1.0)
-CROSS = SpreadRule(least=0.03**2, per_noise=0.7, usual=0.3**2)
+MOMENTS = SpreadRule(least=0.03**2, per_noise=0.35, usual=0.3**2)

@@ -1,0 +1,235 @@
+"""Moments of scaled columns: a scaling stage, then products with the target and all moments.
+
+Bounds that hold for all records are wide, and most records lie close together. A scaling stage
+spends a part of epsilon on means and mean squares. Centres and scales are computed from it, and
+two releases follow. The *cross* release has the sums of the target and of its products with the
+features. Each number is clipped to a box around its centre. The *moments* release has all moments
+of the rows z = (1, (x - centre) / scale). A row with z'Lz > bound is shrunk to z'Lz = bound. Each
+record is mapped by itself, so that one record changes both by a bounded amount.
+
+The share of the cross release is a continuous function of n epsilon: with few records nearly all,
+as the noise in all moments hides the data, and with many records about a third. Statement and
+proof: ``docs/proofs/moment_release.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray
+from skdp.linear_model._moments.moments import MomentPlan, Moments, names_of
+from skdp.linear_model._moments.parts import Parts, Radii
+from skdp.linear_model._shared.gram import exact_both, exact_sums, release_exact
+from skdp.linear_model._shared.task import Stage
+from skdp.linear_model._standardize.column_sums import Estimates
+from skdp.linear_model._standardize.rules import MOMENTS
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
+from skdp.linear_model._standardize.stage import ScalingStage
+from skdp.mechanisms.noise import publication
+from skdp.rows import Rows
+
+# Upper bound on the square of a scale.
+MOST_VARIANCE = 0.5
+# Of the mean weight of a row: the usual square of its distance from 1, and a lower limit.
+WEIGHT_VARIANCE, LEAST_WEIGHT = 0.01, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledMoments(MomentPlan):
+    """A plan of the three releases; public information only.
+
+    Attributes
+    ----------
+    layout : MomentLayout
+        The moments of rows (1, z) of length at most 1. The weight of a row is private. Hence the
+        sum of the weights is an entry, as the count under "add_remove".
+    noise : noise of the moments
+    first : ScalingStage
+    cross : noise of the cross release
+    radii : Radii
+    """
+
+    first: ScalingStage
+    cross: Any
+    radii: Radii
+
+    @classmethod
+    def of(cls, parts: Parts, n: int | None) -> ScaledMoments:
+        """Return the plan with calibrated noises."""
+        return cls(parts.layout, parts.noise, n, parts.first, parts.cross, parts.radii)
+
+    @property
+    def mechanism(self) -> str:
+        """The sentence of a guarantee."""
+        return (
+            f"estimated centres and scales {self.first.description}, then {self.cross.dim} products"
+            f" with the target with {type(self.cross).__name__} and"
+            f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
+        )
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit. Those with Gaussian noise are composed jointly."""
+        noises = {"scaling": self.first.noise, "cross": self.cross, "moments": self.noise}
+        if self.delta > 0:
+            return tuple(Stage.of(name, noise) for name, noise in noises.items())
+        return tuple(
+            Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in noises.items()
+        )
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """Privacy losses of all releases with counts; empty if one of them has none."""
+        noises = (self.first.noise, self.cross, self.noise)
+        parts = [noise.guarantee.losses for noise in noises]
+        return sum(parts, ()) if all(parts) else ()
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        self.first.check_published()
+        publication(self.cross)
+        super().check_published()
+
+    def sums(self, rows: Rows) -> NDArray[Any]:
+        """Return the exact sums of the scaling stage, in units of 2^-40."""
+        return self.first.sums.exact(*exact_sums(rows))
+
+    def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
+        """Release all stages."""
+        seen = self.first.release(exact, rng)
+        box, scaler = self.scalers(seen)
+        cross, statistic = exact_both(rows, box.place, self.layout, scaler.place)
+        crossed = release_exact(self.cross, cross, rng)
+        released = self.release_moments(statistic, rng)
+        return self.moments(seen, box, scaler, crossed, released, names_of(rows.domain))
+
+    def first_deviations(self, n: float) -> tuple[FloatArray, FloatArray]:
+        """Return the noise in the means of (1, x, y) and of y^2, of the scaling stage.
+
+        The first entry is that of the count over n.
+        """
+        sizes, adds, width = self.first.deviations(n), int(self.first.sums.is_counted), self.width
+        count = sizes[0] if adds else 0.0
+        means = np.append(count, sizes[adds : adds + width - 1])
+        # Under add/remove the count was subtracted from the squares. The noisy count is added.
+        return means, np.hypot(sizes[adds + width - 1 :], count) / 2
+
+    @property
+    def width(self) -> int:
+        """Number of columns of (1, x, y)."""
+        return self.layout.n_rows
+
+    def scalers(self, seen: Estimates) -> tuple[RowScaler, RowScaler]:
+        """Return the box of the cross release, and the map of the rows whose moments follow."""
+        numbers, last = self.layout.numbers, self.width - 1
+        columns = np.append(numbers, last)
+        centre = seen.mean[columns - 1].clip(-1, 1)
+        squares = centre**2
+        if len(numbers) and len(seen.square) == 2:  # one mean square of all numbers
+            squares[:-1] = squares[:-1].mean()
+        variance = np.append(np.broadcast_to(seen.square[1:], len(numbers)), seen.square[0])
+        noise = float(self.first_deviations(seen.n)[0][-1])
+        scale = np.sqrt(MOMENTS.variance(variance - squares, noise).clip(max=MOST_VARIANCE))
+        scaler = Scaler.of(self.layout.n_encoded, columns - 1, centre, scale)
+        radius = np.append(np.full(len(numbers), self.radii.number), self.radii.target)
+        factor = np.ones(self.width)
+        # No column is further from its centre than the bounds of the domain.
+        factor[columns] = 1 / np.minimum(radius, (1 + np.abs(centre)) / scale)
+        return RowScaler(scaler, factor, clips=True), RowScaler(scaler, self.radii.factor)
+
+    def moments(
+        self,
+        seen: Estimates,
+        box: RowScaler,
+        scaler: RowScaler,
+        crossed: FloatArray,
+        released: FloatArray,
+        names: tuple[str, ...],
+    ) -> Moments:
+        """Return the moments that all releases estimate, weighted by their precisions."""
+        own = Moments.of(self, released, names, scaler)
+        weight = seen.n * _mean_weight(own, seen.n)
+        guess = self._guess(own)
+        centre, scale = np.append(0.0, guess.centre), np.append(1.0, guess.scale)
+        # Indicators get a guessed mean and scale, in which the posterior mean is computed.
+        step = np.diag(np.where(own.scale == scale, 1.0, 1 / scale))
+        step[:, 0] = np.where(own.scale == scale, step[:, 0], -centre / scale)
+        step[0] = np.eye(self.width)[0]
+        matrix = step @ (own.gram / weight) @ step.T
+        variance = step**2 @ (own.deviation / weight) ** 2 @ step.T**2
+        pooled = _Pooled(matrix, variance)
+        deviation, squares = self.first_deviations(seen.n)
+        mean = (np.append(1.0, seen.mean) - centre) / scale
+        pooled.add_first(mean, (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2)
+        self._add_cross(pooled, seen.n, box, crossed, (centre, scale))
+        middle = centre[-1]
+        square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
+        noise = math.hypot(squares[0], 2 * middle * deviation[-1]) / scale[-1] ** 2
+        pooled.add(self.width - 1, self.width - 1, square, noise**2)
+        pooled.matrix[0, 0], pooled.variance[0, 0] = 1.0, deviation[0] ** 2
+        facts = np.zeros(self.width, dtype=np.bool_), centre, scale, self.layout, self.noise
+        sizes = seen.n * np.sqrt(pooled.variance)
+        found = seen.n * pooled.matrix, sizes, *facts
+        return Moments(names, *found, is_scaled=True, released=released)
+
+    def _add_cross(
+        self,
+        pooled: _Pooled,
+        n: float,
+        box: RowScaler,
+        crossed: FloatArray,
+        units: tuple[FloatArray, FloatArray],
+    ) -> None:
+        """Add the means of the target and of its products with the features."""
+        centre, scale = units
+        moved = np.where(box.scale != scale, centre, 0.0)[:-1]
+        unit = n * box.factor[-1] * box.factor[:-1] * scale[:-1] / box.scale[:-1]
+        noise = self.cross.covariance()
+        shared = noise[0] * moved
+        variance = (np.diag(noise) - 2 * shared + moved**2 * noise[0, 0]) / unit**2
+        means = (crossed - moved * crossed[0]) / unit
+        for j in range(self.width - 1):
+            pooled.add(j, self.width - 1, means[j], variance[j])
+
+    def _guess(self, own: Moments) -> Scaler:
+        """Return the centres and scales, with those of levels that are all equally frequent."""
+        centre, scale = own.centre[1:].copy(), own.scale[1:].copy()
+        for columns in self.layout.block_columns:
+            share = 1 / (len(columns) + 1)
+            centre[columns - 1], scale[columns - 1] = share, math.sqrt(share * (1 - share))
+        return Scaler(centre, scale)
+
+
+def _mean_weight(own: Moments, n: float) -> float:
+    """Return the mean weight of a row, with a noisy one shrunk towards 1."""
+    variance = (float(own.deviation[0, 0]) / n) ** 2
+    kept = WEIGHT_VARIANCE / (WEIGHT_VARIANCE + variance)
+    return min(1.0, max(LEAST_WEIGHT, 1 + kept * (float(own.gram[0, 0]) / n - 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pooled:
+    """Estimates of a symmetric matrix, and their variances, to which further ones are added."""
+
+    matrix: FloatArray
+    variance: FloatArray
+
+    def add(self, i: int, j: int, value: float, variance: float) -> None:
+        """Add an independent estimate of an entry."""
+        own = self.variance[i, j]
+        total = own + variance
+        if total > 0:
+            kept = variance / total
+            self.matrix[i, j] = self.matrix[j, i] = kept * self.matrix[i, j] + (1 - kept) * value
+            self.variance[i, j] = self.variance[j, i] = own * kept
+
+    def add_first(self, mean: FloatArray, variance: FloatArray) -> None:
+        """Add independent estimates of the first row."""
+        for j in range(1, len(mean)):
+            self.add(0, j, float(mean[j]), float(variance[j]))

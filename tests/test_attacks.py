@@ -253,7 +253,7 @@ def test_a_record_added_counts_with_both_signs_of_a_slope(loss, sides):
     for epsilon in (0.5, 2.0):
         for a in np.linspace(0.0, epsilon, 5):
             added = min(1.0, sides * math.exp(GaussianLoss(0.4).log_delta(a)))
-            exact = added + math.exp(a + removed(epsilon - a))
+            exact = added + math.exp(a + removed._removed(np.array(epsilon - a)))
             found = math.exp(profile._replaced(np.array(epsilon), np.array(a)))
             assert found == pytest.approx(min(1.0, exact), rel=1e-9)
 
@@ -278,8 +278,9 @@ def test_the_guarantee_of_several_models_carries_all_of_their_losses():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (300, 2)), np.arange(300) % 3
     model = DPLogisticRegression(
-        epsilon=1.0, delta=1e-6, mechanism="gaussian", classes=[0, 1, 2], domain=Domain.unit_box(2)
-    ).fit(X, y)
+        epsilon=1.0, delta=1e-6, mechanism="gaussian", loss="sharp", classes=[0, 1, 2],
+        domain=Domain.unit_box(2),
+    ).fit(X, y)  # fmt: skip
     ((loss, count),) = model.guarantee_.losses
     assert count == 3
     assert loss.profile.hidden == pytest.approx(OUTPUT_SHARE / 3)

@@ -180,7 +180,8 @@ def test_probabilities_sum_to_one_and_agree_with_their_logarithms(people, domain
 def test_extreme_predictors_give_finite_probabilities(n_classes):
     """Log-odds of 800 underflow no logarithm and overflow no exponential."""
     X, y = np.array([[1.0], [-1.0]] * 3), np.array([0, 1] * 3)
-    model = DPLogisticRegression(classes=range(n_classes), random_state=0).fit(X, y)
+    model = DPLogisticRegression(classes=range(n_classes), loss="logistic", random_state=0)
+    model.fit(X, y)
     sizes = np.array([[800.0]]) if n_classes == 2 else np.array([[800.0], [-800.0], [-790.0]])
     model._encoded_coef, model._encoded_intercept = sizes, np.zeros(len(sizes))
     p, log_p = model.predict_proba(X), model.predict_log_proba(X)
@@ -218,10 +219,10 @@ def test_classes_go_before_the_domains_labels(people, domain, answers):
         model.fit(people, answers)
 
 
-def test_many_labels_share_the_budget_and_have_noise_of_their_own():
+def test_separate_models_share_the_budget_and_have_noise_of_their_own():
     """Each of K models is calibrated for epsilon / K; equal data get unequal coefficients."""
     X, y = np.zeros((30, 4)), np.zeros(30)
-    settings = {"random_state": 0, "q": 0.9, "scaling_share": 0}
+    settings = {"random_state": 0, "q": 0.9, "scaling_share": 0, "loss": "sharp"}
     one = DPLogisticRegression(epsilon=0.5, classes=[0, 1], **settings).fit(X, y)
     model = DPLogisticRegression(epsilon=1.5, classes=[0, 1, 2], **settings).fit(X, y)
     assert model.coef_.shape == (3, 4)

@@ -124,7 +124,7 @@ def test_a_failure_in_a_later_model_of_several_counts_the_whole_charge(monkeypat
 
     monkeypatch.setattr(objective, "minimise", fail_second)
     ledger = Ledger(1.0)
-    model = DPLogisticRegression(classes=[0, 1, 2], ledger=ledger, epsilon=0.9)
+    model = DPLogisticRegression(classes=[0, 1, 2], loss="sharp", ledger=ledger, epsilon=0.9)
     with pytest.raises(NotCertified) as caught:
         model.fit(np.zeros((4, 1)), [0, 1, 2, 0])
     assert "The budget was spent" in caught.value.__notes__[0]

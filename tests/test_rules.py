@@ -100,7 +100,7 @@ def test_a_rule_is_told_nothing_private():
     asked = {"n_public", "epsilon", "delta", "neighbors", "unit_rows"}
     assert fields == {"design", "n", "n_models"} | asked
     more = {field.name for field in dataclasses.fields(ModelTask)}
-    assert more == fields | {"reference", "size", "hidden", "scaled"}
+    assert more == fields | {"reference", "size", "hidden", "scaled", "n_classes"}
     assert {field.name for field in dataclasses.fields(Design)} == {"domain", "intercept"}
 
 

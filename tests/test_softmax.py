@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from exact_gradient import dense_hessian, problem
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp, ndtr, softmax
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
-from skdp.linear_model import load_model
+from skdp.linear_model import SKOPS_TYPES, load_model
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
 from skdp.linear_model._objective.persons import RecordLoss, size_of_slopes
 from skdp.linear_model._objective.perturbation import greatest_leverage
@@ -213,6 +213,20 @@ def test_a_gaussian_profile_by_the_length_of_the_gradient_alone_would_be_too_sma
     reached = np.maximum(1 - np.exp(epsilon - along), 0.0).mean()
     fixed = JointProfile(Logistic(), shift * math.sqrt(2), 1e-12)
     assert math.exp(fixed(epsilon)) < 0.8 * reached
+
+
+@pytest.mark.parametrize("shift", [0.3, 1.5])
+def test_the_bound_for_persons_is_not_capped_within_its_mean(shift):
+    """Delta of Theorem 3 by quadrature over Z and M: given M a mean may be above 1."""
+    k, a, leverage, epsilon = 3, 1.0, 1e-9, 2.0
+    loss = RecordLoss(Softmax(k, a), 2 * (k - 1))
+    m, z = np.linspace(0, 12, 1201), np.linspace(-12, 14, 4001)
+    mass = np.diff(np.append(0.0, ndtr(m) ** (k - 1)))  # of M at the upper end of its cell
+    inner = np.maximum(np.exp(np.maximum(shift * (z + a * m[:, None]), 0)) - math.exp(epsilon), 0)
+    whole = (mass[:, None] * inner * np.exp(-z * z / 2)).sum() * (z[1] - z[0])
+    whole /= math.sqrt(2 * math.pi)
+    found = math.exp(JointProfile(loss, shift, leverage)(epsilon))
+    assert min(1.0, whole) * 0.99 < found < min(1.0, whole) * 1.3
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -472,6 +486,43 @@ def test_an_exported_model_predicts_the_same():
         model = estimator(domain=domain, delta=1e-5, random_state=0).fit(X, y)
         again = load_model(model.to_json())
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_refit_forgets_what_the_joint_model_had():
+    X, y, domain = table()
+    model = DPLogisticRegression(domain=domain, random_state=0).fit(X, y)
+    model.set_params(loss="sharp").fit(X, y)
+    fresh = DPLogisticRegression(domain=domain, random_state=0, loss="sharp").fit(X, y)
+    assert not hasattr(model, "normalizer_")
+    np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
+
+
+@pytest.mark.parametrize("normalizer", [0.0, -1.0, 2.0])
+def test_a_file_with_a_wrong_normalizer_is_refused(normalizer):
+    X, y, domain = table()
+    content = DPLogisticRegression(domain=domain, random_state=0).fit(X, y).to_dict()
+    content["attributes"]["normalizer_"] = normalizer
+    with pytest.raises(ValueError, match="normalizer"):
+        load_model(content)
+
+
+def test_a_file_of_two_labels_with_a_normalizer_is_refused():
+    X, y, _ = table()
+    domain = Domain.unit_box(5, target=[0, 1])
+    content = DPLogisticRegression(domain=domain, random_state=0).fit(X, y > 1).to_dict()
+    content["attributes"]["normalizer_"] = 0.5
+    with pytest.raises(ValueError, match="fewer than three labels"):
+        load_model(content)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
+def test_skops_reads_a_joint_model(mechanism):
+    skops = pytest.importorskip("skops.io")
+    X, y, domain = table()
+    own = {"domain": domain, "delta": 1e-5, "mechanism": mechanism, "random_state": 0}
+    model = DPLogisticRegression(**own).fit(X, y)
+    again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_batches_give_the_model_of_the_table():

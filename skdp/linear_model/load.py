@@ -30,6 +30,7 @@ from skdp.linear_model.export import LABEL_TYPES, NUMBERS, UNWRITTEN, in_bounds,
 from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.linear_model.logistic import DPLogisticRegression
+from skdp.linear_model.losses import Softmax
 from skdp.privacy import Guarantee
 
 ESTIMATORS = {
@@ -299,6 +300,10 @@ def _set_attributes(model: Any, found: Any) -> None:
         if name in found:
             array = as_floats(f"attributes: {name}", found[name], shapes.get(name, ()))
             setattr(model, name, array if array.ndim else float(array))
+    if hasattr(model, "normalizer_"):
+        if len(getattr(model, "classes_", ())) < 3:
+            raise fail("attributes: normalizer_", "be absent for fewer than three labels")
+        Softmax(len(model.classes_), model.normalizer_)
 
 
 def _check_shown(model: Any, found: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ class DPLogisticRegression(PrivateClassifier):
     2020, section 4) or, with a delta, Gaussian noise. Statements and proofs:
     ``docs/proofs/objective_perturbation.md``, Theorems 1 to 5,
     ``docs/proofs/gaussian_objective.md``, Theorems 1 to 4, and for more than two labels
-    ``docs/proofs/softmax.md``, Theorems 1 to 3.
+    ``docs/proofs/softmax.md``, Theorems 1 to 4.
 
     Numbers are clipped, in ``fit`` and in ``predict``, to the bounds of the public ``domain`` or
     to narrower bounds that are estimated privately.

@@ -272,7 +272,7 @@ class Softmax:
     Parameters
     ----------
     n_classes : int >= 2
-    normalizer : float in (0, 1], default=1.0
+    normalizer : float in [1e-6, 1], default=1.0
         The weight a of the normalizing term.
 
     Examples
@@ -294,7 +294,7 @@ class Softmax:
 
     def __post_init__(self) -> None:
         check_count("n_classes", self.n_classes, 2)
-        found = check_interval("normalizer", self.normalizer, 0.0, 1.0, closed="right")
+        found = check_interval("normalizer", self.normalizer, 1e-6, 1.0)
         object.__setattr__(self, "normalizer", found)
 
     def slopes(self, z: FloatArray, y: NDArray[Any]) -> FloatArray:

@@ -155,14 +155,15 @@ def removed(loss: RecordLoss, shift: float, leverage: float, epsilon: FloatArray
         return np.asarray(np.min(lines, axis=0))
     slopes, heights = (own.reshape(shape) for own in (slopes, heights))
     found = _log_delta(slopes, heights, shift, epsilon, 1 if loss.one_sided else 2)
-    return np.asarray(found.min(axis=0))
+    return np.asarray(np.minimum(found.min(axis=0), 0.0))
 
 
 def added(loss: RecordLoss, shift: float, epsilon: FloatArray) -> FloatArray:
     """Return an upper bound on log delta for an added person, of the shape of ``epsilon``."""
     if isinstance(loss.loss, Softmax):
         return _log_delta_of_softmax(loss, 0.0, 0.0, shift, epsilon)
-    return _log_delta(0.0, 0.0, shift, epsilon, 1 if loss.one_sided else 2)
+    found = _log_delta(0.0, 0.0, shift, epsilon, 1 if loss.one_sided else 2)
+    return np.asarray(np.minimum(found, 0.0))
 
 
 def _log_delta_of_softmax(
@@ -179,6 +180,7 @@ def _log_delta_of_softmax(
         parts = np.where(left < 0, 0.0, log_delta(shift, left - moved_by))
         rest = log_ndtr(-at[-1])
     else:
+        # Given M a mean may be above 1: only that over M is at most 1.
         parts = _log_delta(slope + moved * at, height, shift, epsilon[..., None], 1)
         # Beyond the last point: e^(height + l) <= e^height (1 + e^(slope + shift Z + moved M)).
         rest = slope + (shift**2 + moved**2) / 2 + log_ndtr(moved - at[-1])
@@ -208,7 +210,8 @@ def _log_delta(
 ) -> FloatArray:
     """Return log E (exp(l(Z)) - e^epsilon)_+, l(z) = height + (shift z + slope)_+.
 
-    Z is standard normal; for two sides |Z| takes its place. At most 0.
+    Z is standard normal; for two sides |Z| takes its place. Where the formula fails, it is the log
+    of E exp(l(Z)).
     """
     least = -math.inf if sides == 1 else 0.0
     corner = np.maximum(least, -np.asarray(slope) / shift)  # beyond it l rises
@@ -222,5 +225,5 @@ def _log_delta(
         # Where l is flat above epsilon.
         excess = height + np.log(-np.expm1(np.minimum(epsilon - height, 0.0)) * flat)
         found = np.logaddexp(tail, excess) + math.log(sides * _SLACK)
-    found = np.where(np.isnan(found) | (z <= _LOWEST), 0.0, found)
-    return np.asarray(np.minimum(found, 0.0))
+        whole = height + np.logaddexp(0.0, slope + shift**2 / 2) + math.log(sides)
+    return np.asarray(np.where(np.isnan(found) | (z <= _LOWEST), whole, found))

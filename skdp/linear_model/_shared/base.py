@@ -337,7 +337,11 @@ class PrivateLinearModel(Exported, BaseEstimator):
                 self.stages_ = tuple(apart)
         self._clipping = solution.clipping
         self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
-        for name, value in (attributes | solution.attributes).items():
+        found = attributes | solution.attributes
+        for name in {*getattr(self, "_released_names", ())} - {*found}:  # of an earlier fit
+            delattr(self, name)
+        self._released_names = tuple(found)
+        for name, value in found.items():
             setattr(self, name, value)
         self._set_coefficients()
 

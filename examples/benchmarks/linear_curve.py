@@ -5,7 +5,7 @@ shapes (normal, skewed, heavy-tailed, of two values, collinear, columns of level
 variance that the columns explain (0 to .95) and the target's kind (numbers or small integers).
 A figure is the median of R^2 over draws of the noise, on 4000 further records of a population or
 on the fifth of a set that was left out. A curve falls if R^2 at an epsilon is below an earlier
-one. ``--against FILE`` compares with the curves of another run.
+one.
 """
 
 from __future__ import annotations

@@ -16,7 +16,15 @@ from scipy.special import gammaln
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 from skdp._draws import exponentials, gammas
-from skdp.geometry.ball import NormBall, as_points, ask, exact_variance, listable
+from skdp.geometry.ball import (
+    NormBall,
+    as_points,
+    ask,
+    exact_variance,
+    listable,
+    uniform_covariance,
+    uniform_first_covariance,
+)
 
 Index = tuple[tuple[int, ...], ...]
 
@@ -55,6 +63,16 @@ class _Parts:
         out = np.empty((*parts[0].shape[:-1], self.dim))
         for place, part in zip(self.places, parts, strict=True):
             out[..., place] = part
+        return out
+
+    def _first_covariance(self, factors: Sequence[float]) -> FloatArray:
+        """Return the covariance with the first coordinate, given factors on those of the parts."""
+        out = np.zeros(self.dim)
+        for ball, place, factor in zip(self.balls, self.places, factors, strict=True):
+            at = int(np.argmin(place))
+            if place[at] == 0:
+                own = uniform_covariance(ball)[0][at] if at else uniform_first_covariance(ball)
+                out[place] = factor * own
         return out
 
     def _block_diagonal(self, parts: Sequence[FloatArray]) -> FloatArray:
@@ -123,6 +141,10 @@ class ProductBall(_Parts):
     def covariance(self) -> FloatArray:
         """Return the covariance of the uniform law, (dim, dim)."""
         return self._block_diagonal([ask(ball, "covariance") for ball in self.balls])
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        return self._first_covariance([1.0] * len(self.balls))
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""
@@ -215,6 +237,11 @@ class SumBall(_Parts):
         return self._block_diagonal(
             self._second_moments([ask(ball, "covariance") for ball in self.balls])
         )
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        ones = [np.ones(()) for _ in self.balls]
+        return self._first_covariance([float(own) for own in self._second_moments(ones)])
 
     def variance(self) -> FloatArray:
         """Return the variance of each coordinate of the uniform law, (dim,)."""

@@ -31,7 +31,7 @@ from skdp.linear_model._standardize.column_sums import Estimates
 from skdp.linear_model._standardize.rules import MOMENTS
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import ScalingStage
-from skdp.mechanisms.noise import publication
+from skdp.mechanisms.noise import first_covariance, publication, variances
 from skdp.rows import Rows
 
 # Upper bound on the square of a scale.
@@ -190,9 +190,8 @@ class ScaledMoments(MomentPlan):
         centre, scale = units
         moved = np.where(box.scale != scale, centre, 0.0)[:-1]
         unit = n * box.factor[-1] * box.factor[:-1] * scale[:-1] / box.scale[:-1]
-        noise = self.cross.covariance()
-        shared = noise[0] * moved
-        variance = (np.diag(noise) - 2 * shared + moved**2 * noise[0, 0]) / unit**2
+        own, shared = variances(self.cross), first_covariance(self.cross) * moved
+        variance = (own - 2 * shared + moved**2 * own[0]) / unit**2
         means = (crossed - moved * crossed[0]) / unit
         for j in range(self.width - 1):
             pooled.add(j, self.width - 1, means[j], variance[j])

@@ -111,7 +111,6 @@ def test_cost_of_classification(tmp_path):
     assert trivial < low < middle < high < free
     without, small = found["descent, delta = 0"], found["descent, delta = 1/n²"]
     assert without[1] < small[1]
-    assert without[2] < small[2]
     assert small[2] > 0.9
     shapes = words_after(text, "objective perturbation, delta = 0")
     assert shapes["l1"][0] < min(shapes[name][0] for name in ("auto", "hull", "linf"))
@@ -155,7 +154,7 @@ def test_coordinate_descent(tmp_path):
     assert passes["delta = 1e-05"][2] > passes["delta = 1e-05"][0]
     assert max(passes["delta = 0"]) < min(passes["delta = 1e-05"])
     last = table(text, "Accuracy at (1, 1e-5)")[0]
-    assert last[2] == max(last)
+    assert last[2] == max(last[:3])
 
 
 @pytest.mark.slow

@@ -323,7 +323,8 @@ def test_auto_takes_gaussian_noise_only_where_it_promises_less_error():
     many = Domain.unit_box(150)
     X = np.random.default_rng(0).uniform(-1, 1, (300, 150))
     y = (X[:, 0] > 0).astype(int)
-    wide = DPLogisticRegression(epsilon=0.5, delta=1e-3, domain=many, classes=[0, 1]).fit(X, y)
+    asked = {"epsilon": 0.5, "delta": 1e-3, "scaling_share": 0.1}
+    wide = DPLogisticRegression(**asked, domain=many, classes=[0, 1]).fit(X, y)
     assert wide.guarantee_.delta == 1e-3
     few = DPLogisticRegression(epsilon=0.5, delta=1e-9, classes=[0, 1]).fit(X[:, :2], y)
     assert few.guarantee_.delta == 0.0

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from test_objective_privacy import Minimiser, noise_scale
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
-from skdp.linear_model._objective.persons import RecordLoss, _lines, added, removed
+from skdp.linear_model._objective.persons import RecordLoss, lines_above
 from skdp.linear_model._objective.perturbation import greatest_leverage, shift_share
+from skdp.linear_model._objective.task import ModelTask
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
@@ -112,6 +114,20 @@ def test_the_envelope_is_needed_where_the_curvature_is_not_concave():
     assert 0.999 < reached_in_one_dimension(loss, for_persons, epsilon, q) <= 1.0
 
 
+def test_several_rows_of_one_dimension_are_not_one_row():
+    """In one dimension a person has rank 1, and still rows with different slopes."""
+    loss = PseudoHuber(1.0)
+    design = Design(Domain.unit_box(1), False)
+    task = ModelTask(
+        design, n=100, epsilon=1.0, delta=0.0, n_models=1, unit_rows=5.0, size=100.0,
+        reference=DPHuberRegressor._reference,
+    )  # fmt: skip
+    person, row = task.of_record(loss), replace(task, unit_rows=1.0).of_record(loss)
+    assert person == RecordLoss(loss, 1)
+    bounds = [greatest_leverage(own, 0.99, 1.0, "replace_one") for own in (person, row)]
+    assert bounds[0] < bounds[1]
+
+
 @pytest.mark.parametrize("rank", [1, 2, 7])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -151,7 +167,7 @@ def test_lines_are_above_the_cost_of_the_curvature(loss, rank):
     u = np.linspace(0, 1, 2001)
     for leverage in (0.1, 1.0, 30.0):
         cost = rank * np.log1p(joint.curvature_bound(c * u, c * u) * leverage / rank)
-        slopes, heights = _lines(joint, leverage)
+        slopes, heights = lines_above(joint, leverage)
         over = heights[:, None] + slopes[:, None] * u - cost
         assert over.min() >= -1e-12
         assert over.min() < 0.01 * cost.max() + 1e-9
@@ -160,7 +176,7 @@ def test_lines_are_above_the_cost_of_the_curvature(loss, rank):
 @pytest.mark.parametrize("sides", [1, 2])
 def test_the_closed_form_is_the_mean(sides):
     """E (e^l - e^epsilon)_+ by quadrature, for lines that rise and fall."""
-    from skdp.linear_model._objective.persons import _log_delta
+    from skdp.linear_model._objective.persons import log_delta_of_line
 
     for slope, height, shift, epsilon in itertools.product(
         (-0.6, 0.0, 0.3), (0.0, 0.4, 0.9), (0.2, 0.7), (0.1, 0.5, 2.0)
@@ -177,7 +193,7 @@ def test_the_closed_form_is_the_mean(sides):
         total = sum(integrate.quad(value, a, b, epsabs=1e-14)[0] for a, b in pairs)
         if total < 1e-9:
             continue
-        found = float(_log_delta(slope, height, shift, np.array(epsilon), sides))
+        found = float(log_delta_of_line(slope, height, shift, np.array(epsilon), sides))
         assert found == pytest.approx(math.log(total), abs=1e-6)
 
 
@@ -217,9 +233,9 @@ def test_profiles_bound_the_exact_divergence_of_a_person_with_rows_at_several_sl
 ):
     """Rows with both labels, so that the slopes of a person have two signs."""
     loss, leverage = Logistic(), 0.2
-    bound = removed(RecordLoss(loss, 1), shift, leverage, np.array([0.3, 0.7]))
+    bound = RecordLoss(loss, 1).removed(shift, leverage, np.array([0.3, 0.7]))
     if not with_rows:
-        bound = added(RecordLoss(loss, 1), shift, np.array([0.3, 0.7]))
+        bound = RecordLoss(loss, 1).added(shift, np.array([0.3, 0.7]))
     reached = 0.0
     persons = ([1.0], [0]), ([0.5, 0.5], [0, 0]), ([0.7, 0.3], [0, 1])
     for (weights, targets), centre in itertools.product(persons, (0.0, 500.0)):

@@ -14,15 +14,15 @@ from scipy.special import logsumexp, ndtr, softmax
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.linear_model import SKOPS_TYPES, load_model
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
-from skdp.linear_model._objective.persons import RecordLoss, size_of_slopes
 from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.softmax import SoftmaxRecord
 from skdp.linear_model._objective.task import ModelTask
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.certificate import certified_gradient
 from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model._solver.solve import minimise
-from skdp.linear_model.losses import Logistic, Softmax
+from skdp.linear_model.losses import Logistic, Softmax, size_of_slopes
 from skdp.mechanisms.noise import variances
 
 NORMALIZERS = (0.2, 0.6, 1.0)
@@ -82,7 +82,7 @@ def test_the_leverage_satisfies_the_condition_of_theorem_1_and_no_greater_one_do
 ):
     k = 4
     leverage = greatest_leverage(
-        RecordLoss(Softmax(k, a), k - 1, is_row=True), q, epsilon, neighbors
+        SoftmaxRecord(Softmax(k, a), k - 1, is_row=True), q, epsilon, neighbors
     )
     s = np.append(1 - np.geomspace(1, 1e-9, 20_001), 1.0)
     u = (1 - a + 2 * a * s) / (1 + a)
@@ -124,7 +124,7 @@ def witness(a, epsilon, q, *, less_noise=1.0, less_ridge=1.0):
     Many short rows fix the signs of V, and add no curvature.
     """
     loss, y = Softmax(3, a), 0
-    leverage = greatest_leverage(RecordLoss(loss, 2), q, epsilon, "add_remove")
+    leverage = greatest_leverage(SoftmaxRecord(loss, 2), q, epsilon, "add_remove")
     scale, ridge = (1 + a) / (epsilon * q) * less_noise, 1 / leverage * less_ridge
     count, short = 1e9, 1e-6
 
@@ -165,7 +165,7 @@ def test_no_density_ratio_is_above_epsilon(neighbors):
     rng, k, epsilon, worst = np.random.default_rng(1), 3, 1.0, 0.0
     for a, q in itertools.product([0.2, 0.7, 1.0], [0.5, 0.9]):
         loss = Softmax(k, a)
-        leverage = greatest_leverage(RecordLoss(loss, k - 1, is_row=True), q, epsilon, neighbors)
+        leverage = greatest_leverage(SoftmaxRecord(loss, k - 1, is_row=True), q, epsilon, neighbors)
         moved = 2 if neighbors == "replace_one" else 1
         own = {"scale": moved * (1 + a) / (epsilon * q), "ridge": 1 / leverage}
         for _ in range(300):
@@ -190,7 +190,7 @@ def test_no_density_ratio_is_above_epsilon(neighbors):
 def test_the_gaussian_profile_is_above_that_of_every_choice_of_directions(k, a):
     """An adversary chooses p after it saw V: the best corner, computed from many draws."""
     rng, shift, leverage, epsilon = np.random.default_rng(0), 0.8, 0.2, 1.0
-    loss = RecordLoss(Softmax(k, a), k - 1, is_row=True)
+    loss = SoftmaxRecord(Softmax(k, a), k - 1, is_row=True)
     z = rng.normal(size=(400_000, k))
     # V . u + |u|^2 / 2 for u = shift (a e_l - e_y), and for u = -shift (1 - a) e_y.
     along = shift * (a * z[:, 1:] + z[:, :1]) + shift**2 * (1 + a * a) / 2
@@ -219,7 +219,7 @@ def test_a_gaussian_profile_by_the_length_of_the_gradient_alone_would_be_too_sma
 def test_the_bound_for_persons_is_not_capped_within_its_mean(shift):
     """Delta of Theorem 3 by quadrature over Z and M: given M a mean may be above 1."""
     k, a, leverage, epsilon = 3, 1.0, 1e-9, 2.0
-    loss = RecordLoss(Softmax(k, a), 2 * (k - 1))
+    loss = SoftmaxRecord(Softmax(k, a), 2 * (k - 1))
     m, z = np.linspace(0, 12, 1201), np.linspace(-12, 14, 4001)
     mass = np.diff(np.append(0.0, ndtr(m) ** (k - 1)))  # of M at the upper end of its cell
     inner = np.maximum(np.exp(np.maximum(shift * (z + a * m[:, None]), 0)) - math.exp(epsilon), 0)
@@ -236,7 +236,7 @@ def test_a_gaussian_release_of_three_classes_keeps_its_delta(a, neighbors):
     epsilon, delta, k = 1.0, 1e-2, 3
     loss, leverage = Softmax(k, a), 0.15
     shift = greatest_shift(
-        RecordLoss(loss, k - 1, is_row=True), leverage, epsilon, delta, neighbors
+        SoftmaxRecord(loss, k - 1, is_row=True), leverage, epsilon, delta, neighbors
     )
     worst = 0.0
     for seed in range(4):
@@ -374,7 +374,7 @@ def test_the_noise_of_a_fit_is_that_of_theorem_1(neighbors):
     task = Task(model._design, n=600 if moved == 2 else None, epsilon=1.0, n_models=4,
                 neighbors=neighbors)  # fmt: skip
     plan = model._algorithm().plan(task).objective
-    most = greatest_leverage(RecordLoss(model.loss_, 3), 0.9, epsilon, neighbors)
+    most = greatest_leverage(SoftmaxRecord(model.loss_, 3), 0.9, epsilon, neighbors)
     assert plan.leverage == pytest.approx(most)
     assert plan.ridges.tolist() == np.tile(model.ridge_, 4).tolist()
 
@@ -387,7 +387,7 @@ def test_gaussian_noise_of_a_fit_is_that_of_theorem_3(n_classes):
         domain=domain, epsilon=2.0, delta=1e-5, mechanism="gaussian", scaling_share=0,
         random_state=0,
     ).fit(X, y)  # fmt: skip
-    loss = RecordLoss(model.loss_, n_classes - 1, is_row=True)
+    loss = SoftmaxRecord(model.loss_, n_classes - 1, is_row=True)
     epsilon = next(s.epsilon for s in model.stages_ if s.name == "output")
     plan = model._algorithm().plan(Task(model._design, n=600, epsilon=2.0, delta=1e-5,
                                         n_models=n_classes)).objective  # fmt: skip

@@ -323,7 +323,20 @@ class Softmax:
         return np.asarray(np.logaddexp(math.log(self.normalizer) + log_p, rest))
 
 
-def slopes_of(loss: Loss | Softmax, z: FloatArray, y: NDArray[Any]) -> FloatArray:
+AnyLoss = Loss | Softmax
+
+
+def count_predictors(loss: AnyLoss) -> int:
+    """Return the number of predictors of a row, which is 1 for a `Loss`."""
+    return loss.n_classes if isinstance(loss, Softmax) else 1
+
+
+def size_of_slopes(loss: AnyLoss) -> float:
+    """Return the greatest sum of the absolute slopes of a row."""
+    return 1 + loss.normalizer if isinstance(loss, Softmax) else loss.slope_bound
+
+
+def slopes_of(loss: AnyLoss, z: FloatArray, y: NDArray[Any]) -> FloatArray:
     """Return the slopes for predictors z, (models, n); a `Loss` has one model."""
     return loss.slopes(z, y) if isinstance(loss, Softmax) else loss.slope(z[0], y)[None]
 

@@ -30,6 +30,7 @@ SKOPS_TYPES = (
     "skdp.linear_model._objective.gaussian.JointProfile",
     "skdp.linear_model._objective.gaussian.ReleasedProfile",
     "skdp.linear_model._objective.persons.RecordLoss",
+    "skdp.linear_model._objective.softmax.SoftmaxRecord",
     "skdp.linear_model._shared.design.Design",
     "skdp.linear_model._shared.design.Group",
     "skdp.linear_model._shared.progress.Progress",

@@ -24,7 +24,6 @@ from skdp.linear_model._objective.gaussian import (
     greatest_shift,
     rough_shifts,
 )
-from skdp.linear_model._objective.persons import size_of_slopes
 from skdp.linear_model._objective.perturbation import (
     greatest_leverage,
     leverage_apart,
@@ -34,7 +33,7 @@ from skdp.linear_model._objective.perturbation import (
 from skdp.linear_model._objective.reach import counts_weights, weighted_length, weighted_radius
 from skdp.linear_model._objective.task import ModelTask, per_coordinate, per_group
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model.losses import Bounded, Loss
+from skdp.linear_model.losses import Bounded, Loss, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.noise import Noise
 from skdp.mechanisms.sensitivity.base import ROUND_UP

@@ -24,7 +24,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, fail
 from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
-from skdp.linear_model._objective.persons import RecordLoss, added, removed, rough_excess
+from skdp.linear_model._objective.persons import RecordLoss
 from skdp.linear_model.losses import Bounded, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -81,7 +81,7 @@ class JointProfile:
 
     def _removed(self, epsilon: FloatArray) -> FloatArray:
         if isinstance(self.loss, RecordLoss):
-            return removed(self.loss, self.shift, self.leverage, epsilon)
+            return self.loss.removed(self.shift, self.leverage, epsilon)
         return _worst_cells(self.loss, self.shift, self.leverage).log_delta(epsilon)
 
     def _replaced(self, epsilon: FloatArray, split: FloatArray) -> FloatArray:
@@ -96,7 +96,7 @@ class JointProfile:
 
     def _added(self, epsilon: FloatArray) -> FloatArray:
         if isinstance(self.loss, RecordLoss):
-            return added(self.loss, self.shift, epsilon)
+            return self.loss.added(self.shift, epsilon)
         sides = 1 if is_one_sided(self.loss) else 2
         return np.asarray(log_delta(self.shift, epsilon) + math.log(sides))
 
@@ -302,7 +302,9 @@ def rough_shifts(
             a = np.interp(log_shift, shifts, splits)
             return np.asarray(a + _rough_removed(loss, log_shift, bounds, epsilon - a) > half)
 
-    found = np.exp(halved(is_high, low, high, _ROUGH / 4)) / rough_excess(loss)
+    found = np.exp(halved(is_high, low, high, _ROUGH / 4))
+    if isinstance(loss, RecordLoss):
+        found /= loss.rough_excess
     return np.where(is_high(low), 0.0, found)
 
 

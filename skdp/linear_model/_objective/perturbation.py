@@ -32,13 +32,19 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
-from skdp.linear_model._objective.persons import least_share, rank_of
+from skdp.linear_model._objective.persons import least_share_of, rank_of
 from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.design_rows import Coordinates, Weigh
 from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model._solver.solve import minimise
-from skdp.linear_model.losses import Bounded, Loss, Softmax, greatest_curvature
+from skdp.linear_model.losses import (
+    AnyLoss,
+    Bounded,
+    Softmax,
+    count_predictors,
+    greatest_curvature,
+)
 from skdp.mechanisms.noise import Noise, variances
 from skdp.randomness import granularity_of, publish_near
 from skdp.rows import Kept, KeptBlocks
@@ -114,7 +120,7 @@ def room(
     s: FloatArray, q: FloatArray | float, epsilon: float, neighbors: str, loss: Bounded
 ) -> FloatArray:
     """Return the greatest kappa L with rank log(1 + kappa L / rank) <= epsilon (1 - q t(s))."""
-    rank, share = rank_of(loss), shift_share(s, neighbors, least_share(loss))
+    rank, share = rank_of(loss), shift_share(s, neighbors, least_share_of(loss))
     exponent = np.minimum(epsilon * (1 - q * share) / rank, 700.0)
     return np.asarray(rank * np.expm1(exponent))
 
@@ -157,7 +163,7 @@ class Perturbation:
         Number of models that are released. A joint model of several classes is one.
     """
 
-    loss: Loss | Softmax
+    loss: AnyLoss
     epsilon: float
     q: float
     ridge: FloatArray
@@ -176,7 +182,7 @@ class Perturbation:
     @property
     def n_classes(self) -> int:
         """Number of classes of a joint model, or 1."""
-        return self.loss.n_classes if isinstance(self.loss, Softmax) else 1
+        return count_predictors(self.loss)
 
     @cached_property
     def ridges(self) -> FloatArray:

@@ -33,7 +33,7 @@ from skdp._identity import remembered
 from skdp.linear_model._objective.families import Choice, Family
 from skdp.linear_model._objective.task import ModelTask, Population, per_coordinate, per_group
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model.losses import Loss, Softmax
+from skdp.linear_model.losses import AnyLoss, Loss, Softmax
 
 # The normalizer of a softmax rises by NORMALIZER_RISE with each doubling of the number of records
 # per dimension, times epsilon, from 0 at NORMALIZER_FROM doublings of 1 on.
@@ -181,7 +181,7 @@ def usual_normalizer(task: ModelTask) -> float:
 
 
 @remembered(maxsize=256)
-def logistic_moments(loss: Loss | Softmax, spread: float = 1.5) -> tuple[float, float]:
+def logistic_moments(loss: AnyLoss, spread: float = 1.5) -> tuple[float, float]:
     """Return mean curvature and squared slope for predictors of standard deviation ``spread``."""
     if isinstance(loss, Softmax):
         k, a = loss.n_classes, loss.normalizer

@@ -11,9 +11,10 @@ import numpy as np
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._objective.persons import RecordLoss
+from skdp.linear_model._objective.softmax import SoftmaxRecord
 from skdp.linear_model._shared.design import Design, Group
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model.losses import Bounded, Loss, Softmax
+from skdp.linear_model.losses import AnyLoss, Bounded, Loss, Softmax
 
 # Variance of a number in [-1, 1] in the reference population.
 SPREAD = 0.1
@@ -139,12 +140,13 @@ class ModelTask(Task):
         """Number of records per dimension, times epsilon."""
         return self.size * self.epsilon / self.design.dim
 
-    def of_record(self, loss: Loss | Softmax) -> Bounded:
+    def of_record(self, loss: AnyLoss) -> Bounded:
         """Return the bounds of the loss of one record, a row or a person."""
-        rows = int(min(self.unit_rows, self.design.dim))
+        # Several rows in one dimension are not one row: their slopes differ.
+        is_row, rank = self.unit_rows == 1, int(min(self.unit_rows, self.design.dim))
         if isinstance(loss, Softmax):
-            return RecordLoss(loss, rows * (loss.n_classes - 1), self.unit_rows == 1)
-        return loss if rows == 1 else RecordLoss(loss, rows)
+            return SoftmaxRecord(loss, rank * (loss.n_classes - 1), is_row)
+        return loss if is_row else RecordLoss(loss, rank)
 
     @cached_property
     def population(self) -> Population:

@@ -69,7 +69,7 @@ from skdp.linear_model._solver.design_rows import (
     sums_over,
 )
 from skdp.linear_model._solver.problem import Objective, euclidean, power_above
-from skdp.linear_model.losses import Loss, Softmax, shares, slopes_of
+from skdp.linear_model.losses import AnyLoss, Softmax, shares, slopes_of
 from skdp.rows.block import MOST_ROWS, block_rows
 
 UNIT = 2.0**-53
@@ -194,7 +194,7 @@ class _SplitTerms:
 class _Part:
     """Exact sums and those of the rests for each model, the error of the slopes, 1 and the rows."""
 
-    loss: Loss | Softmax
+    loss: AnyLoss
     label: int | None
     smoothness: float
     coordinates: Coordinates

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._compiled import load_kernels
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Sums, Terms
-from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic, Softmax
+from skdp.linear_model.losses import AnyLoss, Logistic, PseudoHuber, SharpLogistic
 
 
-def is_compiled(loss: Loss | Softmax, entries: float) -> bool:
+def is_compiled(loss: AnyLoss, entries: float) -> bool:
     """Return whether compiled functions save time for so many entries of rows."""
     is_known = type(loss) in (Logistic, SharpLogistic, PseudoHuber)
     return is_known and load_kernels(entries) is not None
@@ -30,7 +30,7 @@ class CompiledSums:
     ``high`` and ``low`` are the leading parts and the rests of a predictor.
     """
 
-    loss: Loss | Softmax
+    loss: AnyLoss
     coordinates: Coordinates
     high: Terms
     low: Terms | None = None

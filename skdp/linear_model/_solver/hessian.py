@@ -22,7 +22,7 @@ from skdp.linear_model._shared.gram import narrow_gram
 from skdp.linear_model._shared.records import target_of
 from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Terms
-from skdp.linear_model.losses import Loss, Softmax, shares
+from skdp.linear_model.losses import AnyLoss, Softmax, shares
 from skdp.rows.block import block_rows
 
 # Columns of levels are part of the matrix, the smallest first, while it has so many rows at most.
@@ -71,7 +71,7 @@ class CurvatureSums:
     its absolute value.
     """
 
-    loss: Loss | Softmax
+    loss: AnyLoss
     label: int | None
     coordinates: Coordinates
     terms: list[Terms]

@@ -26,7 +26,13 @@ from skdp.linear_model._solver.design_rows import (
     sums_over,
 )
 from skdp.linear_model._solver.hessian import CurvatureSums, Hessian, assembled, pairs_of
-from skdp.linear_model.losses import Loss, Softmax, greatest_curvature, slopes_of
+from skdp.linear_model.losses import (
+    AnyLoss,
+    Softmax,
+    count_predictors,
+    greatest_curvature,
+    slopes_of,
+)
 from skdp.rows import Kept, KeptBlocks
 
 # Rounding errors of gradients in single and in double precision: an estimate without proof.
@@ -66,7 +72,7 @@ class Objective:
         Some of the rows, which are in memory, for `subsample`. None if it shall take some.
     """
 
-    loss: Loss | Softmax
+    loss: AnyLoss
     rows: Kept
     coordinates: Coordinates
     ridge: FloatArray
@@ -94,7 +100,7 @@ class Objective:
     @property
     def n_models(self) -> int:
         """Number of predictors of a row."""
-        return self.loss.n_classes if isinstance(self.loss, Softmax) else 1
+        return count_predictors(self.loss)
 
     @property
     def has_whole_hessian(self) -> bool:
@@ -200,7 +206,7 @@ class Objective:
 class _Slopes:
     """Sums of weighted slopes times the rows for each predictor, in the precision of the terms."""
 
-    loss: Loss | Softmax
+    loss: AnyLoss
     label: int | None
     coordinates: Coordinates
     terms: list[Terms]

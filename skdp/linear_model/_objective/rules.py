@@ -157,13 +157,21 @@ def _raise_to(
     wanted: FloatArray, shape: FloatArray, square: FloatArray, leverage: FloatArray
 ) -> FloatArray:
     """Return max(t shape, wanted) with the least t >= 0 that satisfies the leverage."""
-    high = np.sum(square / shape) / leverage
-    low = np.zeros_like(high)
-    for _ in range(40):
-        t = (low + high) / 2
-        kept = np.sum(square / np.maximum(t[:, None] * shape, wanted), axis=1) <= leverage
-        low, high = np.where(kept, low, t), np.where(kept, t, high)
-    return np.maximum(high[:, None] * shape, wanted)
+    # A ridge is raised if t is above its threshold, and t grows as the leverage falls.
+    order = np.argsort(wanted / shape, axis=-1)
+    with np.errstate(divide="ignore"):  # a wanted ridge of 0 is always raised
+        threshold, raised, kept = (
+            np.take_along_axis(own, order, axis=-1)
+            for own in np.broadcast_arrays(wanted / shape, square / shape, square / wanted)
+        )
+        sums, rest = np.cumsum(raised, axis=-1), np.zeros_like(kept)
+        rest[..., :-1] = np.cumsum(kept[..., :0:-1], axis=-1)[..., ::-1]
+        is_raised = sums / threshold + rest > leverage[..., None]
+    count = np.sum(is_raised, axis=-1, keepdims=True)
+    last = np.maximum(count - 1, 0)
+    t = np.take_along_axis(sums, last, axis=-1)
+    t /= leverage[..., None] - np.take_along_axis(rest, last, axis=-1)
+    return np.maximum(np.where(count > 0, t, 0.0) * shape, wanted)
 
 
 def _importance(task: ModelTask, choice: Choice) -> FloatArray:

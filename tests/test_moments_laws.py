@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -333,3 +334,28 @@ def test_parts_work_within_other_balls() -> None:
     """A sum of them passes what asks for no support."""
     ball = SumBall((DifferenceBall(3), NumbersBall(1, 1)), (1.0, 2.0))
     check_radius(ball, np.random.default_rng(109))
+
+
+def counted_square_gauge_of(count: float, x: float, square: float) -> Fraction:
+    """The gauge of the hull of {+-(1, z, 2 z^2 - 1)} in fractions, from its inequalities."""
+    c, u, s = Fraction(count), abs(Fraction(x)), Fraction(square)
+    least = max(abs(c), u, abs(s))
+    found = [least]
+    for a, b in ((c, s), (-c, -s)):
+        width = 2 * u - a
+        if width > least and (least - b) * (least - a) < (width - least) ** 2:
+            found.append((width**2 - a * b) / (2 * width - a - b))
+    return max(found)
+
+
+@pytest.mark.parametrize("near", [0, 10, 25, 40, 50])
+def test_the_gauge_with_a_count_keeps_its_digits_near_a_corner(near: int) -> None:
+    """Draws of sums of balls are divided by it, and their error is part of the lattice's proof."""
+    rng = np.random.default_rng(99)
+    corner = np.array([1.0, 1.0, 1.0]) * rng.choice([-1, 1], (4000, 1))
+    v = corner + rng.normal(size=(4000, 3)) * 2.0**-near
+    v[:, 1] *= rng.choice([-1, 1], 4000)
+    found = counted_square_gauge(*v.T)
+    truth = [counted_square_gauge_of(*map(float, x)) for x in v]
+    errors = [abs(Fraction(float(one)) / t - 1) for one, t in zip(found, truth, strict=True)]
+    assert max(errors) < Fraction(1, 2**49)

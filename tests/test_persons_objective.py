@@ -128,6 +128,21 @@ def test_several_rows_of_one_dimension_are_not_one_row():
     assert bounds[0] < bounds[1]
 
 
+@pytest.mark.parametrize("max_rows", [2, None])
+def test_a_fit_with_one_coefficient_does_not_take_a_person_for_a_row(max_rows):
+    """The ridge of a fit is the least one, so it shows which condition was used."""
+    loss, X = PseudoHuber(1.0), np.linspace(-1, 1, 40)[:, None]
+    domain = Domain.unit_box(1, target=(-1.0, 1.0))
+    facts = {"mechanism": "l2", "q": 0.99, "regularization": 0.0, "loss": loss}
+    model = DPHuberRegressor(
+        domain=domain, fit_intercept=False, random_state=0, max_rows=max_rows, **facts
+    ).fit(X, X[:, 0], groups=np.arange(40) // 2)
+    leverage = greatest_leverage(RecordLoss(loss, 1), 0.99, 1.0, "replace_one")
+    rows = greatest_leverage(loss, 0.99, 1.0, "replace_one")
+    assert 1 / model.ridge_[0] == pytest.approx(leverage, rel=5e-3)
+    assert 1 / model.ridge_[0] < 0.99 * rows
+
+
 @pytest.mark.parametrize("rank", [1, 2, 7])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -36,14 +36,13 @@ def counted_square_gauge(count: FloatArray, u: FloatArray, square: FloatArray) -
 
 def _curved(count: FloatArray, u: FloatArray, square: FloatArray, flat: FloatArray) -> FloatArray:
     """Return the least t >= flat with (t - s)(t - c) >= (2 u - c - t)_+^2."""
-    width = 2 * u - count
-    short = np.maximum(width - flat, 0.0)
-    active = (flat - square) * (flat - count) < short**2
-    slope = 2 * width - count - square
-    # t^2 drops out of the equation, which is linear: t slope = width^2 - s c.
-    top = np.where(flat > 0, flat, 1.0)
-    scaled = width / top * width - square / top * count
-    return np.where(active, np.divide(scaled, slope / top, out=flat + 0.0, where=active), flat)
+    short = np.maximum(2 * u - count - flat, 0.0)
+    above, beyond = flat - square, flat - count
+    active = above * beyond < short**2
+    # With t = flat + r the squares of r drop out: r (above + beyond + 2 short) is the difference of
+    # both sides at flat. Solved for t itself the equation would cancel near a corner of the hull.
+    slope = np.where(active, above + beyond + 2 * short, 1.0)
+    return np.where(active, flat + (short / slope * short - above / slope * beyond), flat)
 
 
 def counted_product_gauge(

@@ -488,9 +488,12 @@ def test_an_exported_model_predicts_the_same():
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-def test_a_refit_forgets_what_the_joint_model_had():
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_refit_forgets_what_the_joint_model_had(is_deleted):
     X, y, domain = table()
     model = DPLogisticRegression(domain=domain, random_state=0).fit(X, y)
+    if is_deleted:  # an error would come after the budget was spent
+        del model.normalizer_
     model.set_params(loss="sharp").fit(X, y)
     fresh = DPLogisticRegression(domain=domain, random_state=0, loss="sharp").fit(X, y)
     assert not hasattr(model, "normalizer_")

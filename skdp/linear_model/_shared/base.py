@@ -339,7 +339,7 @@ class PrivateLinearModel(Exported, BaseEstimator):
         self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
         found = attributes | solution.attributes
         for name in {*getattr(self, "_released_names", ())} - {*found}:  # of an earlier fit
-            delattr(self, name)
+            self.__dict__.pop(name, None)  # a user may have deleted it
         self._released_names = tuple(found)
         for name, value in found.items():
             setattr(self, name, value)

@@ -1,10 +1,12 @@
-"""Gauges of bodies of two and three moments, for replaced and for added or removed records."""
+"""Bodies of two and three moments, for replaced and for added or removed records."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from skdp._arrays import FloatArray
+
+_TINY = np.finfo(float).tiny
 
 
 def square_gauge(u: FloatArray, square: FloatArray) -> FloatArray:
@@ -44,6 +46,15 @@ def _curved(count: FloatArray, u: FloatArray, square: FloatArray, flat: FloatArr
     top = np.where(flat > 0, flat, 1.0)
     scaled = width / top * width - square / top * count
     return np.where(active, np.divide(scaled, slope / top, out=flat + 0.0, where=active), flat)
+
+
+def counted_square_ends(count: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of s for which (count, size, s) is in the hull of `counted_square_gauge`."""
+    low, high = (
+        2 * np.maximum(size - (1 - c) / 2, 0.0) ** 2 / np.maximum((1 + c) / 2, _TINY)
+        for c in (count, -count)
+    )
+    return -1 + low, 1 - high
 
 
 def counted_product_gauge(

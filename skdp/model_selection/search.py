@@ -36,7 +36,7 @@ from skdp.model_selection._candidates import (
     private_step,
 )
 from skdp.model_selection._chosen import ChosenModel
-from skdp.model_selection._dry_run import GaussianParts, dry_run, gaussian_parts
+from skdp.model_selection._dry_run import dry_run, gaussian_parts
 from skdp.model_selection._guarantee import guarantee_of, restate
 from skdp.model_selection._scoring import as_score
 from skdp.model_selection._stopping import StoppingLaw
@@ -250,9 +250,8 @@ class PrivateSearchCV(ChosenModel):
             if squared is None:
                 dry_run(task, last or budget)
             else:
-                task, last, strategy = squared.task, squared.last, Disjoint(squared.width)
-            mu = None if squared is None else squared.mu
-            guarantee = guarantee_of(task, strategy, whole, mu)
+                task, strategy, last = squared
+            guarantee = guarantee_of(task, strategy, whole)
             self._charge(candidates, guarantee)
             spent.append(guarantee)
             chosen = strategy.select(task, budget, self.verbose)
@@ -320,7 +319,7 @@ class PrivateSearchCV(ChosenModel):
 
     def _gaussian_parts(
         self, task: SearchTask, strategy: Strategy, whole: Budget
-    ) -> GaussianParts | None:
+    ) -> tuple[SearchTask, Disjoint, Budget] | None:
         """Return parts whose squared mu add up, or None if a sum of epsilons is needed."""
         share = self._share(strategy)
         if not isinstance(strategy, Disjoint) or share == 0 or whole.delta == 0:

@@ -106,7 +106,7 @@ class ScaledMoments(MomentPlan):
         box, scaler = self.scalers(seen)
         cross, statistic = exact_both(rows, box.place, self.layout, scaler.place)
         crossed = release_exact(self.cross, cross, rng)
-        released = self.release_moments(statistic, rng)
+        released = release_exact(self.noise, statistic, rng)
         return self.moments(seen, box, scaler, crossed, released, names_of(rows.domain))
 
     def first_deviations(self, n: float) -> tuple[FloatArray, FloatArray]:

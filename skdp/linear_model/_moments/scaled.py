@@ -23,6 +23,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp.geometry.moments.layout import IntArray
 from skdp.linear_model._moments.moments import MomentPlan, Moments, names_of
 from skdp.linear_model._moments.parts import Parts, Radii
 from skdp.linear_model._shared.gram import exact_both, exact_sums, release_exact
@@ -65,6 +66,11 @@ class ScaledMoments(MomentPlan):
         return cls(parts.layout, parts.noise, n, parts.first, parts.cross, parts.radii)
 
     @property
+    def noises(self) -> tuple[Any, Any, Any]:
+        """The noises of the releases, in their order."""
+        return self.first.noise, self.cross, self.noise
+
+    @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
         return (
@@ -76,25 +82,21 @@ class ScaledMoments(MomentPlan):
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the fit. Those with Gaussian noise are composed jointly."""
-        noises = {"scaling": self.first.noise, "cross": self.cross, "moments": self.noise}
+        names = zip(("scaling", "cross", "moments"), self.noises, strict=True)
         if self.delta > 0:
-            return tuple(Stage.of(name, noise) for name, noise in noises.items())
-        return tuple(
-            Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in noises.items()
-        )
+            return tuple(Stage.of(name, noise) for name, noise in names)
+        return tuple(Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in names)
 
     @property
     def losses(self) -> tuple[Any, ...]:
         """Privacy losses of all releases with counts; empty if one of them has none."""
-        noises = (self.first.noise, self.cross, self.noise)
-        parts = [noise.guarantee.losses for noise in noises]
+        parts = [noise.guarantee.losses for noise in self.noises]
         return sum(parts, ()) if all(parts) else ()
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
-        self.first.check_published()
-        publication(self.cross)
-        super().check_published()
+        for noise in self.noises:
+            publication(noise)
 
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the scaling stage, in units of 2^-40."""
@@ -158,20 +160,21 @@ class ScaledMoments(MomentPlan):
         guess = self._guess(own)
         centre, scale = np.append(0.0, guess.centre), np.append(1.0, guess.scale)
         # Indicators get a guessed mean and scale, in which the posterior mean is computed.
-        step = np.diag(np.where(own.scale == scale, 1.0, 1 / scale))
-        step[:, 0] = np.where(own.scale == scale, step[:, 0], -centre / scale)
-        step[0] = np.eye(self.width)[0]
+        guessed = own.scale != scale
+        step = np.diag(np.where(guessed, 1 / scale, 1.0))
+        step[guessed, 0] = -centre[guessed] / scale[guessed]
         matrix = step @ (own.gram / weight) @ step.T
         variance = step**2 @ (own.deviation / weight) ** 2 @ step.T**2
         pooled = _Pooled(matrix, variance)
         deviation, squares = self.first_deviations(seen.n)
         mean = (np.append(1.0, seen.mean) - centre) / scale
-        pooled.add_first(mean, (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2)
+        noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
+        pooled.add(0, np.arange(1, self.width), mean[1:], noise[1:])
         self._add_cross(pooled, seen.n, box, crossed, (centre, scale))
         middle = centre[-1]
         square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
-        noise = math.hypot(squares[0], 2 * middle * deviation[-1]) / scale[-1] ** 2
-        pooled.add(self.width - 1, self.width - 1, square, noise**2)
+        noise = np.hypot(squares[:1], 2 * middle * deviation[-1]) / scale[-1] ** 2
+        pooled.add(self.width - 1, np.array([self.width - 1]), square, noise**2)
         pooled.matrix[0, 0], pooled.variance[0, 0] = 1.0, deviation[0] ** 2
         facts = np.zeros(self.width, dtype=np.bool_), centre, scale, self.layout, self.noise
         sizes = seen.n * np.sqrt(pooled.variance)
@@ -193,8 +196,7 @@ class ScaledMoments(MomentPlan):
         own, shared = variances(self.cross), first_covariance(self.cross) * moved
         variance = (own - 2 * shared + moved**2 * own[0]) / unit**2
         means = (crossed - moved * crossed[0]) / unit
-        for j in range(self.width - 1):
-            pooled.add(j, self.width - 1, means[j], variance[j])
+        pooled.add(self.width - 1, np.arange(self.width - 1), means, variance)
 
     def _guess(self, own: Moments) -> Scaler:
         """Return the centres and scales, with those of levels that are all equally frequent."""
@@ -219,16 +221,10 @@ class _Pooled:
     matrix: FloatArray
     variance: FloatArray
 
-    def add(self, i: int, j: int, value: float, variance: float) -> None:
-        """Add an independent estimate of an entry."""
+    def add(self, i: int, j: IntArray, values: FloatArray, variances: FloatArray) -> None:
+        """Add independent estimates of entries (i, j), j without repetition."""
         own = self.variance[i, j]
-        total = own + variance
-        if total > 0:
-            kept = variance / total
-            self.matrix[i, j] = self.matrix[j, i] = kept * self.matrix[i, j] + (1 - kept) * value
-            self.variance[i, j] = self.variance[j, i] = own * kept
-
-    def add_first(self, mean: FloatArray, variance: FloatArray) -> None:
-        """Add independent estimates of the first row."""
-        for j in range(1, len(mean)):
-            self.add(0, j, float(mean[j]), float(variance[j]))
+        total = own + variances
+        kept = np.divide(variances, total, out=np.ones(len(j)), where=total > 0)
+        self.matrix[i, j] = self.matrix[j, i] = kept * self.matrix[i, j] + (1 - kept) * values
+        self.variance[i, j] = self.variance[j, i] = own * kept

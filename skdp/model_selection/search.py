@@ -60,7 +60,7 @@ class PrivateSearchCV(ChosenModel):
     Scikit-learn's searches choose by scores that no guarantee covers. This search holds some
     records out. The score of a candidate on these records has a public bound for its change by one
     record, and the choice is made with noise that is calibrated to the bound. Statements and
-    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 8.
+    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 9.
 
     Parameters
     ----------

@@ -105,14 +105,14 @@ class DescentPlan:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the fit."""
-        law, steps, one = law_of(self.noise), self.steps, math.sqrt(self.noise.var())
+        law, steps = law_of(self.noise), self.steps
         own = math.sqrt(float(np.mean(self.deviations**2)))
         parts = [("gradients", law, steps, own)]
         if self.choice:
             parts = [("choices", "Gumbel", steps, self.choice * math.pi / math.sqrt(6)), *parts]
         if self.stage:
             stage_law = law if self.stage.norm is None else law_of(self.stage.norm)
-            parts = [("scaling", stage_law, 1, one * self.ratio), *parts]
+            parts = [("scaling", stage_law, 1, self.stage_deviation), *parts]
         return tuple(Stage(*part, *self._spent(part[0])) for part in parts)
 
     def _spent(self, name: str) -> tuple[float | None, float | None]:
@@ -131,6 +131,11 @@ class DescentPlan:
             stage = shifts / whole * (task.epsilon - choices)
         rest = task.epsilon - choices - stage
         return {"choices": choices, "scaling": stage, "gradients": rest}[name], 0.0
+
+    @property
+    def stage_deviation(self) -> float:
+        """Standard deviation of the noise of a number's sum in the scaling stage."""
+        return self.ratio * math.sqrt(self.noise.var())
 
     def stage_published(self) -> Publication:
         """Return how the sums of the scaling stage are published."""
@@ -292,7 +297,7 @@ def plan_descent(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     """Choose the releases, and calibrate their noise."""
     if stage is not None:
         plan = _least_noise(task, stage)
-        if task.share or plan.ratio * math.sqrt(plan.noise.var()) <= MOST_STAGE_NOISE * task.size:
+        if task.share or plan.stage_deviation <= MOST_STAGE_NOISE * task.size:
             return plan
     return _least_noise(task, None)
 
@@ -350,9 +355,8 @@ def stage_ratio(
 
 def _row_power(task: DescentTask) -> int:
     """Return the power in which rows are bounded (Theorem 6), or 0 if they are not bounded."""
-    if (
-        task.clips or task.order == "greedy"
-    ):  # rows are not bounded, or a block may be released repeatedly
+    # Clipped rows are not bounded, and greedy steps may release a block repeatedly.
+    if task.clips or task.order == "greedy":
         return 0
     if task.delta == 0:
         return 1

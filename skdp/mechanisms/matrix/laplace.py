@@ -79,10 +79,10 @@ class MatrixLaplaceNoise(MatrixNoise):
 
     @property
     def total_variation(self) -> float | None:
-        """Total variation distance of a pair in the family that the losses bound, if known.
+        """Total variation distance for the worst replaced record, or None if the losses give it.
 
-        The losses of a replaced record are upper bounds, and those of one added are exact for a
-        Laplace variable (``docs/proofs/matrix_laplace.md``, Theorem 6).
+        The losses of a replaced record are upper bounds on the least delta, and are at least
+        this distance at epsilon = 0 (``docs/proofs/matrix_laplace.md``, Theorem 6).
         """
         for loss, _ in self.guarantee.losses:
             if isinstance(loss, FiniteLoss):

@@ -65,7 +65,7 @@ def gaussian_parts(
 def dry_run(task: SearchTask, last: Budget) -> tuple[float, float]:
     """Raise the errors of all fits, and of the score, without drawing noise.
 
-    Returns the greatest mu that is known of the fits, and of the last fits, inf if none is.
+    Returns the greatest mu of the fits, and of the last fits, inf if one is not known.
 
     Each candidate is fitted to its own records, and to all records with the budget ``last`` of
     the last fit. A candidate without a ledger is not fitted; the guarantee lists its privacy as an

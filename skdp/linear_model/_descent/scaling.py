@@ -168,7 +168,7 @@ class DescentStage:
 
     @property
     def shifts(self) -> tuple[tuple[float, int], ...]:
-        """Pairs of a change and the number of sums that one record changes by it."""
+        """Sizes and counts that bound the changes by one record, in units of the noise."""
         return self.planned.shifts
 
     def exact(self, rows: Rows) -> NDArray[Any]:

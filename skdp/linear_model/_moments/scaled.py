@@ -112,9 +112,9 @@ class ScaledMoments(MomentPlan):
         return self.moments(seen, box, scaler, crossed, released, names_of(rows.domain))
 
     def first_deviations(self, n: float) -> tuple[FloatArray, FloatArray]:
-        """Return the noise in the means of (1, x, y) and of y^2, of the scaling stage.
+        """Return the standard deviations of the scaling stage: of means and of mean squares.
 
-        The first entry is that of the count over n.
+        The means are those of (1, x, y), and the first mean square is that of y.
         """
         sizes, adds, width = self.first.deviations(n), int(self.first.sums.is_counted), self.width
         count = sizes[0] if adds else 0.0

@@ -34,9 +34,9 @@ class StageSums:
     units : ndarray of shape (dim,)
         The factors on the noise of the sums.
     shifts : tuple of (float, int)
-        Sizes and counts. In these units the changes by one record are weakly majorised by these
-        sizes or, for Gaussian noise, they have at most the sum of squares of these sizes. Empty if
-        the sums have noise with a guarantee of its own.
+        Sizes and counts. In these units the changes by one record are weakly majorised by the
+        sizes or, for Gaussian noise, have at most their sum of squares. Empty if the noise of the
+        sums has a guarantee of its own.
     """
 
     sums: ColumnSums
@@ -54,7 +54,7 @@ def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> StageSums
     gaussian : bool
         Whether the noise is Gaussian. Otherwise it may have any even log-concave law.
     in_ball : int
-        The first so many columns have rows of length at most 1 in all.
+        The rows of the first ``in_ball`` columns have a length of at most 1.
     """
     in_ball = in_ball if in_ball > 1 else 0
     added, k, levels = sums.is_counted, len(sums.columns), len(sums.blocks)

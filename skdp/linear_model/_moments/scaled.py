@@ -15,7 +15,7 @@ proof: ``docs/proofs/moment_release.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import ScalingStage
 from skdp.mechanisms.noise import first_covariance, publication, variances
 from skdp.rows import Rows
+
+# Centres and scales of the columns of (1, x, y).
+Units = tuple[FloatArray, FloatArray]
 
 # Upper bound on the square of a scale.
 MOST_VARIANCE = 0.5
@@ -156,38 +159,47 @@ class ScaledMoments(MomentPlan):
     ) -> Moments:
         """Return the moments that all releases estimate, weighted by their precisions."""
         own = Moments.of(self, released, names, scaler)
-        weight = seen.n * _mean_weight(own, seen.n)
-        guess = self._guess(own)
-        centre, scale = np.append(0.0, guess.centre), np.append(1.0, guess.scale)
-        # Indicators get a guessed mean and scale, in which the posterior mean is computed.
-        guessed = own.scale != scale
-        step = np.diag(np.where(guessed, 1 / scale, 1.0))
-        step[guessed, 0] = -centre[guessed] / scale[guessed]
-        matrix = step @ (own.gram / weight) @ step.T
-        variance = step**2 @ (own.deviation / weight) ** 2 @ step.T**2
-        pooled = _Pooled(matrix, variance)
+        units = self._units(own)
+        pooled = _in_units(own, units, seen.n)
+        self._add_first(pooled, seen, units)
+        self._add_cross(pooled, seen.n, box, crossed, units)
+        return replace(
+            own,
+            gram=seen.n * pooled.matrix,
+            deviation=seen.n * np.sqrt(pooled.variance),
+            own_square=np.zeros_like(own.own_square),
+            centre=units[0],
+            scale=units[1],
+            is_scaled=True,
+            released=released,
+        )
+
+    def _units(self, own: Moments) -> Units:
+        """Return the units of the posterior mean: indicators get a guessed mean and scale.
+
+        They are those of levels that are all equally frequent.
+        """
+        centre, scale = own.centre.copy(), own.scale.copy()
+        for columns in self.layout.block_columns:
+            share = 1 / (len(columns) + 1)
+            centre[columns], scale[columns] = share, math.sqrt(share * (1 - share))
+        return centre, scale
+
+    def _add_first(self, pooled: _Pooled, seen: Estimates, units: Units) -> None:
+        """Add the means, and the mean square of the target, of the scaling stage."""
+        (centre, scale), last = units, self.width - 1
         deviation, squares = self.first_deviations(seen.n)
         mean = (np.append(1.0, seen.mean) - centre) / scale
         noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
         pooled.add(0, np.arange(1, self.width), mean[1:], noise[1:])
-        self._add_cross(pooled, seen.n, box, crossed, (centre, scale))
         middle = centre[-1]
         square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
         noise = np.hypot(squares[:1], 2 * middle * deviation[-1]) / scale[-1] ** 2
-        pooled.add(self.width - 1, np.array([self.width - 1]), square, noise**2)
+        pooled.add(last, np.array([last]), square, noise**2)
         pooled.matrix[0, 0], pooled.variance[0, 0] = 1.0, deviation[0] ** 2
-        facts = np.zeros(self.width, dtype=np.bool_), centre, scale, self.layout, self.noise
-        sizes = seen.n * np.sqrt(pooled.variance)
-        found = seen.n * pooled.matrix, sizes, *facts
-        return Moments(names, *found, is_scaled=True, released=released)
 
     def _add_cross(
-        self,
-        pooled: _Pooled,
-        n: float,
-        box: RowScaler,
-        crossed: FloatArray,
-        units: tuple[FloatArray, FloatArray],
+        self, pooled: _Pooled, n: float, box: RowScaler, crossed: FloatArray, units: Units
     ) -> None:
         """Add the means of the target and of its products with the features."""
         centre, scale = units
@@ -198,13 +210,15 @@ class ScaledMoments(MomentPlan):
         means = (crossed - moved * crossed[0]) / unit
         pooled.add(self.width - 1, np.arange(self.width - 1), means, variance)
 
-    def _guess(self, own: Moments) -> Scaler:
-        """Return the centres and scales, with those of levels that are all equally frequent."""
-        centre, scale = own.centre[1:].copy(), own.scale[1:].copy()
-        for columns in self.layout.block_columns:
-            share = 1 / (len(columns) + 1)
-            centre[columns - 1], scale[columns - 1] = share, math.sqrt(share * (1 - share))
-        return Scaler(centre, scale)
+
+def _in_units(own: Moments, units: Units, n: float) -> _Pooled:
+    """Return the means of products of the third release, and their variances, in some units."""
+    (centre, scale), weight = units, n * _mean_weight(own, n)
+    guessed = own.scale != scale
+    step = np.diag(np.where(guessed, 1 / scale, 1.0))
+    step[guessed, 0] = -centre[guessed] / scale[guessed]
+    matrix = step @ (own.gram / weight) @ step.T
+    return _Pooled(matrix, step**2 @ (own.deviation / weight) ** 2 @ step.T**2)
 
 
 def _mean_weight(own: Moments, n: float) -> float:

@@ -246,7 +246,9 @@ class PrivateSearchCV(ChosenModel):
                 for model in candidates.models:
                     check_no_callback(model)
             task = self._task(strategy, budget, candidates, (X, y, persons), n)
-            squared = self._gaussian_parts(task, strategy, whole)
+            # Squares of mu add up, or else epsilons do.
+            is_squared = isinstance(strategy, Disjoint) and last is not None and whole.delta > 0
+            squared = gaussian_parts(task, whole, self._share(strategy)) if is_squared else None
             if squared is None:
                 dry_run(task, last or budget)
             else:
@@ -316,15 +318,6 @@ class PrivateSearchCV(ChosenModel):
 
     def _share(self, strategy: Strategy) -> float:
         return strategy.refit_share if is_auto(self.refit_share) else float(self.refit_share)
-
-    def _gaussian_parts(
-        self, task: SearchTask, strategy: Strategy, whole: Budget
-    ) -> tuple[SearchTask, Disjoint, Budget] | None:
-        """Return parts whose squared mu add up, or None if a sum of epsilons is needed."""
-        share = self._share(strategy)
-        if not isinstance(strategy, Disjoint) or share == 0 or whole.delta == 0:
-            return None
-        return gaussian_parts(task, whole, share)
 
     def _task(
         self, strategy: Strategy, budget: Budget, candidates: Candidates, data: Data, n: int

@@ -175,9 +175,9 @@ class ScaledMoments(MomentPlan):
         )
 
     def _units(self, own: Moments) -> Units:
-        """Return the units of the posterior mean: indicators get a guessed mean and scale.
+        """Return the units of the posterior mean; indicators have those of equally frequent levels.
 
-        They are those of levels that are all equally frequent.
+        The others are those of the release.
         """
         centre, scale = own.centre.copy(), own.scale.copy()
         for columns in self.layout.block_columns:

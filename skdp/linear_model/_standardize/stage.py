@@ -73,10 +73,11 @@ def sums_deviation(sums: ColumnSums, moved: float) -> float:
 
 
 def sums_noise(sums: ColumnSums, moved: float, neighbors: str, epsilon: float) -> KNormNoise:
-    """Return K-norm noise for sums with one square for each column; ``moved`` records may differ.
+    """Return K-norm noise for sums with a square for each column, times 2.
 
-    Numbers with their squares, and the count, have the hull of their changes. Levels have an l1
-    ball. The part of either is in proportion to the noise that it would need alone.
+    ``moved`` records may differ. Numbers with their squares, and the count, have the hull of their
+    changes. Levels have an l1 ball. The part of either is in proportion to the noise that it would
+    need alone.
     """
     ball: NormBall = SquaresBall(len(sums.columns), sums.is_counted)
     if sums.blocks:

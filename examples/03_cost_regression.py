@@ -147,7 +147,7 @@ for title, found in CURVES.items():
 # %% [markdown]
 # ## Mechanisms of the release of moments
 # The same estimator, with noise of other shapes. "auto" chooses by public information only, and
-# releases in two stages if there are enough records.
+# releases moments of scaled columns if there are enough records.
 
 # %%
 AT = EPSILONS if SETTINGS.full else [3.0]

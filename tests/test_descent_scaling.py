@@ -94,8 +94,10 @@ def test_the_worst_record_moves_the_sums_by_what_is_declared(with_target, n, gau
 @pytest.mark.parametrize("n", [None, 1])
 def test_the_ball_of_a_pure_stage_holds_every_change(with_target, n):
     """Over all pairs of corner records; with 5 % less noise some cost more than epsilon."""
-    epsilon, stage = 0.7, DescentStage(BLOCKS, with_target, n, pure=True)
-    noise = stage.pure_noise(epsilon)
+    epsilon, added = 0.7, n is None
+    facts = (1.0, "add_remove") if added else (2.0, "replace_one")
+    stage = DescentStage(BLOCKS, with_target, n).with_norm(epsilon, *facts)
+    noise = stage.norm
     rows = np.array([exact_of(stage, [r]) for r in CORNERS])
     changes = rows if n is None else (rows[:, None] - rows).reshape(-1, stage.dim)
     cost = noise.ball.gauge(changes).max() / noise.scale

@@ -16,6 +16,11 @@ def sums_of(k, n, levels=0):
     return ColumnSums(tuple(range(k)), n, tuple((j,) for j in range(k)), 1, blocks)
 
 
+def square(planned):
+    """The squared length that is stated."""
+    return math.fsum(count * size**2 for size, count in planned.shifts)
+
+
 def statistics(planned, x):
     """What records (rows of x) add to the sums of columns and squares, in units of the noise."""
     factor, added = planned.sums.factor, planned.sums.is_counted
@@ -93,7 +98,7 @@ def test_levels_add_their_own_changes(n):
     without, found = (independent(sums_of(3, n, levels), True) for levels in (0, 3))
     added = dict(found.shifts)[1.0]
     assert added == (3 if n is None else 6)
-    assert found.length**2 == pytest.approx(without.length**2 + added)
+    assert square(found) == pytest.approx(square(without) + added)
     assert len(found.units) == found.sums.dim
 
 
@@ -101,5 +106,5 @@ def test_levels_add_their_own_changes(n):
 def test_the_noise_is_less_than_for_separate_changes(k, in_ball, least):
     """Squared noise at one shift, over that for x and x^2 apart: 5 for each number."""
     planned = independent(sums_of(k, 100), True, in_ball)
-    assert 5 * k / planned.length**2 > least * 0.95
+    assert 5 * k / square(planned) > least * 0.95
     assert (planned.units[k:] < 1).all()

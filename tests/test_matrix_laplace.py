@@ -252,7 +252,7 @@ def test_the_variance_of_an_entry_is_that_of_its_normal_products():
     for i, s in enumerate(0.5 / precision):
         for j, t in enumerate(0.5 / precision):
             product = 3 * s**2 - s**2 if i == j else s * t
-            assert noise.matrix_variance[i, j] == pytest.approx(2 * 4 * product, rel=1e-14)
+            assert noise.entry_variance(i, j) == pytest.approx(2 * 4 * product, rel=1e-14)
 
 
 def test_the_mean_gauge_is_that_of_draws():

@@ -88,9 +88,9 @@ def test_squares_of_mu_add_up_to_that_of_the_budget(planned, neighbors, share):
     model = DPCoordinateDescentClassifier(domain=DOMAIN, neighbors=neighbors, n_public=1500)
     ledger = Ledger(EPSILON, DELTA)
     made = search(model, refit_share=share, ledger=ledger).fit(X, y)
-    (parts,), found = planned
+    ((_, choosing, _),), found = planned
     fits, last = found[-1]
-    choice = Guarantee(1.0, 0.9, losses=((SelectionLoss(parts.width), 1),)).mu
+    choice = Guarantee(1.0, 0.9, losses=((SelectionLoss(choosing.width), 1),)).mu
     whole = math.hypot(max(fits, choice), last)
     assert whole <= made.guarantee_.mu <= gaussian_mu(EPSILON, DELTA)
     assert gaussian_delta(made.guarantee_.mu, EPSILON) <= DELTA
@@ -116,9 +116,9 @@ def test_the_choice_has_the_rate_of_its_width(planned, monkeypatch):
     monkeypatch.setattr(_strategies, "permute_and_flip", None)
     X, y = records()
     search().fit(X, y)
-    (parts,), _ = planned
+    ((task, choosing, _),), _ = planned
     (rate,) = rates
-    assert float(2 * parts.task.sensitivity * rate) == pytest.approx(parts.width, rel=1e-12)
+    assert float(2 * task.sensitivity * rate) == pytest.approx(choosing.width, rel=1e-12)
 
 
 @pytest.mark.parametrize(

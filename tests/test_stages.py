@@ -102,7 +102,7 @@ def test_the_scaling_stage_of_a_descent_spends_its_share(order):
     model = fitted(DPCoordinateDescentRegressor, epsilon=2.0, **given)
     scaling = model.stages_[0]
     if order == "cyclic":
-        assert scaling.law == "KNormNoise(ScaledBall)"
+        assert scaling.law == "KNormNoise(SquaresBall)"
         assert scaling.epsilon == pytest.approx(0.3 * 2.0)
     else:
         # Three numbers and the target: in units of the noise each adds 8 / 3 with its square.

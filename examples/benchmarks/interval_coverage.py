@@ -29,7 +29,7 @@ from skdp.linear_model._moments.moments import MomentPlan, Moments
 from skdp.linear_model._moments.postprocess import solve
 from skdp.linear_model._moments.rules import plan_moments
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic, release_exact
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.mechanisms import Sensitivity, calibrate
@@ -75,7 +75,7 @@ class Method:
     def coefficients(self, plan: MomentPlan, gram: IntArray, rng: Generator) -> FloatArray:
         """Return (intercept, slopes) of one release of a Gram matrix in units of 2^-40."""
         names = tuple(map(str, range(plan.layout.n_rows)))
-        released = plan.release_moments(exact_statistic(plan.layout, gram), rng)
+        released = release_exact(plan.noise, exact_statistic(plan.layout, gram), rng)
         moments = Moments.of(plan, released, names)
         return solve("pinv", moments.noisy(intercept=True)).theta
 

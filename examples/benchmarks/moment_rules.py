@@ -22,7 +22,7 @@ from skdp import Domain
 from skdp.linear_model._moments import postprocess as post
 from skdp.linear_model._moments import rules as rules
 from skdp.linear_model._moments.moments import MomentPlan, Moments
-from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic, release_exact
 
 FloatArray = NDArray[np.float64]
 MOST_LOSS = 1.5
@@ -94,7 +94,7 @@ def losses(
     for k in range(repeats):
         problem = Problem.draw(p, np.random.default_rng([seed, p, k]))
         sums = exact_statistic(plan.layout, exact(problem, n))
-        released = plan.release_moments(sums, np.random.default_rng([seed, p, n, k]))
+        released = release_exact(plan.noise, sums, np.random.default_rng([seed, p, n, k]))
         found.append(problem.loss(solve(Moments.of(plan, released, names).noisy(True)).theta))
     return float(np.mean(found))
 

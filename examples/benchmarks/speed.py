@@ -31,10 +31,10 @@ from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegress
 from skdp._compiled import load_kernels
 
 CASES = ["logistic:1000000x100", "logistic:100000x100", "mixed:1000000x14", "huber:100000x20"]
-CASES += ["linear:1000000x100", "two_stages:1000000x100", "logistic:569x30"]
+CASES += ["linear:1000000x100", "scaled:1000000x100", "logistic:569x30"]
 LEVELS = (5, 8, 12, 20, 30, 40)
 # Greatest ratios of times.
-MOST = {"logistic": 0.5, "mixed": 0.5, "huber": 0.5, "linear": 1.1, "two_stages": 2.2}
+MOST = {"logistic": 0.5, "mixed": 0.5, "huber": 0.5, "linear": 1.1, "scaled": 2.2}
 OURS, THEIRS = "skdp", "scikit-learn"
 STATUS = Path("/proc/self/status")
 MOST_MEMORY = 1.5  # in units of the data
@@ -78,7 +78,7 @@ def draw_data(model: str, n: int, d: int, seed: int) -> tuple[Any, Any, Any]:
 def estimator(name: str, model: str, d: int, seed: int) -> Any:
     if name == THEIRS:
         by_model: dict[str, Any] = {"huber": HuberRegressor, "linear": Products}
-        by_model["two_stages"] = Products
+        by_model["scaled"] = Products
         return by_model.get(model, LogisticRegression)()
     if model in ("logistic", "mixed"):
         domain = Domain.unit_box(d)

@@ -1,10 +1,12 @@
-"""Gauges of bodies of two and three moments, for replaced and for added or removed records."""
+"""Bodies of two and three moments, for replaced and for added or removed records."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from skdp._arrays import FloatArray
+
+_TINY = np.finfo(float).tiny
 
 
 def square_gauge(u: FloatArray, square: FloatArray) -> FloatArray:
@@ -43,6 +45,15 @@ def _curved(count: FloatArray, u: FloatArray, square: FloatArray, flat: FloatArr
     # both sides at flat. Solved for t itself the equation would cancel near a corner of the hull.
     slope = np.where(active, above + beyond + 2 * short, 1.0)
     return np.where(active, flat + (short / slope * short - above / slope * beyond), flat)
+
+
+def counted_square_ends(count: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of s for which (count, size, s) is in the hull of `counted_square_gauge`."""
+    low, high = (
+        2 * np.maximum(size - (1 - c) / 2, 0.0) ** 2 / np.maximum((1 + c) / 2, _TINY)
+        for c in (count, -count)
+    )
+    return -1 + low, 1 - high
 
 
 def counted_product_gauge(

@@ -29,7 +29,7 @@ from scipy.special import roots_legendre
 from skdp._arrays import FloatArray
 from skdp._checks import check_count
 from skdp._draws import signed, uniforms
-from skdp.geometry._gauges import counted_square_gauge, square_gauge
+from skdp.geometry._gauges import counted_square_ends, counted_square_gauge, square_gauge
 from skdp.geometry.ball import as_points
 
 # Mean squares of x and s without a count.
@@ -120,7 +120,7 @@ class SquaresBall:
         if not self.counted:
             high = 1 - np.maximum(2 * size - 1, 0.0) ** 2
             return -high, high
-        return -1 + _lost(size, -count), 1 - _lost(size, count)
+        return counted_square_ends(count, size)
 
     @cached_property
     def _moments(self) -> tuple[float, float, float]:
@@ -134,12 +134,6 @@ class SquaresBall:
         s = _cubes(a, b) + _cubes(b, a)
         means = [weights @ m / weights.sum() for m in (c**2, x / area, s / area)]
         return float(means[0]), float(means[1]), float(means[2])
-
-
-def _lost(size: FloatArray, count: FloatArray) -> FloatArray:
-    """Return 2 (|x| - a)_+^2 / b."""
-    b = np.maximum((1 - count) / 2, np.finfo(float).tiny)
-    return np.asarray(2 * np.maximum(size - (1 + count) / 2, 0.0) ** 2 / b)
 
 
 def _lost_of_x(a: FloatArray, b: FloatArray) -> FloatArray:

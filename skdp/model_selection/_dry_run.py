@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from skdp._identity import is_ours
 from skdp.domain import Domain
 from skdp.model_selection._candidates import CALLBACKS, Candidates, fit_to, private_step
 from skdp.model_selection._silence import silence
+from skdp.model_selection._strategies import Disjoint
 from skdp.model_selection._task import PlannedFit, SearchTask
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
@@ -31,32 +32,14 @@ _N_RECORDS = 10
 _TRIES, _MOST_EXCESS = 3, 1.2
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianParts:
-    """The parts of a search that is private by Gaussian DP (private_selection.md, Theorem 9).
+def gaussian_parts(
+    task: SearchTask, whole: Budget, share: float
+) -> tuple[SearchTask, Disjoint, Budget] | None:
+    """Return fits, choice and last budget whose squared mu add up, or None if one is too great.
 
-    Attributes
-    ----------
-    task : SearchTask
-    last : Budget
-        The budget of the last fit.
-    width : float
-        The width of the choice, for `Disjoint`.
-    mu : float
-        Of the whole search.
-    """
-
-    task: SearchTask
-    last: Budget
-    width: float
-    mu: float
-
-
-def gaussian_parts(task: SearchTask, whole: Budget, share: float) -> GaussianParts | None:
-    """Return parts of a budget whose squared mu add up, or None if a fit has no small mu.
-
-    A fit has about its goal's mu if its noise is Gaussian and calibrated to the epsilon of that mu
-    at all of delta. If it has a little more, it is asked for less.
+    The search is then private by Gaussian DP (private_selection.md, Theorem 9). A fit has about
+    its goal's mu if its noise is Gaussian and calibrated to the epsilon of that mu at all of delta.
+    If it has a little more, it is asked for less.
     """
     mu = gaussian_mu(whole.epsilon, whole.delta) * (1 - 1e-9)
     goals = np.array([math.sqrt(1 - share), math.sqrt(share)]) * mu
@@ -72,7 +55,7 @@ def gaussian_parts(task: SearchTask, whole: Budget, share: float) -> GaussianPar
         found = np.array(dry_run(planned, last))
         if (found <= goals).all():
             width = 2 * pure_of_mu(float(goals[0]))
-            return GaussianParts(planned, last, width, math.hypot(*goals))
+            return planned, Disjoint(width, math.hypot(*goals)), last
         if not (found <= _MOST_EXCESS * goals).all():
             return None
         asked = asked * np.minimum(1.0, goals / found * (1 - 1e-3))
@@ -82,7 +65,7 @@ def gaussian_parts(task: SearchTask, whole: Budget, share: float) -> GaussianPar
 def dry_run(task: SearchTask, last: Budget) -> tuple[float, float]:
     """Raise the errors of all fits, and of the score, without drawing noise.
 
-    Returns the greatest mu that is known of the fits, and of the last fits, inf if none is.
+    Returns the greatest mu of the fits, and of the last fits, inf if one is not known.
 
     Each candidate is fitted to its own records, and to all records with the budget ``last`` of
     the last fit. A candidate without a ledger is not fitted; the guarantee lists its privacy as an

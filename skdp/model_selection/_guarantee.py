@@ -28,10 +28,8 @@ _LABELS = "which labels occur in y is public: it was read off y, because no labe
 _SEEDED = "the noise came from random_state and not from the operating system"
 
 
-def guarantee_of(
-    task: SearchTask, strategy: Strategy, whole: Budget, mu: float | None = None
-) -> Guarantee:
-    """Return the guarantee of a whole search, with its mu in Gaussian DP if that is known."""
+def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarantee:
+    """Return the guarantee of a whole search."""
     candidates = task.candidates
     tried = [private_step(model) for model in candidates.models]
     chosen = "the labels, the candidates and all parameters"
@@ -55,7 +53,7 @@ def guarantee_of(
         mechanism=f"{mechanism}: {strategy.description}",
         assumptions=tuple(assumptions),
         void_because=(_SEEDED,) if task.is_seeded else (),
-        losses=() if mu is None else ((GaussianLoss(mu), 1),),
+        losses=() if strategy.mu is None else ((GaussianLoss(strategy.mu), 1),),
         unit=task.unit,
     )
 

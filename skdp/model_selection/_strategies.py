@@ -43,9 +43,11 @@ class Disjoint:
 
     The choice is made by permute-and-flip at the epsilon of the budget or, with a ``width``, by
     the exponential mechanism whose log probabilities change within an interval of this length.
+    The whole search is then private by Gaussian DP with ``mu``.
     """
 
     width: float | None = None
+    mu: float | None = None
     name: ClassVar[str] = "disjoint"
     hides_runs: ClassVar[bool] = False  # whether more is fitted than the guarantee covers
     refit_share: ClassVar[float] = 0.75  # of the budget, by default, for a fit to all records
@@ -81,6 +83,7 @@ class RandomStopping:
     """Return the best of a random number of fits of random candidates to the same records."""
 
     law: StoppingLaw
+    mu: ClassVar[None] = None
     name: ClassVar[str] = "random_stopping"
     description: ClassVar[str] = "the best of a random number of fits"
     hides_runs: ClassVar[bool] = True

@@ -36,7 +36,7 @@ from skdp.model_selection._candidates import (
     private_step,
 )
 from skdp.model_selection._chosen import ChosenModel
-from skdp.model_selection._dry_run import GaussianParts, dry_run, gaussian_parts
+from skdp.model_selection._dry_run import dry_run, gaussian_parts
 from skdp.model_selection._guarantee import guarantee_of, restate
 from skdp.model_selection._scoring import as_score
 from skdp.model_selection._stopping import StoppingLaw
@@ -60,7 +60,7 @@ class PrivateSearchCV(ChosenModel):
     Scikit-learn's searches choose by scores that no guarantee covers. This search holds some
     records out. The score of a candidate on these records has a public bound for its change by one
     record, and the choice is made with noise that is calibrated to the bound. Statements and
-    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 8.
+    proofs: ``docs/proofs/private_selection.md``, Theorems 1 to 9.
 
     Parameters
     ----------
@@ -246,13 +246,14 @@ class PrivateSearchCV(ChosenModel):
                 for model in candidates.models:
                     check_no_callback(model)
             task = self._task(strategy, budget, candidates, (X, y, persons), n)
-            squared = self._gaussian_parts(task, strategy, whole)
+            # Squares of mu add up, or else epsilons do.
+            is_squared = isinstance(strategy, Disjoint) and last is not None and whole.delta > 0
+            squared = gaussian_parts(task, whole, self._share(strategy)) if is_squared else None
             if squared is None:
                 dry_run(task, last or budget)
             else:
-                task, last, strategy = squared.task, squared.last, Disjoint(squared.width)
-            mu = None if squared is None else squared.mu
-            guarantee = guarantee_of(task, strategy, whole, mu)
+                task, strategy, last = squared
+            guarantee = guarantee_of(task, strategy, whole)
             self._charge(candidates, guarantee)
             spent.append(guarantee)
             chosen = strategy.select(task, budget, self.verbose)
@@ -317,15 +318,6 @@ class PrivateSearchCV(ChosenModel):
 
     def _share(self, strategy: Strategy) -> float:
         return strategy.refit_share if is_auto(self.refit_share) else float(self.refit_share)
-
-    def _gaussian_parts(
-        self, task: SearchTask, strategy: Strategy, whole: Budget
-    ) -> GaussianParts | None:
-        """Return parts whose squared mu add up, or None if a sum of epsilons is needed."""
-        share = self._share(strategy)
-        if not isinstance(strategy, Disjoint) or share == 0 or whole.delta == 0:
-            return None
-        return gaussian_parts(task, whole, share)
 
     def _task(
         self, strategy: Strategy, budget: Budget, candidates: Candidates, data: Data, n: int

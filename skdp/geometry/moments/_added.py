@@ -27,7 +27,11 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count
-from skdp.geometry._gauges import counted_product_gauge, counted_square_gauge
+from skdp.geometry._gauges import (
+    counted_product_gauge,
+    counted_square_ends,
+    counted_square_gauge,
+)
 from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedRowsBall
 from skdp.geometry.moments._bodies import VariablesBall, rooms
@@ -145,12 +149,5 @@ class AddedBall(VariablesBall):
         same, other = np.abs(x[:, i] + x[:, j]), np.abs(x[:, i] - x[:, j])
         high = np.minimum(1, np.minimum(2 + count - same, 2 - count - other))
         low = -np.minimum(1, np.minimum(2 - count - same, 2 + count - other))
-        size = np.abs(x[:, : self.n_squares])
-        squares = [-1 + _lost(size, -count), 1 - _lost(size, count)]
+        squares = counted_square_ends(count, np.abs(x[:, : self.n_squares]))
         return np.hstack([squares[0], low]), np.hstack([squares[1], high])
-
-
-def _lost(size: FloatArray, count: FloatArray) -> FloatArray:
-    """Return 2 (|x| - a)_+^2 / b."""
-    b = np.maximum((1 - count) / 2, np.finfo(float).tiny)
-    return np.asarray(2 * np.maximum(size - (1 + count) / 2, 0.0) ** 2 / b)

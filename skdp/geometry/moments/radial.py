@@ -120,7 +120,7 @@ class RadialMomentBall:
 
     @cached_property
     def _as_box(self) -> tuple[Sorts, FloatArray]:
-        """Parts of the bounds for one number, and the power of it in each squared entry."""
+        """The parts of the bounds for one number, and its power in the square of each entry."""
         degree = (self.layout.pairs[self.layout.first_of_orbit] == 1).sum(axis=1)
         return sorts_of(self.layout), 2.0 * degree
 
@@ -166,7 +166,7 @@ def _greatest(coefficients: tuple[float, ...], square: float) -> float:
 def _top(e: float, slope: float, constant: float) -> float:
     """Return the t in [-1, 1] at which 4 e t^3 + slope t + constant falls through 0, or 1.
 
-    This function is the derivative of a polynomial, and t is its only maximum inside.
+    A polynomial with this derivative has its only local maximum at t, or none inside.
     """
     if slope >= 0:
         return 1.0

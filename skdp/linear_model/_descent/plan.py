@@ -26,7 +26,6 @@ from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
 from skdp.mechanisms.independent.noise import Independent
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
-from skdp.mechanisms.knorm.noise import KNormNoise
 from skdp.mechanisms.noise import Publication, publication
 from skdp.noise.gaussian import Gaussian
 
@@ -69,8 +68,6 @@ class DescentPlan:
         The noise of a number's sum in the scaling stage over that of a step.
     choice : float or None
         Scale of the noise by which greedy coordinates are chosen.
-    first : KNormNoise or None
-        The noise of the scaling stage, if it has an epsilon of its own.
     """
 
     task: DescentTask
@@ -79,7 +76,6 @@ class DescentPlan:
     ratio: float
     rows: RowBound
     choice: float | None = None
-    first: KNormNoise | None = None
 
     @property
     def losses(self) -> Any:
@@ -94,9 +90,10 @@ class DescentPlan:
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
-        sums = f"{self.stage.dim} sums" if self.stage else ""
-        sums += f", {type(self.first).__name__}" if self.first is not None else ""
-        scaled = f"estimated means and scales ({sums}), then " if self.stage else ""
+        scaled = ""
+        if self.stage:
+            own = f", {type(self.stage.norm).__name__}" if self.stage.norm is not None else ""
+            scaled = f"estimated means and scales ({self.stage.dim} sums{own}), then "
         return f"{scaled}{self.steps} noisy gradients; {self.noise.guarantee.mechanism}"
 
     @property
@@ -108,14 +105,14 @@ class DescentPlan:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the fit."""
-        law, steps, one = law_of(self.noise), self.steps, math.sqrt(self.noise.var())
+        law, steps = law_of(self.noise), self.steps
         own = math.sqrt(float(np.mean(self.deviations**2)))
         parts = [("gradients", law, steps, own)]
         if self.choice:
             parts = [("choices", "Gumbel", steps, self.choice * math.pi / math.sqrt(6)), *parts]
         if self.stage:
-            stage_law = law if self.first is None else law_of(self.first)
-            parts = [("scaling", stage_law, 1, one * self.ratio), *parts]
+            stage_law = law if self.stage.norm is None else law_of(self.stage.norm)
+            parts = [("scaling", stage_law, 1, self.stage_deviation), *parts]
         return tuple(Stage(*part, *self._spent(part[0])) for part in parts)
 
     def _spent(self, name: str) -> tuple[float | None, float | None]:
@@ -125,8 +122,8 @@ class DescentPlan:
             return None, None
         if self.choice:
             choices = self.steps * (2 * task.moved / self.choice + CHOICE_COST)
-        if self.first is not None:
-            stage = self.first.guarantee.epsilon
+        if self.stage and self.stage.spent:
+            stage = self.stage.spent
         elif self.stage:
             # With delta = 0 the epsilon of a release is proportional to its shift.
             shifts = math.fsum(size / self.ratio * count for size, count in self.stage.shifts)
@@ -135,20 +132,27 @@ class DescentPlan:
         rest = task.epsilon - choices - stage
         return {"choices": choices, "scaling": stage, "gradients": rest}[name], 0.0
 
+    @property
+    def stage_deviation(self) -> float:
+        """Standard deviation of the noise of a number's sum in the scaling stage."""
+        return self.ratio * math.sqrt(self.noise.var())
+
     def stage_published(self) -> Publication:
         """Return how the sums of the scaling stage are published."""
-        if self.first is not None:
-            return publication(self.first)
-        units = self.stage.planned.units if self.stage else np.ones(0)
-        return self.noise.publication_for(self.ratio * units, len(units))
+        stage = self.stage
+        assert stage is not None
+        if stage.norm is not None:
+            return publication(stage.norm)
+        return self.noise.publication_for(self.ratio * stage.planned.units, stage.dim)
 
     def release_stage(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
         """Release the exact sums of the scaling stage."""
-        if self.first is not None:
-            return release_exact(self.first, exact, rng)
+        stage = self.stage
+        assert stage is not None
+        if stage.norm is not None:
+            return release_exact(stage.norm, exact, rng)
         lattice, stretch = self.stage_published()
-        units = self.stage.planned.units if self.stage else np.ones(0)
-        draws = stretch * self.ratio * units * self.noise.rvs(rng, len(exact))
+        draws = stretch * self.ratio * stage.planned.units * self.noise.rvs(rng, len(exact))
         return lattice.release(in_sum_units(exact).tolist(), -SUM_BITS, draws, rng)
 
     def published(self) -> Publication:
@@ -293,7 +297,7 @@ def plan_descent(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     """Choose the releases, and calibrate their noise."""
     if stage is not None:
         plan = _least_noise(task, stage)
-        if task.share or plan.ratio * math.sqrt(plan.noise.var()) <= MOST_STAGE_NOISE * task.size:
+        if task.share or plan.stage_deviation <= MOST_STAGE_NOISE * task.size:
             return plan
     return _least_noise(task, None)
 
@@ -325,20 +329,16 @@ def _planned(
 ) -> DescentPlan:
     ratio, shifts = 1.0, [releases]
     if stage is not None and task.delta == 0 and task.order != "greedy":
-        stage = replace(stage, pure=True)
-        first = stage.pure_noise((task.share or PURE_STAGE_SHARE) * task.epsilon)
-        if first is not None:
-            noise, choice = task.noise(law, shifts, first.guarantee.epsilon)
-            own = float(first.variance()[int(stage.sums.is_counted)])
-            return DescentPlan(
-                task, noise, stage, math.sqrt(own / noise.var()), rows, choice, first
-            )
-        stage = replace(stage, pure=False)
-    if stage is not None:
+        own = (task.share or PURE_STAGE_SHARE) * task.epsilon
+        stage = stage.with_norm(own, task.moved, task.neighbors)
+    if stage is not None and stage.norm is None:
         stage = replace(stage, gaussian=_is_gaussian(law))
         ratio = stage_ratio(stage, releases, task.share, task.delta)
         shifts += [(size / ratio, count) for size, count in stage.shifts]
-    noise, choice = task.noise(law, shifts)
+    noise, choice = task.noise(law, shifts, stage.spent if stage is not None else 0.0)
+    if stage is not None and stage.norm is not None:
+        variance = float(stage.norm.variance()[int(stage.sums.is_counted)])
+        ratio = math.sqrt(variance / noise.var())
     return DescentPlan(task, noise, stage, ratio, rows, choice)
 
 
@@ -355,9 +355,8 @@ def stage_ratio(
 
 def _row_power(task: DescentTask) -> int:
     """Return the power in which rows are bounded (Theorem 6), or 0 if they are not bounded."""
-    if (
-        task.clips or task.order == "greedy"
-    ):  # rows are not bounded, or a block may be released repeatedly
+    # Clipped rows are not bounded, and greedy steps may release a block repeatedly.
+    if task.clips or task.order == "greedy":
         return 0
     if task.delta == 0:
         return 1

@@ -57,7 +57,7 @@ def scaling_of(plan: DescentPlan, seen: FloatArray | None) -> Scaling:
     """Return the scaling from a stage's noisy sums, or that of the domain without a stage."""
     if plan.stage is None or seen is None:
         return plain_scaling(plan.task.blocks, plan.task.size, plan.rows)
-    return plan.stage.scaling(seen, plan.ratio * math.sqrt(plan.noise.var()), plan.rows)
+    return plan.stage.scaling(seen, plan.stage_deviation, plan.rows)
 
 
 def curvatures(blocks: Blocks, scaling: Scaling, kind: Kind) -> FloatArray:

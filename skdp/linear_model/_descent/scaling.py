@@ -10,7 +10,7 @@ scales that are computed from them are public. Statement and proof:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,15 +21,11 @@ from skdp._arrays import FloatArray
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._shared.gram import exact_sums, row_unit
 from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.independent import (
-    IndependentSums,
-    independent,
-    norm_ball,
-    with_norm,
-)
+from skdp.linear_model._standardize.independent import StageSums, independent
 from skdp.linear_model._standardize.rules import DESCENT
 from skdp.linear_model._standardize.scaler import Scaler
-from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
+from skdp.linear_model._standardize.stage import sums_noise
+from skdp.mechanisms import KNormNoise
 from skdp.rows import Rows
 
 # Standard deviations of a number that are scaled to 1. Records beyond have smaller weights.
@@ -124,36 +120,41 @@ class DescentStage:
         The number of records. None if it is private; then a noisy count is released.
     gaussian : bool
         Whether the noise is Gaussian. Then only the length of a change matters.
-    pure : bool
-        Whether the stage has K-norm noise and an epsilon of its own.
+    norm : KNormNoise or None
+        The noise of the sums, if the stage has an epsilon of its own.
     """
 
     blocks: Blocks
     with_target: bool
     n: int | None
     gaussian: bool = False
-    pure: bool = False
+    norm: KNormNoise | None = None
+
+    def with_norm(self, epsilon: float, moved: float, neighbors: str) -> DescentStage:
+        """Return the stage with K-norm noise, or this one for rows in a ball or without numbers."""
+        if self.blocks.domain.is_ball or not self._columns.columns:
+            return self
+        return replace(self, norm=sums_noise(self._columns, moved, neighbors, epsilon))
+
+    @property
+    def spent(self) -> float:
+        """The epsilon of the stage's own noise, or 0 if it has the noise of the steps."""
+        return 0.0 if self.norm is None else float(self.norm.guarantee.epsilon)
 
     @cached_property
-    def planned(self) -> IndependentSums:
+    def planned(self) -> StageSums:
         """The sums in their order, with the factors of their noise and their changes."""
-        domain = self.blocks.domain
-        target = (domain.n_encoded,) * self.with_target
-        columns = (*self.blocks.numbers, *target)
-        squares = tuple((j,) for j in columns)
-        blocks = self.blocks.level_columns
-        if self.pure:
-            return with_norm(ColumnSums(columns, self.n, squares, blocks=blocks))
-        sums = ColumnSums(columns, self.n, squares, factor=1, blocks=blocks)
-        return independent(sums, self.gaussian, domain.is_ball * len(self.blocks.numbers))
+        if self.norm is not None:
+            spread = np.sqrt(self.norm.variance())
+            return StageSums(self._columns, spread / spread[int(self._columns.is_counted)], ())
+        in_ball = self.blocks.domain.is_ball * len(self.blocks.numbers)
+        return independent(self._columns, self.gaussian, in_ball)
 
-    def pure_noise(self, epsilon: float) -> KNormNoise | None:
-        """Return K-norm noise of the sums; None for rows in a ball, or without numbers."""
-        if self.blocks.domain.is_ball or not self.sums.columns:
-            return None
-        ball = norm_ball(self.sums)
-        neighbors = "add_remove" if self.n is None else "replace_one"
-        return KNorm(ball).calibrate(Sensitivity(ball, 1.0, neighbors), epsilon=epsilon)
+    @cached_property
+    def _columns(self) -> ColumnSums:
+        columns = (*self.blocks.numbers, *(self.blocks.domain.n_encoded,) * self.with_target)
+        squares = tuple((j,) for j in columns)
+        return ColumnSums(columns, self.n, squares, blocks=self.blocks.level_columns)
 
     @property
     def sums(self) -> ColumnSums:
@@ -167,7 +168,7 @@ class DescentStage:
 
     @property
     def shifts(self) -> tuple[tuple[float, int], ...]:
-        """Pairs of a change and the number of sums that one record changes by it."""
+        """Sizes and counts that bound the changes by one record, in units of the noise."""
         return self.planned.shifts
 
     def exact(self, rows: Rows) -> NDArray[Any]:

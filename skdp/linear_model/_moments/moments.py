@@ -15,12 +15,7 @@ from skdp.domain import Domain
 from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
-from skdp.linear_model._shared.gram import (
-    Place,
-    exact_gram,
-    exact_statistic,
-    release_exact,
-)
+from skdp.linear_model._shared.gram import exact_gram, exact_statistic, release_exact
 from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.noise import first_covariance, publication, variances
@@ -70,22 +65,13 @@ class MomentPlan:
 
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the first reading of the records, in units of 2^-40."""
-        return self.exact_moments(rows)
+        # A layout of two columns has only the target's mean.
+        return exact_statistic(self.layout, exact_gram(rows, features=self.layout.n_rows > 2))
 
     def release(self, exact: NDArray[Any], rows: Rows, rng: Generator) -> Moments:
         """Release the moments."""
         names = names_of(rows.domain) if self.layout.n_rows > 2 else ("1", "target")
-        return Moments.of(self, self.release_moments(exact, rng), names)
-
-    def release_moments(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
-        """Return the noisy moments, (dim,), of exact ones in units of 2^-40."""
-        return release_exact(self.noise, exact, rng)
-
-    def exact_moments(self, rows: Rows, place: Place | None = None) -> NDArray[Any]:
-        """Return the moments of rows mapped by ``place``, in units of 2^-40."""
-        # A layout of two columns has only the target's mean.
-        gram = exact_gram(rows, place, features=self.layout.n_rows > 2)
-        return exact_statistic(self.layout, gram)
+        return Moments.of(self, release_exact(self.noise, exact, rng), names)
 
 
 def names_of(domain: Domain) -> tuple[str, ...]:

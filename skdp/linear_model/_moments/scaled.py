@@ -15,7 +15,7 @@ proof: ``docs/proofs/moment_release.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp.geometry.moments.layout import IntArray
 from skdp.linear_model._moments.moments import MomentPlan, Moments, names_of
 from skdp.linear_model._moments.parts import Parts, Radii
 from skdp.linear_model._shared.gram import exact_both, exact_sums, release_exact
@@ -33,6 +34,9 @@ from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model._standardize.stage import ScalingStage
 from skdp.mechanisms.noise import first_covariance, publication, variances
 from skdp.rows import Rows
+
+# Centres and scales of the columns of (1, x, y).
+Units = tuple[FloatArray, FloatArray]
 
 # Upper bound on the square of a scale.
 MOST_VARIANCE = 0.5
@@ -65,6 +69,11 @@ class ScaledMoments(MomentPlan):
         return cls(parts.layout, parts.noise, n, parts.first, parts.cross, parts.radii)
 
     @property
+    def noises(self) -> tuple[Any, Any, Any]:
+        """The noises of the releases, in their order."""
+        return self.first.noise, self.cross, self.noise
+
+    @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
         return (
@@ -76,25 +85,21 @@ class ScaledMoments(MomentPlan):
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the fit. Those with Gaussian noise are composed jointly."""
-        noises = {"scaling": self.first.noise, "cross": self.cross, "moments": self.noise}
+        names = zip(("scaling", "cross", "moments"), self.noises, strict=True)
         if self.delta > 0:
-            return tuple(Stage.of(name, noise) for name, noise in noises.items())
-        return tuple(
-            Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in noises.items()
-        )
+            return tuple(Stage.of(name, noise) for name, noise in names)
+        return tuple(Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in names)
 
     @property
     def losses(self) -> tuple[Any, ...]:
         """Privacy losses of all releases with counts; empty if one of them has none."""
-        noises = (self.first.noise, self.cross, self.noise)
-        parts = [noise.guarantee.losses for noise in noises]
+        parts = [noise.guarantee.losses for noise in self.noises]
         return sum(parts, ()) if all(parts) else ()
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
-        self.first.check_published()
-        publication(self.cross)
-        super().check_published()
+        for noise in self.noises:
+            publication(noise)
 
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the scaling stage, in units of 2^-40."""
@@ -106,13 +111,13 @@ class ScaledMoments(MomentPlan):
         box, scaler = self.scalers(seen)
         cross, statistic = exact_both(rows, box.place, self.layout, scaler.place)
         crossed = release_exact(self.cross, cross, rng)
-        released = self.release_moments(statistic, rng)
+        released = release_exact(self.noise, statistic, rng)
         return self.moments(seen, box, scaler, crossed, released, names_of(rows.domain))
 
     def first_deviations(self, n: float) -> tuple[FloatArray, FloatArray]:
-        """Return the noise in the means of (1, x, y) and of y^2, of the scaling stage.
+        """Return the standard deviations of the scaling stage: of means and of mean squares.
 
-        The first entry is that of the count over n.
+        The means are those of (1, x, y), and the first mean square is that of y.
         """
         sizes, adds, width = self.first.deviations(n), int(self.first.sums.is_counted), self.width
         count = sizes[0] if adds else 0.0
@@ -154,37 +159,47 @@ class ScaledMoments(MomentPlan):
     ) -> Moments:
         """Return the moments that all releases estimate, weighted by their precisions."""
         own = Moments.of(self, released, names, scaler)
-        weight = seen.n * _mean_weight(own, seen.n)
-        guess = self._guess(own)
-        centre, scale = np.append(0.0, guess.centre), np.append(1.0, guess.scale)
-        # Indicators get a guessed mean and scale, in which the posterior mean is computed.
-        step = np.diag(np.where(own.scale == scale, 1.0, 1 / scale))
-        step[:, 0] = np.where(own.scale == scale, step[:, 0], -centre / scale)
-        step[0] = np.eye(self.width)[0]
-        matrix = step @ (own.gram / weight) @ step.T
-        variance = step**2 @ (own.deviation / weight) ** 2 @ step.T**2
-        pooled = _Pooled(matrix, variance)
+        units = self._units(own)
+        pooled = _in_units(own, units, seen.n)
+        self._add_first(pooled, seen, units)
+        self._add_cross(pooled, seen.n, box, crossed, units)
+        return replace(
+            own,
+            gram=seen.n * pooled.matrix,
+            deviation=seen.n * np.sqrt(pooled.variance),
+            own_square=np.zeros_like(own.own_square),
+            centre=units[0],
+            scale=units[1],
+            is_scaled=True,
+            released=released,
+        )
+
+    def _units(self, own: Moments) -> Units:
+        """Return the units of the posterior mean; indicators have those of equally frequent levels.
+
+        The others are those of the release.
+        """
+        centre, scale = own.centre.copy(), own.scale.copy()
+        for columns in self.layout.block_columns:
+            share = 1 / (len(columns) + 1)
+            centre[columns], scale[columns] = share, math.sqrt(share * (1 - share))
+        return centre, scale
+
+    def _add_first(self, pooled: _Pooled, seen: Estimates, units: Units) -> None:
+        """Add the means, and the mean square of the target, of the scaling stage."""
+        (centre, scale), last = units, self.width - 1
         deviation, squares = self.first_deviations(seen.n)
         mean = (np.append(1.0, seen.mean) - centre) / scale
-        pooled.add_first(mean, (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2)
-        self._add_cross(pooled, seen.n, box, crossed, (centre, scale))
+        noise = (deviation / scale) ** 2 + (centre * deviation[0] / scale) ** 2
+        pooled.add(0, np.arange(1, self.width), mean[1:], noise[1:])
         middle = centre[-1]
         square = (seen.square[0] - 2 * middle * seen.mean[-1] + middle**2) / scale[-1] ** 2
-        noise = math.hypot(squares[0], 2 * middle * deviation[-1]) / scale[-1] ** 2
-        pooled.add(self.width - 1, self.width - 1, square, noise**2)
+        noise = np.hypot(squares[:1], 2 * middle * deviation[-1]) / scale[-1] ** 2
+        pooled.add(last, np.array([last]), square, noise**2)
         pooled.matrix[0, 0], pooled.variance[0, 0] = 1.0, deviation[0] ** 2
-        facts = np.zeros(self.width, dtype=np.bool_), centre, scale, self.layout, self.noise
-        sizes = seen.n * np.sqrt(pooled.variance)
-        found = seen.n * pooled.matrix, sizes, *facts
-        return Moments(names, *found, is_scaled=True, released=released)
 
     def _add_cross(
-        self,
-        pooled: _Pooled,
-        n: float,
-        box: RowScaler,
-        crossed: FloatArray,
-        units: tuple[FloatArray, FloatArray],
+        self, pooled: _Pooled, n: float, box: RowScaler, crossed: FloatArray, units: Units
     ) -> None:
         """Add the means of the target and of its products with the features."""
         centre, scale = units
@@ -193,16 +208,17 @@ class ScaledMoments(MomentPlan):
         own, shared = variances(self.cross), first_covariance(self.cross) * moved
         variance = (own - 2 * shared + moved**2 * own[0]) / unit**2
         means = (crossed - moved * crossed[0]) / unit
-        for j in range(self.width - 1):
-            pooled.add(j, self.width - 1, means[j], variance[j])
+        pooled.add(self.width - 1, np.arange(self.width - 1), means, variance)
 
-    def _guess(self, own: Moments) -> Scaler:
-        """Return the centres and scales, with those of levels that are all equally frequent."""
-        centre, scale = own.centre[1:].copy(), own.scale[1:].copy()
-        for columns in self.layout.block_columns:
-            share = 1 / (len(columns) + 1)
-            centre[columns - 1], scale[columns - 1] = share, math.sqrt(share * (1 - share))
-        return Scaler(centre, scale)
+
+def _in_units(own: Moments, units: Units, n: float) -> _Pooled:
+    """Return the means of products of the third release, and their variances, in some units."""
+    (centre, scale), weight = units, n * _mean_weight(own, n)
+    guessed = own.scale != scale
+    step = np.diag(np.where(guessed, 1 / scale, 1.0))
+    step[guessed, 0] = -centre[guessed] / scale[guessed]
+    matrix = step @ (own.gram / weight) @ step.T
+    return _Pooled(matrix, step**2 @ (own.deviation / weight) ** 2 @ step.T**2)
 
 
 def _mean_weight(own: Moments, n: float) -> float:
@@ -219,16 +235,10 @@ class _Pooled:
     matrix: FloatArray
     variance: FloatArray
 
-    def add(self, i: int, j: int, value: float, variance: float) -> None:
-        """Add an independent estimate of an entry."""
+    def add(self, i: int, j: IntArray, values: FloatArray, variances: FloatArray) -> None:
+        """Add independent estimates of entries (i, j), j without repetition."""
         own = self.variance[i, j]
-        total = own + variance
-        if total > 0:
-            kept = variance / total
-            self.matrix[i, j] = self.matrix[j, i] = kept * self.matrix[i, j] + (1 - kept) * value
-            self.variance[i, j] = self.variance[j, i] = own * kept
-
-    def add_first(self, mean: FloatArray, variance: FloatArray) -> None:
-        """Add independent estimates of the first row."""
-        for j in range(1, len(mean)):
-            self.add(0, j, float(mean[j]), float(variance[j]))
+        total = own + variances
+        kept = np.divide(variances, total, out=np.ones(len(j)), where=total > 0)
+        self.matrix[i, j] = self.matrix[j, i] = kept * self.matrix[i, j] + (1 - kept) * values
+        self.variance[i, j] = self.variance[j, i] = own * kept

@@ -73,9 +73,12 @@ class ColumnSums:
     @cached_property
     def dim(self) -> int:
         """Number of sums."""
-        levels: int = sum(block.stop - block.start + 1 for block in self.blocks)
-        head = 1 if self.is_counted else 0
-        return head + len(self.columns) + len(self.squares) + levels
+        return self.is_counted + len(self.columns) + len(self.squares) + self.n_levels
+
+    @property
+    def n_levels(self) -> int:
+        """Number of counts of levels."""
+        return sum(block.stop - block.start + 1 for block in self.blocks)
 
     def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
         """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.

@@ -1,4 +1,4 @@
-"""Noise for the sums of a scaling stage: units of the sums, and changes in them.
+"""Independent noise for the sums of a scaling stage: units of the sums, and changes in them.
 
 The noise of a sum of squares is 1 / w times that of a sum of numbers. One record cannot change
 both by as much as possible, so up to some w its squares cost little or nothing. Statements and
@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp.geometry import LpBall, NormBall, ScaledBall, SquaresBall, SumBall
-from skdp.geometry.ball import uniform_variance
 from skdp.linear_model._standardize.column_sums import ColumnSums
 
 Shifts = tuple[tuple[float, int], ...]
@@ -27,8 +25,8 @@ _LONGER = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentSums:
-    """Sums with independent noise of one law, up to public factors.
+class StageSums:
+    """The sums of a scaling stage, whose noise is that of a step times public factors.
 
     Attributes
     ----------
@@ -36,35 +34,31 @@ class IndependentSums:
     units : ndarray of shape (dim,)
         The factors on the noise of the sums.
     shifts : tuple of (float, int)
-        Sizes and counts. In these units the changes by one record are weakly majorised by these
-        sizes or, for Gaussian noise, they have at most the sum of squares of these sizes.
+        Sizes and counts. In these units the changes by one record are weakly majorised by the
+        sizes or, for Gaussian noise, have at most their sum of squares. Empty if the noise of the
+        sums has a guarantee of its own.
     """
 
     sums: ColumnSums
     units: FloatArray
     shifts: Shifts
 
-    @property
-    def length(self) -> float:
-        """The square root of the sum of squares of the sizes."""
-        return math.sqrt(math.fsum(count * size**2 for size, count in self.shifts))
 
-
-def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> IndependentSums:
+def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> StageSums:
     """Return the units and changes of sums with one square for each column.
 
     Parameters
     ----------
     sums : ColumnSums
+        Its factor is replaced.
     gaussian : bool
         Whether the noise is Gaussian. Otherwise it may have any even log-concave law.
     in_ball : int
-        The first so many columns have rows of length at most 1 in all.
+        The rows of the first ``in_ball`` columns have a length of at most 1.
     """
     in_ball = in_ball if in_ball > 1 else 0
     added, k, levels = sums.is_counted, len(sums.columns), len(sums.blocks)
-    if added:
-        sums = replace(sums, factor=1 if in_ball else 3)
+    sums = replace(sums, factor=3 if added and not in_ball else 1)
     weights = np.ones(k)
     shifts: list[tuple[float, int]] = []
     if in_ball:
@@ -81,31 +75,7 @@ def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> Independe
         precise = math.sqrt(math.sqrt(max(1, k) / 2))
         units[0] = 1 / precise
         shifts.append((precise, 1))
-    return IndependentSums(sums, units, tuple(shifts))
-
-
-def norm_ball(sums: ColumnSums) -> NormBall:
-    """Return the ball of K-norm noise, which holds all changes of sums that one record makes.
-
-    Numbers with their squares, and the count, have the hull of their changes. Levels have an l1
-    ball. The part of either is in proportion to the noise that it would need alone.
-    """
-    added, k = sums.is_counted, len(sums.columns)
-    squares, moved = SquaresBall(k, added), 1.0 if added else 2.0
-    if not sums.blocks:
-        return ScaledBall(squares, moved)
-    dim = sum(block.stop - block.start + 1 for block in sums.blocks)
-    own = float(squares.variance()[int(added)])
-    needed = moved * math.sqrt((squares.dim + 1) * (squares.dim + 2) * own)
-    changes = moved * len(sums.blocks)
-    share = needed / (needed + math.sqrt(2) * changes)
-    return SumBall((squares, LpBall(dim, p=1.0)), (share / moved, (1 - share) / changes))
-
-
-def with_norm(sums: ColumnSums) -> IndependentSums:
-    """Return sums with K-norm noise: the units are relative to the noise of the first number."""
-    spread = np.sqrt(uniform_variance(norm_ball(sums))) if sums.columns else np.ones(sums.dim)
-    return IndependentSums(sums, spread / spread[min(int(sums.is_counted), len(spread) - 1)], ())
+    return StageSums(sums, units, tuple(shifts))
 
 
 def _apart(added: bool, gaussian: bool, factor: int) -> tuple[float, list[tuple[float, int]]]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval
-from skdp.geometry.squares import SquaresBall
+from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
 from skdp.linear_model._shared.gram import release_exact
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model.validation import is_auto
@@ -63,20 +63,29 @@ class ScalingStage:
 
 
 def sums_deviation(sums: ColumnSums, moved: float) -> float:
-    """Return the standard deviation of K-norm noise in a sum of numbers, times epsilon."""
-    ball = _sums_ball(sums)
+    """Return the standard deviation of K-norm noise in a sum of numbers, times epsilon.
+
+    The counts of levels are left out.
+    """
+    ball = SquaresBall(len(sums.columns), sums.is_counted)
     own = float(ball.variance()[int(sums.is_counted)])
     return moved * math.sqrt((ball.dim + 1) * (ball.dim + 2) * own)
 
 
 def sums_noise(sums: ColumnSums, moved: float, neighbors: str, epsilon: float) -> KNormNoise:
-    """Return noise for sums of numbers and of their squares; ``moved`` records may differ."""
-    sensitivity = Sensitivity(_sums_ball(sums), moved, neighbors)
-    return KNorm().calibrate(sensitivity, epsilon=epsilon)
+    """Return K-norm noise for sums with a square for each column, times 2.
 
-
-def _sums_ball(sums: ColumnSums) -> SquaresBall:
-    return SquaresBall(len(sums.columns), sums.is_counted)
+    ``moved`` records may differ. Numbers with their squares, and the count, have the hull of their
+    changes. Levels have an l1 ball. The part of either is in proportion to the noise that it would
+    need alone.
+    """
+    ball: NormBall = SquaresBall(len(sums.columns), sums.is_counted)
+    if sums.blocks:
+        needed = sums_deviation(sums, 1.0)
+        share = needed / (needed + math.sqrt(2) * len(sums.blocks))
+        parts = ball, LpBall(sums.n_levels, p=1.0)
+        ball = SumBall(parts, (share, (1 - share) / len(sums.blocks)))
+    return KNorm().calibrate(Sensitivity(ball, moved, neighbors), epsilon=epsilon)
 
 
 def usual_share(needed: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from skdp.mechanisms.independent._composed import Composed, Root
 from skdp.mechanisms.independent._scale import excess_of, least_scale, pure_scale
-from skdp.mechanisms.independent._shapes import Family, best_law, corner_of
+from skdp.mechanisms.independent._shapes import FAMILIES, PLAIN, Family, best_law, corner_of
 from skdp.mechanisms.independent._worst_shift import WorstShift
 from skdp.noise.gaussian import Gaussian
 
@@ -49,7 +49,15 @@ class Budget:
         found = max(c.sketched(near, tolerance) for c in self._composed(law, worst))
         return Root(min(found.scale, self._pure(law, worst)), found.slope)
 
-    def best_law(self, family: Family, worst: WorstShift) -> tuple[Any, Root]:
+    def law_of(self, mechanism: Any, worst: WorstShift) -> tuple[Any, Root | None]:
+        """Return a law, or the best law of a family that is named, and about its scale if known."""
+        if not isinstance(mechanism, str):
+            return mechanism, None
+        if mechanism in PLAIN:
+            return PLAIN[mechanism], None
+        return self._best_law(FAMILIES[mechanism], worst)
+
+    def _best_law(self, family: Family, worst: WorstShift) -> tuple[Any, Root]:
         """Return the law of least variance of a family, and about the scale that it needs."""
         # Many sizes take long to compose, and equal sizes have about the same best shape.
         is_many = len(worst.above) > 1 and worst.above[0][1] >= _MANY

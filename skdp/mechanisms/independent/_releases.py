@@ -11,9 +11,8 @@ from skdp._arrays import FloatArray
 from skdp._identity import one_call
 from skdp.mechanisms.auto import TIE, first_of_least, reason_of
 from skdp.mechanisms.independent._budget import Budget
-from skdp.mechanisms.independent._composed import Losses, Root, losses_of
+from skdp.mechanisms.independent._composed import Losses, losses_of
 from skdp.mechanisms.independent._law import scaled_law
-from skdp.mechanisms.independent._shapes import FAMILIES, PLAIN
 from skdp.mechanisms.independent._worst_shift import Shift, WorstShift
 
 # The preferred first; with delta = 0 those with a bounded loss. docs/automatic_choices.md explains
@@ -87,14 +86,8 @@ def fewer(shifts: Shift, most: int) -> Shift:
 
 def _named(mechanism: Any, worst: WorstShift, budget: Budget) -> Found:
     """Return one law, or the best law of a family that is named."""
-    law, near = _shaped(mechanism, worst, budget)
+    law, near = budget.law_of(mechanism, worst)
     return Found(law, budget.scale(law, worst, near), "")
-
-
-def _shaped(mechanism: Any, worst: WorstShift, budget: Budget) -> tuple[Any, Root | None]:
-    if mechanism in FAMILIES:
-        return budget.best_law(FAMILIES[mechanism], worst)
-    return (PLAIN[mechanism] if isinstance(mechanism, str) else mechanism), None
 
 
 def _best(worst: WorstShift, budget: Budget) -> Found:
@@ -104,7 +97,7 @@ def _best(worst: WorstShift, budget: Budget) -> Found:
     would not be chosen.
     """
     names = CANDIDATES if budget.delta > 0 else PURE_CANDIDATES
-    shaped = [_shaped(name, worst, budget) for name in names]
+    shaped = [budget.law_of(name, worst) for name in names]
     roots = [near or budget.sketched(law, worst, 1e-5) for law, near in shaped]
     found = [Found(law, root.scale, "") for (law, _), root in zip(shaped, roots, strict=True)]
     known = np.full(len(names), math.inf)

@@ -16,7 +16,7 @@ from skdp.geometry.ball import ask
 from skdp.mechanisms.independent._budget import Budget
 from skdp.mechanisms.independent._composed import Losses, Root, losses_of
 from skdp.mechanisms.independent._law import check_law
-from skdp.mechanisms.independent._shapes import FAMILIES, PLAIN, Family
+from skdp.mechanisms.independent._shapes import FAMILIES, PLAIN
 from skdp.mechanisms.independent._worst_shift import WorstShift, worst_shift
 from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import Sensitivity
@@ -155,25 +155,22 @@ class Independent:
     ) -> tuple[Any, FloatArray, WorstShift, Root | None]:
         """Return law, proportions and worst shift of least total variance, and about the scale."""
         choices = _promising([(p, worst_shift(sensitivity, p)) for p in self._choices(sensitivity)])
-        family, law = self._family_and_law()
         proportions, worst = choices[0]
         if len(choices) > 1:
+            law = self._plain_law()
             totals = [
                 2 * math.log(budget.sketched(law, w, _COARSE).scale) + _log_square(p)
                 for p, w in choices
             ]
             proportions, worst = choices[int(np.argmin(totals))]
-        if family is None:
-            return law, proportions, worst, None
-        law, near = budget.best_law(family, worst)
+        law, near = budget.law_of(self.law, worst)
         return law, proportions, worst, near
 
-    def _family_and_law(self) -> tuple[Family | None, Any]:
-        """Return the family, if the shape is chosen, and a law of it."""
-        if not isinstance(self.law, str):
-            return None, self.law
-        family = FAMILIES.get(self.law)
-        return family, PLAIN[self.law] if family is None else family.law(1.0)
+    def _plain_law(self) -> Any:
+        """Return the law, or one of the family that is named."""
+        if self.law in FAMILIES:
+            return FAMILIES[self.law].law(1.0)
+        return PLAIN[self.law] if isinstance(self.law, str) else self.law
 
     def _choices(self, sensitivity: Sensitivity) -> list[FloatArray]:
         """Return the proportions to try, greatest entry 1."""

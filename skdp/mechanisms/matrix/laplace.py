@@ -30,7 +30,6 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, fail
 from skdp._draws import wishart
 from skdp._identity import is_ours
-from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.geometry.moments.radial import RadialMomentBall
 from skdp.mechanisms.knorm.radial import shift_in_any_norm
@@ -40,6 +39,8 @@ from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import FiniteLoss
 from skdp.randomness import GRANULARITY
+
+_Ball = MomentBall | RadialMomentBall
 
 # Delta is spent only if it reduces the noise by more than this share.
 LEAST_GAIN = 1e-3
@@ -78,10 +79,10 @@ class MatrixLaplaceNoise(MatrixNoise):
 
     @property
     def total_variation(self) -> float | None:
-        """Total variation distance of a pair in the family that the losses bound, if known.
+        """Total variation distance for the worst replaced record, or None if the losses give it.
 
-        The losses of a replaced record are upper bounds, and those of one added are exact for a
-        Laplace variable (``docs/proofs/matrix_laplace.md``, Theorem 6).
+        The losses of a replaced record are upper bounds on the least delta, and are at least
+        this distance at epsilon = 0 (``docs/proofs/matrix_laplace.md``, Theorem 6).
         """
         for loss, _ in self.guarantee.losses:
             if isinstance(loss, FiniteLoss):
@@ -142,7 +143,7 @@ class MatrixLaplace:
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         ball = sensitivity.ball
-        if not isinstance(ball, MomentBall | RadialMomentBall) or not is_ours(ball):
+        if not isinstance(ball, _Ball) or not is_ours(ball):
             remedy = "Give the sensitivity as a MomentBall."
             raise fail("sensitivity", "be that of moments", type(ball), remedy)
         if sensitivity.radius != 1.0 or sensitivity.neighbors != ball.layout.neighbors:
@@ -163,14 +164,13 @@ class MatrixLaplace:
         )
         return MatrixLaplaceNoise(ball.layout, shape * (shift / spent), guarantee)
 
-    def _shape(self, ball: NormBall) -> FloatArray:
+    def _shape(self, ball: _Ball) -> FloatArray:
         """Return the diagonal of S of least weighted error, up to a factor."""
-        layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
-        sorts = layout.column_sorts
+        sorts = ball.layout.column_sorts
         units = np.eye(int(sorts.max()) + 1)
         # With one weight for each sort the greatest sum of squares of a row is linear in them.
         cost = np.array([_row_square(ball, unit[sorts]) for unit in units])
-        return least_product(cost, self._demand(layout, sorts))[sorts]
+        return least_product(cost, self._demand(ball.layout, sorts))[sorts]
 
     def _demand(self, layout: MomentLayout, sorts: NDArray[np.intp]) -> FloatArray:
         """Return the matrix (sorts, sorts) whose entries weigh 1 / (S_ii S_jj) in the error."""
@@ -230,7 +230,7 @@ def least_product(cost: FloatArray, demand: FloatArray) -> FloatArray:
     return np.asarray(np.exp(x - x.max()))
 
 
-def _row_square(ball: NormBall, weights: FloatArray) -> float:
+def _row_square(ball: _Ball, weights: FloatArray) -> float:
     """Return the greatest weighted sum of squares of a row, from the ball or its layout."""
-    layout: MomentLayout = ball.layout  # type: ignore[attr-defined]
-    return float(getattr(ball, "row_square", layout.row_square)(weights))
+    bounded = ball if isinstance(ball, RadialMomentBall) else ball.layout
+    return bounded.row_square(weights)

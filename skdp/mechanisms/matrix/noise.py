@@ -29,12 +29,6 @@ class MatrixNoise(BaseNoise):
         raise NotImplementedError
 
     @property
-    def matrix_variance(self) -> FloatArray:
-        """Variance of each entry of the matrix, (n_rows, n_rows)."""
-        rows = np.arange(self.layout.n_rows)
-        return self.entry_variance(rows[:, None], rows)
-
-    @property
     def dim(self) -> int:
         """Number of released entries."""
         return self.layout.dim

@@ -26,7 +26,7 @@ _POINTS, _ROUND_UP = 9, 1 + 1e-9
 
 
 def losses_of_trace(norm: float, records: float) -> Losses:
-    """Return a loss that dominates the noise.
+    """Return losses that dominate that of a release with matrix Laplace noise.
 
     Parameters
     ----------

@@ -55,15 +55,10 @@ class Equivalents(NamedTuple):
     rho: float
 
 
-def merged(parts: Iterable[tuple[Profile, int]]) -> Losses:
-    """Return the losses with equal ones counted together."""
-    return counted(parts)
-
-
 def joint(releases: Sequence[Any]) -> Losses | None:
     """Return the losses of guarantees or entries; None if one has delta = 1 and no losses."""
     parts = [release.losses or worst(release.epsilon, release.delta) for release in releases]
-    return merged(chain.from_iterable(parts)) if all(parts) else None
+    return counted(chain.from_iterable(parts)) if all(parts) else None
 
 
 @remembered(maxsize=1024)
@@ -216,7 +211,7 @@ def infinity_mass(losses: Losses) -> float:
 
 def bounded_parts(losses: Losses) -> Losses:
     """Return the losses without the infinity masses of pair losses, and without zero losses."""
-    rest = merged((bounded_part(loss), n) for loss, n in losses)
+    rest = counted((bounded_part(loss), n) for loss, n in losses)
     return tuple((loss, n) for loss, n in rest if not same(loss, PairLoss(0.0)))
 
 

@@ -10,10 +10,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-from skdp._identity import remembered
+from skdp._identity import counted, remembered
 from skdp.privacy.conversions import mu_of_pure
 from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
-from skdp.privacy.guarantee.profile import Losses, bounded_part, composition, equivalents, merged
+from skdp.privacy.guarantee.profile import Losses, bounded_part, composition, equivalents
 from skdp.privacy.losses.losses import PairLoss, Profile
 
 # A spend with a known profile has a tenth of its delta as infinity mass.
@@ -136,7 +136,7 @@ def _by_pieces(delta: float, losses: Losses, share: float) -> Counted:
     # At delta = 1 only the losses give bounds.
     rows = [(piece, equivalents(0.0, 1.0, (piece,))) for piece in pieces]
     known = [row for _, row in rows if row.square < math.inf]
-    unknown = merged(piece for piece, row in rows if row.square == math.inf)
+    unknown = counted(piece for piece, row in rows if row.square == math.inf)
     epsilon = 0.0
     if unknown:
         allowed = float_below(max(subtract(delta, infinity_mass), Decimal(0)) * as_decimal(share))

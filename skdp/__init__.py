@@ -6,7 +6,7 @@ from skdp._lazy import lazily
 
 if TYPE_CHECKING:
     from skdp.bounds import estimate_domain
-    from skdp.domain import Domain
+    from skdp.domain import Domain, Spline
     from skdp.linear_model import (
         DPCoordinateDescentClassifier,
         DPCoordinateDescentRegressor,
@@ -29,7 +29,7 @@ else:
         __name__,
         {
             "bounds": "estimate_domain",
-            "domain": "Domain",
+            "domain": "Domain Spline",
             "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
             " DPHuberRegressor DPLinearRegression DPLogisticRegression load_model",
             "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
@@ -57,6 +57,7 @@ __all__ = [
     "Guarantee",
     "Ledger",
     "PrivacyLeakWarning",
+    "Spline",
     "UndeclaredDomainWarning",
     "estimate_domain",
     "load_model",

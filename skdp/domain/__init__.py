@@ -2,5 +2,6 @@
 
 from skdp.domain.domain import Domain
 from skdp.domain.encoder import DomainEncoder
+from skdp.domain.splines import Spline
 
-__all__ = ["Domain", "DomainEncoder"]
+__all__ = ["Domain", "DomainEncoder", "Spline"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp.domain.columns import Column, Levels, Number
+from skdp.domain.splines import Spline, SplineBlock
 
 # Standard deviations of a synthetic target: of the log-odds of labels, and for numbers of the
 # explained part and of the rest, in halves of the target's range.
@@ -80,7 +81,7 @@ def _rows(domain: Any, n: int, rng: np.random.Generator) -> Any:
 
 def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
     """Yield the values of each column of the table."""
-    if isinstance(column, Number):
+    if isinstance(column, Number | Spline):
         share = rng.random(n)
         found = np.clip(
             column.lower * (1 - share) + column.upper * share, column.lower, column.upper
@@ -94,12 +95,16 @@ def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
         drawn = [levels[k] for k in which]
         # Integers with None would become floats in a DataFrame.
         yield drawn if column.missing is None else np.fromiter(drawn, dtype=object)
+    elif isinstance(column, SplineBlock):
+        yield from column.table[rng.integers(len(column.table), size=n)].T
     else:
         which = rng.integers(column.n_in + 1, size=n)
         yield from ((which == k).astype(float) for k in range(column.n_in))
 
 
-def _absent(column: Number | Levels, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _absent(
+    column: Number | Spline | Levels, n: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
     """Draw which cells are missing."""
     return np.zeros(n, bool) if column.missing is None else rng.random(n) < MISSING_SHARE
 

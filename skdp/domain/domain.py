@@ -245,6 +245,21 @@ class Domain:
         """Number of indicators in each block: the number of levels, with missing, less one."""
         return tuple(block.stop - block.start for block in self.blocks)
 
+    @property
+    def block_tables(self) -> tuple[FloatArray | None, ...]:
+        """For each block of B-splines the encoded values of its positions; None for indicators.
+
+        A row has one position in each block. That of indicators is the number of the indicator
+        that is 1, from 1 on, or 0.
+        """
+        return self._layout.tables
+
+    @property
+    def block_positions(self) -> tuple[int, ...]:
+        """Number of positions of each block."""
+        pairs = zip(self.block_tables, self.block_sizes, strict=True)
+        return tuple(size + 1 if table is None else len(table) for table, size in pairs)
+
     def encoded_names(self) -> tuple[str, ...]:
         """Return the names of the encoded columns; columns without names are x0, x1, ..."""
         return tuple(self._layout.names_out(self._labels))

@@ -18,6 +18,7 @@ from skdp.domain._projections import Ball, Box, largest_indicators, write_indica
 from skdp.domain.cells import missing_in
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.reading import read_levels, read_numbers, room_for
+from skdp.domain.splines import Spline, SplineBlock
 from skdp.domain.tables import ArrayTable, EncodedRows, RawTable, Table, as_table
 
 # Rows of which compiled functions write whole columns.
@@ -34,16 +35,16 @@ class Piece:
         Columns of the table.
     write : slice
         Encoded columns. Between numbers with an indicator for missing cells lie the indicators.
-    step : Levels, Number or callable
-        The levels, or a projection of numbers in place. A number for the indicator of its missing
-        cells; None for a block of indicators.
+    step : Levels, Spline, SplineBlock, Number or callable
+        The levels or the spline, or a projection of numbers in place. A number for the indicator of
+        its missing cells; None for a block of indicators.
     place : slice or int
         Columns among the numbers, or the position among the columns of levels.
     """
 
     read: slice
     write: slice
-    step: Levels | Number | Callable[[FloatArray], None] | None
+    step: Levels | Spline | SplineBlock | Number | Callable[[FloatArray], None] | None
     place: slice | int
 
     def write_numbers(
@@ -68,6 +69,8 @@ class Piece:
         """Columns of numbers with a rule for missing cells; None where there are no rules."""
         if isinstance(self.step, Number):
             return np.array([True])
+        if isinstance(self.step, Spline):
+            return np.array([self.step.missing is not None])
         if not isinstance(self.step, Box):
             return None
         fills = self.step.fills
@@ -88,11 +91,32 @@ class Piece:
             return table.levels[self.place][rows]  # type: ignore[return-value]
         if isinstance(self.step, Levels):
             return read_levels(table, rows, self.read.start, self.step, label)
-        if self.step is not None and (found := self._missing_floats(table, rows)) is not None:
+        is_number = isinstance(self.step, Number)
+        if is_number and (found := self._missing_floats(table, rows)) is not None:
             return found
         work = np.empty((rows.stop - rows.start, self.read.stop - self.read.start))
         read_numbers(table, rows, self.read, work, label, self._ruled)
-        return largest_indicators(work) if self.step is None else np.isnan(work[:, 0])
+        if is_number:
+            return np.isnan(work[:, 0])
+        if isinstance(self.step, Spline):
+            return self.step.positions(work[:, 0])
+        return (
+            self.step.positions(work)
+            if isinstance(self.step, SplineBlock)
+            else largest_indicators(work)
+        )
+
+    @property
+    def table(self) -> FloatArray | None:
+        """The encoded values of each position, (positions, columns), of a spline; else None."""
+        return self.step.table if isinstance(self.step, Spline | SplineBlock) else None
+
+    def write_positions(self, positions: NDArray[Any], cells: FloatArray) -> None:
+        """Write the encoded columns of positions into zeros."""
+        if self.table is None:
+            write_indicators(positions, cells)
+        else:
+            cells[...] = self.table[positions]
 
     def _missing_floats(self, table: RawTable, rows: slice) -> NDArray[np.bool_] | None:
         """Return which cells of a column are NaN; None if it is no array of floats."""
@@ -109,7 +133,7 @@ class Piece:
         if isinstance(self.place, slice):
             self.write_numbers(table, rows, cells, label)
         else:
-            write_indicators(self.positions(table, rows, label), cells)
+            self.write_positions(self.positions(table, rows, label), cells)
 
 
 @dataclass(frozen=True)
@@ -137,12 +161,20 @@ class Layout:
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
-        """Encoded columns of each block of indicators."""
+        """Encoded columns of each block of indicators or of B-splines."""
         return tuple(
             slice(write.start + isinstance(column, Number), write.stop)
-            for column, _, write in self.placed
-            if not isinstance(column, Number) or column.n_out > 1
+            for column, _, write in self._of_blocks
         )
+
+    @cached_property
+    def tables(self) -> tuple[FloatArray | None, ...]:
+        """The encoded values of the positions of each block of B-splines; None for indicators."""
+        return tuple(getattr(column, "table", None) for column, *_ in self._of_blocks)
+
+    @property
+    def _of_blocks(self) -> list[tuple[Column, slice, slice]]:
+        return [own for own in self.placed if not isinstance(own[0], Number) or own[0].n_out > 1]
 
     def units(self) -> tuple[FloatArray, FloatArray]:
         """Return half and centre of shape (n_encoded,): encoded = (raw - centre) / half."""
@@ -236,7 +268,7 @@ def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
 
 
 def _room(domain: Any, n_rows: int, dtype: Any = np.float64, order: Any = "C") -> EncodedRows:
-    types = [np.min_scalar_type(size) for size in domain.block_sizes if size]
+    types = [np.min_scalar_type(count - 1) for count in domain.block_positions if count > 1]
     levels = tuple(np.empty(n_rows, dtype) for dtype in types)
     return EncodedRows(np.empty((n_rows, domain.n_numbers), dtype, order), levels)
 
@@ -295,7 +327,7 @@ def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
             out[:, piece.write] = rows.numbers[:, piece.place]
         else:
             out[:, piece.write] = 0.0
-            write_indicators(rows.levels[piece.place], out[:, piece.write])
+            piece.write_positions(rows.levels[piece.place], out[:, piece.write])
 
 
 def number_units(domain: Any) -> tuple[FloatArray, FloatArray]:
@@ -350,10 +382,10 @@ def _run_key(placed: tuple[Column, slice, slice]) -> object:
 
 def _step(
     run: Sequence[Column], radius: float | None
-) -> Levels | Callable[[FloatArray], None] | None:
+) -> Levels | Spline | SplineBlock | Callable[[FloatArray], None] | None:
     if radius is not None:
         return Ball(radius)
-    if isinstance(run[0], Levels):
+    if isinstance(run[0], Levels | Spline | SplineBlock):
         return run[0]
     numbers = [column for column in run if isinstance(column, Number)]
     if not numbers:

@@ -9,7 +9,8 @@ import math
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
+from itertools import pairwise
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,11 +18,14 @@ import numpy as np
 from skdp._checks import check_count, fail
 from skdp.domain.cells import is_missing
 from skdp.domain.columns import Column, Levels, Number
+from skdp.domain.splines import Spline
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
 
 # Half a range and its inverse must both be normal numbers, with room for one more halving.
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min
+# Limits of splines: positions of nodes then need at most two bytes.
+MOST_KNOTS, MOST_DEGREE = 1000, 3
 # Rules for missing cells in place of a number.
 _WORDS = ("indicator", "middle")
 
@@ -89,6 +93,8 @@ def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -
     """Return the column that ``declared`` describes: a tuple is bounds, a list is levels."""
     if isinstance(declared, tuple):
         return as_number(name, declared)
+    if isinstance(declared, Spline):
+        return as_spline(name, declared)
     levels = as_levels(name, declared)
     _refuse_range(name, levels)
     fallback = other.get(key, levels[0])
@@ -96,6 +102,36 @@ def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -
         raise fail(f"other[{key!r}]", f"be one of the levels {list(levels)}", fallback)
     # The declared object: 1 given for the level True is stored as True.
     return Levels(levels, levels[levels.index(fallback)])
+
+
+def as_spline(name: str, declared: Spline) -> Spline:
+    """Return a checked spline, with its knots between the bounds as floats."""
+    number = as_number(name, (declared.lower, declared.upper))
+    knots: Any = declared.knots
+    if isinstance(declared.degree, bool) or declared.degree not in range(MOST_DEGREE + 1):
+        raise fail(f"{name}: degree", f"be 0, 1, 2 or {MOST_DEGREE}", declared.degree)
+    if type(knots) is not bool and isinstance(knots, Integral):
+        knots = check_count(f"{name}: knots", knots, 0)
+        count = knots
+    else:
+        places = as_vector(f"{name}: knots", knots)
+        rule = "be a number of knots, or increasing numbers between the bounds"
+        ends = [number.lower, *map(_as_float, filter(_is_real, places)), number.upper]
+        if len(ends) < len(places) + 2 or not all(a < b for a, b in pairwise(ends)):
+            raise fail(f"{name}: knots", rule, knots)
+        knots, count = tuple(ends[1:-1]), len(places)
+    if count > MOST_KNOTS:
+        raise fail(f"{name}: knots", f"be at most {MOST_KNOTS}", count)
+    if count + declared.degree == 0:
+        raise fail(f"{name}: knots", "be at least 1 for degree 0", count)
+    found = Spline(number.lower, number.upper, knots, int(declared.degree))
+    if not (np.diff(found.breaks) >= 2 * SMALLEST_HALF_RANGE).all():
+        raise fail(f"{name}: knots", "be farther apart", declared.knots)
+    if declared.missing is None:
+        return found
+    ruled = with_rule(name, found, declared.missing)
+    assert isinstance(ruled, Spline)
+    return ruled
 
 
 def _refuse_range(name: str, levels: tuple[Hashable, ...]) -> None:
@@ -121,7 +157,7 @@ def as_columns(
     names = as_names(columns)
     if not isinstance(other, Mapping):
         raise fail("other", "be a dict from column names to levels", other)
-    with_levels = [name for name in names if not isinstance(columns[name], tuple)]
+    with_levels = [name for name in names if not isinstance(columns[name], tuple | Spline)]
     for name in other:
         if name not in with_levels:
             raise fail("other", f"name only columns of levels, which are {with_levels}", name)
@@ -159,7 +195,7 @@ def with_rules(
             rule = 'be "indicator", "middle", a number, or a dict from columns to these'
             raise fail("missing", rule, missing)
         # Levels have one rule: the others are for numbers only.
-        kinds = Number | Levels if missing == "indicator" else Number
+        kinds = Number | Spline | Levels if missing == "indicator" else Number | Spline
         ruled = [key for key, column in declared.items() if isinstance(column, kinds)]
         missing = dict.fromkeys(ruled, missing)
     for key in missing:
@@ -174,9 +210,10 @@ def with_rules(
 def with_rule(name: str, column: Column, rule: Any) -> Column:
     """Return a column with a rule for missing cells."""
     is_word = isinstance(rule, str) and rule in _WORDS
-    if isinstance(column, Number):
+    if isinstance(column, Number | Spline):
         if not (is_word or (_is_real(rule) and column.lower <= rule <= column.upper)):
-            within = f'be "indicator", "middle" or a number within the bounds {column}'
+            bounds = f"({column.lower:g}, {column.upper:g})"
+            within = f'be "indicator", "middle" or a number within the bounds {bounds}'
             raise fail(name, within, rule)
         return replace(column, missing=rule if is_word else float(rule))
     if not isinstance(column, Levels) or not (is_word and rule == "indicator"):

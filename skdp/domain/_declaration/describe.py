@@ -15,6 +15,10 @@ from skdp._json import to_text as json_of
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.declare import Target
 from skdp.domain.columns import UNIT, Column, Indicators, Levels, Number, listed
+from skdp.domain.splines import Spline, SplineBlock
+
+# What is declared of a spline.
+_SPLINE = ("bounds", "knots", "degree", "missing")
 
 
 def describe(
@@ -182,7 +186,11 @@ def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, 
     """Return what is declared of a column. `_column` reads it back."""
     if isinstance(column, Indicators):
         return {"indicators": names}
+    if isinstance(column, SplineBlock):
+        return {"splines": names} | _spline_entries(column.spline)
     found: dict[str, Any] = {"name": names[0] if named else None}
+    if isinstance(column, Spline):
+        return found | _spline_entries(column)
     found |= _target_entries(_declare.label_of(names[0]), _declared(column))
     if isinstance(column, Levels):
         found["other"] = column.other
@@ -197,7 +205,19 @@ def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]
         check_keys(label, part, ("indicators",))
         names = check_list("indicators", part["indicators"], str)
         return names, Indicators(len(names))
+    if "splines" in part:
+        check_keys(label, part, ("splines", *_SPLINE))
+        names, block = (
+            check_list("splines", part["splines"], str),
+            SplineBlock(_spline(label, part)),
+        )
+        if len(names) != block.n_in:
+            raise fail(label, f"have {block.n_in} names of encoded columns", len(names))
+        return names, block
     own = None if name is None else [name]
+    if "knots" in part:
+        check_keys(label, part, ("name", *_SPLINE))
+        return own, _spline(label, part)
     column: Column
     if "bounds" in part:
         check_keys(label, part, ("name", "bounds", "missing"))
@@ -208,6 +228,19 @@ def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]
         column = _declare.as_column(label, levels, {label: part["other"]}, label)
     rule = part["missing"]
     return own, column if rule is None else _declare.with_rule(f"{label}: missing", column, rule)
+
+
+def _spline_entries(spline: Spline) -> dict[str, Any]:
+    knots = spline.knots if isinstance(spline.knots, int) else list(spline.knots)
+    values = [spline.lower, spline.upper], knots, spline.degree, spline.missing
+    return dict(zip(_SPLINE, values, strict=True))
+
+
+def _spline(label: str, part: dict[str, Any]) -> Spline:
+    bounds, knots = _pair(label, part), part["knots"]
+    if isinstance(knots, list):
+        knots = tuple(as_floats(f"{label}: knots", knots, (len(knots),)).tolist())
+    return _declare.as_spline(label, Spline(*bounds, knots, part["degree"], part["missing"]))
 
 
 def _declared(column: Number | Levels) -> Number | tuple[Hashable, ...]:

@@ -137,6 +137,12 @@ class Design(RowLayout):
         return tuple(slice(b.start + shift, b.stop + shift) for b in self.level_columns)
 
     @cached_property
+    def tables(self) -> tuple[FloatArray | None, ...]:
+        """For each of the blocks, the values of the positions of B-splines; None for levels."""
+        pairs = zip(self.domain.blocks, self.domain.block_tables, strict=True)
+        return tuple(table for block, table in pairs if block.stop > block.start)
+
+    @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The groups of coordinates. Every coordinate is in exactly one."""
         groups = []
@@ -148,22 +154,28 @@ class Design(RowLayout):
             places = tuple(j + self.intercept for j in self.numbers)
             ball = LpBall(len(places), p=math.inf)
             groups.append(Group("numbers", places, ball, float(len(places))))
-        return (*groups, *map(self._level_group, self.blocks))
+        return (*groups, *map(self._level_group, self.blocks, self.tables))
 
     def _vector_group(self) -> Group:
         d, radius = self.domain.n_encoded, float(self.domain.radius or 0.0)
         places = tuple(range(int(self.intercept), d + int(self.intercept)))
         return Group("vector", places, LpBall(d, p=2.0, radius=radius), radius**2)
 
-    def _level_group(self, block: slice) -> Group:
+    def _level_group(self, block: slice, table: FloatArray | None) -> Group:
         m = block.stop - block.start
         places = tuple(range(block.start, block.stop))
         if self.intercept:
             # (m / (m + 1))^2 of the own indicator and 1 / (m + 1)^2 of each of m - 1 others. The
             # first level has 1 / (m + 1)^2 in all m coordinates.
             square, least = (m * m + m - 1) / (m + 1) ** 2, m / (m + 1) ** 2
-            return Group("levels", places, SimplexBall(m), square, least)
-        return Group("levels", places, LpBall(m, p=1.0), 1.0)
+            ball: NormBall = SimplexBall(m)
+        else:
+            square, least, ball = 1.0, 0.0, LpBall(m, p=1.0)
+        if table is not None:
+            centred = table - self.intercept / (m + 1)
+            squares = np.vecdot(centred, centred)
+            square, least = float(squares.max()), float(squares.min()) * (1 - 1e-12)
+        return Group("levels", places, ball, square, least)
 
     @property
     def row_norm(self) -> float:

@@ -35,8 +35,8 @@ def predictors(
     """
     slopes = coef[:, domain.number_index]
     # For each column of levels, the terms of all models by the position of the level.
-    blocks = [coef[:, block].T for block in domain.blocks if block.stop > block.start]
-    terms = [np.vstack([np.zeros(len(coef)), block]) for block in blocks]
+    pairs = zip(domain.blocks, domain.block_tables, strict=True)
+    terms = [_terms(coef[:, block], table) for block, table in pairs if block.stop > block.start]
     out = np.empty((len(X), len(coef)))
     for rows, encoded in compact_blocks(domain, X):
         if clipping is not None:
@@ -46,6 +46,13 @@ def predictors(
             found += term[positions]
         np.add(found, intercept, out=out[rows])
     return out
+
+
+def _terms(coef: FloatArray, table: FloatArray | None) -> FloatArray:
+    """Return the terms of each position of a block, (positions, models)."""
+    if table is not None:
+        return table @ coef.T
+    return np.vstack([np.zeros(len(coef)), coef.T])
 
 
 def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:

@@ -58,6 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp.domain.splines import GRID
 from skdp.linear_model._shared.records import target_of
 from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import (
@@ -182,12 +183,17 @@ class _SplitTerms:
         grid = power_above(size) * 2.0**-32
         fine = 2 * grid * STEP
         slopes = _split(terms.slopes, grid)
-        tables = [_split(table, fine) for table in terms.tables]
+        tables = [
+            _split(table, fine) if basis is None else _split_spline(basis, theta[block], grid)
+            for table, basis, block in zip(
+                terms.tables, coordinates.design.tables, coordinates.design.blocks, strict=True
+            )
+        ]
         near = float(_split(np.array([terms.constant]), fine)[0][0])
         rest = float(sum(parts) - Fraction(near)) if math.isfinite(near) else math.nan
         high = Terms(slopes[0], near, tuple(table[0] for table in tables))
         low = Terms(slopes[1], rest, tuple(table[1] for table in tables))
-        return cls(high, low, _rest_of_predictor(len(terms.slopes) + len(tables), size))
+        return cls(high, low, _rest_of_predictor(len(terms.slopes) + 5 * len(tables), size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,14 +330,34 @@ def _whole(coordinates: Coordinates, exact: Sums, grid: float) -> FloatArray:
     total = int(exact.total[0])
     if coordinates.design.intercept:
         found[:, :1] = _halves(exact.total) * grid
-    for block, size, own in zip(
-        coordinates.design.blocks, coordinates.sizes, exact.levels, strict=True
-    ):
-        if not coordinates.design.intercept:
-            found[:, block] = _halves(own[1:]) * grid
+    design = coordinates.design
+    facts = design.blocks, design.tables, coordinates.sizes, exact.levels
+    for block, table, size, own in zip(*facts, strict=True):
+        unit, counts = (1, own[1:]) if table is None else (2**20, _spline_sums(table, own))
+        if not design.intercept:
+            found[:, block] = _halves(counts) * (grid / unit)
         else:  # a quotient of integers is rounded once
-            found[0, block] = [(int(count) * size - total) / size * grid for count in own[1:]]
+            shift = total * unit
+            found[0, block] = [(int(c) * size - shift) / (size * unit) * grid for c in counts]
     return found
+
+
+def _split_spline(
+    basis: FloatArray, theta: FloatArray, grid: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the leading parts and the rests of the terms of positions.
+
+    B-splines are multiples of 2^-20, so that the leading parts are sums of multiples of the grid
+    times 2^-20, without rounding.
+    """
+    high, low = _split(theta, grid)
+    return basis @ high, basis @ low
+
+
+def _spline_sums(table: FloatArray, own: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the exact sums of each B-spline, in units of 2^-20 of those of positions."""
+    units = (table / GRID).astype(np.int64).astype(object)
+    return np.asarray(own.astype(object) @ units)
 
 
 def _halves(integers: NDArray[Any]) -> FloatArray:

@@ -72,7 +72,7 @@ class CompiledSums:
     def _tables(self) -> tuple[FloatArray, FloatArray]:
         """Slopes and tables, leading parts and rests."""
         slopes = np.zeros((2, len(self.high.slopes)))
-        tables = np.zeros((2, 1 + sum(self.coordinates.sizes)))
+        tables = np.zeros((2, 1 + sum(self.coordinates.positions)))
         for k, terms in enumerate((self.high, self.low)):
             if terms is not None:
                 slopes[k] = terms.slopes
@@ -82,7 +82,7 @@ class CompiledSums:
     @cached_property
     def _places(self) -> list[slice]:
         """The entries of each column of levels in the tables."""
-        stops = 1 + np.cumsum([0, *self.coordinates.sizes])
+        stops = 1 + np.cumsum([0, *self.coordinates.positions])
         return [slice(a, b) for a, b in pairwise(stops.tolist())]
 
     @cached_property

@@ -124,8 +124,8 @@ def sums_over(
 ) -> Sums:
     """Return the sums of ``values`` over rows; ``numbers`` are those of the rows."""
     levels = tuple(
-        np.bincount(codes, values, size)
-        for codes, size in zip(rows.levels, coordinates.sizes, strict=True)
+        np.bincount(codes, values, count)
+        for codes, count in zip(rows.levels, coordinates.positions, strict=True)
     )
     product = numbers @ values.astype(numbers.dtype, copy=False)
     return Sums(product.astype(np.float64, copy=False), np.array([values.sum()]), levels)
@@ -157,9 +157,39 @@ class Coordinates:
         """Number of levels of each column of levels."""
         return tuple(block.stop - block.start + 1 for block in self.design.blocks)
 
+    @cached_property
+    def positions(self) -> tuple[int, ...]:
+        """Number of positions of each column of levels or B-splines."""
+        pairs = zip(self.sizes, self.design.tables, strict=True)
+        return tuple(size if table is None else len(table) for size, table in pairs)
+
+    def of_positions(self, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the terms of the positions of each column, without centring."""
+        return tuple(
+            np.append(0.0, theta[block]) if table is None else table @ theta[block]
+            for block, table in zip(self.design.blocks, self.design.tables, strict=True)
+        )
+
+    def row_tables(self, dtype: Any) -> list[NDArray[Any]]:
+        """Return the columns of the design that belong to each position, (size, positions)."""
+        found = []
+        for size, table in zip(self.sizes, self.design.tables, strict=True):
+            own = np.eye(size, size - 1, k=-1) if table is None else table
+            centred = own - (1 / size if self.design.intercept else 0.0)
+            found.append(np.ascontiguousarray(centred.T, dtype))
+        return found
+
+    def dense(
+        self, numbers: NDArray[Any], levels: NDArray[Any], tables: list[NDArray[Any]]
+    ) -> NDArray[Any]:
+        """Return rows of the design in the order of the Hessian's core, (dim, n)."""
+        ones = np.ones((int(self.design.intercept), numbers.shape[1]), numbers.dtype)
+        parts = [table[:, codes] for table, codes in zip(tables, levels, strict=True)]
+        return np.concatenate([ones, numbers * numbers.dtype.type(self.unit), *parts])
+
     def terms(self, theta: FloatArray) -> Terms:
         """Return the predictor of coordinates theta."""
-        tables = tuple(np.append(0.0, theta[block]) for block in self.design.blocks)
+        tables = self.of_positions(theta)
         constants = self.constants(theta)
         constant = math.nan if None in constants else float(sum(constants))
         return Terms(theta[self.numbers] * self.unit, constant, tables)
@@ -181,8 +211,9 @@ class Coordinates:
         share = 0.0
         if self.design.intercept:
             found[0] = share = sums.total[0]
-        for block, size, own in zip(self.design.blocks, self.sizes, sums.levels, strict=True):
-            found[block] = own[1:] - share / size
+        facts = self.design.blocks, self.design.tables, self.sizes, sums.levels
+        for block, table, size, own in zip(*facts, strict=True):
+            found[block] = (own[1:] if table is None else own @ table) - share / size
         return found
 
 
@@ -239,9 +270,13 @@ class Weigh:
     def _scores_of_levels(self) -> list[FloatArray]:
         """The part of the score of each level, for each column of levels."""
         found = []
-        for block, size in zip(self.coordinates.design.blocks, self.coordinates.sizes, strict=True):
-            share = 1 / size if self.coordinates.design.intercept else 0.0
+        design, sizes = self.coordinates.design, self.coordinates.sizes
+        for block, table, size in zip(design.blocks, design.tables, sizes, strict=True):
+            share = 1 / size if design.intercept else 0.0
             inverse = 1 / self.ridge[block]
+            if table is not None:
+                found.append(np.square(table - share) @ inverse)
+                continue
             others = share**2 * (inverse.sum() - inverse)  # of the other indicators
             own = (1 - share) ** 2 * inverse + others
             found.append(np.append(share**2 * inverse.sum(), own))

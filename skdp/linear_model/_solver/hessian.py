@@ -50,6 +50,8 @@ class Hessian(NamedTuple):
 
 def core_columns(coordinates: Coordinates) -> tuple[int, ...]:
     """Return the columns of levels that are part of the matrix."""
+    if any(table is not None for table in coordinates.design.tables):
+        return tuple(range(len(coordinates.sizes)))
     room = MOST_CORE - (coordinates.dim - sum(coordinates.sizes) + len(coordinates.sizes))
     chosen: list[int] = []
     for column in np.argsort(coordinates.sizes, kind="stable").tolist():
@@ -82,6 +84,8 @@ class CurvatureSums:
         return tuple(self._products(rows, second) for second in self._second(rows))
 
     def _products(self, rows: DesignRows, second: FloatArray) -> tuple[Any, ...]:
+        if any(table is not None for table in self.coordinates.design.tables):
+            return self._dense_products(rows, second)
         core, sizes = core_columns(self.coordinates), self.coordinates.sizes
         counts = [
             np.bincount(codes, second, m) for codes, m in zip(rows.levels, sizes, strict=True)
@@ -94,6 +98,19 @@ class CurvatureSums:
         ]  # fmt: skip
         gram = _gram(rows.numbers, second, np.float64 if self.precise else np.float32)
         return gram, tuple(counts), tuple(numbers), tuple(pairs)
+
+    def _dense_products(self, rows: DesignRows, second: FloatArray) -> tuple[Any, ...]:
+        """Return the sums of products of all columns of the design: with B-splines most overlap."""
+        coordinates = self.coordinates
+        dtype, found = np.float64 if self.precise else np.float32, 0.0
+        tables = coordinates.row_tables(dtype)
+        step = block_rows(coordinates.dim)
+        for at in range(0, len(second), step):
+            part = slice(at, at + step)
+            dense = coordinates.dense(rows.numbers[:, part], rows.levels[:, part], tables)
+            scaled = dense * np.sqrt(second[part]).astype(dtype)
+            found = found + (scaled @ scaled.T).astype(np.float64)
+        return (found,)
 
     def _second(self, rows: DesignRows) -> Iterator[FloatArray]:
         """Yield weighted curvatures, (n,)."""
@@ -150,6 +167,10 @@ def _whole(own: FloatArray, pairs: dict[tuple[int, int], FloatArray]) -> FloatAr
 
 def _assembled(coordinates: Coordinates, sums: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
     """Return the matrix over the core, and the diagonal, without a ridge."""
+    if len(sums) == 1:
+        diagonal = np.zeros(coordinates.dim)
+        diagonal[_core(coordinates, core_columns(coordinates))] = sums[0].diagonal()
+        return sums[0], diagonal
     gram, counts, numbers, pairs = sums
     units = np.append(1.0, np.full(len(gram) - 1, coordinates.unit))
     gram = gram * np.outer(units, units)

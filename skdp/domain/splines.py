@@ -1,0 +1,236 @@
+"""Numbers encoded as B-splines on public knots.
+
+B-splines are at least 0 and add up to 1, so that an encoded number is a point of the simplex whose
+corners are the indicators of levels. All bounds for columns of levels therefore hold. A number is
+first rounded to one of finitely many nodes between the knots: its row of the ``table`` is then a
+fixed vector, and a column is stored as positions, like a column of levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+
+from skdp._arrays import FloatArray
+
+# Equal steps between two knots, to whose ends numbers are rounded.
+STEPS = 32
+# Values of B-splines are multiples of this, and those at a node add up to exactly 1.
+GRID = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Spline:
+    """A number whose effect is a curve, for the columns of a :class:`~skdp.domain.Domain`.
+
+    The effect of the number on the linear predictor is a spline: a piecewise polynomial with public
+    knots. It is private at the cost of a column of levels.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Bounds in the units of the column, as of a column of numbers.
+    knots : int >= 0 or sequence of float, default=8
+        Knots between the bounds: the number of equally spaced ones, or their positions in the units
+        of the column, increasing.
+    degree : {0, 1, 2, 3}, default=1
+        Degree of the polynomials. 0 is a step function, 1 a continuous function that is linear
+        between knots, 3 a smooth curve.
+
+    Notes
+    -----
+    The number is encoded as ``n_knots + degree`` values: all B-splines but the first. They are at
+    least 0 and add up to at most 1. Between two knots a number is rounded to one of 33 equally
+    spaced nodes; with degree 0 the value is the same between two knots.
+
+    Examples
+    --------
+    >>> from skdp import Domain, Spline
+    >>> domain = Domain({"age": Spline(20, 80, knots=2)})
+    >>> domain.encoded_names()
+    ('age_40', 'age_60', 'age_80')
+    >>> domain.encode([[20], [50], [75]])
+    array([[0.  , 0.  , 0.  ],
+           [0.5 , 0.5 , 0.  ],
+           [0.  , 0.25, 0.75]])
+    """
+
+    lower: float
+    upper: float
+    knots: int | tuple[float, ...] = 8
+    degree: int = 1
+    missing: float | Literal["middle", "indicator"] | None = None
+    n_in = 1
+
+    @property
+    def n_out(self) -> int:
+        """Number of encoded columns."""
+        return len(self.breaks) - 2 + self.degree + (self.missing == "indicator")
+
+    @cached_property
+    def breaks(self) -> FloatArray:
+        """The bounds and the knots between them, increasing."""
+        inner = self.knots
+        if isinstance(inner, int):
+            share = np.linspace(0, 1, inner + 2)
+            found = self.lower * (1 - share) + self.upper * share
+            found[-1] = self.upper
+            return found
+        return np.array([self.lower, *inner, self.upper])
+
+    @property
+    def encoded(self) -> tuple[Any, ...]:
+        """Kinds of the encoded columns."""
+        return (SplineBlock(self),)
+
+    def names_out(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the encoded columns: each has the place of its B-spline's peak."""
+        places = [f"{place:.6g}" for place in self.peaks[1:]]
+        if len(set(places)) < len(places):
+            places = [repr(place) for place in self.peaks[1:].tolist()]
+        missing = ["missing"] if self.missing == "indicator" else []
+        return [f"{names[0]}_{place}" for place in (*places, *missing)]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Smallest unsigned integer type of positions."""
+        return np.min_scalar_type(len(self.table) - 1)
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        """The numbers to which others are rounded, increasing; with degree 0 one for each step."""
+        low, high = self.breaks[:-1, None], self.breaks[1:, None]
+        if self.degree == 0:
+            return np.asarray((low / 2 + high / 2).ravel())
+        share = np.arange(STEPS) / STEPS
+        return np.append((low * (1 - share) + high * share).ravel(), self.upper)
+
+    @cached_property
+    def peaks(self) -> FloatArray:
+        """The mean of the inner knots of each B-spline; sum_j peak_j B_j(x) = x for degree >= 1."""
+        if self.degree == 0:
+            return self.nodes
+        knots = self._extended
+        inner = [knots[k : len(knots) - self.degree - 1 + k] for k in range(1, self.degree + 1)]
+        return np.asarray(np.mean(inner, axis=0))
+
+    @cached_property
+    def _extended(self) -> FloatArray:
+        """Knots, continued beyond the bounds with the first and the last distance."""
+        b, steps = self.breaks, np.arange(1, self.degree + 1)
+        before = b[0] - (b[1] - b[0]) * steps[::-1]
+        return np.concatenate([before, b, b[-1] + (b[-1] - b[-2]) * steps])
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """The encoded values of each node, and of a missing cell, (positions, n_out)."""
+        if self.degree == 0:
+            found = np.eye(len(self.nodes))
+        else:
+            knots = self._extended
+            # The last interval is closed on the right by evaluating just inside.
+            found = BSpline.design_matrix(self.nodes, knots, self.degree).toarray()
+            found = _on_grid(found)
+        found = found[:, 1:]
+        if self.missing != "indicator":
+            return found
+        own = np.zeros((len(found) + 1, found.shape[1] + 1))
+        own[:-1, :-1], own[-1, -1] = found, 1.0
+        return own
+
+    def positions(self, numbers: FloatArray) -> NDArray[Any]:
+        """Return the position of the nearest node of each number, or of its missing cell, (n,).
+
+        A number is clipped to the bounds. The result depends on no other number.
+        """
+        is_missing = np.isnan(numbers)
+        filled = np.where(is_missing, self._fill, numbers)
+        x, breaks = np.clip(filled, self.lower, self.upper), self.breaks
+        step = np.clip(np.searchsorted(breaks, x, side="right") - 1, 0, len(breaks) - 2)
+        if self.degree > 0:
+            low, high = breaks[step], breaks[step + 1]
+            # Halves, since the difference of bounds may overflow.
+            share = (x / 2 - low / 2) / (high / 2 - low / 2)
+            step = step * STEPS + np.rint(share * STEPS).astype(np.intp)
+        if self.missing == "indicator":
+            step = np.where(is_missing, len(self.table) - 1, step)
+        return step.astype(self.dtype)
+
+    @property
+    def _fill(self) -> float:
+        if isinstance(self.missing, float):
+            return self.missing
+        return self.lower / 2 + self.upper / 2
+
+    def __repr__(self) -> str:
+        bounds = ", ".join(repr(bound).removesuffix(".0") for bound in (self.lower, self.upper))
+        knots = self.knots if isinstance(self.knots, int) else list(self.knots)
+        return f"Spline({bounds}, knots={knots}, degree={self.degree})"
+
+
+@dataclass(frozen=True)
+class SplineBlock:
+    """Encoded columns of a `Spline`."""
+
+    spline: Spline
+
+    @property
+    def n_in(self) -> int:
+        """Number of columns."""
+        return self.spline.n_out
+
+    @property
+    def n_out(self) -> int:
+        """Number of encoded columns."""
+        return self.spline.n_out
+
+    @property
+    def table(self) -> FloatArray:
+        """The encoded values of each position."""
+        return self.spline.table
+
+    @property
+    def encoded(self) -> tuple[Any, ...]:
+        """Kinds of the encoded columns."""
+        return (self,)
+
+    def names_out(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the encoded columns, which are those of the columns."""
+        return list(names)
+
+    def positions(self, block: FloatArray) -> NDArray[Any]:
+        """Return the position whose encoded values a row has, or one of similar values, (n,)."""
+        spline, values = self.spline, block
+        with_indicator = spline.missing == "indicator"
+        if with_indicator:
+            values = block[:, :-1]
+        if spline.degree == 0:
+            found = np.where(values.max(axis=1) > 0.5, values.argmax(axis=1) + 1, 0)
+        else:
+            # Differences to the first place, because the first B-spline is left out.
+            values = np.clip(values, 0.0, 1.0)
+            first, moved = spline.peaks[0], spline.peaks[1:] - spline.peaks[0]
+            x = np.full(len(values), first)
+            for k, own in enumerate(moved.tolist()):  # in one order for every number of rows
+                x += own * values[:, k]
+            found = spline.positions(x)
+        if with_indicator:
+            found = np.where(block[:, -1] > 0.5, len(spline.table) - 1, found)
+        return found.astype(spline.dtype)
+
+    def __repr__(self) -> str:
+        return "spline"
+
+
+def _on_grid(values: FloatArray) -> FloatArray:
+    """Return values rounded to the grid, those of a row adding up to exactly 1."""
+    units = np.rint(values / GRID)
+    at = units.argmax(axis=1)
+    units[np.arange(len(units)), at] += 1 / GRID - units.sum(axis=1)
+    return np.asarray(units * GRID)

@@ -13,7 +13,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp import Domain
+from skdp import Domain, Spline
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
 from skdp.linear_model._solver.problem import Objective
@@ -43,8 +43,10 @@ class Problem:
         The numbers of the rows: multiples of 2^-20 in [-1, 1].
     sizes : tuple of int
         Number of levels of each column of levels.
-    codes : ndarray of int, shape (n, len(sizes))
-        Positions of the levels.
+    codes : ndarray of int, shape (n, len(sizes) + len(splines))
+        Positions of the levels, and of the nodes.
+    splines : tuple of Spline
+        Further columns, after those of levels.
     radius : float or None
         The rows are those of a ball, without columns of levels.
     """
@@ -59,6 +61,7 @@ class Problem:
     sizes: tuple[int, ...] = ()
     codes: NDArray[np.intp] | None = None
     radius: float | None = None
+    splines: tuple[Spline, ...] = ()
 
     @property
     def n(self) -> int:
@@ -81,7 +84,8 @@ class Problem:
         first, *others = [f"x{j}" for j in range(self.design.shape[1])]
         levels = {f"c{k}": [f"l{j}" for j in range(m)] for k, m in enumerate(self.sizes)}
         box = (-1.0, 1.0)
-        columns = {first: box, **levels, **dict.fromkeys(others, box)}
+        curves = {f"s{k}": spline for k, spline in enumerate(self.splines)}
+        columns = {first: box, **levels, **curves, **dict.fromkeys(others, box)}
         return Coordinates(Design(Domain(columns), self.intercept))
 
     def states(self, cuts: Sequence[int] = ()) -> list[DesignRows]:
@@ -89,7 +93,7 @@ class Problem:
         codes = np.zeros((self.n, 0), dtype=int) if self.codes is None else self.codes
         whole = DesignRows(
             np.ascontiguousarray((self.design / self.coordinates.unit).T, dtype=np.float32),
-            codes.T.astype(np.uint8),
+            codes.T.astype(np.uint16 if self.splines else np.uint8),
             self.target,
             self.weight,
         )
@@ -122,6 +126,10 @@ class Problem:
                 assert self.codes is not None
                 share = Fraction(int(self.intercept), size)
                 levels += [int(self.codes[i, k] == level) - share for level in range(1, size)]
+            for k, spline in enumerate(self.splines, start=len(self.sizes)):
+                assert self.codes is not None
+                share = Fraction(int(self.intercept), spline.n_out + 1)
+                levels += [Fraction(x) - share for x in spline.table[self.codes[i, k]].tolist()]
             yield [Fraction(1)] * self.intercept + numbers[:1] + levels + numbers[1:]
 
     def matrix(self) -> FloatArray:
@@ -174,6 +182,7 @@ def problem(
     weighted: bool = False,
     intercept: bool = False,
     sizes: tuple[int, ...] = (),
+    splines: tuple[Spline, ...] = (),
 ) -> Problem:
     """Return random rows with d numbers in the unit box, and targets that follow them.
 
@@ -184,17 +193,19 @@ def problem(
     if not intercept:
         design[:, 0] = 1.0
     z = design @ rng.normal(size=d)
-    codes = np.column_stack([rng.integers(0, m, n) for m in sizes]) if sizes else None
+    counts = [*sizes, *(len(spline.table) for spline in splines)]
+    codes = np.column_stack([rng.integers(0, m, n) for m in counts]) if counts else None
     if codes is not None:
-        z = z + 0.3 * codes.sum(axis=1)
+        z = z + 0.3 * codes[:, : len(sizes)].sum(axis=1)
     target = (rng.uniform(size=n) < 1 / (1 + np.exp(-z))).astype(float)
     if isinstance(loss, PseudoHuber):
         target = np.clip(z + 0.1 * rng.standard_cauchy(n), -5, 5)
     weight = rng.uniform(size=n) if weighted else None
-    dim = intercept + d + sum(sizes) - len(sizes)
+    dim = intercept + d + sum(sizes) - len(sizes) + sum(spline.n_out for spline in splines)
     ridges = np.full(dim, ridge) if isinstance(ridge, float) else ridge
     linear = linear_term * rng.normal(size=dim)
-    return Problem(loss, design, target, ridges, linear, weight, intercept, sizes, codes)
+    facts = ridges, linear, weight, intercept, sizes, codes
+    return Problem(loss, design, target, *facts, splines=splines)
 
 
 def in_ball(made: Problem, radius: float) -> Problem:

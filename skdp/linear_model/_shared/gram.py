@@ -23,6 +23,7 @@ from skdp._arrays import FloatArray
 from skdp._compiled import NARROW, kernels
 from skdp.domain import Domain
 from skdp.domain.layout import write_rows
+from skdp.domain.splines import GRID
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms.noise import release_integers
 from skdp.rows import Block, Kept, Rows
@@ -249,7 +250,7 @@ class _Both:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums of columns and of their squares; those of indicators are counts."""
+    """Sums of columns and of their squares, which are equal for indicators."""
 
     domain: Domain
 
@@ -259,10 +260,16 @@ class _Sums:
         places = [*domain.number_index.tolist(), domain.n_encoded]
         numbers = np.column_stack([block.numbers / row_unit(domain), block.target])
         sums[places], squares[places] = sums_of(numbers)
-        blocks = [b for b in domain.blocks if b.stop > b.start]
-        for columns, codes in zip(blocks, block.levels, strict=True):
-            counts = np.bincount(codes, minlength=columns.stop - columns.start + 1)[1:]
-            sums[columns] = squares[columns] = counts * one
+        facts = domain.blocks, domain.block_tables, domain.block_positions
+        own = [fact for fact in zip(*facts, strict=True) if fact[0].stop > fact[0].start]
+        for (columns, table, size), codes in zip(own, block.levels, strict=True):
+            counts = np.bincount(codes, minlength=size)
+            if table is None:
+                sums[columns] = squares[columns] = counts[1:] * one
+                continue
+            units = (table / GRID).astype(np.int64)
+            sums[columns] = counts @ units * (one // 2**NUMBER_BITS)
+            squares[columns] = counts @ units**2
         return sums, squares, np.array([len(block)])
 
 

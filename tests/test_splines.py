@@ -1,0 +1,217 @@
+"""Splines: their encoding, their bounds, and models whose effects are curves."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from exact_gradient import LOSSES, dense_hessian, distance, exact_gradient, problem
+from scipy.interpolate import BSpline
+from scipy.special import expit
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Spline
+from skdp.domain.layout import encode_compactly
+from skdp.domain.splines import GRID, STEPS
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import exact_sums
+from skdp.linear_model._solver.certificate import certified_gradient
+from skdp.rows.memory import MemoryRows
+
+SPLINES = [
+    Spline(17, 90, knots=5, degree=0),
+    Spline(-1, 1, knots=7, degree=1),
+    Spline(0, 1e6, knots=(10.0, 1e3, 5e5), degree=1),
+    Spline(0, 1, knots=4, degree=2),
+    Spline(-3, 5, knots=9, degree=3),
+    Spline(0, 1, knots=(), degree=3),
+    Spline(0, 1, knots=3, degree=1, missing="indicator"),
+]
+
+
+def whole(spline):
+    """Return the values of all functions, the first one included."""
+    return np.column_stack([1 - spline.table.sum(axis=1), spline.table])
+
+
+@pytest.mark.parametrize("spline", SPLINES, ids=repr)
+def test_the_values_of_a_node_are_a_point_of_the_simplex(spline):
+    """All bounds of columns of levels need: values >= 0 on a grid that add up to exactly 1."""
+    values = whole(spline)
+    assert (values >= 0).all()
+    assert (values / GRID == np.rint(values / GRID)).all()
+    assert all(sum(map(Fraction, row.tolist())) == 1 for row in values)
+    assert ((values > 0).sum(axis=1) <= spline.degree + 1).all()
+
+
+@pytest.mark.parametrize("spline", SPLINES, ids=repr)
+def test_the_values_are_those_of_b_splines(spline):
+    numbers = np.random.default_rng(0).uniform(spline.lower, spline.upper, 300)
+    domain = Domain({"x": spline})
+    near = spline.nodes[spline.positions(numbers).astype(int)]
+    step = np.diff(spline.breaks).max() / (1 if spline.degree == 0 else STEPS)
+    assert np.abs(near - numbers).max() <= step / 2 * (1 + 1e-9)
+    if spline.degree == 0 or spline.missing == "indicator":
+        return
+    b, k = spline.breaks, spline.degree
+    ends = [
+        b[0] - (b[1] - b[0]) * np.arange(k, 0, -1),
+        b[-1] + (b[-1] - b[-2]) * np.arange(1, k + 1),
+    ]
+    knots = np.concatenate([ends[0], b, ends[1]])
+    for j in range(1, spline.n_out + 1):
+        own = BSpline.basis_element(knots[j : j + k + 2], extrapolate=False)
+        found = np.nan_to_num(own(near))
+        encoded = domain.encode(near[:, None])[:, j - 1]
+        np.testing.assert_allclose(encoded, found, atol=(k + 1) * GRID)
+
+
+@pytest.mark.parametrize("spline", SPLINES, ids=repr)
+def test_encoding_again_changes_nothing(spline):
+    domain = Domain({"w": (0, 1), "x": spline, "s": ["a", "b"]})
+    rows = domain.sample(400, random_state=0)
+    encoded = domain.encode(rows)
+    np.testing.assert_array_equal(domain.encoded.encode(encoded), encoded)
+    compact = encode_compactly(domain, rows)
+    np.testing.assert_array_equal(spline.table[compact.levels[0]], encoded[:, 1 : 1 + spline.n_out])
+    assert compact.levels[0].dtype.itemsize <= 2
+
+
+@pytest.mark.parametrize("spline", SPLINES, ids=repr)
+def test_a_domain_with_splines_is_copied_and_exported(spline):
+    domain = Domain({"w": (0, 1), "x": spline}, target=(0, 1))
+    for own in (domain, domain.encoded):
+        assert Domain.from_json(own.to_json()) == own
+        assert pickle.loads(pickle.dumps(own)) == own
+    if not isinstance(spline.knots, tuple) or len(spline.knots) < 9:
+        assert "Spline(" in repr(domain)
+
+
+def test_a_row_depends_on_no_other_row():
+    domain = Domain({"x": SPLINES[4]})
+    rows = np.random.default_rng(1).uniform(-4, 6, (257, 1))
+    together = domain.encode(rows)
+    apart = np.vstack([domain.encode(row[None]) for row in rows])
+    np.testing.assert_array_equal(together, apart)
+
+
+def test_cells_outside_the_bounds_and_missing_ones():
+    domain = Domain({"x": Spline(0, 4, knots=3)}, missing={"x": "indicator"})
+    encoded = domain.encode([[-5.0], [9.0], [np.nan], [1.5]])
+    assert domain.encoded_names() == ("x_1", "x_2", "x_3", "x_4", "x_missing")
+    expected = [[0, 0, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1], [0.5, 0.5, 0, 0, 0]]
+    np.testing.assert_array_equal(encoded, expected)
+    filled = Domain({"x": Spline(0, 4, knots=3)}, missing={"x": 3.0})
+    np.testing.assert_array_equal(filled.encode([[np.nan]]), [[0, 0, 1, 0]])
+    with pytest.raises(ValueError, match="column 'x' must hold finite numbers only"):
+        Domain({"x": Spline(0, 4)}).encode([[np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("spline", "words"),
+    [
+        (Spline(1, 0), "must have lower < upper"),
+        (Spline(0, 1, knots=-1), "knots must be a whole number >= 0"),
+        (Spline(0, 1, knots=[0.5, 0.2]), "increasing numbers between the bounds"),
+        (Spline(0, 1, knots=[0.5, 1.0]), "increasing numbers between the bounds"),
+        (Spline(0, 1, knots=[0.5, "a"]), "increasing numbers between the bounds"),
+        (Spline(0, 1, knots=5000), "knots must be at most 1000"),
+        (Spline(0, 1, degree=4), "degree must be 0, 1, 2 or 3"),
+        (Spline(0, 1, degree=True), "degree must be 0, 1, 2 or 3"),
+        (Spline(0, 1, knots=0, degree=0), "knots must be at least 1 for degree 0"),
+        (Spline(0, 1, missing=7.0), "within the bounds"),
+    ],
+)
+def test_invalid_declarations_are_errors(spline, words):
+    with pytest.raises(ValueError, match=words) as error:
+        Domain({"age": spline})
+    assert "age" in str(error.value)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("spline", SPLINES, ids=repr)
+def test_bounds_of_the_design_hold_for_all_positions(spline, intercept):
+    """No row is outside the hull, or longer or shorter than its group states."""
+    domain = Domain({"w": (0, 1), "x": spline, "s": ["a", "b", "c"]})
+    design = Design(domain, intercept)
+    rows = domain.sample(3000, random_state=2)
+    matrix = design.matrix(rows, len(rows))
+    assert design.hull.gauge(matrix).max() <= 1 + 1e-12
+    assert np.linalg.norm(matrix, axis=1).max() <= design.row_norm
+    for group in design.groups:
+        part = matrix[:, list(group.index)]
+        squares = (part**2).sum(axis=1)
+        assert squares.max() <= group.square * (1 + 1e-12)
+        assert squares.min() >= group.least * (1 - 1e-12)
+        assert group.ball.gauge(part).max() <= 1 + 1e-12
+
+
+def test_sums_of_encoded_columns_are_exact():
+    domain = Domain({"w": (0, 1), "x": SPLINES[4], "z": SPLINES[6]})
+    rows, n = domain.sample(700, random_state=3), 700
+    columns = domain.encode(rows)[:, 1:].T
+    sums, squares, _ = exact_sums(MemoryRows(domain, rows, np.zeros(n)))
+    for own, power in ((sums, 1), (squares, 2)):
+        expected = [sum(Fraction(x) ** power for x in column.tolist()) for column in columns]
+        assert [Fraction(int(s), 2**40) for s in own[1:-1]] == expected
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_certificate_holds_with_splines(loss, intercept, scale):
+    """The computed gradient is within its error bound of that in 120 digits."""
+    own = SPLINES[4], SPLINES[1]
+    made = problem(60, 2, loss, intercept=intercept, sizes=(3,), splines=own, weighted=True)
+    theta = scale * np.random.default_rng(1).normal(size=made.dim)
+    found = certified_gradient(made.objective([20]), theta)
+    away = float(distance(exact_gradient(made, theta), found.value))
+    assert away <= found.error
+    assert found.error < 1e-9 * scale
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_second_derivative_with_splines(intercept):
+    """It is the derivative of the gradient, within the error of single precision."""
+    own = SPLINES[4], SPLINES[1]
+    made = problem(200, 2, LOSSES[0], intercept=intercept, sizes=(3,), splines=own)
+    objective, theta = made.objective([70]), 0.1 * np.random.default_rng(1).normal(size=made.dim)
+    rows = made.matrix()
+    p = expit(rows @ theta)
+    expected = (rows.T * (p * (1 - p))) @ rows + np.diag(made.ridge)
+    np.testing.assert_allclose(dense_hessian(objective, theta), expected, atol=1e-4)
+
+
+def curves(n, seed):
+    """Return a table whose log-odds are a sum of curves, and labels."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.uniform(0, 1, (n, 3)), columns=["a", "b", "c"])
+    z = 3 * np.sin(9 * X["a"]) + 6 * np.abs(X["b"] - 0.5) - 1.5
+    return X, (rng.random(n) < expit(z)).astype(int), z
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("degree", [0, 1, 3])
+def test_a_classifier_learns_curves(degree, delta):
+    """The accuracy is near that of the truth; with linear effects it is far below."""
+    X, y, _ = curves(8000, 0)
+    other, labels, z = curves(4000, 1)
+    domain = Domain({name: Spline(0, 1, knots=6, degree=degree) for name in X}, target=[0, 1])
+    plain = Domain(dict.fromkeys(X, (0, 1)), target=[0, 1])
+    own = {"epsilon": 1.0, "delta": delta, "random_state": 0}
+    model = DPLogisticRegression(domain=domain, **own).fit(X, y)
+    least = np.mean((z > 0) == labels) - 0.03
+    assert model.score(other, labels) > least
+    assert DPLogisticRegression(domain=plain, **own).fit(X, y).score(other, labels) < least - 0.05
+    again = DPLogisticRegression(domain=domain.encoded, **own).fit(
+        pd.DataFrame(domain.encode(X), columns=domain.encoded_names()), y
+    )
+    np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
+
+
+def test_a_regressor_learns_curves():
+    X, _, z = curves(8000, 0)
+    other, _, truth = curves(4000, 1)
+    domain = Domain({name: Spline(0, 1, knots=6, degree=3) for name in X}, target=(-6, 6))
+    model = DPHuberRegressor(domain=domain, random_state=0).fit(X, z)
+    assert model.score(other, truth) > 0.9

@@ -350,6 +350,7 @@ class Domain:
         """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
+    additive = _declare.additive
     decode_coef = decode_coef
     sample = sample
     to_dict, to_json = to_dict, to_json

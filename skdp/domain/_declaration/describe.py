@@ -45,6 +45,8 @@ def _declaration(
         return f"Domain.l2_ball({len(columns)}, {radius!r}{end})"
     numbers = [column for column in columns if isinstance(column, Number)]
     end += _missing_text(columns, names)
+    if names is None and len(numbers) < len(columns):
+        names = [f"x{k}" for k in range(len(columns))]  # of splines; only names are shown
     if names is None and all(number == UNIT for number in numbers):
         return f"Domain.unit_box({len(columns)}{end})"
     if names is None:

@@ -25,8 +25,9 @@ class MomentLayout:
 
     Entry k is ``scale[k] G[i, j] - shift[k] G[0, 0]`` with (i, j) = ``pairs[k]`` and G the
     Gram matrix of the rows. The order is: the count, under add_remove only; (0, j) for every
-    column, the target last; (j, j) for the numbers; (i, j), i < j, for the features, except
-    within a block, where it is 0; (j, q + 1), feature by target. An indicator equals its square.
+    column, the target last; (j, j) for the numbers and for curves; (i, j), i < j, for the features,
+    except within a block of indicators, where it is 0; (j, q + 1), feature by target. An indicator
+    equals its square.
 
     Parameters
     ----------
@@ -37,6 +38,8 @@ class MomentLayout:
     blocks : sequence of sequences of int
         Columns of each block of indicators, at most one of which is 1. Together with the numbers
         they contain each column once.
+    curves : sequence of int, default=()
+        Positions of the blocks whose columns are B-splines: at least 0, with a sum of at most 1.
     target : bool, default=True
         Whether there is a target y in [-1, 1].
     target_square : bool, default=False
@@ -63,6 +66,7 @@ class MomentLayout:
     target_square: bool = False
     neighbors: str = "replace_one"
     shifted: bool = True
+    curves: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_encoded", check_count("n_encoded", self.n_encoded, 0))
@@ -77,6 +81,7 @@ class MomentLayout:
         object.__setattr__(self, "target", bool(self.target))
         object.__setattr__(self, "target_square", bool(self.target_square))
         object.__setattr__(self, "shifted", bool(self.shifted))
+        object.__setattr__(self, "curves", tuple(int(k) for k in self.curves))
         check_choice("neighbors", self.neighbors, NEIGHBORS)
         if self.target_square and not self.target:
             raise fail("target_square", "be False where there is no target", self.target_square)
@@ -91,7 +96,7 @@ class MomentLayout:
         target_square: bool = False,
         neighbors: str = "replace_one",
     ) -> MomentLayout:
-        """Return the layout of a domain's encoded rows.
+        """Return the layout of a domain's encoded rows; B-splines count as numbers.
 
         Parameters
         ----------
@@ -103,6 +108,12 @@ class MomentLayout:
         if getattr(domain, "is_ball", False):
             raise fail("domain", "bound every column, not the length of a row")
         numbers, blocks = columns_of(domain)
+        tables = getattr(domain, "block_tables", (None,) * len(domain.blocks))
+        curved = {
+            w.start for w, table in zip(domain.blocks, tables, strict=True) if table is not None
+        }
+        numbers += tuple(j for block in blocks if block[0] in curved for j in block)
+        blocks = [block for block in blocks if block[0] not in curved]
         return cls(domain.n_encoded, numbers, tuple(blocks), target, target_square, neighbors)
 
     @property
@@ -142,6 +153,18 @@ class MomentLayout:
         return tuple(np.asarray(block, dtype=np.intp) + 1 for block in self.blocks)
 
     @cached_property
+    def indicators(self) -> IntArray:
+        """Gram columns of all indicators, each of which is its own square."""
+        own = [block for k, block in enumerate(self.block_columns) if k not in self.curves]
+        return np.concatenate([np.empty(0, np.intp), *own])
+
+    @cached_property
+    def _squared(self) -> IntArray:
+        """Gram columns of the numbers and of curves."""
+        own = [self.block_columns[k] for k in self.curves]
+        return np.sort(np.concatenate([self.numbers, *own]))
+
+    @cached_property
     def two_level(self) -> IntArray:
         """Gram columns that are the one indicator of a column of two levels."""
         single = [int(block[0]) for block in self.block_columns if len(block) == 1]
@@ -156,7 +179,7 @@ class MomentLayout:
     def pairs(self) -> IntArray:
         """Columns (i, j), i <= j, of each entry: (dim, 2)."""
         last = np.array([self.n_encoded + 1] * self.target_square, dtype=np.intp)
-        columns, squares = np.arange(self.n_rows), np.concatenate([self.numbers, last])
+        columns, squares = np.arange(self.n_rows), np.concatenate([self._squared, last])
         i, j = self._products
         features = np.arange(1, self.n_encoded + 1) if self.target else last[:0]
         first = [columns[: self.adds], np.zeros(self.n_rows - 1, np.intp), squares, i, features]
@@ -184,14 +207,15 @@ class MomentLayout:
 
     @cached_property
     def _products(self) -> tuple[IntArray, IntArray]:
-        """Pairs i < j of features that are not in one block."""
+        """Pairs i < j of features that are not in one block of indicators."""
         columns, block = np.arange(1, self.n_encoded + 1), np.asarray(self._block_of, dtype=np.intp)
         # For a number all features, for an indicator those outside its block.
+        free = {-1, *self.curves}
         others = [columns[block[columns] != own] for own in range(len(self.blocks))]
         second = [
             own[np.searchsorted(own, k, side="right") :]
             for k in columns
-            for own in [columns if block[k] < 0 else others[block[k]]]
+            for own in [columns if block[k] in free else others[block[k]]]
         ]
         i = np.repeat(columns, list(map(len, second)))
         j = np.concatenate(second) if second else columns
@@ -285,8 +309,7 @@ class MomentLayout:
         i, j = self.pairs.T
         out[..., i, j] = out[..., j, i] = (entries + self.shift * count[..., None]) / self.scale
         out[..., 0, 0] = count
-        for columns in self.block_columns:
-            out[..., columns, columns] = out[..., 0, columns]
+        out[..., self.indicators, self.indicators] = out[..., 0, self.indicators]
         if self.target and not self.target_square:
             out[..., -1, -1] = np.nan
         return out

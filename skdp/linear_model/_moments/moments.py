@@ -137,7 +137,7 @@ class Moments:
         gram = layout.gram(released, None if layout.adds else plan.n)
         deviation, unit = _deviations(plan), np.outer(scaler.factor, scaler.factor)
         gram, deviation = gram / unit, deviation / unit
-        own = np.concatenate([[], *layout.block_columns]).astype(np.intp)
+        own = layout.indicators
         own_square = np.zeros(width, dtype=np.bool_)
         own_square[own] = True
         # The square of an indicator is not released: it is the indicator.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._arrays import FloatArray
+from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._shared.gram import NUMBER_BITS
@@ -109,12 +110,7 @@ class Parts:
 
         ``strength`` is n epsilon / columns^(3/2), the usual one if n is not known.
         """
-        domain = task.design.domain
-        blocks = tuple(tuple(range(b.start, b.stop)) for b in domain.blocks)
-        numbers = tuple(int(j) for j in domain.number_index)
-        layout = MomentLayout(
-            domain.n_encoded, numbers, blocks, True, True, "add_remove", shifted=False
-        )
+        layout = layout_of(task.design.domain)
         known = task.known or strength * columns_of(layout) ** 1.5 / task.epsilon
         sums, needed = _sums(layout, task, float(known))
         noise = cross_noise(replace(task, n_public=round(known) if task.n is None else None))
@@ -124,6 +120,24 @@ class Parts:
             gaussian = cls(layout, *_gaussian(layout, sums, task, shares), radii)
             found = min(found, gaussian, key=lambda own: float(variances(own.cross).mean()))
         return found
+
+
+def layout_of(domain: Domain) -> MomentLayout:
+    """Return the layout of the moments, whose sum of weights is private."""
+    blocks = [
+        (own, table)
+        for own, table in zip(domain.blocks, domain.block_tables, strict=True)
+        if own.stop > own.start
+    ]
+    return MomentLayout(
+        domain.n_encoded,
+        tuple(int(j) for j in domain.number_index),
+        tuple(tuple(range(own.start, own.stop)) for own, _ in blocks),
+        target_square=True,
+        neighbors="add_remove",
+        shifted=False,
+        curves=tuple(k for k, (_, table) in enumerate(blocks) if table is not None),
+    )
 
 
 def columns_of(layout: MomentLayout) -> float:
@@ -278,7 +292,7 @@ def mean_unit(layout: MomentLayout, share: float) -> float:
 
 def cross_noise(task: Task) -> float:
     """Return the noise in the mean of a product with the target, with all of the budget."""
-    layout = MomentLayout.of(task.design.domain)
+    layout = layout_of(task.design.domain)
     known, parts = float(task.known or 1), _cross_parts(layout)
     costs = np.array([cost for *_, cost in parts])
     # Of the best shares, in the root mean square of what is divided by its usual size.

@@ -6,6 +6,7 @@ The origin of the constants: ``docs/automatic_choices.md``.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,7 @@ def _is_enough(task: Task) -> bool:
 
 def _scaled(task: Task) -> MomentPlan:
     """Return the plan of moments of scaled columns, or of the mean alone with few records."""
-    domain = task.design.domain
-    layout = MomentLayout.of(domain, target_square=True, neighbors=task.neighbors)
+    layout = replace(parts.layout_of(task.design.domain), neighbors=task.neighbors)
     if task.known is None:
         return ScaledMoments.of(Parts.plan(task, USUAL_STRENGTH * task.epsilon), task.n)
     if cross_noise(task) > parts.MOST_CROSS_NOISE:

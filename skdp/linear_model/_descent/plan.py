@@ -20,6 +20,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, usual_square
+from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
 from skdp.mechanisms.gaussian.noise import gaussian_scale
@@ -49,6 +50,9 @@ BOX_RADIUS, RADIUS_POWER, MOST_RADIUS = 2.0, 0.25, 64.0
 # Below this information the intercept has a higher precision, up to this factor: little more than
 # the intercept can be learnt.
 SCARCE, MOST_PRECISE = 20.0, 15.0
+# The normalizer of a joint loss rises by NORMALIZER_RISE with each doubling of the information,
+# from 0 at NORMALIZER_FROM doublings of 1 on.
+NORMALIZER_FROM, NORMALIZER_RISE, LEAST_NORMALIZER = 2.2, 0.14, 0.3
 # Assumed ratio of the noise of the average to that of the mean of all passes. The ratio for the
 # second half of the passes is up to 1.41, so that ridges are a little too small for the noise.
 AVERAGED = 1.15
@@ -94,7 +98,8 @@ class DescentPlan:
         if self.stage:
             own = f", {type(self.stage.norm).__name__}" if self.stage.norm is not None else ""
             scaled = f"estimated means and scales ({self.stage.dim} sums{own}), then "
-        return f"{scaled}{self.steps} noisy gradients; {self.noise.guarantee.mechanism}"
+        joint = f" of {self.task.n_classes} classes together" if self.task.joint else ""
+        return f"{scaled}{self.steps} noisy gradients{joint}; {self.noise.guarantee.mechanism}"
 
     @property
     def steps(self) -> int:
@@ -158,10 +163,10 @@ class DescentPlan:
     def published(self) -> Publication:
         """Return how the gradients of a pass are published."""
         # If the length of rows is bounded, a pass is one release. Otherwise each block is one.
-        blocks = self.task.blocks
+        blocks, width = self.task.blocks, self.task.n_classes
         together = blocks.dim if self.rows.bound is not None else int(max(blocks.sizes))
-        factors = np.repeat(1 / self.rows.precision, blocks.sizes)
-        return self.noise.publication_for(factors, together)
+        factors = np.repeat(1 / self.rows.precision, blocks.sizes).repeat(width)
+        return self.noise.publication_for(factors, together * width)
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
@@ -193,6 +198,8 @@ class DescentTask(Task):
         With None the rules choose it.
     clips : bool
         Whether each contribution is clipped by itself. Then rows are not bounded.
+    n_classes : int
+        Number of classes of a joint model, or 1.
     """
 
     blocks: Blocks
@@ -201,6 +208,20 @@ class DescentTask(Task):
     n_passes: int | None = None
     order: str = "cyclic"
     clips: bool = False
+    n_classes: int = 1
+
+    @cached_property
+    def joint(self) -> SoftmaxSlope | None:
+        """The derivatives of the loss of a joint model, or None."""
+        if self.n_classes == 1:
+            return None
+        # Squared shifts add up for Gaussian noise, and otherwise shifts.
+        return SoftmaxSlope(self.n_classes, _usual_normalizer(self), 2 if self.delta > 0 else 1)
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The last axis of the coordinates: the classes of a joint model, or nothing."""
+        return (self.n_classes,) if self.joint else ()
 
     @property
     def size(self) -> float:
@@ -245,6 +266,11 @@ class DescentTask(Task):
             rule = "be great enough for so many choices"
             raise fail("epsilon", rule, self.epsilon, "Or give fewer n_passes.")
         return noise, 2 * self.moved / width
+
+
+def _usual_normalizer(task: DescentTask) -> float:
+    found = NORMALIZER_RISE * (math.log2(task.information) - NORMALIZER_FROM)
+    return min(max(found, LEAST_NORMALIZER), 1.0)
 
 
 def more(information: float, power: float) -> float:
@@ -306,17 +332,20 @@ def _least_noise(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     """Return the better of the plans with rows of bounded length and with separate blocks."""
     passes = task.n_models * task.passes
     power = _row_power(task)
+    moved = task.moved * (task.joint.size if task.joint else 1.0)
+    # Only lengths are bounded: those of rows, or of the derivatives of a joint loss.
+    chosen = task.mechanism == "auto" and task.delta > 0
     plans = []
     if power:
         rows = row_lengths(task, stage is not None, power)
-        gaussian = task.mechanism == "auto" and power == 2
-        size = task.moved * float(rows.bound or 0.0) ** (1 / power)
-        law = "gaussian" if gaussian else task.mechanism
+        size = moved * float(rows.bound or 0.0) ** (1 / power)
+        law = "gaussian" if chosen else task.mechanism
         plans.append(_planned(task, stage, rows, law, (size, passes)))
-    if not power or (task.mechanism == "auto" and power == 2):
+    if not power or chosen:
         rows = blocks_apart(task)
         count = passes * (1 if task.order == "greedy" else len(task.blocks))
-        plans.append(_planned(task, stage, rows, task.mechanism, (task.moved, count)))
+        law = "gaussian" if chosen and task.joint else task.mechanism
+        plans.append(_planned(task, stage, rows, law, (moved, count)))
     return min(plans, key=_predicted_noise)
 
 
@@ -361,6 +390,13 @@ def _row_power(task: DescentTask) -> int:
     if task.delta == 0:
         return 1
     return 2 if _is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
+
+
+def may_be_joint(task: DescentTask) -> bool:
+    """Return whether a joint loss has bounded derivatives for the noise (Theorem 8)."""
+    if task.order == "greedy":
+        return False
+    return task.delta == 0 or _is_gaussian(task.mechanism, ("auto", "gaussian"))
 
 
 def _is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:

@@ -16,12 +16,8 @@ from skdp.domain import Domain
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.descend import FARTHEST, Descent, Watch
 from skdp.linear_model._descent.gradients import Gradients, keep_scaled
-from skdp.linear_model._descent.plan import (
-    DescentPlan,
-    DescentTask,
-    may_be_joint,
-    plan_descent,
-)
+from skdp.linear_model._descent.joint import may_be_joint
+from skdp.linear_model._descent.plan import DescentPlan, DescentTask, plan_descent
 from skdp.linear_model._descent.rules import (
     WHOLE_RANGE,
     Kind,
@@ -104,7 +100,8 @@ class CoordinateDescent:
             order=asked.order,
             clips=not is_auto(asked.clip),
         )
-        if task.n_models > 1 and not isinstance(asked.clip, Real) and may_be_joint(descent):
+        is_joint = may_be_joint(asked.order, asked.mechanism, task.delta)
+        if task.n_models > 1 and is_joint and not isinstance(asked.clip, Real):
             descent = replace(descent, n_models=1, n_classes=task.n_models)
         if asked.start is not None:
             self._starts(descent)  # raises an error before anything is spent
@@ -163,7 +160,7 @@ class CoordinateDescent:
         alpha = None if is_auto(asked.alpha) else float(asked.alpha)
         penalty, l1_ratio = asked.penalty or "none", float(asked.l1_ratio)
         l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, l1_ratio)
-        size = 1.0 if is_auto(asked.step_size) else float(asked.step_size)
+        size = kind.step if is_auto(asked.step_size) else float(asked.step_size)
         step = np.where(blocks.free, size / curvature, 0.0)
         shape = (blocks.dim, *(1 for _ in plan.task.classes))
         descent = Descent(

@@ -19,16 +19,15 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.joint import is_gaussian, joint_slope
 from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, usual_square
 from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
-from skdp.mechanisms.independent.noise import Independent
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
 from skdp.mechanisms.noise import Publication, publication
-from skdp.noise.gaussian import Gaussian
 
 # Information is the number of records per block, times epsilon. Rules use it relative to this.
 USUAL_INFORMATION = 66.0
@@ -50,9 +49,6 @@ BOX_RADIUS, RADIUS_POWER, MOST_RADIUS = 2.0, 0.25, 64.0
 # Below this information the intercept has a higher precision, up to this factor: little more than
 # the intercept can be learnt.
 SCARCE, MOST_PRECISE = 20.0, 15.0
-# The normalizer of a joint loss rises by NORMALIZER_RISE with each doubling of the information,
-# from 0 at NORMALIZER_FROM doublings of 1 on.
-NORMALIZER_FROM, NORMALIZER_RISE, LEAST_NORMALIZER = 2.2, 0.14, 0.3
 # Assumed ratio of the noise of the average to that of the mean of all passes. The ratio for the
 # second half of the passes is up to 1.41, so that ridges are a little too small for the noise.
 AVERAGED = 1.15
@@ -215,8 +211,7 @@ class DescentTask(Task):
         """The derivatives of the loss of a joint model, or None."""
         if self.n_classes == 1:
             return None
-        # Squared shifts add up for Gaussian noise, and otherwise shifts.
-        return SoftmaxSlope(self.n_classes, _usual_normalizer(self), 2 if self.delta > 0 else 1)
+        return joint_slope(self.n_classes, self.information, self.delta)
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -266,11 +261,6 @@ class DescentTask(Task):
             rule = "be great enough for so many choices"
             raise fail("epsilon", rule, self.epsilon, "Or give fewer n_passes.")
         return noise, 2 * self.moved / width
-
-
-def _usual_normalizer(task: DescentTask) -> float:
-    found = NORMALIZER_RISE * (math.log2(task.information) - NORMALIZER_FROM)
-    return min(max(found, LEAST_NORMALIZER), 1.0)
 
 
 def more(information: float, power: float) -> float:
@@ -361,7 +351,7 @@ def _planned(
         own = (task.share or PURE_STAGE_SHARE) * task.epsilon
         stage = stage.with_norm(own, task.moved, task.neighbors)
     if stage is not None and stage.norm is None:
-        stage = replace(stage, gaussian=_is_gaussian(law))
+        stage = replace(stage, gaussian=is_gaussian(law))
         ratio = stage_ratio(stage, releases, task.share, task.delta)
         shifts += [(size / ratio, count) for size, count in stage.shifts]
     noise, choice = task.noise(law, shifts, stage.spent if stage is not None else 0.0)
@@ -389,21 +379,7 @@ def _row_power(task: DescentTask) -> int:
         return 0
     if task.delta == 0:
         return 1
-    return 2 if _is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
-
-
-def may_be_joint(task: DescentTask) -> bool:
-    """Return whether a joint loss has bounded derivatives for the noise (Theorem 8)."""
-    if task.order == "greedy":
-        return False
-    return task.delta == 0 or _is_gaussian(task.mechanism, ("auto", "gaussian"))
-
-
-def _is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
-    """Return whether a mechanism is Gaussian noise, or has one of the names."""
-    law = mechanism.law if type(mechanism) is Independent else mechanism
-    # By type: a subclass of Gaussian may draw from another law.
-    return law in names if isinstance(law, str) else type(law) is Gaussian
+    return 2 if is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
 
 
 def _predicted_noise(plan: DescentPlan) -> float:

@@ -21,8 +21,9 @@ from skdp.linear_model._descent.slopes import SoftmaxSlope
 # Residuals are clipped at CLIP deviations of the target; the factor grows with this power of the
 # information. Without estimates, all passes together can move a mean by at least FARTHEST_MEAN.
 CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
-# The prior variances of a joint model.
-JOINT = {"signal": 0.6, "level_signal": 0.15, "intercept": 0.5}
+# For a joint model: assumptions of a `Kind`. The curvature is rarely near its bound in all classes,
+# so steps are longer; they do not diverge below 2.
+SIGNAL, LEVEL_SIGNAL, MOST_STEP = 16.0, 4.0, 1.8
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Kind:
         Contributions of all numbers, and of all levels, to the variance of the predictor.
     intercept : float
         Prior variance of the intercept.
+    step : float
+        The usual length of steps in units of the inverse curvature.
     """
 
     is_regression: bool
@@ -51,6 +54,7 @@ class Kind:
     signal: float
     level_signal: float
     intercept: float
+    step: float = 1.0
 
 
 LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.6, level_signal=0.15, intercept=0.5)
@@ -60,7 +64,8 @@ SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.2, level_signal=0.1, intercep
 def joint_kind(slope: SoftmaxSlope) -> Kind:
     """Return the joint loss of several classes."""
     k, a = slope.n_classes, slope.normalizer
-    return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, **JOINT)
+    step = min(k / 2, MOST_STEP)
+    return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, LEVEL_SIGNAL, 0.5, step)
 
 
 def scaling_of(plan: DescentPlan, seen: FloatArray | None) -> Scaling:

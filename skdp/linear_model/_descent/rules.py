@@ -23,7 +23,7 @@ from skdp.linear_model._descent.slopes import SoftmaxSlope
 CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
 # For a joint model: assumptions of a `Kind`. The curvature is rarely near its bound in all classes,
 # so steps are longer; they do not diverge below 2.
-SIGNAL, LEVEL_SIGNAL, MOST_STEP = 16.0, 4.0, 1.8
+SIGNAL, LEVEL_SIGNAL, MOST_STEP = 16.0, 8.0, 1.8
 
 
 @dataclass(frozen=True)

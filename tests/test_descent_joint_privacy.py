@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.linear_model._descent import descend as _descent
+from skdp.linear_model._descent import gradients as _gradients
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import Gradients, keep_scaled
 from skdp.linear_model._descent.scaling import RowBound, Scaling
@@ -170,6 +171,24 @@ def test_the_shift_of_a_pass_is_attained(a, power):
     sizes = np.array([float(length([own], [1.0], power)) for own in change])
     weight = min(1.0, (3.0 / np.sum(rows.precision**power)) ** (1 / power))
     np.testing.assert_allclose(sizes[1:], (weight * slope.size) ** power, rtol=1e-4)
+
+
+@pytest.mark.parametrize("nearest", [False, True])
+def test_rounding_to_the_nearest_point_would_exceed_the_bound(nearest, monkeypatch):
+    """The twin rounds the products of slopes and weights as those of one class are rounded."""
+    if nearest:
+        monkeypatch.setattr(_gradients, "_truncate", _gradients._round)
+    rows = RowBound(np.ones(5), power=1)
+    scaling = Scaling(10.0, np.zeros(2), np.full(2, 2.0**-9), np.ones(8), 0.0, 1.0, True, rows)
+    slope, moves = SoftmaxSlope(CLASSES, 0.7, 1), np.zeros((8, CLASSES))
+    moves[0, 2] = 1e5
+    some, record = ((0.5, 0.0, "x", "p"), 1), ((1.0, 2.0, "y", "q"), 0)
+    facts = scaling, slope, None
+    whole, more = passes([some], facts, moves), passes([some, record], facts, moves)
+    sizes = [length([after - before], [1.0], 1) for after, before in zip(more, whole, strict=True)]
+    # A number of 512 has a weight of 2^-9, and 0.7 * 2^-9 lies between two points of the grid.
+    assert (max(sizes) <= Fraction(slope.size)) != nearest
+    assert max(sizes) > 1.699
 
 
 def test_rows_of_persons_move_sums_as_a_row_does():

@@ -78,7 +78,9 @@ class Gradients:
     -----
     Replacing one record changes each sum by at most 2, and the sums of a block of levels by at
     most 1 in each of two coordinates or 2 in one. Adding or removing one changes one coordinate of
-    a block, by at most 1. Statement and proof: ``docs/proofs/coordinate_descent.md``.
+    a block, by at most 1. Of a joint model this holds for each class, and the changes of all
+    classes together have a bound (Theorem 8). Statement and proof:
+    ``docs/proofs/coordinate_descent.md``.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class Gradients:
         return self._sum(_BlockSums(block, self._clips_of(block)))
 
     def of_all(self) -> Exact:
-        """Return the sums for all coordinates, (dim,), in units of 2^-40, by reading rows once."""
+        """Return the sums for all coordinates of one class, (dim,), by reading rows once."""
         if self.clips is None:
             return self._sum(ScaledRows.all_sums)
         each = [_BlockSums(block, self._clips_of(block)) for block in range(len(self.blocks))]

@@ -323,7 +323,7 @@ def _least_noise(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     passes = task.n_models * task.passes
     power = _row_power(task)
     moved = task.moved * (task.joint.size if task.joint else 1.0)
-    # Only lengths are bounded: those of rows, or of the derivatives of a joint loss.
+    # Of Gaussian noise only the length of a change matters.
     chosen = task.mechanism == "auto" and task.delta > 0
     plans = []
     if power:

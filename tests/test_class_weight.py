@@ -111,9 +111,12 @@ def test_without_noise_models_are_those_of_scikit_learn(kind, weights):
 
 
 @pytest.mark.parametrize("persons", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_row_has_the_weight_of_its_own_label_in_every_model(kind, persons):
-    """Three labels, and the rows of persons: the weights are those of labels times the shares."""
+@pytest.mark.parametrize(("kind", "clip"), [*((kind, None) for kind in KINDS), (KINDS[1], 3.0)])
+def test_a_row_has_the_weight_of_its_own_label_in_every_model(kind, clip, persons):
+    """Three labels, and the rows of persons: the weights are those of labels times the shares.
+
+    Joint models, and with a bound ``clip``, beyond every share, separate ones.
+    """
     X, y = people(1500, "abc")
     weights = {"a": 0.1, "c": 0.6}
     weight, groups = np.array([weights.get(label, 1.0) for label in y]), None
@@ -124,11 +127,12 @@ def test_a_row_has_the_weight_of_its_own_label_in_every_model(kind, persons):
         own = {"loss": "logistic", "regularization": 5.0, "fit_intercept": False}
     else:
         own = {"penalty": "l2", "alpha": 0.01, "n_passes": 300, "average": False}
+        own["clip"] = clip
     model = made(kind, "abc", class_weight=weights, **own, **LITTLE).fit(X, y, groups=groups)
     n = len(np.unique(groups)) if persons else len(y)
     ridge = model.ridge_[0] if kind is DPLogisticRegression else 0.01 * n
     free = LogisticRegression(C=1 / ridge, fit_intercept=model.fit_intercept, tol=1e-10)
-    if kind is DPLogisticRegression:  # one joint model
+    if clip is None:  # one joint model
         free.fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(model.coef_, free.coef_, atol=2e-4)
         np.testing.assert_allclose(model.predict_proba(X), free.predict_proba(X), atol=2e-4)

@@ -279,8 +279,9 @@ def test_a_callback_sees_every_pass_and_may_end_it(case):
 
 def test_a_callback_may_end_one_model_of_several(people, domain):
     y = np.arange(len(people)) % 3
+    separate = {"mechanism": "laplace", "delta": 1e-6}
     model = DPCoordinateDescentClassifier(
-        domain=domain, classes=[0, 1, 2], n_passes=4, callback=lambda p: p.model == 1
+        domain=domain, classes=[0, 1, 2], n_passes=4, callback=lambda p: p.model == 1, **separate
     ).fit(people, y)
     assert [(p.model, p.n_pass) for p in model.history_] == [
         *((0, k) for k in (1, 2, 3, 4)),
@@ -327,4 +328,6 @@ def test_a_bar_is_drawn_on_standard_error(people, domain, answers, capsys):
     ]
     three = model.set_params(classes=[0, 1, 2], n_passes=2)
     three.fit(people, np.arange(len(people)) % 3)
+    assert capsys.readouterr().err.count("of 2") == 2  # a joint model
+    three.set_params(mechanism="laplace", delta=1e-6).fit(people, np.arange(len(people)) % 3)
     assert capsys.readouterr().err.count("of 6") == 6

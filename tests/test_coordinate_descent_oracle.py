@@ -171,7 +171,7 @@ def test_one_against_rest_with_units_and_levels(name):
         n_passes=180,
         classes=[0, 1, 2],
         domain=PEOPLE,
-        **NOISELESS,
+        **NOISELESS | {"clip": 3.0},  # beyond every share, and for separate models only
     ).fit(X, y)
     rows = PEOPLE.encode(X)
     each = [logistic(alpha, l1_ratio).fit(rows, y == k) for k in range(3)]
@@ -181,6 +181,27 @@ def test_one_against_rest_with_units_and_levels(name):
     odds = expit(rows @ coef.T + intercept)
     shares = odds / odds.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), shares, atol=CLOSE)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("name", CLASSIFICATIONS)
+def test_a_joint_model_is_the_multinomial_one(name, delta):
+    """Where there is so little noise, the normalizer is 1: scikit-learn's softmax of the classes.
+
+    Coefficients of all classes have the mean 0, as all have that add a constant to none of them.
+    """
+    penalty, alpha, l1_ratio = CLASSIFICATIONS[name]
+    X, y = classification(PEOPLE, 3)
+    settings = NOISELESS | {"delta": delta, "classes": [0, 1, 2], "domain": PEOPLE}
+    model = DPCoordinateDescentClassifier(
+        penalty=penalty, alpha=alpha, l1_ratio=l1_ratio, n_passes=400, **settings
+    ).fit(X, y)
+    assert model.normalizer_ == 1
+    rows = PEOPLE.encode(X)
+    wanted = logistic(alpha, l1_ratio).fit(rows, y)
+    intercept = wanted.intercept_ - wanted.intercept_.mean()
+    assert differs(model, wanted.coef_, intercept) < 3 * CLOSE
+    np.testing.assert_allclose(model.predict_proba(X), wanted.predict_proba(rows), atol=CLOSE)
 
 
 @pytest.mark.parametrize("domain", [BOX, PEOPLE], ids=["box", "people"])

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -186,7 +187,7 @@ def recorded(monkeypatch, kind, X, y, **parameters):
 def the_same(exact, rng=None):
     """Numbers that a release might be, from its length alone."""
     noise = 0.0 if rng is None else rng.standard_normal(len(exact))
-    return 0.1 + np.arange(len(exact)) + noise
+    return np.reshape(0.1 + np.arange(exact.size), exact.shape) + noise
 
 
 DATA_CASES = [
@@ -203,10 +204,13 @@ DATA_CASES = [
     {"scaling_share": "auto", "neighbors": "add_remove", "penalty": "auto", "fit_intercept": True},
     {"scaling_share": 0, "neighbors": "add_remove", "n_public": 100, "penalty": "auto"},
 ]
+DATA_KINDS = [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor]
+JOINT = {"scaling_share": "auto", "classes": [0, 1, 2], "penalty": "auto", "clip": "auto"}
 
 
-@pytest.mark.parametrize("parameters", DATA_CASES, ids=str)
-@pytest.mark.parametrize("kind", [DPCoordinateDescentClassifier, DPCoordinateDescentRegressor])
+@pytest.mark.parametrize(
+    ("kind", "parameters"), [*product(DATA_KINDS, DATA_CASES), (DATA_KINDS[0], JOINT)], ids=str
+)
 def test_only_what_is_released_depends_on_the_data(monkeypatch, kind, parameters):
     """With the released numbers held fixed all the rest is the same, the coefficients too.
 

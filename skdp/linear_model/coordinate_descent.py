@@ -40,8 +40,12 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     steps have noise of one scale, which is calibrated by the exact composition of their privacy
     losses (Muthukrishnan & Kalyani 2023, appendix D, after Mangold, Bellet, Salmon & Tommasi
     2022; here the bounds come from the domain and not from the data). Statement and proof:
-    ``docs/proofs/coordinate_descent.md``, Theorems 1 to 6. Records outside the public ``domain``
-    are clipped to it.
+    ``docs/proofs/coordinate_descent.md``, Theorems 1 to 6 and 8. Records outside the public
+    ``domain`` are clipped to it.
+
+    For K > 2 labels there is one joint model with the loss `skdp.linear_model.losses.Softmax`, for
+    any noise with delta = 0 and for Gaussian noise. Other noise with a delta, order="greedy" and a
+    number for ``clip`` have K one-versus-rest models, which share the budget and need more noise.
 
     Parameters
     ----------
@@ -52,15 +56,15 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
         than with delta = 0.
     neighbors, n_public, domain, fit_intercept, classes, class_weight, random_state, ledger, \
 rows_per_person, max_rows
-        As in :class:`DPLogisticRegression`. With K > 2 labels, K one-versus-rest models share the
-        budget. Steps do not depend on ``class_weight``: if frequent labels have small weights, a
-        greater ``step_size`` may be better. Leaving out rows by ``max_rows`` does not reduce the
-        noise of this estimator.
+        As in :class:`DPLogisticRegression`. Steps do not depend on ``class_weight``: if frequent
+        labels have small weights, a greater ``step_size`` may be better. Leaving out rows by
+        ``max_rows`` does not reduce the noise of this estimator.
     mechanism : str or Law, default="auto"
         The noise of a step: "gaussian", "laplace", "logistic", "flipped_huber",
         "offset_gaussian", "subbotin", "truncated_laplace", a law of :mod:`skdp.noise` or your own
-        law. Its scale is calibrated. "auto" chooses the law of least variance. With delta = 0 only
-        laws that are pure DP are accepted, such as "laplace" and "logistic".
+        law. Its scale is calibrated. "auto" chooses the law of least variance, for a joint model
+        with a delta "gaussian". With delta = 0 only laws that are pure DP are accepted, such as
+        "laplace" and "logistic".
     penalty : {"auto", "l1", "l2", "elasticnet", None}, default="auto"
         The penalty on the coefficients of the encoded columns: numbers scaled to [-1, 1], and
         indicators of all levels but the first. "auto" shrinks each coefficient, and the
@@ -76,8 +80,8 @@ rows_per_person, max_rows
         Number of passes over all coordinates. With order="greedy" it is the number of steps.
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
         Length of a step, in units of the inverse curvature of its coordinate. The curvature is
-        bounded by the domain, or estimated privately. "auto" is 1. Values of 2 or more may
-        diverge; coefficients stay bounded.
+        bounded by the domain, or estimated privately. "auto" is 1, for a joint model of K classes
+        the lesser of K / 2 and 1.8. Values of 2 or more may diverge; coefficients stay bounded.
     clip : "auto", None or float > 0, default="auto"
         A number C clips the contribution of each record to the gradient of coordinate j at
         ``C sqrt(M_j / sum M)``, where M_j is the curvature of the coordinate, as in the source.
@@ -90,7 +94,7 @@ rows_per_person, max_rows
         Whether to return the average of the models of the second half of the passes. Otherwise
         the last model is returned.
     start : None or pair of arrays, default=None
-        Initial coefficients and intercept, such as ``(model.coef_, model.intercept_)`` of a public
+        Initial coefficients and intercepts, such as ``(model.coef_, model.intercept_)`` of a public
         model. They must not have been learned from these records without a guarantee.
     scaling_share : "auto" or float in [0, 1), default="auto"
         Share of the budget spent on privately estimated means, squares and level counts. Numbers
@@ -100,7 +104,8 @@ rows_per_person, max_rows
         With 1 a progress bar is shown on standard error.
     callback : None or callable, default=None
         Called after every pass with a :class:`~skdp.linear_model.Progress`. If it returns True,
-        the descent of the model ends. The whole budget is spent in any case.
+        the descent of the model ends. The whole budget is spent in any case. Of a joint model it
+        sees the coefficients of all classes.
 
     Attributes
     ----------
@@ -108,6 +113,9 @@ rows_per_person, max_rows
         Coefficients of the bounded numbers in the user's units and of the indicators of all
         levels but the first.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    normalizer_ : float
+        The weight of the normalizing term of a joint model's loss, chosen from public information.
+        Absent for other models.
     history_ : list of Progress
         The models after each pass. The guarantee covers all of them.
     n_iter_ : int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -16,11 +16,13 @@ from skdp.domain import Domain
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.descend import FARTHEST, Descent, Watch
 from skdp.linear_model._descent.gradients import Gradients, keep_scaled
+from skdp.linear_model._descent.joint import may_be_joint
 from skdp.linear_model._descent.plan import DescentPlan, DescentTask, plan_descent
 from skdp.linear_model._descent.rules import (
     WHOLE_RANGE,
     Kind,
     curvatures,
+    joint_kind,
     penalties,
     residual_bound,
     scaling_of,
@@ -89,8 +91,6 @@ class CoordinateDescent:
         stage = None
         if asked.scaling_share != 0:
             stage = DescentStage(blocks, self.kind.is_regression, task.n)
-        if asked.start is not None:
-            self._starts(blocks, task.n_models)  # raises an error before anything is spent
         descent = DescentTask(
             **vars(task),
             blocks=blocks,
@@ -100,6 +100,11 @@ class CoordinateDescent:
             order=asked.order,
             clips=not is_auto(asked.clip),
         )
+        is_joint = may_be_joint(asked.order, asked.mechanism, task.delta)
+        if task.n_models > 1 and is_joint and not isinstance(asked.clip, Real):
+            descent = replace(descent, n_models=1, n_classes=task.n_models)
+        if asked.start is not None:
+            self._starts(descent)  # raises an error before anything is spent
         return plan_descent(descent, stage)
 
     def sums(self, plan: DescentPlan, records: Records) -> Any:
@@ -118,20 +123,22 @@ class CoordinateDescent:
         descent, slope = self._descent(plan, scaling)
         models: list[Model] = []
         history: list[Progress] = []
-        for k, label in enumerate(records.models):
+        for k, label in enumerate((None,) if plan.task.joint else records.models):
             watch = self._watch(plan, scaling, k, history)
-            facts = label, slope, descent.clips, records.label_weights
+            facts = label, slope, descent.clips, records.label_weights, descent.classes
             gradients = Gradients(kept, plan.task.blocks, *facts)
             start = self._start(plan, scaling, k)
             theta = descent.run(gradients, start, plan.noise, rng, watch)
             models.append(_encoded_model(plan.task.blocks, scaling, theta))
         passes = [progress.n_pass for progress in history]
-        attributes = {
+        attributes: dict[str, Any] = {
             "history_": history,
             "n_iter_": max(passes),
             # Only a callback can end a descent before all planned passes.
             "converged_": sum(n == plan.task.passes for n in passes) == plan.task.n_models,
         }
+        if plan.task.joint:
+            attributes["normalizer_"] = plan.task.joint.normalizer
         coef, intercept = (np.concatenate(part) for part in zip(*models, strict=True))
         return Solution(coef, intercept, attributes)
 
@@ -140,7 +147,8 @@ class CoordinateDescent:
     @np.errstate(all="ignore")  # penalties and steps may overflow
     def _descent(self, plan: DescentPlan, scaling: Scaling) -> tuple[Descent, Any]:
         """Return the descent, and the derivative of the loss in units of its bound."""
-        blocks, kind, asked = plan.task.blocks, self.kind, self.asked
+        blocks, joint, asked = plan.task.blocks, plan.task.joint, self.asked
+        kind = joint_kind(joint) if joint else self.kind
         curvature = curvatures(blocks, scaling, kind)
         as_in_source = isinstance(asked.clip, Real)
         bound, slope = self._slope(plan, scaling)
@@ -152,20 +160,23 @@ class CoordinateDescent:
         alpha = None if is_auto(asked.alpha) else float(asked.alpha)
         penalty, l1_ratio = asked.penalty or "none", float(asked.l1_ratio)
         l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, l1_ratio)
-        size = 1.0 if is_auto(asked.step_size) else float(asked.step_size)
+        size = kind.step if is_auto(asked.step_size) else float(asked.step_size)
+        step = np.where(blocks.free, size / curvature, 0.0)
+        shape = (blocks.dim, *(1 for _ in plan.task.classes))
         descent = Descent(
             blocks=blocks,
-            unit=unit,
+            unit=unit.reshape(shape),
             clips=unit if as_in_source else None,
             noise_factor=1 / plan.rows.precision,
-            step=np.where(blocks.free, size / curvature, 0.0),
-            l1=l1,
-            ridge=ridge,
+            step=step.reshape(shape),
+            l1=l1.reshape(shape),
+            ridge=ridge.reshape(shape),
             n_passes=plan.task.passes,
             order=plan.task.order,
             average=bool(asked.average),
             published=plan.published(),
             choice=plan.choice,
+            classes=plan.task.classes,
         )
         return descent, slope
 
@@ -175,6 +186,8 @@ class CoordinateDescent:
         The unit is a bound on the derivative unless ``clip`` is a number.
         """
         clip = self.asked.clip
+        if plan.task.joint:
+            return 1.0, plan.task.joint
         if not self.kind.is_regression:
             return (float(clip) if isinstance(clip, Real) else 1.0), logistic_slope
         if isinstance(clip, Real):
@@ -192,8 +205,9 @@ class CoordinateDescent:
 
         def watch(done: int, theta: FloatArray) -> bool:
             encoded = _encoded_model(task.blocks, scaling, theta)
-            (coef,), (intercept,) = self._decoded(task.blocks.domain, *encoded)
-            progress = Progress(model, task.n_models, done, n_passes, coef, float(intercept))
+            coef, intercept = self._decoded(task.blocks.domain, *encoded)
+            own = (coef, intercept) if task.joint else (coef[0], float(intercept[0]))
+            progress = Progress(model, task.n_models, done, n_passes, *own)
             history.append(progress)
             if self.asked.verbose:
                 progress.show()
@@ -204,33 +218,35 @@ class CoordinateDescent:
     # The start
 
     def _start(self, plan: DescentPlan, scaling: Scaling, model: int) -> FloatArray:
-        """Return the initial coordinates, (dim,)."""
+        """Return the initial coordinates, (dim, *classes)."""
         blocks = plan.task.blocks
+        shape = (blocks.dim, *plan.task.classes)
         if self.asked.start is None:
-            theta = np.zeros(blocks.dim)
+            theta = np.zeros(shape)
             theta[: blocks.intercept] = scaling.target_centre
             return theta
-        coef, intercept = self._starts(blocks, plan.task.n_models)[model]
+        coef, intercept = self._starts(plan.task)[model]
         coef[:, list(blocks.numbers)] *= row_unit(blocks.domain)
-        (coef,), (intercept,) = scaling.scaler(blocks).apply(coef, intercept)
-        return blocks.of_model(coef, float(intercept))
+        coef, intercept = scaling.scaler(blocks).apply(coef, intercept)
+        return blocks.of_model(coef.T, intercept).reshape(shape)
 
-    def _starts(self, blocks: Blocks, n_models: int) -> list[Model]:
+    def _starts(self, task: DescentTask) -> list[Model]:
         """Return the initial models of the encoded columns."""
+        domain, each = task.blocks.domain, (task.n_models, task.n_classes)
         rule = (
             "be None or a pair of coefficients and intercept of coef_'s shape, at most 2^20 in"
             " the units of numbers and targets scaled to [-1, 1]"
         )
-        remedy = "Give one row per model, such as (coef_, intercept_) of a public model."
+        remedy = "Give one row per model or class, such as (coef_, intercept_) of a public model."
         try:
             coef, intercept = (np.asarray(part, dtype=float) for part in self.asked.start)
-            coef = coef.reshape(n_models, blocks.domain.n_encoded)
-            intercept = intercept.reshape(n_models)
+            coef = coef.reshape(*each, domain.n_encoded)
+            intercept = intercept.reshape(each)
         except (TypeError, ValueError):
             raise fail("start", rule, None, remedy) from None
         with np.errstate(all="ignore"):
-            pairs = zip(coef[:, None], intercept[:, None], strict=True)
-            models = [self._encoded(blocks.domain, *pair) for pair in pairs]
+            pairs = zip(coef, intercept, strict=True)
+            models = [self._encoded(domain, *pair) for pair in pairs]
         # The comparison also rejects NaN.
         if not all(np.abs(np.append(*model)).max() <= FARTHEST for model in models):
             raise fail("start", rule, None, remedy)
@@ -241,7 +257,7 @@ class CoordinateDescent:
 
     def _encoded(self, domain: Domain, coef: FloatArray, intercept: FloatArray) -> Model:
         """Return models in the user's units as models of encoded columns: invert the affine map."""
-        zeros, none, one = np.zeros_like(coef), np.zeros(1), np.ones(1)
+        zeros, none, one = np.zeros_like(coef), np.zeros(len(coef)), np.ones(len(coef))
         zero, constant = self._decoded(domain, zeros, none)
         slopes, _ = self._decoded(domain, zeros + 1, none)
         _, unit = self._decoded(domain, zeros, one)
@@ -251,9 +267,10 @@ class CoordinateDescent:
 
 
 def _encoded_model(blocks: Blocks, scaling: Scaling, theta: FloatArray) -> Model:
-    """Return coefficients (1, n_encoded) and intercept (1,) of the encoded columns."""
+    """Return coefficients (classes, n_encoded) and intercepts (classes,) of the encoded columns."""
     coef, intercept = blocks.of_columns(theta)
-    encoded, rest = scaling.scaler(blocks).undo(coef[None], np.array([intercept]))
+    models = np.atleast_2d(coef.T), np.atleast_1d(intercept)
+    encoded, rest = scaling.scaler(blocks).undo(*models)
     encoded[:, list(blocks.numbers)] /= row_unit(blocks.domain)
     return encoded, rest
 

@@ -68,20 +68,23 @@ class Blocks(RowLayout):
             free[[place.start for place in self.places[self.first_levels :]]] = False
         return free
 
-    def of_columns(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        """Return the coefficients of the encoded columns and the intercept."""
-        coef = np.zeros(self.domain.n_encoded)
+    def of_columns(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the coefficients of the encoded columns and the intercept.
+
+        The last axis of all are the classes of a joint model.
+        """
+        coef = np.zeros((self.domain.n_encoded, *theta.shape[1:]))
         coef[list(self.numbers)] = theta[self.number_places]
-        intercept = float(theta[0]) if self.intercept else 0.0
+        intercept = np.array(theta[0]) if self.intercept else np.zeros(theta.shape[1:])
         for block, place in zip(self.level_columns, self.places[self.first_levels :], strict=True):
             first, *others = theta[place]
             coef[block] = np.array(others) - first
-            intercept += float(first)
+            intercept = intercept + first
         return coef, intercept
 
-    def of_model(self, coef: FloatArray, intercept: float) -> FloatArray:
+    def of_model(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
         """Return the coordinates of a model; first levels have 0."""
-        theta = np.zeros(self.dim)
+        theta = np.zeros((self.dim, *coef.shape[1:]))
         if self.intercept:
             theta[0] = intercept
         theta[self.number_places] = coef[list(self.numbers)]

@@ -58,6 +58,9 @@ class Descent:
         How the gradients of a pass are published.
     choice : float or None
         Scale of the Gumbel noise by which greedy coordinates are chosen.
+    classes : tuple of int
+        The number of classes of a joint model, which are the last axis of coordinates and
+        gradients, or nothing. Then arrays of shape (dim,) have the shape (dim, 1).
     """
 
     blocks: Blocks
@@ -72,11 +75,12 @@ class Descent:
     average: bool
     published: Publication
     choice: float | None = None
+    classes: tuple[int, ...] = ()
 
     def run(
         self, gradients: Gradients, start: FloatArray, noise: Any, rng: Generator, watch: Watch
     ) -> FloatArray:
-        """Return the coordinates after all passes, (dim,)."""
+        """Return the coordinates after all passes, (dim, *classes)."""
         theta = start.clip(-FARTHEST, FARTHEST)
         for block, place in enumerate(self.blocks.places):
             gradients.move(block, theta[place])
@@ -137,6 +141,9 @@ class Descent:
     @np.errstate(all="ignore")  # infinite coordinates are clipped to the box
     def _move(self, theta: FloatArray, place: slice, gradient: FloatArray) -> FloatArray:
         """Move some coordinates, and return the change."""
+        if self.classes:
+            # A common move of all classes would change no prediction.
+            gradient = gradient - gradient.mean(axis=-1, keepdims=True)
         step, old = self.step[place], theta[place].copy()
         target = old - step * self.unit[place] * gradient
         shrunk = np.sign(target) * np.maximum(np.abs(target) - step * self.l1[place], 0)
@@ -149,7 +156,8 @@ class _Release:
 
     def __init__(self, descent: Descent, noise: Any, rng: Generator) -> None:
         self._noise, self._rng, self._n_passes = noise, rng, descent.n_passes
-        self._factors = np.repeat(descent.noise_factor, descent.blocks.sizes)
+        self._width = math.prod(descent.classes)
+        self._factors = np.repeat(descent.noise_factor, descent.blocks.sizes).repeat(self._width)
         self._lattice, self._stretch = descent.published
         self._add = self._lattice.adder(-SUM_BITS)
         self._passes = self._drawn()
@@ -170,7 +178,9 @@ class _Release:
 
     def __call__(self, place: slice, exact: NDArray[Any]) -> FloatArray:
         """Return exact sums, in units of 2^-40, plus their noise."""
-        return self._add(place, in_sum_units(exact).tolist(), self._grains[place])
+        own = slice(place.start * self._width, place.stop * self._width)
+        found = self._add(own, in_sum_units(exact.ravel()).tolist(), self._grains[own])
+        return found.reshape(exact.shape)
 
 
 def _fixed(value: float) -> int:

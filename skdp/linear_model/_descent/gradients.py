@@ -15,7 +15,7 @@ from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaled_rows import Moves, ScaledRows, check_scaling
 from skdp.linear_model._descent.scaling import Scaling
-from skdp.linear_model._shared.gram import ROUNDER, exact_sum, in_units
+from skdp.linear_model._shared.gram import NUMBER_BITS, ROUNDER, exact_sum, in_units
 from skdp.linear_model._shared.records import target_of
 from skdp.rows import Kept, Rows
 from skdp.rows.block import MOST_ROWS
@@ -70,12 +70,17 @@ class Gradients:
         records are weighted, which bounds their numbers too.
     label_weights : ndarray of shape (n_labels,) or None
         Factors in [0, 1] on the slopes of records with each label. None if all are 1.
+    classes : tuple of int
+        The number of classes of a joint model, or nothing. Slopes of a joint model have the shape
+        (n_classes, n), and gradients have the classes in their last axis.
 
     Notes
     -----
     Replacing one record changes each sum by at most 2, and the sums of a block of levels by at
     most 1 in each of two coordinates or 2 in one. Adding or removing one changes one coordinate of
-    a block, by at most 1. Statement and proof: ``docs/proofs/coordinate_descent.md``.
+    a block, by at most 1. Of a joint model this holds for each class, and the changes of all
+    classes together have a bound (Theorem 8). Statement and proof:
+    ``docs/proofs/coordinate_descent.md``.
     """
 
     def __init__(
@@ -86,12 +91,13 @@ class Gradients:
         slope: Slope,
         clips: FloatArray | None = None,
         label_weights: FloatArray | None = None,
+        classes: tuple[int, ...] = (),
     ) -> None:
         if clips is not None and not np.all((clips > 0) & (clips < np.inf)):
             raise fail("clips", "be finite and > 0", clips.tolist())
         self.kept, self.blocks, self.label = kept, blocks, label
         self.slope, self.clips, self.label_weights = slope, clips, label_weights
-        self.moves = Moves(next(_NUMBERS), [])
+        self.moves = Moves(next(_NUMBERS), [], classes)
 
     def move(self, block: int, change: FloatArray) -> None:
         """Add ``change`` to the coordinates of a block, from the next gradient on."""
@@ -105,7 +111,7 @@ class Gradients:
         return self._sum(_BlockSums(block, self._clips_of(block)))
 
     def of_all(self) -> Exact:
-        """Return the sums for all coordinates, (dim,), in units of 2^-40, by reading rows once."""
+        """Return the sums for all coordinates of one class, (dim,), by reading rows once."""
         if self.clips is None:
             return self._sum(ScaledRows.all_sums)
         each = [_BlockSums(block, self._clips_of(block)) for block in range(len(self.blocks))]
@@ -138,7 +144,8 @@ class _BlockSums:
     clips: FloatArray | None
 
     def __call__(self, state: ScaledRows, rows: slice, slopes: FloatArray) -> FloatArray:
-        return np.atleast_1d(state.sums(self.block, self.clips)(rows, slopes))
+        found = state.sums(self.block, self.clips)(rows, slopes)
+        return np.reshape(found, (state.blocks.sizes[self.block], *slopes.shape[:-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +174,23 @@ class _Part:
             slopes *= self.label_weights.take(state.target)
         if self.is_weighted:
             slopes *= state.weight
-            slopes += ROUNDER
-            slopes -= ROUNDER
+            # Entries of joint slopes are rounded towards 0: no norm of them becomes greater.
+            _round(slopes) if slopes.ndim == 1 else _truncate(slopes)
         # Sums over more rows would not be exact in floats.
-        starts = range(0, len(slopes), MOST_ROWS)
-        slices = [slice(at, min(at + MOST_ROWS, len(slopes))) for at in starts]
-        found = [in_units(self.sums(state, rows, slopes[rows])) for rows in slices]
+        n = slopes.shape[-1]
+        slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, n, MOST_ROWS)]
+        found = [in_units(self.sums(state, rows, slopes[..., rows])) for rows in slices]
         return np.asarray(np.sum(found, axis=0))
+
+
+def _round(slopes: FloatArray) -> None:
+    """Round numbers in [-1, 1] to multiples of 2^-20, in place."""
+    slopes += ROUNDER
+    slopes -= ROUNDER
+
+
+def _truncate(slopes: FloatArray) -> None:
+    """Round numbers towards 0 to multiples of 2^-20, in place."""
+    slopes *= 2.0**NUMBER_BITS
+    np.trunc(slopes, out=slopes)
+    slopes *= 2.0**-NUMBER_BITS

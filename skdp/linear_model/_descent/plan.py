@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.joint import is_gaussian, joint_slope
 from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, usual_square
+from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
-from skdp.mechanisms.independent.noise import Independent
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
 from skdp.mechanisms.noise import Publication, publication
-from skdp.noise.gaussian import Gaussian
 
 # Information is the number of records per block, times epsilon. Rules use it relative to this.
 USUAL_INFORMATION = 66.0
@@ -94,7 +94,8 @@ class DescentPlan:
         if self.stage:
             own = f", {type(self.stage.norm).__name__}" if self.stage.norm is not None else ""
             scaled = f"estimated means and scales ({self.stage.dim} sums{own}), then "
-        return f"{scaled}{self.steps} noisy gradients; {self.noise.guarantee.mechanism}"
+        joint = f" of {self.task.n_classes} classes together" if self.task.joint else ""
+        return f"{scaled}{self.steps} noisy gradients{joint}; {self.noise.guarantee.mechanism}"
 
     @property
     def steps(self) -> int:
@@ -158,10 +159,10 @@ class DescentPlan:
     def published(self) -> Publication:
         """Return how the gradients of a pass are published."""
         # If the length of rows is bounded, a pass is one release. Otherwise each block is one.
-        blocks = self.task.blocks
+        blocks, width = self.task.blocks, self.task.n_classes
         together = blocks.dim if self.rows.bound is not None else int(max(blocks.sizes))
-        factors = np.repeat(1 / self.rows.precision, blocks.sizes)
-        return self.noise.publication_for(factors, together)
+        factors = np.repeat(1 / self.rows.precision, blocks.sizes).repeat(width)
+        return self.noise.publication_for(factors, together * width)
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
@@ -193,6 +194,8 @@ class DescentTask(Task):
         With None the rules choose it.
     clips : bool
         Whether each contribution is clipped by itself. Then rows are not bounded.
+    n_classes : int
+        Number of classes of a joint model, or 1.
     """
 
     blocks: Blocks
@@ -201,6 +204,19 @@ class DescentTask(Task):
     n_passes: int | None = None
     order: str = "cyclic"
     clips: bool = False
+    n_classes: int = 1
+
+    @cached_property
+    def joint(self) -> SoftmaxSlope | None:
+        """The derivatives of the loss of a joint model, or None."""
+        if self.n_classes == 1:
+            return None
+        return joint_slope(self.n_classes, self.information, self.delta)
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The last axis of the coordinates: the classes of a joint model, or nothing."""
+        return (self.n_classes,) if self.joint else ()
 
     @property
     def size(self) -> float:
@@ -306,17 +322,20 @@ def _least_noise(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     """Return the better of the plans with rows of bounded length and with separate blocks."""
     passes = task.n_models * task.passes
     power = _row_power(task)
+    moved = task.moved * (task.joint.size if task.joint else 1.0)
+    # Of Gaussian noise only the length of a change matters.
+    chosen = task.mechanism == "auto" and task.delta > 0
     plans = []
     if power:
         rows = row_lengths(task, stage is not None, power)
-        gaussian = task.mechanism == "auto" and power == 2
-        size = task.moved * float(rows.bound or 0.0) ** (1 / power)
-        law = "gaussian" if gaussian else task.mechanism
+        size = moved * float(rows.bound or 0.0) ** (1 / power)
+        law = "gaussian" if chosen else task.mechanism
         plans.append(_planned(task, stage, rows, law, (size, passes)))
-    if not power or (task.mechanism == "auto" and power == 2):
+    if not power or chosen:
         rows = blocks_apart(task)
         count = passes * (1 if task.order == "greedy" else len(task.blocks))
-        plans.append(_planned(task, stage, rows, task.mechanism, (task.moved, count)))
+        law = "gaussian" if chosen and task.joint else task.mechanism
+        plans.append(_planned(task, stage, rows, law, (moved, count)))
     return min(plans, key=_predicted_noise)
 
 
@@ -332,7 +351,7 @@ def _planned(
         own = (task.share or PURE_STAGE_SHARE) * task.epsilon
         stage = stage.with_norm(own, task.moved, task.neighbors)
     if stage is not None and stage.norm is None:
-        stage = replace(stage, gaussian=_is_gaussian(law))
+        stage = replace(stage, gaussian=is_gaussian(law))
         ratio = stage_ratio(stage, releases, task.share, task.delta)
         shifts += [(size / ratio, count) for size, count in stage.shifts]
     noise, choice = task.noise(law, shifts, stage.spent if stage is not None else 0.0)
@@ -360,14 +379,7 @@ def _row_power(task: DescentTask) -> int:
         return 0
     if task.delta == 0:
         return 1
-    return 2 if _is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
-
-
-def _is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
-    """Return whether a mechanism is Gaussian noise, or has one of the names."""
-    law = mechanism.law if type(mechanism) is Independent else mechanism
-    # By type: a subclass of Gaussian may draw from another law.
-    return law in names if isinstance(law, str) else type(law) is Gaussian
+    return 2 if is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
 
 
 def _predicted_noise(plan: DescentPlan) -> float:

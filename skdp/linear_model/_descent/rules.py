@@ -16,10 +16,14 @@ from skdp._arrays import FloatArray
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.plan import DescentPlan, more
 from skdp.linear_model._descent.scaling import RowBound, Scaling, plain_scaling, usual_square
+from skdp.linear_model._descent.slopes import SoftmaxSlope
 
 # Residuals are clipped at CLIP deviations of the target; the factor grows with this power of the
 # information. Without estimates, all passes together can move a mean by at least FARTHEST_MEAN.
 CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
+# For a joint model: assumptions of a `Kind`. The curvature is rarely near its bound in all classes,
+# so steps are longer; they do not diverge below 2.
+SIGNAL, LEVEL_SIGNAL, MOST_STEP = 16.0, 8.0, 1.8
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,8 @@ class Kind:
     ----------
     is_regression : bool
         Whether the loss is the squared loss of a number, or the logistic loss of labels.
-    curvature : float
-        Greatest second derivative of the loss.
+    curvature, usual : float
+        Greatest and usual second derivative of the loss.
     score : float
         Mean squared derivative over mean curvature. For the squared loss this and the following
         values are in units of the target's variance.
@@ -39,18 +43,29 @@ class Kind:
         Contributions of all numbers, and of all levels, to the variance of the predictor.
     intercept : float
         Prior variance of the intercept.
+    step : float
+        The usual length of steps in units of the inverse curvature.
     """
 
     is_regression: bool
     curvature: float
+    usual: float
     score: float
     signal: float
     level_signal: float
     intercept: float
+    step: float = 1.0
 
 
-LOGISTIC = Kind(False, curvature=0.25, score=0.6, signal=0.6, level_signal=0.15, intercept=0.5)
-SQUARED = Kind(True, curvature=1.0, score=0.5, signal=0.2, level_signal=0.1, intercept=5.0)
+LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.6, level_signal=0.15, intercept=0.5)
+SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.2, level_signal=0.1, intercept=5.0)
+
+
+def joint_kind(slope: SoftmaxSlope) -> Kind:
+    """Return the joint loss of several classes."""
+    k, a = slope.n_classes, slope.normalizer
+    step = min(k / 2, MOST_STEP)
+    return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, LEVEL_SIGNAL, 0.5, step)
 
 
 def scaling_of(plan: DescentPlan, seen: FloatArray | None) -> Scaling:
@@ -91,7 +106,7 @@ def _usual_curvatures(plan: DescentPlan, scaling: Scaling, kind: Kind) -> FloatA
     if not scaling.is_estimated:
         sizes = np.array(blocks.sizes[blocks.first_levels :], dtype=int)
         square[blocks.number_places.stop :] = np.repeat(1 / sizes, sizes)
-    return np.asarray(scaling.n * _mean_weight(blocks, scaling.rows) * kind.curvature * square)
+    return np.asarray(scaling.n * _mean_weight(blocks, scaling.rows) * kind.usual * square)
 
 
 def _numbers_prior(blocks: Blocks, scaling: Scaling) -> float:

@@ -45,23 +45,29 @@ class Moves:
     model : int
         A number that other models do not have.
     changes : list of (int, ndarray)
-        Blocks of coordinates, and the changes of their coordinates.
+        Blocks of coordinates, and the changes of their coordinates, (size, *classes).
+    classes : tuple of int
+        The number of classes of a joint model, or nothing.
     """
 
     model: int
     changes: list[tuple[int, FloatArray]]
+    classes: tuple[int, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # One long array is sent to workers faster than many short ones.
         blocks = [block for block, _ in self.changes]
         parts = [change for _, change in self.changes]
         whole = np.concatenate(parts) if parts else np.empty(0)
-        return _joined_moves, (self.model, blocks, whole, [len(part) for part in parts])
+        lengths = [len(part) for part in parts]
+        return _joined_moves, (self.model, blocks, whole, lengths, self.classes)
 
 
-def _joined_moves(model: int, blocks: list[int], whole: FloatArray, lengths: list[int]) -> Moves:
+def _joined_moves(
+    model: int, blocks: list[int], whole: FloatArray, lengths: list[int], classes: tuple[int, ...]
+) -> Moves:
     parts = np.split(whole, np.cumsum(lengths)[:-1]) if lengths else []
-    return Moves(model, list(zip(blocks, parts, strict=True)))
+    return Moves(model, list(zip(blocks, parts, strict=True)), classes)
 
 
 class ScaledRows:
@@ -127,14 +133,14 @@ class ScaledRows:
         return total
 
     def predictors(self, moves: Moves) -> FloatArray:
-        """Return the predictors after all moves, (n,).
+        """Return the predictors after all moves, (n,), or (classes, n) of a joint model.
 
         Predictors are kept with the number of moves that they contain. If they are lost, all moves
         are made again, with the same result to the last bit.
         """
         model, done, values = self._moved or (None, 0, None)
         if model != moves.model or values is None:
-            done, values = 0, np.zeros(len(self.target))
+            done, values = 0, np.zeros((*moves.classes, len(self.target)))
         for block, change in moves.changes[done:]:
             values = values + self.along(block, change)
         self._moved = moves.model, len(moves.changes), values
@@ -148,7 +154,7 @@ class ScaledRows:
         if block < self.blocks.first_levels:
             column = self._column(block)
             if bounds is None:
-                return lambda rows, slopes: column[rows].astype(np.float64) @ slopes
+                return lambda rows, slopes: column[rows].astype(np.float64) @ slopes.T
             # The product first: it is finite, and a quotient may not be.
             return lambda rows, slopes: _clipped(column[rows] * slopes / bounds[0]).sum()
         levels, size = self._levels(block), self.blocks.sizes[block]
@@ -156,7 +162,9 @@ class ScaledRows:
         def sums(rows: slice, slopes: FloatArray) -> Any:
             own = levels[rows]
             shares = slopes if bounds is None else _clipped(slopes / bounds.take(own))
-            return np.bincount(own, weights=shares, minlength=size)
+            if shares.ndim == 1:
+                return np.bincount(own, weights=shares, minlength=size)
+            return np.array([np.bincount(own, weights=each, minlength=size) for each in shares]).T
 
         return sums
 
@@ -171,10 +179,11 @@ class ScaledRows:
         return np.concatenate(sums)
 
     def along(self, block: int, change: FloatArray) -> FloatArray:
-        """Return the change of predictors for a change of a block's coordinates, (n,)."""
+        """Return the change of predictors for a change of a block's coordinates."""
         if block >= self.blocks.first_levels:
-            return change.take(self._levels(block))
-        return np.asarray(np.multiply(self._column(block), change[0], dtype=np.float64))
+            return change.T.take(self._levels(block), axis=-1)
+        column = self._column(block)
+        return np.asarray(np.multiply.outer(change[0], column, dtype=np.float64))
 
     def _column(self, block: int) -> NDArray[np.float32]:
         """Return the numbers of a block, or ones for the intercept, (n,)."""

@@ -17,13 +17,13 @@ class Progress:
     Attributes
     ----------
     model, n_models : int
-        Position of the model, from 0, and number of models: one per class if there are more than
-        two classes, else one.
+        Position of the model, from 0, and number of models: one, or one per class if there are
+        more than two classes and no joint model of them.
     n_pass, n_passes : int
         Number of passes made, and number planned.
-    coef : ndarray of shape (n_encoded,)
+    coef : ndarray of shape (n_encoded,), or (n_classes, n_encoded) for a joint model
         Coefficients in the user's units, as in ``coef_``, but not averaged over passes.
-    intercept : float
+    intercept : float, or ndarray of shape (n_classes,)
     """
 
     model: int
@@ -31,7 +31,7 @@ class Progress:
     n_pass: int
     n_passes: int
     coef: NDArray[np.float64]
-    intercept: float
+    intercept: float | NDArray[np.float64]
 
     def show(self) -> None:
         """Draw a progress bar on standard error."""

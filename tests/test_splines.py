@@ -6,16 +6,31 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from exact_gradient import LOSSES, dense_hessian, distance, exact_gradient, problem
+from exact_gradient import LOSSES, distance, exact_gradient, problem
 from scipy.interpolate import BSpline
 from scipy.special import expit
+from sklearn.linear_model import LinearRegression
 
-from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Spline
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Spline,
+    load_model,
+)
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
+from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.gradients import keep_scaled
+from skdp.linear_model._descent.scaling import RowBound, plain_scaling
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_sums
+from skdp.linear_model._solver import hessian
 from skdp.linear_model._solver.certificate import certified_gradient
+from skdp.mechanisms import Sensitivity
 from skdp.rows.memory import MemoryRows
 
 SPLINES = [
@@ -170,16 +185,57 @@ def test_the_certificate_holds_with_splines(loss, intercept, scale):
     assert found.error < 1e-9 * scale
 
 
+@pytest.mark.parametrize("room", [1024, 20, 4])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_the_second_derivative_with_splines(intercept):
+def test_the_second_derivative_with_splines(intercept, room, monkeypatch):
     """It is the derivative of the gradient, within the error of single precision."""
+    monkeypatch.setattr(hessian, "MOST_CORE", room)
     own = SPLINES[4], SPLINES[1]
     made = problem(200, 2, LOSSES[0], intercept=intercept, sizes=(3,), splines=own)
     objective, theta = made.objective([70]), 0.1 * np.random.default_rng(1).normal(size=made.dim)
     rows = made.matrix()
     p = expit(rows @ theta)
     expected = (rows.T * (p * (1 - p))) @ rows + np.diag(made.ridge)
-    np.testing.assert_allclose(dense_hessian(objective, theta), expected, atol=1e-4)
+    (core,), (matrix,), diagonal = objective.hessian(theta)
+    assert (len(core) == made.dim) == (room == 1024)
+    np.testing.assert_allclose(matrix, expected[np.ix_(core, core)], atol=1e-4)
+    np.testing.assert_allclose(diagonal, expected.diagonal(), atol=1e-4)
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("spline", SPLINES, ids=repr)
+def test_contributions_to_a_descent_are_those_of_dense_rows(spline, classes):
+    """Exactly, and their sizes add up to at most the weight times the slope."""
+    domain = Domain({"w": (0, 1), "x": spline})
+    blocks = Blocks(domain, True, True)
+    rows = MemoryRows(domain, domain.sample(50, random_state=0), np.zeros(50))
+    (state,) = keep_scaled(
+        rows, blocks, plain_scaling(blocks, 50.0, RowBound(np.ones(len(blocks))))
+    )
+    slopes = np.rint(np.random.default_rng(0).uniform(-1, 1, (classes, 50)) / GRID) * GRID
+    encoded = spline.table[state.levels[0]]
+    dense = np.column_stack([1 - encoded.sum(axis=1), encoded])
+    own = slopes[0] if classes == 1 else slopes
+    np.testing.assert_array_equal(state.sums(2)(slice(0, 50), own), (slopes @ dense).T.squeeze())
+    one = state.sums(2)(slice(0, 1), own[..., :1])
+    assert (np.abs(one).sum(axis=0) <= np.abs(slopes[:, 0]) * (1 + 1e-15)).all()
+    change = np.random.default_rng(1).normal(size=(dense.shape[1], *(classes,) * (classes > 1)))
+    np.testing.assert_allclose(state.along(2, change), (dense @ change).T, rtol=1e-12, atol=1e-14)
+
+
+def test_a_statistic_of_a_user_is_bounded_at_all_nodes():
+    """Products of neighbouring functions are 0 at the corners of the simplex, and not between."""
+    domain = Domain({"x": Spline(0, 1, knots=1, degree=1)})
+    ball = Sensitivity.of(lambda x: [x[0] * x[1]], domain, neighbors="add_remove").ball
+    assert ball.gauge(np.array([0.25])) <= 1 + 1e-9
+    assert ball.gauge(np.array([0.3])) > 1
+
+
+def test_a_clip_of_single_contributions_is_refused():
+    domain = Domain({"x": Spline(0, 1)}, target=[0, 1])
+    model = DPCoordinateDescentClassifier(domain=domain, clip=0.5)
+    with pytest.raises(ValueError, match='clip must be "auto" or None for a domain with splines'):
+        model.fit(np.zeros((4, 1)), [0, 1, 0, 1])
 
 
 def curves(n, seed):
@@ -192,26 +248,63 @@ def curves(n, seed):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("degree", [0, 1, 3])
-def test_a_classifier_learns_curves(degree, delta):
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPCoordinateDescentClassifier])
+def test_a_classifier_learns_curves(kind, degree, delta):
     """The accuracy is near that of the truth; with linear effects it is far below."""
     X, y, _ = curves(8000, 0)
     other, labels, z = curves(4000, 1)
     domain = Domain({name: Spline(0, 1, knots=6, degree=degree) for name in X}, target=[0, 1])
     plain = Domain(dict.fromkeys(X, (0, 1)), target=[0, 1])
     own = {"epsilon": 1.0, "delta": delta, "random_state": 0}
-    model = DPLogisticRegression(domain=domain, **own).fit(X, y)
-    least = np.mean((z > 0) == labels) - 0.03
+    model = kind(domain=domain, **own).fit(X, y)
+    least = np.mean((z > 0) == labels) - 0.06
     assert model.score(other, labels) > least
-    assert DPLogisticRegression(domain=plain, **own).fit(X, y).score(other, labels) < least - 0.05
-    again = DPLogisticRegression(domain=domain.encoded, **own).fit(
+    assert kind(domain=plain, **own).fit(X, y).score(other, labels) < least - 0.05
+    again = kind(domain=domain.encoded, **own).fit(
         pd.DataFrame(domain.encode(X), columns=domain.encoded_names()), y
     )
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
 
 
-def test_a_regressor_learns_curves():
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(
+    "kind", [DPLinearRegression, DPHuberRegressor, DPCoordinateDescentRegressor]
+)
+def test_a_regressor_learns_curves(kind, delta):
     X, _, z = curves(8000, 0)
     other, _, truth = curves(4000, 1)
     domain = Domain({name: Spline(0, 1, knots=6, degree=3) for name in X}, target=(-6, 6))
-    model = DPHuberRegressor(domain=domain, random_state=0).fit(X, z)
+    own = {"epsilon": 2.0, "delta": delta, "random_state": 0}
+    model = kind(domain=domain, **own).fit(X, z)
     assert model.score(other, truth) > 0.9
+    again = load_model(model.to_json())
+    np.testing.assert_array_equal(again.predict(other), model.predict(other))
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_without_noise_moments_give_least_squares(neighbors, delta):
+    """With a huge epsilon the fit is that of ordinary least squares on the encoded columns."""
+    X, _, z = curves(3000, 0)
+    domain = Domain(
+        {"a": Spline(0, 1, knots=4, degree=3), "b": Spline(0, 1, knots=5), "c": (0, 1)},
+        target=(-8, 8),
+    )
+    model = DPLinearRegression(epsilon=1e6, delta=delta, neighbors=neighbors, domain=domain)
+    found = model.fit(X, z).predict(X)
+    plain = LinearRegression().fit(domain.encode(X), z).predict(domain.encode(X))
+    assert np.sqrt(np.mean((found - plain) ** 2)) < 0.02 * z.std()
+
+
+def test_rows_of_persons_and_batches():
+    """Both give the model of the table."""
+    X, y, _ = curves(2000, 0)
+    domain = Domain({name: Spline(0, 1, knots=4, degree=2) for name in X}, target=[0, 1])
+    for kind in (DPLogisticRegression, DPCoordinateDescentClassifier):
+        whole = kind(domain=domain, random_state=0).fit(X, y)
+        parts = [(X[:700], y[:700]), (X[700:], y[700:])]
+        batches = kind(domain=domain, random_state=0).fit(lambda parts=parts: iter(parts))
+        np.testing.assert_allclose(batches.coef_, whole.coef_, atol=1e-6)
+        persons = kind(domain=domain, random_state=0).fit(X, y, groups=np.arange(2000) // 2)
+        assert persons.guarantee_.unit == "person"
+        assert persons.score(X, y) > 0.6

@@ -247,16 +247,12 @@ class Domain:
 
     @property
     def block_tables(self) -> tuple[FloatArray | None, ...]:
-        """For each block of B-splines the encoded values of its positions; None for indicators.
-
-        A row has one position in each block. That of indicators is the number of the indicator
-        that is 1, from 1 on, or 0.
-        """
+        """For each block of B-splines the encoded values of its positions; None for indicators."""
         return self._layout.tables
 
     @property
     def block_positions(self) -> tuple[int, ...]:
-        """Number of positions of each block."""
+        """Number of positions of each block, of which a row has one; 0 is that of no indicator."""
         pairs = zip(self.block_tables, self.block_sizes, strict=True)
         return tuple(size + 1 if table is None else len(table) for table, size in pairs)
 

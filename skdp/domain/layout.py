@@ -106,17 +106,12 @@ class Piece:
             else largest_indicators(work)
         )
 
-    @property
-    def table(self) -> FloatArray | None:
-        """The encoded values of each position, (positions, columns), of a spline; else None."""
-        return self.step.table if isinstance(self.step, Spline | SplineBlock) else None
-
     def write_positions(self, positions: NDArray[Any], cells: FloatArray) -> None:
         """Write the encoded columns of positions into zeros."""
-        if self.table is None:
-            write_indicators(positions, cells)
+        if isinstance(self.step, Spline | SplineBlock):
+            cells[...] = self.step.table[positions]
         else:
-            cells[...] = self.table[positions]
+            write_indicators(positions, cells)
 
     def _missing_floats(self, table: RawTable, rows: slice) -> NDArray[np.bool_] | None:
         """Return which cells of a column are NaN; None if it is no array of floats."""

@@ -10,6 +10,8 @@ SKOPS_TYPES = (
     "skdp.domain.encoder.DomainEncoder",
     "skdp.domain.layout.Layout",
     "skdp.domain.layout.Piece",
+    "skdp.domain.splines.Spline",
+    "skdp.domain.splines.SplineBlock",
     "skdp.geometry._direct_sum.ProductBall",
     "skdp.geometry._direct_sum.SumBall",
     "skdp.geometry._simplex.SimplexBall",

@@ -88,6 +88,9 @@ class CoordinateDescent:
         # Other penalties are defined on the encoded columns, which leave out first levels.
         all_levels = is_auto(asked.penalty) and task.design.intercept
         blocks = Blocks(task.design.domain, task.design.intercept, all_levels)
+        if isinstance(asked.clip, Real) and any(table is not None for table in blocks.tables):
+            rule = 'be "auto" or None for a domain with splines'
+            raise fail("clip", rule, asked.clip, "A record changes several of their coefficients.")
         stage = None
         if asked.scaling_share != 0:
             stage = DescentStage(blocks, self.kind.is_regression, task.n)

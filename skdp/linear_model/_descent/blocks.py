@@ -42,6 +42,14 @@ class Blocks(RowLayout):
         stops = np.cumsum(self.sizes)
         return tuple(slice(int(e) - s, int(e)) for e, s in zip(stops, self.sizes, strict=True))
 
+    @cached_property
+    def whole_tables(self) -> tuple[FloatArray | None, ...]:
+        """For each column of levels or B-splines its table with the first one; None for levels."""
+        return tuple(
+            None if table is None else np.column_stack([1 - table.sum(axis=1), table])
+            for table in self.tables
+        )
+
     @property
     def first_levels(self) -> int:
         """The first block of levels."""

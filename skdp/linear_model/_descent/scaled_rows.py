@@ -158,13 +158,19 @@ class ScaledRows:
             # The product first: it is finite, and a quotient may not be.
             return lambda rows, slopes: _clipped(column[rows] * slopes / bounds[0]).sum()
         levels, size = self._levels(block), self.blocks.sizes[block]
+        table = self.blocks.whole_tables[block - self.blocks.first_levels]
+        size = size if table is None else len(table)
 
         def sums(rows: slice, slopes: FloatArray) -> Any:
             own = levels[rows]
             shares = slopes if bounds is None else _clipped(slopes / bounds.take(own))
             if shares.ndim == 1:
-                return np.bincount(own, weights=shares, minlength=size)
-            return np.array([np.bincount(own, weights=each, minlength=size) for each in shares]).T
+                found = np.bincount(own, weights=shares, minlength=size)
+            else:
+                each = [np.bincount(own, weights=share, minlength=size) for share in shares]
+                found = np.array(each).T
+            # Products of multiples of 2^-20, whose sums are exact in any order.
+            return found if table is None else table.T @ found
 
         return sums
 
@@ -181,7 +187,9 @@ class ScaledRows:
     def along(self, block: int, change: FloatArray) -> FloatArray:
         """Return the change of predictors for a change of a block's coordinates."""
         if block >= self.blocks.first_levels:
-            return change.T.take(self._levels(block), axis=-1)
+            table = self.blocks.whole_tables[block - self.blocks.first_levels]
+            terms = change if table is None else table @ change
+            return terms.T.take(self._levels(block), axis=-1)
         column = self._column(block)
         return np.asarray(np.multiply.outer(change[0], column, dtype=np.float64))
 

@@ -115,6 +115,12 @@ class RowLayout:
         """Encoded columns of each column of levels, without the first level."""
         return tuple(b for b in self.domain.blocks if b.stop > b.start)
 
+    @cached_property
+    def tables(self) -> tuple[FloatArray | None, ...]:
+        """For each of these, the encoded values of the positions of B-splines; None for levels."""
+        pairs = zip(self.domain.blocks, self.domain.block_tables, strict=True)
+        return tuple(table for block, table in pairs if block.stop > block.start)
+
 
 @dataclass(frozen=True)
 class Design(RowLayout):
@@ -135,12 +141,6 @@ class Design(RowLayout):
         """The indicator columns of each column of levels with at least two levels."""
         shift = int(self.intercept)
         return tuple(slice(b.start + shift, b.stop + shift) for b in self.level_columns)
-
-    @cached_property
-    def tables(self) -> tuple[FloatArray | None, ...]:
-        """For each of the blocks, the values of the positions of B-splines; None for levels."""
-        pairs = zip(self.domain.blocks, self.domain.block_tables, strict=True)
-        return tuple(table for block, table in pairs if block.stop > block.start)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -170,22 +170,11 @@ class Coordinates:
             for block, table in zip(self.design.blocks, self.design.tables, strict=True)
         )
 
-    def row_tables(self, dtype: Any) -> list[NDArray[Any]]:
-        """Return the columns of the design that belong to each position, (size, positions)."""
-        found = []
-        for size, table in zip(self.sizes, self.design.tables, strict=True):
-            own = np.eye(size, size - 1, k=-1) if table is None else table
-            centred = own - (1 / size if self.design.intercept else 0.0)
-            found.append(np.ascontiguousarray(centred.T, dtype))
-        return found
-
-    def dense(
-        self, numbers: NDArray[Any], levels: NDArray[Any], tables: list[NDArray[Any]]
-    ) -> NDArray[Any]:
-        """Return rows of the design in the order of the Hessian's core, (dim, n)."""
-        ones = np.ones((int(self.design.intercept), numbers.shape[1]), numbers.dtype)
-        parts = [table[:, codes] for table, codes in zip(tables, levels, strict=True)]
-        return np.concatenate([ones, numbers * numbers.dtype.type(self.unit), *parts])
+    def row_table(self, column: int) -> FloatArray:
+        """Return the entries of rows for each position of a column, (size - 1, positions)."""
+        size, table = self.sizes[column], self.design.tables[column]
+        own = np.eye(size, size - 1, k=-1) if table is None else table
+        return np.asarray((own - (1 / size if self.design.intercept else 0.0)).T)
 
     def terms(self, theta: FloatArray) -> Terms:
         """Return the predictor of coordinates theta."""

@@ -49,13 +49,15 @@ class Hessian(NamedTuple):
 
 
 def core_columns(coordinates: Coordinates) -> tuple[int, ...]:
-    """Return the columns of levels that are part of the matrix."""
-    if any(table is not None for table in coordinates.design.tables):
-        return tuple(range(len(coordinates.sizes)))
-    room = MOST_CORE - (coordinates.dim - sum(coordinates.sizes) + len(coordinates.sizes))
+    """Return the columns of levels and B-splines that are part of the matrix.
+
+    Columns of B-splines come first: their products with each other matter most.
+    """
+    sizes, tables = coordinates.sizes, coordinates.design.tables
+    room = MOST_CORE - (coordinates.dim - sum(sizes) + len(sizes))
     chosen: list[int] = []
-    for column in np.argsort(coordinates.sizes, kind="stable").tolist():
-        room -= coordinates.sizes[column]
+    for column in sorted(range(len(sizes)), key=lambda c: (tables[c] is None, sizes[c])):
+        room -= sizes[column]
         if room < 0:
             break
         chosen.append(column)
@@ -100,17 +102,26 @@ class CurvatureSums:
         return gram, tuple(counts), tuple(numbers), tuple(pairs)
 
     def _dense_products(self, rows: DesignRows, second: FloatArray) -> tuple[Any, ...]:
-        """Return the sums of products of all columns of the design: with B-splines most overlap."""
-        coordinates = self.coordinates
-        dtype, found = np.float64 if self.precise else np.float32, 0.0
-        tables = coordinates.row_tables(dtype)
-        step = block_rows(coordinates.dim)
+        """Return the sums of products of the columns of the matrix, and for the diagonal of others.
+
+        The products of neighbouring B-splines of one column are not 0.
+        """
+        coordinates, core = self.coordinates, core_columns(self.coordinates)
+        dtype: Any = np.float64 if self.precise else np.float32
+        tables = [coordinates.row_table(c).astype(dtype) for c in core]
+        found = np.zeros((len(_core(coordinates, core)),) * 2)
+        step = block_rows(len(found))
         for at in range(0, len(second), step):
             part = slice(at, at + step)
-            dense = coordinates.dense(rows.numbers[:, part], rows.levels[:, part], tables)
-            scaled = dense * np.sqrt(second[part]).astype(dtype)
-            found = found + (scaled @ scaled.T).astype(np.float64)
-        return (found,)
+            numbers = rows.numbers[:, part].astype(dtype) * dtype(coordinates.unit)
+            ones = np.ones((int(coordinates.design.intercept), numbers.shape[1]), dtype)
+            levels = [table[:, rows.levels[c, part]] for c, table in zip(core, tables, strict=True)]
+            dense = np.concatenate([ones, numbers, *levels])
+            dense *= np.sqrt(second[part]).astype(dtype)
+            found += dense @ dense.T
+        others = (c for c in range(len(rows.levels)) if c not in core)
+        counts = [np.bincount(rows.levels[c], second, coordinates.positions[c]) for c in others]
+        return found, tuple(counts)
 
     def _second(self, rows: DesignRows) -> Iterator[FloatArray]:
         """Yield weighted curvatures, (n,)."""
@@ -167,10 +178,8 @@ def _whole(own: FloatArray, pairs: dict[tuple[int, int], FloatArray]) -> FloatAr
 
 def _assembled(coordinates: Coordinates, sums: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
     """Return the matrix over the core, and the diagonal, without a ridge."""
-    if len(sums) == 1:
-        diagonal = np.zeros(coordinates.dim)
-        diagonal[_core(coordinates, core_columns(coordinates))] = sums[0].diagonal()
-        return sums[0], diagonal
+    if len(sums) == 2:
+        return sums[0], _diagonal_of_dense(coordinates, *sums)
     gram, counts, numbers, pairs = sums
     units = np.append(1.0, np.full(len(gram) - 1, coordinates.unit))
     gram = gram * np.outer(units, units)
@@ -201,6 +210,18 @@ def _assembled(coordinates: Coordinates, sums: tuple[Any, ...]) -> tuple[FloatAr
     diagonal = _diagonal(coordinates, float(gram[0, 0]), counts)
     diagonal[_core(coordinates, columns)] = matrix.diagonal()
     return matrix, diagonal
+
+
+def _diagonal_of_dense(
+    coordinates: Coordinates, matrix: FloatArray, counts: tuple[FloatArray, ...]
+) -> FloatArray:
+    """Return the diagonal of all coordinates."""
+    found, core = np.zeros(coordinates.dim), core_columns(coordinates)
+    found[_core(coordinates, core)] = matrix.diagonal()
+    others = (c for c in range(len(coordinates.sizes)) if c not in core)
+    for c, own in zip(others, counts, strict=True):
+        found[coordinates.design.blocks[c]] = coordinates.row_table(c) ** 2 @ own
+    return found
 
 
 def _core(coordinates: Coordinates, columns: tuple[int, ...]) -> NDArray[np.intp]:

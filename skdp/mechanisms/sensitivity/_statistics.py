@@ -171,17 +171,19 @@ def quadratic_of(function: Callable[..., Any], domain: Domain) -> Quadratic:
 
 
 def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
-    """Yield a record for each choice of levels, with variables as numbers."""
+    """Yield a record for each choice of levels and nodes of splines, with variables as numbers."""
     labels = domain.target_labels or (None,)
-    choices = [range(size + 1) for size in domain.block_sizes]
+    choices = [range(count) for count in domain.block_positions]
     count = int(np.prod([len(c) for c in choices], dtype=float)) * len(labels)
     if count > MOST_CHOICES:
-        rule = f"have at most {MOST_CHOICES} choices of levels"
+        rule = f"have at most {MOST_CHOICES} choices of levels and of nodes of splines"
         raise fail("domain", rule, count, "Take fewer columns of levels at a time.")
     for chosen, label in product(product(*choices), labels):
         x: Any = np.full(domain.n_encoded, 0.0, dtype=object)
-        for block, level in zip(domain.blocks, chosen, strict=True):
-            if level:
+        for block, table, level in zip(domain.blocks, domain.block_tables, chosen, strict=True):
+            if table is not None:
+                x[block] = table[level]
+            elif level:
                 x[block.start + level - 1] = 1.0
         for k, place in enumerate(domain.number_index):
             x[place] = Polynomial.variable(k, bound)

@@ -209,9 +209,8 @@ def test_contributions_to_a_descent_are_those_of_dense_rows(spline, classes):
     domain = Domain({"w": (0, 1), "x": spline})
     blocks = Blocks(domain, True, True)
     rows = MemoryRows(domain, domain.sample(50, random_state=0), np.zeros(50))
-    (state,) = keep_scaled(
-        rows, blocks, plain_scaling(blocks, 50.0, RowBound(np.ones(len(blocks))))
-    )
+    scaling = plain_scaling(blocks, 50.0, RowBound(np.ones(len(blocks))))
+    (state,) = keep_scaled(rows, blocks, scaling).states
     slopes = np.rint(np.random.default_rng(0).uniform(-1, 1, (classes, 50)) / GRID) * GRID
     encoded = spline.table[state.levels[0]]
     dense = np.column_stack([1 - encoded.sum(axis=1), encoded])

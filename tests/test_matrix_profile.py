@@ -59,7 +59,7 @@ def test_one_row_attains_the_bound_and_five_percent_less_noise_exceeds_it():
 
 @pytest.mark.parametrize("norm", [0.5, 2.0])
 def test_a_replaced_record_is_told_apart_no_better_than_its_loss_says(norm):
-    """Theorem 6 for two rows: 2000 draws, eigenvalues up to half of the norm, turned at random.
+    """Theorem 5 for two rows: 2000 draws, eigenvalues up to half of the norm, turned at random.
 
     At six standard errors a false alarm is below 1e-7. The twin claims 0.7 of the norm.
     """

@@ -155,23 +155,21 @@ def extreme_changes(numbers, blocks, adds):
     return target + 2 * blocks + of_numbers
 
 
-@pytest.mark.parametrize("mean", [1.0, 0.6])
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(("numbers", "levels"), [(1, 0), (2, 1), (3, 2), (5, 0)])
-def test_lengths_of_cross_moments_hold_every_change(numbers, levels, neighbors, mean):
+def test_lengths_of_cross_moments_hold_every_change(numbers, levels, neighbors):
     columns = {f"x{j}": (-1, 1) for j in range(numbers)}
     columns |= {f"c{j}": ["a", "b", "c"] for j in range(levels)}
     design = Design(Domain(columns, target=(-1, 1)), True)
     n = None if neighbors == "add_remove" else 10
     plan = _parts.Parts.plan(Task(design, n, 1.0, 0.0, neighbors, n_public=10), 3.0)
-    found = _parts.lengths(plan.layout, plan.first.sums, mean)
+    found = _parts.lengths(plan.layout, plan.first.sums)
     first, second = (Fraction(v) ** 2 for v in found)
     adds = neighbors == "add_remove"
     seen = extreme_changes(numbers, levels, adds)
     assert seen <= first <= seen * Fraction(107, 100)
-    # v (1 / mean, u) at v = 1, and its mirror image
-    whole = 1 / Fraction(mean) ** 2 + numbers + levels
-    exact = whole * (1 if adds else 4)
+    # v (1, u) at v = 1, and its mirror image
+    exact = (1 + numbers + levels) * (1 if adds else 4)
     assert exact <= second <= exact * (1 + Fraction(5, 10**12))
 
 

@@ -20,7 +20,6 @@ from skdp.geometry.lp import _generalised_normal
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Independent, MatrixLaplace, Sensitivity, calibrate
 from skdp.mechanisms.independent.repeated import calibrate_releases
-from skdp.mechanisms.matrix.knorm import MatrixKNormNoise
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise
 from skdp.mechanisms.noise import paid_in_full, publication_of, release
 from skdp.noise import Gaussian, Laplace, Logistic, Staircase, Tulap
@@ -202,9 +201,6 @@ NOISES = {
     "logistic": lambda: balls("logistic", 1e3),
     "matrix Laplace, 20 columns": lambda: moments(20),
     "matrix Gaussian": lambda: MatrixGaussianNoise(
-        MomentLayout(20, range(20)), 1e5, Guarantee(1.0, 1e-6)
-    ),
-    "matrix K-norm": lambda: MatrixKNormNoise(
         MomentLayout(20, range(20)), 1e5, Guarantee(1.0, 1e-6)
     ),
 }

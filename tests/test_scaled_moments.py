@@ -17,7 +17,6 @@ from skdp.linear_model._moments.parts import (
     first_units,
     greatest_square,
     lengths,
-    mean_unit,
 )
 from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
@@ -269,13 +268,6 @@ def test_ones_and_levels_stay_what_they_are_in_the_box():
     assert np.abs(placed).max() == 1
 
 
-def test_the_target_has_its_share_of_a_squared_length():
-    layout = plan_of(DOMAINS["numbers"], "replace_one").layout
-    for share in (0.1, 0.3, 0.6):
-        own = mean_unit(layout, share) ** -2.0
-        assert own == pytest.approx(max(1.0, share * (own + 4)), rel=1e-12)
-
-
 # Which release, and what comes of it
 
 
@@ -302,8 +294,8 @@ def test_the_choice_of_the_release_is_of_public_things():
 
 
 def test_the_shares_change_continuously_with_the_number_of_records():
-    """From nearly all for the products with the target to a third; no step above 3 %."""
-    sizes = np.geomspace(400, 10**6, 300)
+    """From most for the products with the target to a third; no step above 3 %."""
+    sizes = np.geomspace(430, 10**6, 300)
     plans = [plan_for(round(n)) for n in sizes]
     shares = np.array([[stage.epsilon for stage in plan.stages] for plan in plans])
     cross = shares[:, 1] / shares[:, 1:].sum(axis=1)
@@ -396,13 +388,13 @@ def test_deviations_are_those_of_the_noise():
 
 
 def test_with_few_records_it_predicts_better_than_the_mean():
-    """600 records, 10 columns, epsilon 1, 40 fits: on average R^2 is above .3, the mean's below 0.
+    """600 records, 10 columns, epsilon 1, 40 fits: on average R^2 is above .2, the mean's below 0.
 
-    It is some .55 with a deviation below .15, so that the average of 40 has one of .024.
+    It is some .38 with a deviation of .14, so that the average of 40 has one of .02.
     """
     X, y = table(5000, seed=1)
     scores = [fitted(random_state=k).score(X, y) for k in range(40)]
-    assert np.mean(scores) > 0.15
+    assert np.mean(scores) > 0.2
     alone = DPLinearRegression(epsilon=1.0, domain=TEN, random_state=0)
     plan = plan_for(100)
     alone._plan = lambda *_: plan

@@ -51,7 +51,6 @@ SKOPS_TYPES = (
     "skdp.mechanisms.independent.noise.IndependentNoise",
     "skdp.mechanisms.independent.repeated.RepeatedNoise",
     "skdp.mechanisms.knorm.noise.KNormNoise",
-    "skdp.mechanisms.matrix.knorm.MatrixKNormNoise",
     "skdp.mechanisms.matrix.laplace.MatrixLaplaceNoise",
     "skdp.mechanisms.matrix.noise.MatrixGaussianNoise",
     "skdp.noise.flipped_huber.FlippedHuber",

@@ -9,7 +9,6 @@ from skdp.mechanisms.independent.repeated import Releases, RepeatedNoise, calibr
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm
 from skdp.mechanisms.knorm.noise import KNorm, KNormNoise
 from skdp.mechanisms.law_map import LawMap, law_map
-from skdp.mechanisms.matrix.knorm import MatrixKNormNoise
 from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise
 from skdp.mechanisms.noise import release
@@ -27,7 +26,6 @@ __all__ = [
     "KNormNoise",
     "LawMap",
     "MatrixGaussianNoise",
-    "MatrixKNormNoise",
     "MatrixLaplace",
     "MatrixLaplaceNoise",
     "Releases",

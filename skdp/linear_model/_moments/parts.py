@@ -25,22 +25,23 @@ from skdp.privacy import Guarantee
 
 # The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these
 # limits. Each number has a mean square of its own if the noise is then at most SINGLE_NOISE.
-LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.3, 0.03, 0.05
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.35, 0.03, 0.05
 # The effect of an error in a moment of two features relative to one in a product with the target:
 # the squared length of coefficients that can be distinguished from noise. It is SIGNAL if
 # n epsilon / columns^(3/2) is SIGNAL_AT, grows with the power SIGNAL_POWER of it, and is at most
 # MOST_SIGNAL. NOISES is the ratio of the variances of both noises at equal budgets.
 SIGNAL, SIGNAL_AT, SIGNAL_POWER, MOST_SIGNAL, NOISES = 0.15, 60.0, 5.0, 3.0, 9.0
-# The target's mean has this share of the cross release: MOST_MEAN where the cross release begins,
-# and less in proportion to its noise. More than MOST_CROSS_NOISE in the mean of a product, with all
-# of epsilon, and only the target's mean is released.
-LEAST_MEAN, MOST_MEAN, MOST_CROSS_NOISE = 0.1, 0.4, 0.052
-# Weight of errors in the means of levels in the scaling stage.
-LEVEL_MEANS = 0.05
+# With more noise than MOST_CROSS_NOISE in the mean of a product with the target, with all of
+# epsilon, only the target's mean is released. With as much noise as that, the cross release has at
+# least the share FIRST_CROSS of what is left, and with less noise less in proportion.
+FIRST_CROSS, MOST_CROSS_NOISE = 0.7, 0.056
+# Weights of errors in the sums of the target and in the means of levels in the scaling stage. The
+# target has a share of its own beside so many numbers.
+TARGET_COST, LEAST_APART, LEVEL_MEANS = 20.0, 4, 0.05
 # Numbers and the target are clipped at so many scales, and rows are shrunk at so many scales in
 # the root mean square. All grow with the power RADIUS_POWER of n epsilon / columns^(3/2) beyond
 # RADIUS_FROM: with less noise, clipping gains less.
-RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.6, 1.3, 2.5
+RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.4, 1.3, 2.5
 RADIUS_FROM, RADIUS_POWER = 100.0, 0.25
 
 
@@ -67,7 +68,6 @@ class Shares:
 
     first: float
     cross: float
-    mean: float
 
     @classmethod
     def at(cls, strength: float, needed: float, noise: float) -> Shares:
@@ -81,8 +81,8 @@ class Shares:
         signal = min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER)
         odds = (NOISES * max(signal, 1e-9)) ** (-1 / 3)
         first = min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
-        mean = min(max(MOST_MEAN * noise / MOST_CROSS_NOISE, LEAST_MEAN), MOST_MEAN)
-        return cls(first, odds / (1 + odds), mean)
+        least = FIRST_CROSS * min(1.0, noise / MOST_CROSS_NOISE)
+        return cls(first, max(odds / (1 + odds), least))
 
     @property
     def shifts(self) -> tuple[float, float, float]:
@@ -168,7 +168,7 @@ def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) ->
     cross = shares.cross * (task.epsilon - first)
     balls = (
         (_first_ball(layout, sums, task.moved), first),
-        (_cross_ball(layout, shares.mean), cross),
+        (_cross_ball(layout), cross),
     )
     one, other = (
         calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
@@ -187,57 +187,59 @@ def _first_ball(layout: MomentLayout, sums: ColumnSums, moved: float) -> NormBal
     """Return a ball that holds the contribution of one record; ``moved`` of it holds changes."""
     numbers, groups = len(layout.number_index), len(sums.squares) - 1
     head = int(sums.is_counted)
-    # The count, the numbers, the target, their squares (2 y^2, or 2 y^2 - 1 beside a count).
-    last = head + layout.n_encoded
-    means = [*range(head), *(layout.numbers + head - 1).tolist(), last]
-    own = [*means, *range(last + 2, sums.dim), last + 1]
-    ball: NormBall = SquaresBall(numbers + 1, sums.is_counted)
+    target = (head + layout.n_encoded, head + layout.n_encoded + 1)
+    # The count, the numbers, and their squares (2 x^2, or 2 x^2 - 1 beside a count).
+    means = [*range(head), *(layout.numbers + head - 1).tolist()]
+    squares = list(range(target[1] + 1, sums.dim))
+    parts: list[Part] = []
+    if numbers < LEAST_APART:
+        means, squares = [*means, target[0]], [*squares, target[1]]
+    else:
+        pair: NormBall = LpBall(2, p=math.inf) if sums.is_counted else SquaresBall(1)
+        parts.append((pair, target, TARGET_COST * _box_cost(2)))
+    ball: NormBall = SquaresBall(len(means) - head, sums.is_counted)
     if groups != numbers:
         large = LpBall(groups, p=math.inf, radius=numbers / groups)
-        ball = ProductBall((LpBall(len(means), p=math.inf), large, LpBall(1)))
-    parts: list[Part] = [(ball, tuple(own), _box_cost(len(own)))]
+        rest = [LpBall(1)] * (len(squares) - groups)
+        ball = ProductBall((LpBall(len(means), p=math.inf), large, *rest))
+    parts.append((ball, (*means, *squares), _box_cost(len(means) + len(squares))))
     for columns in layout.block_columns:
         # One indicator is 0 or 1, and changes by 1 if a record is replaced. Others change by 2.
         radius = 1 / moved if len(columns) == 1 else 1.0
         places = tuple((columns + head - 1).tolist())
         ball = LpBall(len(columns), p=1, radius=radius)
         parts.append((ball, places, LEVEL_MEANS * _block_cost(len(columns))))
-    return _split(parts, 1.0)
+    return _split(parts)
 
 
-def _cross_ball(layout: MomentLayout, mean: float) -> NormBall:
-    """Return a ball that holds the products of one record with its target, and the target."""
-    return _split(_cross_parts(layout), 1 - mean, [(LpBall(1), (0,), mean)])
+def _cross_ball(layout: MomentLayout) -> NormBall:
+    """Return a ball that holds the target of one record and its products with the features."""
+    return _split(_cross_parts(layout))
 
 
 Part = tuple[NormBall, tuple[int, ...], float]
 
 
 def _cross_parts(layout: MomentLayout) -> list[Part]:
-    """Return a box for the numbers and an l1 ball for each block, with places and costs."""
-    numbers = tuple(layout.numbers.tolist())
-    parts: list[Part] = []
-    if numbers:
-        cost = RADIUS**2 * _box_cost(len(numbers))
-        parts.append((LpBall(len(numbers), p=math.inf), numbers, cost))
+    """Return a box for the target and the numbers, and an l1 ball for each block, with costs."""
+    numbers = (0, *layout.numbers.tolist())
+    cost = RADIUS**2 * _box_cost(len(numbers))
+    parts: list[Part] = [(LpBall(len(numbers), p=math.inf), numbers, cost)]
     for columns in layout.block_columns:
         ball = LpBall(len(columns), p=1)
         parts.append((ball, tuple(columns.tolist()), _block_cost(len(columns))))
     return parts
 
 
-def _split(parts: list[Part], share: float, fixed: list[Part] | None = None) -> NormBall:
+def _split(parts: list[Part]) -> NormBall:
     """Return the ball of a weighted sum of gauges: each part has a share of the budget.
 
     With a share s of the budget a part has the squared error cost / s^2. The sum is least for
     shares in proportion to the cube roots of the costs.
     """
-    roots = np.cbrt([cost for *_, cost in parts])
-    weights = [own for *_, own in fixed or []] + (share * roots / roots.sum()).tolist()
-    whole = [*(fixed or []), *parts]
-    return SumBall(
-        tuple(ball for ball, *_ in whole), tuple(weights), tuple(places for _, places, _ in whole)
-    )
+    balls, places, costs = zip(*parts, strict=True)
+    roots = np.cbrt(costs)
+    return SumBall(balls, tuple((roots / roots.sum()).tolist()), places)
 
 
 def _box_cost(dim: int) -> float:
@@ -259,13 +261,10 @@ def _gaussian(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
     split = GaussianSplit(task.epsilon, task.delta, task.neighbors)
     first, cross, rest = shares.shifts
-    mean = mean_unit(layout, shares.mean)
-    length, cross_length = lengths(layout, sums, mean)
+    length, cross_length = lengths(layout, sums)
     what, units = "Gaussian noise on sums", first_units(layout, sums)
     stage = ScalingStage(sums, split.noise(sums.dim, length, first, what, units))
-    products_units = np.ones(layout.n_rows - 1)
-    products_units[0] = mean
-    products = split.noise(layout.n_rows - 1, cross_length, cross, what, products_units)
+    products = split.noise(layout.n_rows - 1, cross_length, cross, what)
     shift, guarantee = split.part(rest, f"Gaussian {_MOMENTS}")
     # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
     distance = math.sqrt(task.moved) * greatest_square(layout)
@@ -284,12 +283,6 @@ def first_units(layout: MomentLayout, sums: ColumnSums) -> FloatArray:
     return units
 
 
-def mean_unit(layout: MomentLayout, share: float) -> float:
-    """Return the unit of the target's sum in which it has a share of the squared length."""
-    others = len(layout.number_index) + len(layout.block_columns)
-    return 1 / math.sqrt(max(1.0, others * share / (1 - share)))
-
-
 def cross_noise(task: Task) -> float:
     """Return the noise in the mean of a product with the target, with all of the budget."""
     layout = layout_of(task.design.domain)
@@ -300,19 +293,16 @@ def cross_noise(task: Task) -> float:
     noise = task.moved * math.sqrt(total) / (task.epsilon * known)
     if task.delta > 0:
         scale = GaussianSplit(task.epsilon, task.delta, task.neighbors).shift
-        length = math.sqrt(len(layout.number_index) + len(layout.block_columns))
+        length = math.sqrt(1 + len(layout.number_index) + len(layout.block_columns))
         noise = min(noise, task.moved * length / (scale * known))
     return noise
 
 
-def lengths(layout: MomentLayout, sums: ColumnSums, mean: float = 1.0) -> tuple[float, float]:
-    """Return the greatest lengths of the changes by one record in the sums and in the products.
-
-    ``mean`` is the unit of the target's sum.
-    """
+def lengths(layout: MomentLayout, sums: ColumnSums) -> tuple[float, float]:
+    """Return the greatest lengths of the changes by one record in the sums and in the products."""
     numbers, blocks = len(layout.number_index), len(layout.block_columns)
     single = len(sums.squares) == 1 + numbers
-    second = mean**-2.0 + numbers + blocks
+    second = 1 + numbers + blocks
     if sums.is_counted:
         # x^2 + (2 x^2 - 1)^2 is at most 2.
         own = 2 * numbers if single else numbers + 1

@@ -21,7 +21,7 @@ from skdp._arrays import FloatArray
 PRODUCT_VARIANCE, SQUARE_VARIANCE, DIRECTIONS = 0.3, 1.0, 3.0
 # The part of the target's variance that features are expected to explain. b'S^-1 b is this part,
 # so that products b with the target make S larger in their direction.
-EXPLAINED = 0.8
+EXPLAINED = 0.65
 # Half of the spectral norm of the noise that is left in S.
 SHRINK = 0.5
 # So many times the expected square of the noise is subtracted from a square, as sums of squares

@@ -139,7 +139,7 @@ class ScaledMoments(MomentPlan):
         if len(numbers) and len(seen.square) == 2:  # one mean square of all numbers
             squares[:-1] = squares[:-1].mean()
         variance = np.append(np.broadcast_to(seen.square[1:], len(numbers)), seen.square[0])
-        noise = float(self.first_deviations(seen.n)[0][-1])
+        noise = self.first_deviations(seen.n)[0][columns]
         scale = np.sqrt(MOMENTS.variance(variance - squares, noise).clip(max=MOST_VARIANCE))
         scaler = Scaler.of(self.layout.n_encoded, columns - 1, centre, scale)
         radius = np.append(np.full(len(numbers), self.radii.number), self.radii.target)

@@ -33,9 +33,9 @@ class SpreadRule:
         kept = 1.0 if math.isinf(self.prior) else self.prior / (self.prior + noise**2)
         return mean * kept
 
-    def variance(self, variance: FloatArray, noise: float) -> FloatArray:
+    def variance(self, variance: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return noisy variances within the limits of the rule."""
-        least = min(self.usual, max(self.least, self.per_noise * noise))
+        least = np.clip(self.per_noise * np.asarray(noise), self.least, self.usual)
         return np.asarray(np.clip(variance, least, 1.0))
 
 

@@ -82,7 +82,7 @@ class MatrixLaplaceNoise(MatrixNoise):
         """Total variation distance for the worst replaced record, or None if the losses give it.
 
         The losses of a replaced record are upper bounds on the least delta, and are at least
-        this distance at epsilon = 0 (``docs/proofs/matrix_laplace.md``, Theorem 6).
+        this distance at epsilon = 0 (``docs/proofs/matrix_laplace.md``, Theorem 5).
         """
         for loss, _ in self.guarantee.losses:
             if isinstance(loss, FiniteLoss):

@@ -3,7 +3,7 @@
 A difference v v' - u u' has two eigenvalues a >= 0 >= -b with a, b <= rho, in the metric of S. The
 noise on the plane of their eigenvectors is a matrix Laplace law with two rows, independent of the
 rest. So the privacy loss is no greater than with two rows, for which the total variation distance
-is known in closed form. Statement and proof: ``docs/proofs/matrix_laplace.md``, Theorem 6.
+is known in closed form. Statement and proof: ``docs/proofs/matrix_laplace.md``, Theorem 5.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ class DescentTask(Task):
     n_passes : int or None
         With None the rules choose it.
     clips : bool
-        Whether each contribution is clipped by itself. Then rows are not bounded.
+        Whether ``clip`` is a number or None. Then the lengths of rows are not bounded.
     n_classes : int
         Number of classes of a joint model, or 1.
     """
@@ -383,7 +383,7 @@ def stage_ratio(
 
 def _row_power(task: DescentTask) -> int:
     """Return the power in which rows are bounded (Theorem 6), or 0 if they are not bounded."""
-    # Clipped rows are not bounded, and greedy steps may release a block repeatedly.
+    # With a number or None for ``clip`` lengths are not bounded; greedy steps may repeat a block.
     if task.clips or task.order == "greedy":
         return 0
     if task.delta == 0:

@@ -22,6 +22,7 @@ from skdp.linear_model._descent.gradients import Gradients, keep_scaled
 from skdp.linear_model._descent.plan import DescentPlan
 from skdp.linear_model._descent.scaling import DescentStage, RowBound, Scaling
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
@@ -342,3 +343,30 @@ def test_greedy_steps_tell_no_more_than_their_losses(law):
             assert found <= promised * (1 + 1e-9)
             caught |= found > less
     assert caught
+
+
+@pytest.mark.parametrize("share", ["auto", 1e-4])
+@pytest.mark.parametrize("clip", ["auto", None])
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("ball", [False, True])
+def test_the_stretch_pays_for_the_lattice_of_steps_and_stage(share, clip, n_labels, delta, ball):
+    """Either every release by its own distance, or all by one composition and one stretch."""
+    labels = list(range(n_labels))
+    domain = Domain.l2_ball(5, 1.0, target=labels) if ball else Domain.unit_box(5, target=labels)
+    mechanism = "gaussian" if delta else "laplace"
+    facts = {"delta": delta, "mechanism": mechanism, "scaling_share": share, "clip": clip}
+    model = DPCoordinateDescentClassifier(domain=domain, n_passes=2, **facts)
+    plan = model._plan(Design(domain, True), 1000, 1 if n_labels == 2 else 3)
+    blocks, classes, noise = plan.task.blocks, plan.task.n_classes, plan.noise
+    steps = plan.published()
+    cost, least = plan.steps * classes, (1 if clip is None else blocks.dim) * classes
+    if plan.stage.norm is None:
+        stage = plan.stage_published()
+        assert stage.lattice.dither == steps.lattice.dither
+        assert stage.stretch == steps.stretch
+        cost, least = cost + plan.stage.dim, max(least, plan.stage.dim)
+    distance = min(1 - 2 * math.exp(noise.law.logsf(size / 2)) for size, _ in noise.shifts)
+    whole = max(math.exp(loss.log_delta(0.0)) for loss, _ in noise.losses)
+    paid = (1 - 1 / steps.stretch) * steps.lattice.dither
+    assert paid >= 3 * min(least / distance, cost / whole)

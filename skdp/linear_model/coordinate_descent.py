@@ -85,8 +85,9 @@ rows_per_person, max_rows
     clip : "auto", None or float > 0, default="auto"
         A number C clips the contribution of each record to the gradient of coordinate j at
         ``C sqrt(M_j / sum M)``, where M_j is the curvature of the coordinate, as in the source.
-        The logistic loss needs no clipping. With Gaussian noise "auto" gives smaller weights to
-        the few records of large norm. None gives all records the same weight.
+        The logistic loss needs no clipping. With Gaussian noise, and with delta = 0, "auto" gives
+        smaller weights to records of large norm. With None only records that have a number far
+        from its mean have a smaller weight, and none if ``scaling_share`` is 0.
     order : {"cyclic", "random", "greedy"}, default="cyclic"
         The order of the coordinates. "greedy" privately chooses the coordinate with the largest
         gradient. Use it for many coordinates of which few are relevant.

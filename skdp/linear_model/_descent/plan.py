@@ -144,7 +144,7 @@ class DescentPlan:
         assert stage is not None
         if stage.norm is not None:
             return publication(stage.norm)
-        return self.noise.publication_for(self.ratio * stage.planned.units, stage.dim)
+        return self.noise.publication_for(self.ratio * stage.planned.units, self._together)
 
     def release_stage(self, exact: NDArray[Any], rng: Generator) -> FloatArray:
         """Release the exact sums of the scaling stage."""
@@ -158,11 +158,20 @@ class DescentPlan:
 
     def published(self) -> Publication:
         """Return how the gradients of a pass are published."""
+        factors = np.repeat(1 / self.rows.precision, self.task.blocks.sizes)
+        return self.noise.publication_for(factors.repeat(self.task.n_classes), self._together)
+
+    @property
+    def _together(self) -> int:
+        """Greatest number of values that one shift pays for, in the steps or in the stage.
+
+        Both have the same stretch (``docs/proofs/lattice_release.md``, Theorem 2).
+        """
         # If the length of rows is bounded, a pass is one release. Otherwise each block is one.
-        blocks, width = self.task.blocks, self.task.n_classes
-        together = blocks.dim if self.rows.bound is not None else int(max(blocks.sizes))
-        factors = np.repeat(1 / self.rows.precision, blocks.sizes).repeat(width)
-        return self.noise.publication_for(factors, together * width)
+        blocks = self.task.blocks
+        values = blocks.dim if self.rows.bound is not None else int(max(blocks.sizes))
+        stage = self.stage.dim if self.stage and self.stage.norm is None else 0
+        return max(values * self.task.n_classes, stage)
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
@@ -193,7 +202,7 @@ class DescentTask(Task):
     n_passes : int or None
         With None the rules choose it.
     clips : bool
-        Whether each contribution is clipped by itself. Then rows are not bounded.
+        Whether ``clip`` is a number or None. Then the lengths of rows are not bounded.
     n_classes : int
         Number of classes of a joint model, or 1.
     """
@@ -374,7 +383,7 @@ def stage_ratio(
 
 def _row_power(task: DescentTask) -> int:
     """Return the power in which rows are bounded (Theorem 6), or 0 if they are not bounded."""
-    # Clipped rows are not bounded, and greedy steps may release a block repeatedly.
+    # With a number or None for ``clip`` lengths are not bounded; greedy steps may repeat a block.
     if task.clips or task.order == "greedy":
         return 0
     if task.delta == 0:

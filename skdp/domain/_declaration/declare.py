@@ -113,7 +113,7 @@ def as_spline(name: str, declared: Spline) -> Spline:
         if abs(bound) > MOST_BOUND:
             raise fail(f"{name}: bounds", f"be at most {MOST_BOUND:g} in size for a spline", bound)
     degree: Any = declared.degree
-    is_whole = isinstance(degree, Integral) and type(degree) is not bool
+    is_whole = type(degree) is not bool and isinstance(degree, Integral)
     if not (is_whole and 0 <= degree <= MOST_DEGREE):
         raise fail(f"{name}: degree", f"be 0, 1, 2 or {MOST_DEGREE}", declared.degree)
     if type(knots) is not bool and isinstance(knots, Integral):

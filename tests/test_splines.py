@@ -28,10 +28,14 @@ from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
 from skdp.linear_model._descent.scaling import RowBound, plain_scaling
+from skdp.linear_model._moments.parts import Parts
+from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_sums
+from skdp.linear_model._shared.gram import exact_cross, exact_sums
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver import hessian
 from skdp.linear_model._solver.certificate import certified_gradient
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import Sensitivity
 from skdp.rows.memory import MemoryRows
 
@@ -245,6 +249,37 @@ def test_contributions_to_a_descent_are_those_of_dense_rows(spline, classes):
     assert (np.abs(one).sum(axis=0) <= np.abs(slopes[:, 0]) * (1 + 1e-15)).all()
     change = np.random.default_rng(1).normal(size=(dense.shape[1], *(classes,) * (classes > 1)))
     np.testing.assert_allclose(state.along(2, change), (dense @ change).T, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_no_record_changes_the_scaling_stage_or_the_cross_release_by_more_than_they_hide(
+    neighbors, delta
+):
+    """At all nodes, and for all pairs of records."""
+    domain = Domain({"x": SPLINES[4], "z": SPLINES[6], "w": (0, 1)}, target=(-1.0, 1.0))
+    n = 10**4 if neighbors == "replace_one" else None
+    task = Task(Design(domain, True), n, 1.0, delta, neighbors, n_public=10**4)
+    plan = ScaledMoments.of(Parts.plan(task, 60.0), n)
+    X = pd.DataFrame({"x": SPLINES[4].nodes})
+    X["z"], X["w"] = np.resize([*SPLINES[6].nodes, np.nan], len(X)), np.resize([0, 1, 1], len(X))
+    box = RowScaler(
+        Scaler(np.zeros(domain.n_encoded + 1), np.ones(domain.n_encoded + 1)), 1.0, True
+    )
+    for noise, sums in (
+        (plan.first.noise, plan.sums),
+        (plan.cross, lambda rows: exact_cross(rows, box.place)),
+    ):
+        records = [(X.iloc[[k]], [y]) for k in range(0, len(X), 4) for y in (-1.0, 1.0)]
+        found = [sums(MemoryRows(domain, row, np.array(y))).astype(float) for row, y in records]
+        own = np.array(found) / 2**40
+        changes = own if n is None else (own[:, None] - own).reshape(-1, own.shape[1])
+        assert hasattr(noise, "ball") == (delta == 0)  # otherwise Gaussian noise
+        if delta == 0:
+            assert (noise.ball.gauge(changes) / noise.scale).max() <= noise.guarantee.epsilon
+        else:
+            ((loss, _),) = noise.guarantee.losses
+            assert np.linalg.norm(changes / noise.factor, axis=1).max() <= loss.mu
 
 
 def test_moments_of_curves():

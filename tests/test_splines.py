@@ -1,6 +1,7 @@
 """Splines: their encoding, their bounds, and models whose effects are curves."""
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,13 +24,18 @@ from skdp import (
 )
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
+from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
 from skdp.linear_model._descent.scaling import RowBound, plain_scaling
+from skdp.linear_model._moments.parts import Parts
+from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_sums
+from skdp.linear_model._shared.gram import exact_cross, exact_sums
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver import hessian
 from skdp.linear_model._solver.certificate import certified_gradient
+from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import Sensitivity
 from skdp.rows.memory import MemoryRows
 
@@ -131,6 +137,7 @@ def test_cells_outside_the_bounds_and_missing_ones():
         (Spline(0, 1, knots=[0.5, 1.0]), "increasing numbers between the bounds"),
         (Spline(0, 1, knots=[0.5, "a"]), "increasing numbers between the bounds"),
         (Spline(0, 1, knots=5000), "knots must be at most 1000"),
+        (Spline(0, 1.7e308), r"bounds must be at most 1e\+300 in size"),
         (Spline(0, 1, degree=4), "degree must be 0, 1, 2 or 3"),
         (Spline(0, 1, degree=True), "degree must be 0, 1, 2 or 3"),
         (Spline(0, 1, knots=0, degree=0), "knots must be at least 1 for degree 0"),
@@ -185,6 +192,28 @@ def test_the_certificate_holds_with_splines(loss, intercept, scale):
     assert found.error < 1e-9 * scale
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_the_certificate_holds_for_coefficients_greater_than_their_curve(sign):
+    """A cubic curve may be far smaller than its coefficients, which cancel at all nodes."""
+    spline = Spline(0, 1, knots=0, degree=3)
+    made = problem(60, 1, LOSSES[0], splines=(spline,))
+    made = replace(
+        made,
+        design=0 * made.design,
+        codes=np.full((60, 1), 32),  # where the curve is near 0
+        ridge=np.full(made.dim, 1e-30),
+        linear_term=np.zeros(made.dim),
+    )
+    own = sign * np.array([-1.47327780e9, 2.67188117e9, -9.21421631e9])
+    own += np.linalg.lstsq(spline.table[32:33], -spline.table[32:33] @ own)[0]
+    theta = np.append(0.0, own)
+    found = certified_gradient(made.objective([20]), theta)
+    away = float(distance(exact_gradient(made, theta), found.value))
+    assert np.abs(spline.table @ own).max() < np.abs(own).max() / 8
+    assert found.error < 1e-10
+    assert away <= found.error
+
+
 @pytest.mark.parametrize("room", [1024, 20, 4])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_second_derivative_with_splines(intercept, room, monkeypatch):
@@ -220,6 +249,55 @@ def test_contributions_to_a_descent_are_those_of_dense_rows(spline, classes):
     assert (np.abs(one).sum(axis=0) <= np.abs(slopes[:, 0]) * (1 + 1e-15)).all()
     change = np.random.default_rng(1).normal(size=(dense.shape[1], *(classes,) * (classes > 1)))
     np.testing.assert_allclose(state.along(2, change), (dense @ change).T, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_no_record_changes_the_scaling_stage_or_the_cross_release_by_more_than_they_hide(
+    neighbors, delta
+):
+    """At all nodes, and for all pairs of records."""
+    domain = Domain({"x": SPLINES[4], "z": SPLINES[6], "w": (0, 1)}, target=(-1.0, 1.0))
+    n = 10**4 if neighbors == "replace_one" else None
+    task = Task(Design(domain, True), n, 1.0, delta, neighbors, n_public=10**4)
+    plan = ScaledMoments.of(Parts.plan(task, 60.0), n)
+    X = pd.DataFrame({"x": SPLINES[4].nodes})
+    X["z"], X["w"] = np.resize([*SPLINES[6].nodes, np.nan], len(X)), np.resize([0, 1, 1], len(X))
+    box = RowScaler(
+        Scaler(np.zeros(domain.n_encoded + 1), np.ones(domain.n_encoded + 1)), 1.0, True
+    )
+    for noise, sums in (
+        (plan.first.noise, plan.sums),
+        (plan.cross, lambda rows: exact_cross(rows, box.place)),
+    ):
+        records = [(X.iloc[[k]], [y]) for k in range(0, len(X), 4) for y in (-1.0, 1.0)]
+        found = [sums(MemoryRows(domain, row, np.array(y))).astype(float) for row, y in records]
+        own = np.array(found) / 2**40
+        changes = own if n is None else (own[:, None] - own).reshape(-1, own.shape[1])
+        assert hasattr(noise, "ball") == (delta == 0)  # otherwise Gaussian noise
+        if delta == 0:
+            assert (noise.ball.gauge(changes) / noise.scale).max() <= noise.guarantee.epsilon
+        else:
+            ((loss, _),) = noise.guarantee.losses
+            assert np.linalg.norm(changes / noise.factor, axis=1).max() <= loss.mu
+
+
+def test_moments_of_curves():
+    """Their ball would need products within a block; blocks without columns are not counted."""
+    layout = MomentLayout(3, (), ((), (0,), (1, 2)), neighbors="add_remove", curves=(1,))
+    assert layout.pairs.tolist()[5:10] == [[2, 2], [3, 3], [1, 2], [1, 3], [2, 3]]
+    assert layout.indicators.tolist() == [1]
+    with pytest.raises(ValueError, match="layout must have no curves"):
+        MomentBall(layout, level=0)
+    with pytest.raises(ValueError, match="curves must be positions of the 2 blocks"):
+        MomentLayout(3, (), ((), (0,), (1, 2)), curves=(2,))
+
+
+def test_a_copy_of_a_spline_has_no_table():
+    spline = Spline(0, 1, knots=300, degree=3)
+    size = len(pickle.dumps(spline))
+    assert len(spline.table) == 301 * STEPS + 1
+    assert len(pickle.dumps(spline)) == size < 500
 
 
 def test_a_statistic_of_a_user_is_bounded_at_all_nodes():

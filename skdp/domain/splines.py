@@ -42,6 +42,9 @@ class Spline:
     degree : {0, 1, 2, 3}, default=1
         Degree of the polynomials. 0 is a step function, 1 a continuous function that is linear
         between knots, 3 a smooth curve.
+    missing : float, "middle", "indicator" or None, default=None
+        Rule for missing cells, as that of a column of numbers. The argument ``missing`` of the
+        domain replaces it.
 
     Notes
     -----
@@ -167,6 +170,10 @@ class Spline:
         if isinstance(self.missing, float):
             return self.missing
         return self.lower / 2 + self.upper / 2
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A copy computes its table anew: the table may be large.
+        return Spline, (self.lower, self.upper, self.knots, self.degree, self.missing)
 
     def __repr__(self) -> str:
         bounds = ", ".join(repr(bound).removesuffix(".0") for bound in (self.lower, self.upper))

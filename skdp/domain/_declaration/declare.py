@@ -24,8 +24,9 @@ Target: TypeAlias = Number | tuple[Hashable, ...] | None
 
 # Half a range and its inverse must both be normal numbers, with room for one more halving.
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min
-# Limits of splines: positions of nodes then need at most two bytes.
-MOST_KNOTS, MOST_DEGREE = 1000, 3
+# Limits of splines: positions of nodes then need at most two bytes, and knots beyond the bounds
+# and their sums are finite.
+MOST_KNOTS, MOST_DEGREE, MOST_BOUND = 1000, 3, 1e300
 # Rules for missing cells in place of a number.
 _WORDS = ("indicator", "middle")
 
@@ -108,7 +109,12 @@ def as_spline(name: str, declared: Spline) -> Spline:
     """Return a checked spline, with its knots between the bounds as floats."""
     number = as_number(name, (declared.lower, declared.upper))
     knots: Any = declared.knots
-    if isinstance(declared.degree, bool) or declared.degree not in range(MOST_DEGREE + 1):
+    for bound in (number.lower, number.upper):
+        if abs(bound) > MOST_BOUND:
+            raise fail(f"{name}: bounds", f"be at most {MOST_BOUND:g} in size for a spline", bound)
+    degree: Any = declared.degree
+    is_whole = type(degree) is not bool and isinstance(degree, Integral)
+    if not (is_whole and 0 <= degree <= MOST_DEGREE):
         raise fail(f"{name}: degree", f"be 0, 1, 2 or {MOST_DEGREE}", declared.degree)
     if type(knots) is not bool and isinstance(knots, Integral):
         knots = check_count(f"{name}: knots", knots, 0)

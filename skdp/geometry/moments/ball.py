@@ -84,6 +84,9 @@ class MomentBall:
         known = not isinstance(self.level, bool) and self.level in LEVELS
         if not known:
             raise fail("level", "be 'auto', 0, 1, 2 or 'exact'", self.level)
+        if self.layout.curves:
+            rule = "have no curves: their columns must be numbers"
+            raise fail("layout", rule, self.layout.curves)
         if self.layout.adds and not self.layout.shifted:
             raise fail("layout", "have shifted squares under add_remove", False)
         if self.layout.adds and self.level not in (0, 1):

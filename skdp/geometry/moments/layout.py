@@ -40,6 +40,7 @@ class MomentLayout:
         they contain each column once.
     curves : sequence of int, default=()
         Positions of the blocks whose columns are B-splines: at least 0, with a sum of at most 1.
+        Blocks without columns do not count. A `MomentBall` has no curves: give it numbers instead.
     target : bool, default=True
         Whether there is a target y in [-1, 1].
     target_square : bool, default=False
@@ -81,7 +82,9 @@ class MomentLayout:
         object.__setattr__(self, "target", bool(self.target))
         object.__setattr__(self, "target_square", bool(self.target_square))
         object.__setattr__(self, "shifted", bool(self.shifted))
-        object.__setattr__(self, "curves", tuple(int(k) for k in self.curves))
+        object.__setattr__(self, "curves", tuple(sorted({int(k) for k in self.curves})))
+        if not set(self.curves) <= set(range(len(blocks))):
+            raise fail("curves", f"be positions of the {len(blocks)} blocks", self.curves)
         check_choice("neighbors", self.neighbors, NEIGHBORS)
         if self.target_square and not self.target:
             raise fail("target_square", "be False where there is no target", self.target_square)

@@ -2,7 +2,8 @@
 
 A block is the intercept, one number, or all levels of one column. A record has one level of a
 column, so that it contributes to one coordinate of the gradient of the block. All levels together
-have the privacy cost of one number.
+have the privacy cost of one number. So have all B-splines of one column: the sizes of a record's
+contributions to their coordinates add up to at most 1.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ class Gradients:
     -----
     Replacing one record changes each sum by at most 2, and the sums of a block of levels by at
     most 1 in each of two coordinates or 2 in one. Adding or removing one changes one coordinate of
-    a block, by at most 1. Of a joint model this holds for each class, and the changes of all
+    a block, by at most 1. For B-splines the sizes of all changes of a block add up to at most 2,
+    or 1. Of a joint model this holds for each class, and the changes of all
     classes together have a bound (Theorem 8). Statement and proof:
     ``docs/proofs/coordinate_descent.md``.
     """

@@ -24,6 +24,7 @@ from skdp._checks import fail
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaling import Scaling
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, ROUNDER, row_unit
+from skdp.linear_model._shared.predict import row_products
 from skdp.rows import Block
 from skdp.rows.block import CELLS
 
@@ -188,8 +189,10 @@ class ScaledRows:
         """Return the change of predictors for a change of a block's coordinates."""
         if block >= self.blocks.first_levels:
             table = self.blocks.whole_tables[block - self.blocks.first_levels]
-            terms = change if table is None else table @ change
-            return terms.T.take(self._levels(block), axis=-1)
+            terms = change.T
+            if table is not None:  # a matrix product does not define the last bits
+                terms = row_products(table, np.atleast_2d(terms)).T.reshape(*terms.shape[:-1], -1)
+            return terms.take(self._levels(block), axis=-1)
         column = self._column(block)
         return np.asarray(np.multiply.outer(change[0], column, dtype=np.float64))
 

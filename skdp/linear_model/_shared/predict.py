@@ -51,7 +51,7 @@ def predictors(
 def _terms(coef: FloatArray, table: FloatArray | None) -> FloatArray:
     """Return the terms of each position of a block, (positions, models)."""
     if table is not None:
-        return table @ coef.T
+        return row_products(table, coef)
     return np.vstack([np.zeros(len(coef)), coef.T])
 
 

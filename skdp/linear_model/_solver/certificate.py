@@ -11,13 +11,16 @@ A row has p numbers U x_j, where U is a power of two and the x_j are multiples o
 |x_j| <= 1, and one level of each of k columns. With t_j = U theta_j, which is exact, its predictor
 is sum_j x_j t_j + kappa + sum_c table_c[level_c]: the constant kappa is the intercept less the mean
 of each centred table. Let C be the sum of the absolute values of these k + 1 parts of kappa,
-S >= |t|_1 + C + sum_c max|table_c|, and 2^B >= c.
+S >= |t|_1 + C + sum_c max|table_c|, and 2^B >= c. A column of B-splines has positions in place of
+levels. Its table is T theta_c, where the rows of T are multiples of g, at least 0, with a sum of at
+most 1 and at most 4 entries that are not 0. Then S has max|theta_c| in place of max|table_c|.
 
 1. *Predictor.* With h in [2^-32, 2^-31] S a power of two, t = th + tl with th on the grid h, and
-   constant and tables are split on the grid 2 g h. All partial sums of leading parts are multiples
-   of g h of size at most 2 S <= 2^53 g h: exact. The rests are at most h / 2 each, and
-   p + k + 1 in number; their sum has relative error gamma_{p+k+2}. kappa is a fraction whose error
-   of 2^-105 C is smaller than one more such term. The final sum z adds u |z|:
+   constant and tables are split on the grid 2 g h. Coefficients of B-splines are split on the grid
+   h: T times a leading part is exact, and T times a rest counts as 5 more terms. All partial sums
+   of leading parts are multiples of g h of size at most 2 S <= 2^53 g h: exact. The rests are at
+   most h / 2 each, and p + k + 1 in number; their sum has relative error gamma_{p+k+2}. kappa is a
+   fraction whose error of 2^-105 C is smaller than one more such term. The final sum z adds u |z|:
        dz_i = u |z_i| + gamma_{p+k+2} (p + k + 2) 2^-32 S.
 2. *Slope.* The loss is accurate to 16 units in the last place of c. Between the exact predictor and
    z the slope changes by at most K dz_i for a curvature bound K, and, since it is monotone, by at
@@ -28,8 +31,8 @@ S >= |t|_1 + C + sum_c max|table_c|, and 2^B >= c.
    2^13 2^B = 2^53 g 2^(B-20): exact, and so are the sums of vh over all rows and over those of a
    level. Blocks are added as integers. The rest, |vl| <= 2^(B-21), is summed in floats in any order
    with relative error gamma_{b + blocks + 2}; the sums for centred levels are combinations with
-   coefficients 1 and 1 / (m + 1), so that in norm the error is at most
-   3 n R 2^(B-21) gamma for rows of norm at most R.
+   coefficients 1 and 1 / (m + 1), and those of a B-spline have at most 129 terms that are not 0. So
+   in norm the error is at most 3 n R 2^(B-21) gamma for rows of norm at most R.
 4. *Total.* One math.fsum adds the exact sums, which are divided by m + 1 with one rounding where
    levels are centred, the rests, the linear term and the two halves of the exact product
    ridge_j theta_j. Its error is u |gradient_j|. The quotients of centred levels have an error of at
@@ -177,7 +180,8 @@ class _SplitTerms:
     def of(cls, coordinates: Coordinates, theta: FloatArray) -> _SplitTerms:
         terms, parts = coordinates.terms(theta), coordinates.constants(theta)
         constants = math.nan if None in parts else math.fsum(abs(float(part)) for part in parts)
-        tops = [float(np.abs(table).max()) for table in terms.tables]
+        # The terms of B-splines are weighted means of coefficients, which may be greater.
+        tops = [float(np.abs(theta[block]).max()) for block in coordinates.design.blocks]
         size = float(np.abs(terms.slopes).sum()) + constants + math.fsum(tops)
         size = max(size * SLACK, LEAST) if size < math.inf else math.nan
         grid = power_above(size) * 2.0**-32
@@ -356,8 +360,11 @@ def _split_spline(
 
 def _spline_sums(table: FloatArray, own: NDArray[np.int64]) -> NDArray[Any]:
     """Return the exact sums of each B-spline, in units of 2^-20 of those of positions."""
-    units = (table / GRID).astype(np.int64).astype(object)
-    return np.asarray(own.astype(object) @ units)
+    at, column = np.nonzero(table)  # few of the entries
+    units = (table[at, column] / GRID).astype(np.int64).astype(object)
+    found = np.zeros(table.shape[1], dtype=object)
+    np.add.at(found, column, own[at].astype(object) * units)
+    return found
 
 
 def _halves(integers: NDArray[Any]) -> FloatArray:

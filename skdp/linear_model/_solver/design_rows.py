@@ -154,7 +154,7 @@ class Coordinates:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Number of levels of each column of levels."""
+        """Number of levels of each column of levels, or of B-splines with the first."""
         return tuple(block.stop - block.start + 1 for block in self.design.blocks)
 
     @cached_property

@@ -26,7 +26,7 @@ Target: TypeAlias = Number | tuple[Hashable, ...] | None
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min
 # Limits of splines: positions of nodes then need at most two bytes, and knots beyond the bounds
 # and their sums are finite.
-MOST_KNOTS, MOST_DEGREE, MOST_BOUND = 1000, 3, 1e300
+MOST_KNOTS, MOST_DEGREE, MOST_BOUND = 100, 3, 1e300
 # Rules for missing cells in place of a number.
 _WORDS = ("indicator", "middle")
 

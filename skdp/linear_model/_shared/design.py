@@ -173,7 +173,7 @@ class Design(RowLayout):
             square, least, ball = 1.0, 0.0, LpBall(m, p=1.0)
         if table is not None:
             centred = table - self.intercept / (m + 1)
-            squares = np.vecdot(centred, centred)
+            squares = np.vecdot(centred, centred)  # a rounded sum may be above the least one
             square, least = float(squares.max()), float(squares.min()) * (1 - 1e-12)
         return Group("levels", places, ball, square, least)
 

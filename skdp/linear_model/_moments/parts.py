@@ -78,7 +78,7 @@ class Shares:
         the target and tau P / (1 - s)^2 in the moments. The sum is least where s / (1 - s) is the
         cube root of C / (tau P).
         """
-        signal = min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER)
+        signal = usual_signal(strength)
         odds = (NOISES * max(signal, 1e-9)) ** (-1 / 3)
         first = min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
         least = FIRST_CROSS * min(1.0, noise / MOST_CROSS_NOISE)
@@ -94,6 +94,11 @@ class Shares:
         return first, rest * cross, rest * rest_of(cross)
 
 
+def usual_signal(strength: float) -> float:
+    """Return the assumed squared length of coefficients that can be distinguished from noise."""
+    return min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER)
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """The noises of the three releases; public information only."""
@@ -106,7 +111,7 @@ class Parts:
 
     @classmethod
     def plan(cls, task: Task, strength: float) -> Parts:
-        """Calibrate all noises, with those of less variance if delta > 0.
+        """Calibrate all noises, of the kind with the smaller expected error if delta > 0.
 
         ``strength`` is n epsilon / columns^(3/2), the usual one if n is not known.
         """
@@ -118,8 +123,22 @@ class Parts:
         found = cls(layout, *_pure(layout, sums, task, shares), radii)
         if task.delta > 0:
             gaussian = cls(layout, *_gaussian(layout, sums, task, shares), radii)
-            found = min(found, gaussian, key=lambda own: float(variances(own.cross).mean()))
+            signal = usual_signal(strength)
+            found = min(found, gaussian, key=lambda own: own.error(signal))
         return found
+
+    def error(self, signal: float) -> float:
+        """Return about the squared error of a normal equation, for coefficients of length signal.
+
+        It is that of a product with the target, and of the moments of two features times the
+        squared coefficients.
+        """
+        layout, factor = self.layout, self.radii.factor
+        (i, j), own = layout.pairs.T, np.isin(layout.kinds, ("product", "square"))
+        own &= j < layout.n_rows - 1
+        moments = variances(self.noise) / (layout.scale * factor[i] * factor[j]) ** 2
+        cross = variances(self.cross)[1:] * (self.radii.number * self.radii.target) ** 2
+        return float(cross.mean() + signal * (moments[own].mean() if own.any() else 0.0))
 
 
 def layout_of(domain: Domain) -> MomentLayout:

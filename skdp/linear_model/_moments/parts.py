@@ -96,7 +96,7 @@ class Shares:
 
 def usual_signal(strength: float) -> float:
     """Return the assumed squared length of coefficients that can be distinguished from noise."""
-    return min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER)
+    return float(min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER))
 
 
 @dataclass(frozen=True, eq=False)

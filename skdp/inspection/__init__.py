@@ -6,6 +6,7 @@ from skdp.inspection.epsilon_curve import EpsilonCurveDisplay
 from skdp.inspection.law_map import LawMapDisplay
 from skdp.inspection.norm_balls import NormBallDisplay
 from skdp.inspection.privacy_profile import PrivacyProfileDisplay
+from skdp.inspection.shapes import ShapeDisplay
 
 __all__ = [
     "COLORS",
@@ -14,4 +15,5 @@ __all__ = [
     "LawMapDisplay",
     "NormBallDisplay",
     "PrivacyProfileDisplay",
+    "ShapeDisplay",
 ]

@@ -110,8 +110,8 @@ class CoefficientDisplay(Display):
         """
         check_choice("unit", unit, UNITS)
         level = check_interval("level", level, 0, 1, closed="neither")
-        model = _last_step(estimator)
-        coef, deviations = _coefficients(model, label), getattr(model, "coef_std_", None)
+        model = last_step(estimator)
+        coef, deviations = coefficients_of(model, label), getattr(model, "coef_std_", None)
         found = _names(model, names, len(coef))
         factor = np.ones(len(coef)) if unit == "column" else _ranges(model, len(coef))
         kept = _greatest(coef * factor, most)
@@ -161,7 +161,7 @@ class CoefficientDisplay(Display):
         return ax.hlines(places, low, high, color=COLORS[0], alpha=0.35, lw=7, zorder=2)
 
 
-def _last_step(estimator: Any) -> Any:
+def last_step(estimator: Any) -> Any:
     """Return the fitted model, which is the last step of a Pipeline."""
     steps = getattr(estimator, "steps", None)
     model = steps[-1][1] if steps else estimator
@@ -170,7 +170,7 @@ def _last_step(estimator: Any) -> Any:
     return model
 
 
-def _coefficients(model: Any, label: Any) -> FloatArray:
+def coefficients_of(model: Any, label: Any) -> FloatArray:
     """Return the coefficients of one label, or the only ones."""
     rows = np.atleast_2d(model.coef_)
     if len(rows) == 1:

@@ -176,8 +176,8 @@ def _records(domain: Domain, bound: float) -> Iterator[tuple[Any, ...]]:
     choices = [range(count) for count in domain.block_positions]
     count = int(np.prod([len(c) for c in choices], dtype=float)) * len(labels)
     if count > MOST_CHOICES:
-        rule = f"have at most {MOST_CHOICES} choices of levels and of nodes of splines"
-        raise fail("domain", rule, count, "Take fewer columns of levels at a time.")
+        rule = f"have at most {MOST_CHOICES} choices of levels"
+        raise fail("domain", rule, count, "Take fewer columns of levels and splines at a time.")
     for chosen, label in product(product(*choices), labels):
         x: Any = np.full(domain.n_encoded, 0.0, dtype=object)
         for block, table, level in zip(domain.blocks, domain.block_tables, chosen, strict=True):

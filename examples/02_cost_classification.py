@@ -1,8 +1,8 @@
 """The cost of privacy in classification: every estimator and mechanism over epsilon.
 
 This example shows the accuracy at each epsilon, between the most common label and a model without
-privacy. It shows the cost of noise with an unsuitable shape. It also shows that many noisy steps
-need a delta: without one they are hardly better than the most common label on a set this small.
+privacy. It shows the cost of noise with an unsuitable shape. It also shows that a single release
+needs less epsilon than many noisy steps on a set this small.
 
 What it does not show: results for other data. 569 records are few; with a hundred times as many
 records the same accuracy needs about a hundredth of epsilon. Other libraries are compared in

@@ -235,6 +235,11 @@ class SplineBlock:
         return "spline"
 
 
+def units_of(table: FloatArray) -> NDArray[np.int64]:
+    """Return the values of a table in units of 2^-20."""
+    return (table / GRID).astype(np.int64)
+
+
 def _on_grid(values: FloatArray) -> FloatArray:
     """Return values rounded to the grid, those of a row adding up to exactly 1."""
     units = np.rint(values / GRID)

@@ -98,26 +98,33 @@ class MomentLayout:
         target: bool = True,
         target_square: bool = False,
         neighbors: str = "replace_one",
+        shifted: bool = True,
+        with_curves: bool = False,
     ) -> MomentLayout:
-        """Return the layout of a domain's encoded rows; B-splines count as numbers.
+        """Return the layout of a domain's encoded rows.
 
         Parameters
         ----------
         domain : object with n_encoded, number_index and blocks
             Bounded numbers and levels, not a ball of rows.
-        target, target_square, neighbors
+        target, target_square, neighbors, shifted
             As in the class.
+        with_curves : bool, default=False
+            Whether blocks of B-splines are blocks of the layout. Otherwise they count as numbers.
         """
         if getattr(domain, "is_ball", False):
             raise fail("domain", "bound every column, not the length of a row")
         numbers, blocks = columns_of(domain)
         tables = getattr(domain, "block_tables", (None,) * len(domain.blocks))
-        curved = {
-            w.start for w, table in zip(domain.blocks, tables, strict=True) if table is not None
-        }
-        numbers += tuple(j for block in blocks if block[0] in curved for j in block)
-        blocks = [block for block in blocks if block[0] not in curved]
-        return cls(domain.n_encoded, numbers, tuple(blocks), target, target_square, neighbors)
+        pairs = zip(domain.blocks, tables, strict=True)
+        is_curve = [table is not None for block, table in pairs if block.stop > block.start]
+        curves = tuple(np.flatnonzero(is_curve).tolist())
+        if not with_curves:
+            numbers += tuple(j for k in curves for j in blocks[k])
+            blocks = [block for k, block in enumerate(blocks) if not is_curve[k]]
+            curves = ()
+        facts = target, target_square, neighbors, shifted, curves
+        return cls(domain.n_encoded, numbers, tuple(blocks), *facts)
 
     @property
     def adds(self) -> bool:

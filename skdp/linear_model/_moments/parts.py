@@ -143,19 +143,8 @@ class Parts:
 
 def layout_of(domain: Domain) -> MomentLayout:
     """Return the layout of the moments, whose sum of weights is private."""
-    blocks = [
-        (own, table)
-        for own, table in zip(domain.blocks, domain.block_tables, strict=True)
-        if own.stop > own.start
-    ]
-    return MomentLayout(
-        domain.n_encoded,
-        tuple(int(j) for j in domain.number_index),
-        tuple(tuple(range(own.start, own.stop)) for own, _ in blocks),
-        target_square=True,
-        neighbors="add_remove",
-        shifted=False,
-        curves=tuple(k for k, (_, table) in enumerate(blocks) if table is not None),
+    return MomentLayout.of(
+        domain, target_square=True, neighbors="add_remove", shifted=False, with_curves=True
     )
 
 

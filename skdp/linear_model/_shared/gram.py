@@ -23,7 +23,7 @@ from skdp._arrays import FloatArray
 from skdp._compiled import NARROW, kernels
 from skdp.domain import Domain
 from skdp.domain.layout import write_rows
-from skdp.domain.splines import GRID
+from skdp.domain.splines import units_of
 from skdp.geometry.moments import MomentLayout
 from skdp.mechanisms.noise import release_integers
 from skdp.rows import Block, Kept, Rows
@@ -267,7 +267,7 @@ class _Sums:
             if table is None:
                 sums[columns] = squares[columns] = counts[1:] * one
                 continue
-            units = (table / GRID).astype(np.int64)
+            units = units_of(table)
             sums[columns] = counts @ units * (one // 2**NUMBER_BITS)
             squares[columns] = counts @ units**2
         return sums, squares, np.array([len(block)])

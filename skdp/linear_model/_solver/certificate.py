@@ -61,7 +61,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.domain.splines import GRID
+from skdp.domain.splines import units_of
 from skdp.linear_model._shared.records import target_of
 from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import (
@@ -361,7 +361,7 @@ def _split_spline(
 def _spline_sums(table: FloatArray, own: NDArray[np.int64]) -> NDArray[Any]:
     """Return the exact sums of each B-spline, in units of 2^-20 of those of positions."""
     at, column = np.nonzero(table)  # few of the entries
-    units = (table[at, column] / GRID).astype(np.int64).astype(object)
+    units = units_of(table[at, column]).astype(object)
     found = np.zeros(table.shape[1], dtype=object)
     np.add.at(found, column, own[at].astype(object) * units)
     return found

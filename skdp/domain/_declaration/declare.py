@@ -302,7 +302,7 @@ def additive(
     Returns
     -------
     Domain
-        Its columns are :class:`~skdp.Spline` where they were numbers. Rules for missing cells, the
+        Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing cells, the
         other columns and the target are the same.
 
     Examples

@@ -302,8 +302,8 @@ def additive(
     Returns
     -------
     Domain
-        Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing cells, the
-        other columns and the target are the same.
+        Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing
+        cells, the other columns and the target are the same.
 
     Examples
     --------

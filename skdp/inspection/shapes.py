@@ -49,9 +49,9 @@ class ShapeDisplay(Display):
     """The effect of each column on the prediction, a panel for each.
 
     Numbers have a curve or, without a :class:`~skdp.domain.Spline`, a line over their declared
-    bounds. Levels have bars. An effect is the column's term of the linear predictor: in log-odds for a
-    classifier, in the target's units for a regression. Its mean over the declared range, or over
-    all levels, is subtracted, so that no data are used. Drawing costs no privacy. Use
+    bounds. Levels have bars. An effect is the column's term of the linear predictor: in log-odds
+    for a classifier, in the target's units for a regression. Its mean over the declared range, or
+    over all levels, is subtracted, so that no data are used. Drawing costs no privacy. Use
     :meth:`from_estimator` to create one.
 
     Parameters

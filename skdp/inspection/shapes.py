@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail, optional_module
+from skdp._checks import check_count, fail, optional_module
 from skdp.domain import Domain
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.splines import Spline
@@ -51,8 +51,8 @@ class ShapeDisplay(Display):
     Numbers have a curve or, without a :class:`~skdp.domain.Spline`, a line over their declared
     bounds. Levels have bars. An effect is the column's term of the linear predictor: in log-odds
     for a classifier, in the target's units for a regression. Its mean over the declared range, or
-    over all levels, is subtracted, so that no data are used. Drawing costs no privacy. Use
-    :meth:`from_estimator` to create one.
+    over all levels, is subtracted, so that no data are used. The effect of a missing number with an
+    indicator is not drawn. Drawing costs no privacy. Use :meth:`from_estimator` to create one.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class ShapeDisplay(Display):
             This display.
         """
         plt = optional_module("matplotlib.pyplot", "to draw", "plot")
-        n_cols = min(max(1, int(n_cols)), max(1, len(self.shapes)))
+        n_cols = min(check_count("n_cols", n_cols), max(1, len(self.shapes)))
         n_rows = max(1, math.ceil(len(self.shapes) / n_cols))
         size = 3.2 * n_cols + 0.6, 2.4 * n_rows + 0.4
         self.figure_, self.axes_ = plt.subplots(

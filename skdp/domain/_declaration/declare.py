@@ -305,6 +305,11 @@ def additive(
         Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing
         cells, the other columns and the target are the same.
 
+    Raises
+    ------
+    ValueError
+        If the domain bounds the length of rows, or a name is not that of a column of numbers.
+
     Examples
     --------
     >>> from skdp import Domain
@@ -316,6 +321,8 @@ def additive(
         raise fail("the domain", rule, None, remedy)
     placed = [(self._labels[read.start], column) for column, read, _ in self._layout.placed]
     numbers = [name for name, column in placed if isinstance(column, Number)]
+    if isinstance(columns, str):
+        raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
     chosen = set(numbers if columns is None else columns)
     if strangers := sorted(map(str, chosen - set(numbers))):
         raise fail("columns", f"be names of columns of numbers, {numbers}", strangers)
@@ -325,5 +332,4 @@ def additive(
         else c
         for name, c in placed
     )
-    names, estimated = self._names, self.estimated
-    return self._build(found, names, self._target, None, estimated)
+    return self._build(found, self._names, self._target, None, self.estimated)

@@ -209,10 +209,8 @@ def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]
         return names, Indicators(len(names))
     if "splines" in part:
         check_keys(label, part, ("splines", *_SPLINE))
-        names, block = (
-            check_list("splines", part["splines"], str),
-            SplineBlock(_spline(label, part)),
-        )
+        names = check_list("splines", part["splines"], str)
+        block = SplineBlock(_spline(label, part))
         if len(names) != block.n_in:
             raise fail(label, f"have {block.n_in} names of encoded columns", len(names))
         return names, block

@@ -79,9 +79,8 @@ class Gradients:
     Replacing one record changes each sum by at most 2, and the sums of a block of levels by at
     most 1 in each of two coordinates or 2 in one. Adding or removing one changes one coordinate of
     a block, by at most 1. For B-splines the sizes of all changes of a block add up to at most 2,
-    or 1. Of a joint model this holds for each class, and the changes of all
-    classes together have a bound (Theorem 8). Statement and proof:
-    ``docs/proofs/coordinate_descent.md``.
+    or 1. For a joint model this holds for each class, and Theorem 8 bounds the changes of all
+    classes together. Statement and proof: ``docs/proofs/coordinate_descent.md``.
     """
 
     def __init__(
@@ -176,7 +175,8 @@ class _Part:
         if self.is_weighted:
             slopes *= state.weight
             # Entries of joint slopes are rounded towards 0: no norm of them becomes greater.
-            _round(slopes) if slopes.ndim == 1 else _truncate(slopes)
+            to_grid = _round if slopes.ndim == 1 else _truncate
+            to_grid(slopes)
         # Sums over more rows would not be exact in floats.
         n = slopes.shape[-1]
         slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, n, MOST_ROWS)]

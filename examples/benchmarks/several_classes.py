@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = report.parser_for(__doc__, repeats=20)
+    parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--delta", default="0", help="a number, or n for 1 / n^2")
     parser.add_argument("--populations", type=int, default=0, metavar="N")
@@ -61,7 +62,7 @@ def print_sets(arguments: argparse.Namespace) -> None:
     """Print median accuracies of the joint models and of separate ones."""
     print("                  objective           descent")
     print("set      epsilon   joint   separate   joint   separate   without privacy   target")
-    for name in SETS:
+    for name in arguments.sets:
         for epsilon in arguments.epsilons:
             seeds = range(arguments.seed, arguments.seed + arguments.repeats)
             jobs = (delayed(scores)(name, epsilon, arguments.delta, seed) for seed in seeds)

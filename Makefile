@@ -30,10 +30,11 @@ $(VENV)/.bench: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
-# diffprivlib 0.6 does not run under the scikit-learn that skdp needs: it has its own environment.
-$(VENV)/diffprivlib/.created: | $(VENV)/.created
-	$(PYTHON) -m venv $(VENV)/diffprivlib
-	$(VENV)/diffprivlib/bin/python -m pip install --quiet 'diffprivlib==0.6.*' 'scikit-learn<1.8' pandas
+# A peer has an environment of its own, with the packages that its script names.
+PEERS := diffprivlib ebm
+$(VENV)/%/.created: examples/benchmarks/%_peer.py | $(VENV)/.created
+	$(PYTHON) -m venv $(VENV)/$*
+	$(VENV)/$*/bin/python -m pip install --quiet $$(sed -n 's/^# needs: //p' $<)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.test pyproject.toml
@@ -50,8 +51,8 @@ test-slow: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # Goes on where it was stopped. Needs SKDP_DATA; e.g. BENCHMARK="--repeats 5 --sets adult".
-benchmark: $(VENV)/.bench $(VENV)/diffprivlib/.created
-	$(BIN)/python examples/benchmarks/everything.py --diffprivlib $(VENV)/diffprivlib/bin/python $(BENCHMARK)
+benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
+	$(BIN)/python examples/benchmarks/everything.py --peers $(VENV) $(BENCHMARK)
 
 # The site, and a look at all its pages with Debian's chromium and chromium-driver where they are.
 docs: $(VENV)/.docs

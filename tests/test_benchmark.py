@@ -18,6 +18,8 @@ import contenders as field
 import everything
 import everything_page as page
 import mutation_sites
+import opponents
+import peers
 import report
 import verdicts
 from contenders import Contender, Run
@@ -89,33 +91,108 @@ def test_runs_of_several_measures():
     assert found[0].scores[1.0][AUROC] == 0.5
 
 
-def test_runs_in_an_older_format_are_told_and_kept(tmp_path, capsys):
-    """They had a number in place of a dictionary; their runs are made again."""
+def test_runs_of_an_older_version_are_told_and_kept(tmp_path, capsys):
+    """They had a number in place of a dictionary, or another delta; they are not used."""
     path, new = tmp_path / "runs.jsonl", run(field.HUBER, {1.0: 0.5}).line() + "\n"
     older = new.replace('{"r2": 0.5}', "0.5")
-    assert older != new
-    path.write_text(older + new + older, encoding="utf-8")
+    other = new.replace('"delta": "0"', '"delta": "1e-6"')
+    assert new not in (older, other)
+    path.write_text(older + new + other, encoding="utf-8")
     assert len(list(everything.load(path))) == 1
-    assert "2 runs in an older format" in capsys.readouterr().err
+    assert "2 runs of an older version" in capsys.readouterr().err
     everything.repair(path)
-    assert path.read_text(encoding="utf-8") == older + new + older
+    assert path.read_text(encoding="utf-8") == older + new + other
 
 
-# AdaSSP
+def test_curves_are_fitted_to_the_raw_columns():
+    """Numbers have eight knots and the target its bounds; ours has no settings to choose from."""
+    own = Contender(field.CURVES[field.HUBER], "regression", field.SMALL, (4.0,))
+    model = field._model(own, read("diabetes"), 4.0, 0)
+    assert (model.neighbors, model.delta) == ("add_remove", 1e-6)
+    assert model.domain == read("diabetes").domain.additive(knots=8, degree=1)
+    assert np.isfinite(field.runs(own, "diabetes", [(0, (4.0,))])[0].scores[4.0][R2])
+    assert verdicts.settings_of(field.HUBER) == [field.HUBER]
 
 
-@pytest.mark.parametrize("extra", [0.0, 1.0])
-def test_adassp_without_noise_is_least_squares(extra):
-    """At epsilon = 1e9 nothing but the moments is left; at 0.01 it is far off (the twin)."""
+# Opponents
+
+
+def fitted(name, epsilon, **facts):
+    """The predictions of an opponent in the target's units, and those of least squares."""
     data = read("diabetes")
-    X, y, domain = data.encoded, data.y, data.domain.encoded
-    plain = field._model(Contender(field.PLAIN, "regression"), data, np.inf, 0).fit(X, y).predict(X)
-    near, far = (
-        field.AdaSSP(domain, epsilon, 1e-6, extra, seed=0).fit(X, y).predict(X)
-        for epsilon in (1e9, 0.01)
+    kind, settings = field.OPPONENTS["regression"][name], {"neighbors": "add_remove", **facts}
+    model = kind(data.domain.encoded, epsilon, 1e-6, seed=0, **settings).fit(data.encoded, data.y)
+    plain = field._model(Contender(field.PLAIN, "regression"), data, np.inf, 0)
+    return model.predict(data.encoded), plain.fit(data.encoded, data.y).predict(data.encoded)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(
+    ("name", "most", "facts"),
+    [
+        (field.ADASSP, 0.1, {"extra": 0.0}),
+        (field.ADASSP, 0.1, {"extra": 1.0}),
+        (field.BOOSTED, 0.1, {}),
+        (field.DESCENDING, 8.0, {"steps": 20_000}),
+    ],
+)
+def test_opponents_without_noise_are_least_squares(name, most, facts, neighbors):
+    """At epsilon = 1e9 little but the moments is left; at 0.01 it is far off (the twin).
+
+    The descent has not ended after 20,000 steps.
+    """
+    (near, plain), (far, _) = (
+        fitted(name, epsilon, neighbors=neighbors, **facts) for epsilon in (1e9, 0.01)
     )
-    assert np.abs(near - plain).max() < 0.1
-    assert np.abs(far - plain).max() > 10
+    assert np.abs(near - plain).max() < most
+    assert np.abs(far - plain).max() > 50
+
+
+def test_hessian_mixing_comes_near_to_least_squares():
+    """At epsilon = 1000 the sketches have little noise; at 0.1 the model is far off (the twin)."""
+    near, plain = fitted(field.MIXING, 1000.0, rounds=10, factor=50)
+    far, _ = fitted(field.MIXING, 0.1)
+    assert np.abs(near - plain).mean() < 5 < 30 < np.abs(far - plain).mean()
+
+
+def test_sketches_have_the_divergence_of_normal_laws():
+    """Of order 3, of variances v and v - 1, by quadrature; at the variance that was needed."""
+    v, order, x = 9.0, 3.0, np.linspace(-60, 60, 200_001)
+    p, q = (np.exp(-(x**2) / (2 * s)) / np.sqrt(2 * np.pi * s) for s in (v - 1, v))
+    exact = [np.log(np.trapezoid(a**order * b ** (1 - order), x)) for a, b in [(p, q), (q, p)]]
+    found = -(order * np.log1p(-1 / v) - np.log1p(-order / v)) / 2
+    assert max(exact) == pytest.approx(abs(found), rel=1e-6)
+    needed = [opponents.sketch_variance(60, 3, epsilon, 1e-7) for epsilon in (0.5, 1.0, 2.0)]
+    assert needed == sorted(needed, reverse=True)
+
+
+@pytest.mark.parametrize("own_lengths", [False, True])
+def test_no_row_of_an_opponent_is_longer_than_one(own_lengths):
+    data = read("diabetes")
+    facts = {"neighbors": "add_remove", "seed": 0, "own_lengths": own_lengths}
+    model = opponents.AdaSSP(data.domain.encoded, 1.0, 1e-6, **facts)
+    lengths = np.linalg.norm(model._rows(data.encoded), axis=1)
+    assert lengths.max() <= 1 + 1e-12
+    assert (lengths.min() > 1 - 1e-12) == own_lengths
+
+
+@pytest.mark.parametrize("name", [field.DESCENDING, field.NEWTON])
+def test_classifiers_of_the_literature_learn(name):
+    """Nearly as good as without privacy at epsilon = 20, and not at 0.001 (the twin)."""
+    wanted = [(0, (0.001, 20.0))]
+    method = next(m for m in field.settings("classification", name) if "30 " not in m)
+    own = Contender(method, "classification", field.SMALL)
+    far, near = field.runs(own, "breast_cancer_wdbc", wanted)[0].scores.values()
+    assert near[AUROC] > 0.95 > far[AUROC]
+
+
+def test_a_record_moves_a_step_by_at_most_one():
+    """A residual of 5 is clipped: without clipping the step would be longer than the noise is."""
+    model = opponents.DescentRegressor(None, 1e9, 1e-6, "add_remove", seed=0)
+    rows, t = np.array([[0.6, 0.8]]), np.array([5.0])
+    rng = np.random.default_rng(0)
+    coef = opponents.descended(model, rows, lambda u: u - t, 1.0, 1, rng)
+    assert np.linalg.norm(coef) == pytest.approx(1, abs=1e-3)
 
 
 def test_adassp_noise_covers_every_replacement():
@@ -125,12 +202,15 @@ def test_adassp_noise_covers_every_replacement():
     matrix = np.array([1.0, 0.0])[:, None] * np.array([1.0, 0.0]) - rows[:, :, None] * rows[:, None]
     vector = np.array([1.0, 0.0]) + rows  # targets 1 and -1
     changes = (matrix**2).sum(axis=(1, 2)) + (vector**2).sum(axis=1)
-    assert 0.9 * field.SQUARES["replace_one"] < changes.max() <= field.SQUARES["replace_one"] + 1e-9
-    # The least eigenvalue moves by at most the spectral norm of the matrix's change.
+    square = opponents.SQUARES["replace_one"]
+    assert 0.9 * square < changes.max() <= square + 1e-9
+    # The least eigenvalue moves by at most the spectral norm of the matrix's change, and Boosted
+    # AdaSSP counts the matrix for itself.
     assert np.abs(np.linalg.eigvalsh(matrix)).max() <= 1 + 1e-9
+    assert (matrix**2).sum(axis=(1, 2)).max() == pytest.approx(2)
 
 
-# diffprivlib, by a stand-in for its environment
+# Peers, by a stand-in for their environments
 
 STAND_IN = """
 import json, sys
@@ -140,7 +220,8 @@ if asked["task"] == "classification":
     sys.exit("no classes here")
 for split in asked["splits"]:
     test = arrays["test%d" % split["repetition"]]
-    facts = [arrays["X"].shape[1], len(test), arrays["lower"].min(), float(np.ptp(arrays["y"]))]
+    numbers = [own for own in asked["bounds"] if own]
+    facts = [len(asked["bounds"]), len(test), min(numbers)[0], float(np.ptp(arrays["y"]))]
     scores = [(epsilon, {"r2": fact}) for epsilon, fact in zip(split["epsilons"], facts)]
     print(json.dumps({"repetition": split["repetition"], "scores": scores, "seconds": 0.5}))
 """
@@ -148,23 +229,34 @@ for split in asked["splits"]:
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """A program that is called as the other environment's Python is."""
-    script, program = tmp_path / "stand_in.py", tmp_path / "python"
+    """A folder of environments, each with a program that is called as their Python is."""
+    script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN, encoding="utf-8")
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n', encoding="utf-8")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return str(program)
+    for peer in field.PEERS.values():
+        program = peer.python(tmp_path)
+        program.parent.mkdir(parents=True)
+        program.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n', encoding="utf-8"
+        )
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return tmp_path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
-def test_arrays_and_scores_cross_to_the_other_environment(stand_in):
-    """It sees encoded rows, the same test rows, public bounds, and the target in its bounds."""
+@pytest.mark.parametrize("name", field.PEERS)
+def test_arrays_and_scores_cross_to_the_other_environment(name, stand_in):
+    """It sees its rows, the same test rows, public bounds, and the target in its bounds."""
     wanted = [(0, field.EPSILONS), (3, field.EPSILONS)]
-    found = field.runs(Contender(field.DIFFPRIVLIB, "regression"), "diabetes", wanted, stand_in)
+    delta = field.SMALL if name == field.EBM else field.NONE
+    found = field.runs(Contender(name, "regression", delta), "diabetes", wanted, stand_in)
     data = read("diabetes")
     assert [r.repetition for r in found] == [0, 3]
-    spread = 2 * np.ptp(data.y) / 350  # declared from 0 to 350
-    facts = [data.encoded.shape[1], round(0.2 * len(data.y)), -1, spread]
+    # The target is declared from 0 to 350, and the last of the columns from 50.
+    facts = {
+        field.DIFFPRIVLIB: [data.encoded.shape[1], -1, 2 * np.ptp(data.y) / 350],
+        field.EBM: [data.X.shape[1], 0, np.ptp(data.y)],
+    }[name]
+    facts.insert(1, round(0.2 * len(data.y)))
     assert [scores[R2] for scores in found[0].scores.values()] == pytest.approx(facts)
 
 
@@ -177,11 +269,40 @@ def test_a_failure_over_there_is_told(stand_in):
 
 def test_indicators_have_zero_as_their_lower_bound():
     """Numbers have -1: bounds are those of the encoded columns."""
-    handed = field._handed_over(read("diabetes"), [0])
+    columns, bounds, _ = peers.encoded(read("diabetes"))
+    lower = np.array(bounds)[:, 0]
     indicators = [k for block in read("diabetes").domain.encoded.blocks for k in range(99)[block]]
-    assert (handed["lower"][indicators] == 0).all()
-    assert np.isin(handed["lower"], [-1, 0]).all()
-    assert (handed["X"] >= handed["lower"]).all()
+    assert (lower[indicators] == 0).all()
+    assert np.isin(lower, [-1, 0]).all()
+    assert (columns["X"] >= lower).all()
+
+
+def test_raw_columns_are_within_their_bounds():
+    """Levels are texts, and have none."""
+    data = read("diabetes")
+    columns, bounds, target = peers.raw(data)
+    assert (list(columns), target) == ([f"X{k}" for k in range(len(bounds))], (0, 350))
+    for cells, own in zip(columns.values(), bounds, strict=True):
+        assert (cells.dtype.kind == "U") == (own is None)
+        assert own is None or (own[0] <= cells.min() and cells.max() <= own[1])
+    assert bounds.count(None) == len(data.domain.blocks)
+
+
+@pytest.mark.parametrize("peer", field.PEERS.values())
+def test_scripts_of_peers_say_what_they_need(peer):
+    """The Makefile reads it; versions are pinned, and nothing of skdp is imported."""
+    text = peer.script.read_text(encoding="utf-8")
+    needs = text.splitlines()[0].removeprefix("# needs: ").split()
+    assert all("==" in need for need in needs)
+    assert "skdp" not in {node.names[0].name for node in imports(text)}
+    makefile = Path(__file__).parents[1] / "Makefile"
+    line = next(x for x in makefile.read_text(encoding="utf-8").splitlines() if "PEERS :=" in x)
+    assert peer.environment in line.split()
+
+
+def imports(text):
+    """The import statements of a source."""
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import)]
 
 
 # What is left to run
@@ -290,7 +411,7 @@ def test_page_says_where_ours_is_behind(written):
     assert f"**{field.HUBER} (delta = 0) against diffprivlib" not in text
     line = next(line for line in text.splitlines() if line.startswith("| diabetes | 1 "))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["diabetes", "1", ".200†", ".400", "", "", ".300", "", ".500", ".000"]
+    assert cells == ["diabetes", "1", ".200†", ".400", *[""] * 3, ".300", "", "", ".500", ".000"]
     assert "are set on simulated populations only" in text
     shares = [line for line in text.splitlines() if line.startswith("| DPHuberRegressor ")]
     assert "80 %" in shares[0]
@@ -333,8 +454,8 @@ def test_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     asked += ["--store", str(store), "--docs", str(docs)]
     everything.main(asked)
     first = store.read_text(encoding="utf-8")
-    assert len(first.splitlines()) == 4  # Huber at three deltas, and the mean
-    assert "4/4 runs" in capsys.readouterr().err
+    assert len(first.splitlines()) == 6  # Huber at three deltas, its curves at two, the mean
+    assert "6/6 runs" in capsys.readouterr().err
     everything.main(asked)
     assert store.read_text(encoding="utf-8") == first
     assert "runs" not in capsys.readouterr().err

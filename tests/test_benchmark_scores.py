@@ -95,7 +95,8 @@ def test_shares_are_averaged_over_sets():
     for name, own in [("adult", 0.8), ("mushroom", 0.6)]:
         runs.append(run(field.LOGISTIC, own, 1.0, name))
         runs += [run(field.TRIVIAL, 0.5, name=name), run(field.PLAIN, 0.9, name=name)]
-    row = next(page.share_rows({name: Scores.of(runs, name) for name in (AUROC, R2)}))
+    by_measure = {name: Scores.of(runs, name) for name in (AUROC, R2)}
+    row = next(page.share_rows(by_measure, page.COLUMNS))
     assert (row["1"], row["0.1"], row["sets"], row["of"]) == ("50 %", "", 2, "AUROC")
 
 

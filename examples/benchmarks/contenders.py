@@ -1,47 +1,48 @@
 """Who takes part in the benchmark of everything, and what one run of each is.
 
-A run fits on four fifths of a set's encoded rows and scores on the others: accuracy, AUROC and
-log-loss, or R^2. All private methods have the same public bounds, one record replaced, and epsilon
-at face value.
+A run fits on four fifths of a set's rows and scores on the others: accuracy, AUROC and log-loss, or
+R^2. All private methods have the same public bounds and epsilon at face value. One record is
+replaced, but for the guarantee ``SMALL``: there the table has one record more or less.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import subprocess
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import report
-from adassp import RHO, SQUARES
 from data import DataSet, read
-from measures import LEAST_SCORE, class_scores, number_scores
-from report import FloatArray
+from measures import class_scores, number_scores
+from opponents import (
+    AdaSSP,
+    BoostedAdaSSP,
+    DescentClassifier,
+    DescentRegressor,
+    DoubleNoise,
+    HessianMixing,
+)
+from peers import SEED, Peer, Scored, Wanted
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import (
-    Domain,
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
     DPHuberRegressor,
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.mechanisms.gaussian.noise import gaussian_scale
 
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
 # Where a method has no epsilon.
 NO_EPSILON = math.inf
-NONE, INVERSE_SQUARE, SMALL = "0", "1/n^2", "1e-6"
-SEED = 0
-SCRIPT = Path(__file__).with_name("diffprivlib_peer.py")
+NONE, INVERSE_SQUARE, SMALL = "0", "1/n^2", "1e-6, add/remove"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Contender:
     method : str
         The name in the tables. Settings of a peer share their name: "name, setting".
     task : {"classification", "regression"}
-    delta : {"0", "1/n^2", "1e-6"}
+    delta : {"0", "1/n^2", "1e-6, add/remove"}
     epsilons : tuple of float
     """
 
@@ -63,9 +64,14 @@ class Contender:
     epsilons: tuple[float, ...] = EPSILONS
 
     @property
-    def is_diffprivlib(self) -> bool:
-        """Whether its runs need the environment of diffprivlib."""
-        return self.method.startswith(DIFFPRIVLIB)
+    def neighbors(self) -> str:
+        """The neighbouring relation."""
+        return "add_remove" if self.delta == SMALL else "replace_one"
+
+    @property
+    def peer(self) -> Peer | None:
+        """The peer whose environment its runs need."""
+        return PEERS.get(self.method.partition(", ")[0])
 
 
 @dataclass(frozen=True)
@@ -112,52 +118,80 @@ OURS: dict[str, Any] = {
     DESCENT["classification"]: DPCoordinateDescentClassifier,
     DESCENT["regression"]: DPCoordinateDescentRegressor,
 }
-ADASSP, DIFFPRIVLIB, PLAIN, TRIVIAL = "AdaSSP", "diffprivlib", "without privacy", "trivial"
-# Of three releases, or of two with the eigenvalue taken from the noisy matrix.
-ADASSP_KINDS = {f"{ADASSP}, three releases": 1.0, f"{ADASSP}, two releases": 0.0}
-DIFFPRIVLIB_PENALTIES = {f"{DIFFPRIVLIB}, C=1": 1.0, f"{DIFFPRIVLIB}, C=0.1": 0.1}
+# The same estimator with a curve in the place of the linear effect of each number.
+CURVES = {name: f"{name}, curves" for name in (LOGISTIC, HUBER)}
+PLAIN, TRIVIAL = "without privacy", "trivial"
+DIFFPRIVLIB, EBM = "diffprivlib", "DP-EBM"
+PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True)}
+PENALTIES = {f"{DIFFPRIVLIB}, C=1": 1.0, f"{DIFFPRIVLIB}, C=0.1": 0.1}
+ADASSP, BOOSTED, MIXING = "AdaSSP", "Boosted AdaSSP", "Hessian mixing"
+DESCENDING, NEWTON = "DP-GD", "DP-Newton"
+# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps.
+KINDS: dict[str, dict[str, dict[str, Any]]] = {
+    ADASSP: {", three releases": {"extra": 1.0}, ", two releases": {"extra": 0.0}},
+    BOOSTED: {"": {}},
+    MIXING: {"": {}},
+    DESCENDING: {", 30 steps": {"steps": 30}, ", 300 steps": {"steps": 300}},
+    NEWTON: {"": {}},
+}
+LENGTHS = {"": {}, ", own lengths": {"own_lengths": True}}
+SETTINGS = {
+    method + kind + length: {**KINDS[method][kind], **LENGTHS[length]}
+    for method in KINDS
+    for kind, length in product(KINDS[method], LENGTHS)
+}
+OPPONENTS: dict[str, dict[str, Any]] = {
+    "classification": {DESCENDING: DescentClassifier, NEWTON: DoubleNoise},
+    "regression": {
+        ADASSP: AdaSSP,
+        BOOSTED: BoostedAdaSSP,
+        MIXING: HessianMixing,
+        DESCENDING: DescentRegressor,
+    },
+}
+ESTIMATORS = {
+    "classification": (LOGISTIC, CURVES[LOGISTIC], DESCENT["classification"]),
+    "regression": (LINEAR, HUBER, CURVES[HUBER], DESCENT["regression"]),
+}
 
 
 def contenders() -> list[Contender]:
     """Return all of them; what is cheap first."""
-    both = ("classification", "regression")
-    references = [
-        Contender(name, task, epsilons=(NO_EPSILON,)) for task in both for name in (TRIVIAL, PLAIN)
-    ]
-    pure = [
-        Contender(LOGISTIC, "classification"),
-        Contender(LINEAR, "regression"),
-        Contender(HUBER, "regression"),
-    ]
-    approximate = [
-        Contender(LOGISTIC, "classification", INVERSE_SQUARE),
-        Contender(HUBER, "regression", INVERSE_SQUARE),
-        *(Contender(DESCENT[task], task, INVERSE_SQUARE) for task in both),
-    ]
-    approximate += [Contender(name, "regression", INVERSE_SQUARE) for name in ADASSP_KINDS]
-    # As AdaSSP's author measured it.
-    small = [
-        Contender(name, "regression", SMALL, (1.0,))
-        for name in (LINEAR, HUBER, DESCENT["regression"], *ADASSP_KINDS)
-    ]
-    theirs = [Contender(name, "classification") for name in DIFFPRIVLIB_PENALTIES]
-    theirs.append(Contender(DIFFPRIVLIB, "regression"))
-    return [*references, *pure, *approximate, *small, *theirs]
+    found = []
+    for task, own in ESTIMATORS.items():
+        found += [Contender(name, task, epsilons=(NO_EPSILON,)) for name in (TRIVIAL, PLAIN)]
+        found += [Contender(name, task) for name in own if name != DESCENT[task]]
+        approximate = [name for name in own if name in (LOGISTIC, HUBER, DESCENT[task])]
+        found += [Contender(name, task, INVERSE_SQUARE) for name in approximate]
+        found += [Contender(name, task, SMALL) for name in (*own, *settings(task), EBM)]
+    pair = (*settings("regression", ADASSP), *settings("regression", BOOSTED))
+    found += [Contender(name, "regression", INVERSE_SQUARE) for name in pair]
+    found += [Contender(name, "classification") for name in PENALTIES]
+    return [*found, Contender(DIFFPRIVLIB, "regression")]
+
+
+def settings(task: str, method: str | None = None) -> list[str]:
+    """Return the names of the opponents of a task, or of one of them, with their settings."""
+    names = [method] if method else list(OPPONENTS[task])
+    return [name for name in SETTINGS if name.partition(", ")[0] in names]
 
 
 # Runs
 
 
-def runs(
-    contender: Contender,
-    name: str,
-    wanted: Sequence[tuple[int, tuple[float, ...]]],
-    python: str | None = None,
-) -> list[Run]:
-    """Make the wanted runs: repetitions, each with the epsilons that are missing."""
+def runs(contender: Contender, name: str, wanted: Wanted, folder: Path | None = None) -> list[Run]:
+    """Make the wanted runs: repetitions, each with the epsilons that are missing.
+
+    ``folder`` holds the environments of the peers.
+    """
     data = read(name)
-    if contender.is_diffprivlib:
-        scored = _by_diffprivlib(contender, data, wanted, python or "python")
+    if contender.peer:
+        facts = {
+            "delta": delta_of(contender, len(data.y)),
+            "norm": data.domain.encoded.row_norm(2),
+            "C": PENALTIES.get(contender.method),
+        }
+        scored = contender.peer.runs(data, wanted, facts, folder or Path())
     else:
         scored = (_here(contender, data, *one) for one in wanted)
     return [Run(name, contender.method, contender.delta, *facts) for facts in scored]
@@ -165,15 +199,19 @@ def runs(
 
 def _here(
     contender: Contender, data: DataSet, repetition: int, epsilons: Iterable[float]
-) -> tuple[int, dict[float, dict[str, float]], float]:
+) -> Scored:
     """Return the repetition, its scores by epsilon, and the seconds."""
     train, test = report.split(len(data.y), SEED, repetition)
-    X, y, began = data.encoded, data.y, perf_counter()
+    began = perf_counter()
+    if contender.method in CURVES.values():
+        seen, unseen = data.X.iloc[train], data.X.iloc[test]
+    else:
+        seen, unseen = data.encoded[train], data.encoded[test]
     measure = class_scores if data.task == "classification" else number_scores
     scores = {}
     for epsilon in epsilons:
-        model = _model(contender, data, epsilon, repetition).fit(X[train], y[train])
-        scores[epsilon] = measure(model, X[test], y[test])
+        model = _model(contender, data, epsilon, repetition).fit(seen, data.y[train])
+        scores[epsilon] = measure(model, unseen, data.y[test])
     return repetition, scores, perf_counter() - began
 
 
@@ -184,11 +222,22 @@ def _model(contender: Contender, data: DataSet, epsilon: float, repetition: int)
         return DummyClassifier() if is_class else DummyRegressor()
     if method == PLAIN:
         return LogisticRegression(max_iter=2000) if is_class else LinearRegression()
-    seed = report.noise_seed(SEED, repetition)
-    delta, domain = delta_of(contender, len(data.y)), data.domain.encoded
-    if method in ADASSP_KINDS:
-        return AdaSSP(domain, epsilon, delta, ADASSP_KINDS[method], seed)
-    return OURS[method](epsilon=epsilon, delta=delta, domain=domain, random_state=seed)
+    seed, domain = report.noise_seed(SEED, repetition), data.domain.encoded
+    delta, neighbors = delta_of(contender, len(data.y)), contender.neighbors
+    if method in SETTINGS:
+        kind = OPPONENTS[contender.task][method.partition(", ")[0]]
+        return kind(domain, epsilon, delta, neighbors, seed, **SETTINGS[method])
+    facts = report.facts_of_fit(len(data.y), epsilon, neighbors)
+    facts |= {"delta": delta, "random_state": seed}
+    if method in CURVES.values():
+        return curved(method, data, facts)
+    return OURS[method](domain=domain, **facts)
+
+
+def curved(method: str, data: DataSet, facts: dict[str, Any]) -> Any:
+    """Return an estimator for the raw columns whose numbers have curves."""
+    own = next(name for name, known in CURVES.items() if known == method)
+    return OURS[own](domain=data.domain.additive(knots=8, degree=1), **facts)
 
 
 def delta_of(contender: Contender, n_rows: int) -> float:
@@ -196,96 +245,4 @@ def delta_of(contender: Contender, n_rows: int) -> float:
     if contender.delta == INVERSE_SQUARE:
         facts = report.facts_of_fit(n_rows, 1.0, "replace_one", approximate=True)
         return float(facts["delta"])
-    return float(contender.delta)
-
-
-@dataclass
-class AdaSSP:
-    """Wang 2018, Algorithm 2, with the least noise that makes its releases private together.
-
-    ``extra`` is the square of the change of the third release, the least eigenvalue; 0 releases
-    two only and takes the eigenvalue of the noisy matrix. The intercept is a column of ones; rows
-    are divided by the greatest length that the domain allows, the target is scaled to [-1, 1].
-    """
-
-    domain: Domain
-    epsilon: float
-    delta: float
-    extra: float
-    seed: int
-
-    def fit(self, X: FloatArray, y: FloatArray) -> AdaSSP:
-        """Release the moments and solve with the ridge that the noise asks for."""
-        rows, t = self._rows(X), self.domain.encode_target(y)
-        d, rng = rows.shape[1], np.random.default_rng(self.seed)
-        square = SQUARES["replace_one"] + self.extra
-        scale = math.sqrt(square) * gaussian_scale(self.epsilon, self.delta)
-        exact, noise = rows.T @ rows, rng.standard_normal((d, d))
-        # Symmetrised as in the author's code: less noise than Algorithm 2 has.
-        XX = exact + scale * (noise + noise.T) / 2
-        Xy = rows.T @ t + scale * rng.standard_normal(d)
-        least = np.linalg.eigvalsh(exact if self.extra else XX)[0]
-        if self.extra:
-            least += scale * rng.standard_normal()
-        wanted = scale * math.sqrt(d * math.log(2 * d**2 / RHO))
-        self.coef = np.linalg.solve(XX + max(0.0, wanted - max(0.0, least)) * np.eye(d), Xy)
-        return self
-
-    def predict(self, X: FloatArray) -> FloatArray:
-        """Return predictions in the target's units."""
-        return self.domain.decode_target(self._rows(X) @ self.coef)
-
-    def _rows(self, X: FloatArray) -> FloatArray:
-        return np.hstack([X, np.ones((len(X), 1))]) / self.domain.row_norm(2, intercept=True)
-
-
-# diffprivlib, in its own environment
-
-
-def _by_diffprivlib(
-    contender: Contender,
-    data: DataSet,
-    wanted: Sequence[tuple[int, tuple[float, ...]]],
-    python: str,
-) -> Iterator[tuple[int, dict[float, dict[str, float]], float]]:
-    """Hand the encoded arrays over in a file and read scores, a line of JSON for each split."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "arrays.npz"
-        np.savez(path, **_handed_over(data, [repetition for repetition, _ in wanted]))
-        asked = {
-            "task": contender.task,
-            "C": DIFFPRIVLIB_PENALTIES.get(contender.method),
-            "norm": data.domain.encoded.row_norm(2),
-            "splits": [
-                {"repetition": r, "epsilons": list(e), "seed": report.noise_seed(SEED, r)}
-                for r, e in wanted
-            ],
-        }
-        command = [python, str(SCRIPT), str(path), json.dumps(asked)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{SCRIPT.name} failed in {python}:\n{done.stderr}")
-    for line in done.stdout.splitlines():
-        found = json.loads(line)
-        scores = {
-            float(epsilon): {name: max(LEAST_SCORE, score) for name, score in own.items()}
-            for epsilon, own in found["scores"]
-        }
-        yield found["repetition"], scores, found["seconds"]
-
-
-def _handed_over(data: DataSet, repetitions: Iterable[int]) -> dict[str, Any]:
-    """Return encoded rows, target, bounds, and the positions of each split's test rows."""
-    lower = np.full(data.encoded.shape[1], -1.0)
-    for block in data.domain.encoded.blocks:
-        lower[block] = 0.0
-    is_class = data.task == "classification"
-    y = np.unique(data.y, return_inverse=True)[1] if is_class else _target(data)
-    tests = {f"test{r}": report.split(len(y), SEED, r)[1] for r in repetitions}
-    return {"X": data.encoded, "y": y, "lower": lower, **tests}
-
-
-def _target(data: DataSet) -> FloatArray:
-    """Return the target scaled so that its bounds are -1 and 1, and not clipped to them."""
-    lower, upper = data.domain.target_bounds or (-1.0, 1.0)
-    return np.asarray((data.y - (lower + upper) / 2) / ((upper - lower) / 2))
+    return float(contender.delta.partition(",")[0])

@@ -4,11 +4,11 @@ Runs are stored as they are made, and a command that was stopped goes on where i
 five splits of all sets but the largest come first, so that a table is there early. Page, table and
 pictures are written from what is stored, whatever is there. Runs of an older version of the
 package are not told apart: remove the store to begin anew, or name another with ``--store``. Runs
-in the format of an older version, with one score, stay in the store but are made again. Reads the
-folder that SKDP_DATA names.
+in an older format, or of a method that is no longer there, stay in the store and are not used.
+Reads the folder that SKDP_DATA names.
 
-diffprivlib is run by the Python of an environment of its own, see ``diffprivlib_peer.py``;
-``make benchmark`` makes one. Without ``--diffprivlib`` its runs are left out.
+Some peers have an environment of their own, see ``peers.py``; ``make benchmark`` makes them.
+``--peers`` names the folder of the environments. Runs of peers that are not there are left out.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     known = [name for task in TASKS for name in names_of(task)]
     parser.add_argument("--sets", nargs="+", choices=known, default=known, metavar="SET")
     parser.add_argument("--methods", nargs="+", help="parts of the names of the methods to run")
-    parser.add_argument("--diffprivlib", metavar="PYTHON", help="the python that has diffprivlib")
+    parser.add_argument("--peers", type=Path, help="the folder of the environments of peers")
     parser.add_argument("--store", type=Path, default=STORE, help="the file of runs")
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the page goes")
     parser.add_argument("--page-only", action="store_true", help="write the page, run nothing")
@@ -72,7 +72,7 @@ def chosen(arguments: argparse.Namespace) -> list[Contender]:
         c
         for c in contenders()
         if any(word in c.method for word in words)
-        and (arguments.diffprivlib or not c.is_diffprivlib)
+        and (not c.peer or (arguments.peers and c.peer.python(arguments.peers).exists()))
     ]
 
 
@@ -111,7 +111,7 @@ def measure(jobs: Sequence[Job], arguments: argparse.Namespace) -> None:
     """Run the jobs on several cores, store each as it comes, and show how far it is."""
     arguments.store.parent.mkdir(exist_ok=True)
     repair(arguments.store)
-    calls = (delayed(runs)(*job, arguments.diffprivlib) for job in jobs)
+    calls = (delayed(runs)(*job, arguments.peers) for job in jobs)
     total, made, began = sum(len(job.wanted) for job in jobs), 0, perf_counter()
     work = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
     with arguments.store.open("a", encoding="utf-8") as file:
@@ -130,14 +130,16 @@ def show(made: int, total: int, seconds: float, last: Run) -> None:
 
 
 def load(path: Path) -> Iterator[Run]:
-    """Yield the stored runs; not those in an older format, nor a last one that was cut off."""
+    """Yield the stored runs; not those of an older version, nor a last one that was cut off."""
     if not path.exists():
         return
     whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
     found = [Run.from_line(line) for line in whole.splitlines()]
-    if older := found.count(None):
-        print(f"{path}: {older} runs in an older format are not used.", file=sys.stderr)
-    yield from (run for run in found if run is not None)
+    known = {(c.method, c.delta) for c in contenders()}
+    used = [run for run in found if run and (run.method, run.delta) in known]
+    if older := len(found) - len(used):
+        print(f"{path}: {older} runs of an older version are not used.", file=sys.stderr)
+    yield from used
 
 
 def repair(path: Path) -> None:

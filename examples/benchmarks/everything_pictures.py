@@ -9,6 +9,8 @@ from typing import Any
 
 from contenders import (
     ADASSP,
+    BOOSTED,
+    CURVES,
     DESCENT,
     DIFFPRIVLIB,
     EPSILONS,
@@ -31,12 +33,14 @@ COLOURS = {
     DESCENT["regression"]: "#7b4fa3",
     DIFFPRIVLIB: "#c8502d",
     ADASSP: "#c79a1b",
+    BOOSTED: "#8a5a2b",
+    **dict.fromkeys(CURVES.values(), "#22a5a5"),
     PLAIN: "#3b3b3b",
     TRIVIAL: "#9a9a9a",
 }
-MARKS = {DIFFPRIVLIB: "s", ADASSP: "D"}
+MARKS = {DIFFPRIVLIB: "s", ADASSP: "D", BOOSTED: "v"}
 # Colour is not all that tells ours from the peers. Ours with delta > 0 are dashed.
-STYLES = {DIFFPRIVLIB: (0, (3, 1.5)), ADASSP: (0, (1, 1))}
+STYLES = {DIFFPRIVLIB: (0, (3, 1.5)), ADASSP: (0, (1, 1)), BOOSTED: (0, (1, 1))}
 # Panels of R^2 end here, or predictions without bounds would be all that is seen.
 LEAST_R2 = -0.25
 WIDTH = 4

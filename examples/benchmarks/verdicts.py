@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from contenders import NO_EPSILON, NONE, PLAIN, TRIVIAL, Run, contenders
+from contenders import NO_EPSILON, NONE, OURS, PLAIN, TRIVIAL, Run, contenders
 from measures import LOG_LOSS, MEASURES
 from report import FloatArray
 from scipy.stats import binom
@@ -163,8 +163,10 @@ def counts(found: Iterable[Outcome]) -> tuple[int, int, int]:
 
 
 def settings_of(method: str) -> list[str]:
-    """Return the names under which a method was run."""
+    """Return the names under which a method was run; one if it is ours."""
     names = dict.fromkeys(c.method for c in contenders())
+    if method in OURS:
+        return [method]
     return [name for name in names if name == method or name.startswith(f"{method}, ")]
 
 

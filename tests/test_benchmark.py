@@ -2,6 +2,7 @@
 
 import ast
 import csv
+import dataclasses
 import os
 import stat
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import skdp
+from skdp import Domain
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "examples" / "benchmarks"))
 
@@ -286,6 +288,8 @@ def test_raw_columns_are_within_their_bounds():
         assert (cells.dtype.kind == "U") == (own is None)
         assert own is None or (own[0] <= cells.min() and cells.max() <= own[1])
     assert bounds.count(None) == len(data.domain.blocks)
+    shifted = Domain({name: [0, 1] for name in data.X}, target=(100, 145))
+    assert peers.raw(dataclasses.replace(data, domain=shifted))[2] == (0, 45)
 
 
 @pytest.mark.parametrize("peer", field.PEERS.values())

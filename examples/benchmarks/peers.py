@@ -90,7 +90,11 @@ def encoded(data: DataSet) -> Handed:
 
 
 def raw(data: DataSet) -> Handed:
-    """Return the columns, numbers within their bounds, with bounds, or none for levels."""
+    """Return the columns, numbers within their bounds, with bounds, or none for levels.
+
+    The target is counted from the value within its bounds that is nearest to 0: boosting starts
+    there, so that no first residual is longer than the bounds are wide.
+    """
     declared = data.domain._columns
     bounds = [[c.lower, c.upper] if isinstance(c, Number) else None for c in declared]
     columns = {}
@@ -98,7 +102,9 @@ def raw(data: DataSet) -> Handed:
         cells = data.X[name]
         cells = cells.astype(float).clip(*own) if own else cells.astype(str)
         columns[f"X{k}"] = np.array(cells.to_list())
-    return columns, bounds, data.domain.target_bounds or (-1.0, 1.0)
+    lower, upper = data.domain.target_bounds or (-1.0, 1.0)
+    start = min(max(0.0, lower), upper)
+    return columns, bounds, (lower - start, upper - start)
 
 
 def in_units(data: DataSet, target: tuple[float, float]) -> FloatArray:

@@ -292,6 +292,17 @@ def test_raw_columns_are_within_their_bounds():
     assert peers.raw(dataclasses.replace(data, domain=shifted))[2] == (0, 45)
 
 
+def test_peers_without_an_environment_are_left_out(stand_in):
+    def methods(*asked):
+        return {c.method for c in everything.chosen(everything.parse([*asked]))}
+
+    found = methods("--peers", str(stand_in))
+    assert found == {c.method for c in field.contenders()}
+    field.PEERS[field.EBM].python(stand_in).unlink()
+    assert found - methods("--peers", str(stand_in)) == {field.EBM}
+    assert found - methods() == {field.DIFFPRIVLIB, *field.PENALTIES, field.EBM}
+
+
 @pytest.mark.parametrize("peer", field.PEERS.values())
 def test_scripts_of_peers_say_what_they_need(peer):
     """The Makefile reads it; versions are pinned, and nothing of skdp is imported."""

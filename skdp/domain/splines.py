@@ -21,6 +21,8 @@ from skdp._arrays import FloatArray
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
+# The penalty on differences of neighbouring coefficients, in ridges for each step between knots.
+STIFFNESS, MOST_STIFF = 0.4, 1000.0
 # Values of B-splines are multiples of this, and those at a node add up to exactly 1.
 GRID = 2.0**-20
 
@@ -147,6 +149,22 @@ class Spline:
         own[:-1, :-1], own[-1, -1] = found, 1.0
         return own
 
+    @cached_property
+    def penalty(self) -> FloatArray:
+        """Matrix P of the penalty t'P t on coefficients t, (n_out, n_out), of whole numbers.
+
+        It is the identity, plus squared differences of neighbouring coefficients. These count more
+        the nearer the peaks of their B-splines are; the coefficient of the first one is 0.
+        """
+        distances = np.diff(self.peaks / (self.upper / 2 - self.lower / 2))
+        share = STIFFNESS * (len(self.breaks) - 1) / len(distances)
+        weights = np.rint(np.clip(share * distances.sum() / distances, 1.0, MOST_STIFF))
+        found, at = np.eye(self.n_out), np.arange(len(weights))
+        found[at, at] += weights
+        found[at[:-1], at[:-1]] += weights[1:]
+        found[at[1:], at[:-1]] = found[at[:-1], at[1:]] = -weights[1:]
+        return found
+
     def positions(self, numbers: FloatArray) -> NDArray[Any]:
         """Return the position of the nearest node of each number, or of its missing cell, (n,).
 
@@ -201,6 +219,11 @@ class SplineBlock:
     def table(self) -> FloatArray:
         """The encoded values of each position."""
         return self.spline.table
+
+    @property
+    def penalty(self) -> FloatArray:
+        """Matrix of the penalty on coefficients."""
+        return self.spline.penalty
 
     @property
     def encoded(self) -> tuple[Any, ...]:

@@ -25,8 +25,8 @@ class CoefficientDisplay(Display):
 
     Bands are drawn if the model has ``coef_std_``. A band holds the coefficient of the same fit
     without noise, to first order, with probability ``level`` for each coefficient separately. It
-    does not include sampling error. Drawing costs no privacy, because only released values are
-    used. Use :meth:`from_estimator` to create one.
+    does not include sampling error, or the bias of coefficients that are shrunk. Drawing costs no
+    privacy, because only released values are used. Use :meth:`from_estimator` to create one.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class ShapeDisplay(Display):
             Names of the columns to draw. None draws all.
         label : object or None, default=None
             Label whose effects are drawn. None draws the second of two labels, and all of more
-            than two, each in a colour.
+            than two, each in a colour; beyond seven labels only lines differ, by their dashes.
         level : float in (0, 1), default=0.95
             Probability of the bands.
         n_cols : int >= 1, default=3
@@ -179,7 +179,9 @@ class ShapeDisplay(Display):
             panels.setdefault(shape.name, []).append(shape)
         n_cols = min(check_count("n_cols", n_cols), max(1, len(panels)))
         n_rows = max(1, math.ceil(len(panels) / n_cols))
-        size = 3.2 * n_cols + 0.6, 2.4 * n_rows + 0.4
+        most = max(map(len, panels.values()), default=1)
+        lines = math.ceil(most / (2 * n_cols)) if most > 1 else 0  # of the legend
+        size = 3.2 * n_cols + 0.6, 2.4 * n_rows + 0.4 + 0.22 * lines
         self.figure_, self.axes_ = plt.subplots(
             n_rows, n_cols, figsize=size, sharey=True, squeeze=False, layout="constrained"
         )

@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from skdp._arrays import FloatArray
+from skdp._identity import remembered
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
+# The penalty on differences of neighbouring coefficients, in ridges for each step between knots.
+STIFFNESS, MOST_STIFF = 0.4, 1000.0
 # Values of B-splines are multiples of this, and those at a node add up to exactly 1.
 GRID = 2.0**-20
 
@@ -133,12 +136,13 @@ class Spline:
     @cached_property
     def table(self) -> FloatArray:
         """The encoded values of each node, and of a missing cell, (positions, n_out)."""
+        if isinstance(self.knots, int) and (self.lower, self.upper) != (-1.0, 1.0):
+            return _of_equal_knots(self.knots, self.degree, self.missing == "indicator").table
         if self.degree == 0:
             found = np.eye(len(self.nodes))
         else:
-            knots = self._extended
             # The last interval is closed on the right by evaluating just inside.
-            found = BSpline.design_matrix(self.nodes, knots, self.degree).toarray()
+            found = BSpline.design_matrix(self.nodes, self._extended, self.degree).toarray()
             found = _on_grid(found)
         found = found[:, 1:]
         if self.missing != "indicator":
@@ -146,6 +150,22 @@ class Spline:
         own = np.zeros((len(found) + 1, found.shape[1] + 1))
         own[:-1, :-1], own[-1, -1] = found, 1.0
         return own
+
+    @cached_property
+    def penalty(self) -> FloatArray:
+        """Matrix P of the penalty t'P t on coefficients t, (n_out, n_out), of whole numbers.
+
+        It is the identity, plus squared differences of neighbouring coefficients. These count more
+        the nearer the peaks of their B-splines are; the coefficient of the first one is 0.
+        """
+        distances = np.diff(self.peaks / (self.upper / 2 - self.lower / 2))
+        share = STIFFNESS * (len(self.breaks) - 1) / len(distances)
+        weights = np.rint(np.clip(share * distances.sum() / distances, 1.0, MOST_STIFF))
+        found, at = np.eye(self.n_out), np.arange(len(weights))
+        found[at, at] += weights
+        found[at[:-1], at[:-1]] += weights[1:]
+        found[at[1:], at[:-1]] = found[at[:-1], at[1:]] = -weights[1:]
+        return found
 
     def positions(self, numbers: FloatArray) -> NDArray[Any]:
         """Return the position of the nearest node of each number, or of its missing cell, (n,).
@@ -203,6 +223,11 @@ class SplineBlock:
         return self.spline.table
 
     @property
+    def penalty(self) -> FloatArray:
+        """Matrix of the penalty on coefficients."""
+        return self.spline.penalty
+
+    @property
     def encoded(self) -> tuple[Any, ...]:
         """Kinds of the encoded columns."""
         return (self,)
@@ -233,6 +258,12 @@ class SplineBlock:
 
     def __repr__(self) -> str:
         return "spline"
+
+
+@remembered(maxsize=64)
+def _of_equal_knots(knots: int, degree: int, indicates: bool) -> Spline:
+    """Return the spline between -1 and 1, whose table others with equally spaced knots share."""
+    return Spline(-1.0, 1.0, knots, degree, "indicator" if indicates else None)
 
 
 def units_of(table: FloatArray) -> NDArray[np.int64]:

@@ -14,11 +14,12 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.describe import describe, from_dict, from_json, to_dict, to_json
+from skdp.domain._declaration.effects import additive, interact
 from skdp.domain._projections import Box, ball_norm, box_norm
 from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
-from skdp.domain.encoder import DomainEncoder
-from skdp.domain.layout import Layout, Piece, decode_coef, encode
+from skdp.domain.encoder import DomainEncoder, decode_coef
+from skdp.domain.layout import Layout, Piece, encode
 from skdp.domain.reading import read_target
 
 
@@ -98,6 +99,7 @@ class Domain:
     _names: tuple[str, ...] | None
     _target: _declare.Target
     _radius: float | None
+    _pairs: tuple[tuple[int, int], ...]
     estimated: Any
 
     def __init__(
@@ -173,10 +175,11 @@ class Domain:
         target: _declare.Target,
         radius: float | None,
         estimated: Any = None,
+        pairs: tuple[tuple[int, int], ...] = (),
     ) -> None:
         # Not by __setattr__, which raises.
         self.__dict__.update(_columns=columns, _names=names, _target=target)
-        self.__dict__.update(_radius=radius, estimated=estimated)
+        self.__dict__.update(_radius=radius, _pairs=pairs, estimated=estimated)
         what, remedy = "the names of encoded columns", "Rename a column or one of its levels."
         _declare.refuse_repeated(what, self.encoded_names(), remedy)
 
@@ -269,7 +272,7 @@ class Domain:
         """
         if self.is_ball:
             return self
-        columns = tuple(own for column in self._columns for own in column.encoded)
+        columns = tuple(own for column, *_ in self._layout.placed for own in column.encoded)
         has_names = self._names is not None or bool(self.blocks)
         names = self.encoded_names() if has_names else None
         return self._build(columns, names, self._target, None, self.estimated)
@@ -346,9 +349,7 @@ class Domain:
         """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
-    additive = _declare.additive
-    decode_coef = decode_coef
-    sample = sample
+    additive, interact, decode_coef, sample = additive, interact, decode_coef, sample
     to_dict, to_json = to_dict, to_json
     from_dict, from_json = classmethod(from_dict), classmethod(from_json)
 
@@ -358,7 +359,7 @@ class Domain:
 
     @cached_property
     def _layout(self) -> Layout:
-        return Layout(self._columns)
+        return Layout(self._columns, self._pairs)
 
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:
@@ -374,7 +375,7 @@ class Domain:
         return _declare.label_of(position if self._names is None else self._names[position])
 
     def _key(self) -> tuple[object, ...]:
-        return (self._columns, self._names, self._target, self._radius)
+        return (self._columns, self._names, self._target, self._radius, self._pairs)
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Domain) else NotImplemented
@@ -383,7 +384,7 @@ class Domain:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (self._build, (*self._key(), self.estimated))
+        return (self._build, (*self._key()[:4], self.estimated, self._pairs))
 
     def __copy__(self) -> Domain:
         return self
@@ -396,5 +397,4 @@ class Domain:
 
     __delattr__ = __setattr__
 
-    def __repr__(self) -> str:
-        return describe(self._columns, self._names, self._target, self._radius, self.estimated)
+    __repr__ = describe

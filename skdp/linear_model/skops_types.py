@@ -10,6 +10,7 @@ SKOPS_TYPES = (
     "skdp.domain.encoder.DomainEncoder",
     "skdp.domain.layout.Layout",
     "skdp.domain.layout.Piece",
+    "skdp.domain.splines.Interaction",
     "skdp.domain.splines.Spline",
     "skdp.domain.splines.SplineBlock",
     "skdp.geometry._direct_sum.ProductBall",

@@ -161,13 +161,24 @@ def exact_gradient(problem: Problem, theta: FloatArray) -> list[Any]:
     weight = np.ones(problem.n) if problem.weight is None else problem.weight
     with mpmath.workdps(120):
         point = [mpmath.mpf(t) for t in theta.tolist()]
-        regular = zip(problem.ridge.tolist(), point, problem.linear_term.tolist(), strict=True)
+        smooth = penalised(problem, point)
+        regular = zip(problem.ridge.tolist(), smooth, problem.linear_term.tolist(), strict=True)
         total = [mpmath.mpf(r) * t + mpmath.mpf(v) for r, t, v in regular]
         for x, y, w in zip(problem.rows(), problem.target.tolist(), weight.tolist(), strict=True):
             z = mpmath.fdot(x, point)
             slope = mpmath.mpf(w) * exact_slope(problem.loss, z, y)
             total = [g + slope * mpmath.mpf(entry) for g, entry in zip(total, x, strict=True)]
         return total
+
+
+def penalised(problem: Problem, point: list[Any]) -> list[Any]:
+    """Return the point times the matrix of the penalty, for ridges of 1."""
+    found, design = point.copy(), problem.coordinates.design
+    for block, penalty in zip(design.blocks, design.penalties, strict=True):
+        if penalty is not None:
+            terms = ([w * t for w, t in zip(row, point[block], strict=True)] for row in penalty)
+            found[block] = [sum(own[1:], own[0]) for own in terms]
+    return found
 
 
 def distance(exact: list[Any], value: FloatArray | None = None) -> Any:

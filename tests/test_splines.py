@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from exact_gradient import LOSSES, distance, exact_gradient, problem
+from exact_gradient import LOSSES, distance, exact_gradient, penalised, problem
 from scipy.interpolate import BSpline
 from scipy.special import expit
 from sklearn.linear_model import LinearRegression
@@ -223,7 +223,8 @@ def test_the_second_derivative_with_splines(intercept, room, monkeypatch):
     objective, theta = made.objective([70]), 0.1 * np.random.default_rng(1).normal(size=made.dim)
     rows = made.matrix()
     p = expit(rows @ theta)
-    expected = (rows.T * (p * (1 - p))) @ rows + np.diag(made.ridge)
+    penalty = np.array(penalised(made, list(np.eye(made.dim))), dtype=float)
+    expected = (rows.T * (p * (1 - p))) @ rows + made.ridge[:, None] * penalty
     (core,), (matrix,), diagonal = objective.hessian(theta)
     assert (len(core) == made.dim) == (room == 1024)
     np.testing.assert_allclose(matrix, expected[np.ix_(core, core)], atol=1e-4)

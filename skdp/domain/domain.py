@@ -254,6 +254,11 @@ class Domain:
         return self._layout.tables
 
     @property
+    def block_penalties(self) -> tuple[FloatArray | None, ...]:
+        """For each block of B-splines the matrix of its smoothness penalty; None for others."""
+        return self._layout.penalties
+
+    @property
     def block_positions(self) -> tuple[int, ...]:
         """Number of positions of each block, of which a row has one; 0 is that of no indicator."""
         pairs = zip(self.block_tables, self.block_sizes, strict=True)

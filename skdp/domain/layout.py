@@ -194,6 +194,11 @@ class Layout:
         """The encoded values of the positions of each block of B-splines; None for indicators."""
         return tuple(getattr(column, "table", None) for column, *_ in self._of_blocks)
 
+    @cached_property
+    def penalties(self) -> tuple[FloatArray | None, ...]:
+        """The matrix of the penalty on each block of B-splines; None for indicators."""
+        return tuple(getattr(column, "penalty", None) for column, *_ in self._of_blocks)
+
     @property
     def _of_blocks(self) -> list[tuple[Column, slice, slice]]:
         return [own for own in self.placed if not isinstance(own[0], Number) or own[0].n_out > 1]

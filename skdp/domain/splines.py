@@ -23,6 +23,8 @@ from skdp.domain._projections import largest_indicators
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
+# The penalty on differences of neighbouring coefficients, in ridges for each step between knots.
+STIFFNESS, MOST_STIFF = 0.4, 1000.0
 # Values of B-splines are multiples of this, and those at a node add up to exactly 1.
 GRID = 2.0**-20
 # Limits of an interaction: corners of its simplex, nodes, and entries of its table.
@@ -154,6 +156,22 @@ class Spline:
         own = np.zeros((len(found) + 1, found.shape[1] + 1))
         own[:-1, :-1], own[-1, -1] = found, 1.0
         return own
+
+    @cached_property
+    def penalty(self) -> FloatArray:
+        """Matrix P of the penalty t'P t on coefficients t, (n_out, n_out), of whole numbers.
+
+        It is the identity, plus squared differences of neighbouring coefficients. These count more
+        the nearer the peaks of their B-splines are; the coefficient of the first one is 0.
+        """
+        distances = np.diff(self.peaks / (self.upper / 2 - self.lower / 2))
+        share = STIFFNESS * (len(self.breaks) - 1) / len(distances)
+        weights = np.rint(np.clip(share * distances.sum() / distances, 1.0, MOST_STIFF))
+        found, at = np.eye(self.n_out), np.arange(len(weights))
+        found[at, at] += weights
+        found[at[:-1], at[:-1]] += weights[1:]
+        found[at[1:], at[:-1]] = found[at[:-1], at[1:]] = -weights[1:]
+        return found
 
     def positions(self, numbers: FloatArray) -> NDArray[Any]:
         """Return the position of the nearest node of each number, or of its missing cell, (n,).
@@ -336,6 +354,11 @@ class SplineBlock:
     def table(self) -> FloatArray | None:
         """The encoded values of each position; None for indicators."""
         return self.spline.table
+
+    @property
+    def penalty(self) -> FloatArray:
+        """Matrix of the penalty on coefficients."""
+        return self.spline.penalty
 
     @property
     def encoded(self) -> tuple[Any, ...]:

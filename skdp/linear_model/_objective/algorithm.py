@@ -229,6 +229,7 @@ class ObjectivePerturbation:
             row_norm=task.design.row_norm,
             n_bound=_records_bound(task),
             models=n_models,
+            stiffest=task.design.stiffest,
             **calibrated(model),
         )
 

@@ -161,6 +161,8 @@ class Perturbation:
         Privacy losses of all models with counts; empty if only epsilon is known.
     models : int
         Number of models that are released. A joint model of several classes is one.
+    stiffest : float
+        The greatest absolute sum of a row of the penalty's matrix, in ridges.
     """
 
     loss: AnyLoss
@@ -173,6 +175,7 @@ class Perturbation:
     n_bound: int
     losses: tuple[Any, ...] = ()
     models: int = 1
+    stiffest: float = 1.0
 
     @property
     def output_epsilon(self) -> float:
@@ -229,6 +232,8 @@ class Perturbation:
         attainable = attainable_tolerance(
             self.n_bound, self.row_norm, dim, c, curvature, linear_term=radius
         )
+        # Rounding theta changes the gradient of the penalty by more.
+        attainable *= self.stiffest
         return max(attainable, self._harmless(curvature))
 
     def _harmless(self, curvature: float) -> float:

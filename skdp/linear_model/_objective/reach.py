@@ -25,6 +25,8 @@ def weighted_length(
 ) -> FloatArray:
     """Return a bound on w(x) (sum_j x_j^2 / variance_j)^(1/2) over all rows x.
 
+    For columns of B-splines x'M^-1 x >= resistance |x|^2 / ridge takes the place of |x|^2 / ridge.
+
     Parameters
     ----------
     design : Design
@@ -47,7 +49,8 @@ def weighted_length(
     """
     least = np.array([group.least for group in design.groups])
     most = np.array([group.square for group in design.groups])
-    variance, ridge = np.broadcast_arrays(variance, ridge)
+    resistance = np.array([group.resistance for group in design.groups])
+    variance, ridge = np.broadcast_arrays(variance, np.asarray(ridge) / resistance)
     order = np.argsort(-(ridge / variance), axis=-1)
     shares = (values / by for by in (ridge, variance) for values in (least, most - least))
     low, more, base, gain = (np.take_along_axis(own, order, axis=-1) for own in shares)

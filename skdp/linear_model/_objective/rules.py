@@ -178,7 +178,7 @@ def _importance(task: ModelTask, choice: Choice) -> FloatArray:
     """Return the cost of a unit of noise variance in a coordinate of each group, (groups,)."""
     moment = task.population.moment
     h = task.size * task.reference.moments(choice.loss)[0] * moment
-    ridge = per_group(task.design, choice.ridge)
+    ridge = per_group(task.design, choice.ridge) * task.population.stiffness
     return np.asarray(moment / (h + ridge) ** 2)
 
 

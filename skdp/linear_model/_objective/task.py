@@ -70,17 +70,18 @@ class Reference:
         rows = np.array([self._row(group, weight, filled) for group in design.groups])
         return Population(*rows.T)
 
-    def _row(self, group: Group, weight: float, filled: float) -> tuple[float, float, float, float]:
-        """Return the four attributes of `Population` for one group."""
+    def _row(self, group: Group, weight: float, filled: float) -> tuple[float, ...]:
+        """Return the attributes of `Population` for one group."""
         if group.kind == "intercept":
-            return 1.0, self.intercept, 1.0, 1.0
+            return 1.0, self.intercept, 1.0, 1.0, 1.0
         if group.kind == "levels":
-            return 1 / (group.size + 1), self.level_signal, group.size, group.square
+            prior = self.level_signal * group.stiffness
+            return 1 / (group.size + 1), prior, group.size, group.leverage, group.stiffness
         # A vector of norm R is treated as numbers whose squares sum to R^2.
         moment = SPREAD * group.square / group.size
         most = self.most_signal * math.sqrt(max(1.0, weight / PLENTY))
         signal = min(self.signal, most / math.sqrt(group.size))
-        return moment, signal / SPREAD, group.size, filled * group.square
+        return moment, signal / SPREAD, group.size, filled * group.square, 1.0
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,16 @@ class Population:
 
     ``moment`` is the second moment of a coordinate, ``prior`` the variance of its coefficient,
     ``size`` the number of coordinates, and ``square`` the contribution of the group to the
-    greatest squared length of a row with weight 1.
+    greatest squared length of a row with weight 1. A penalty on differences of coefficients acts
+    like a ridge ``stiffness`` times as great; ``prior`` is that variance times the stiffness, and
+    ``square`` is the group's greatest leverage for a ridge of 1.
     """
 
     moment: FloatArray
     prior: FloatArray
     size: FloatArray
     square: FloatArray
+    stiffness: FloatArray
 
     @cached_property
     def shape(self) -> FloatArray:
@@ -114,8 +118,8 @@ class Population:
         ``ridge`` and ``noise`` are (..., groups); ``curvature`` and ``score``, sums over the
         records, are (..., 1).
         """
-        h, j = curvature * self.moment, score * self.moment
-        error = (noise + j + ridge * ridge * self.prior) / (h + ridge) ** 2
+        h, j, ridge = curvature * self.moment, score * self.moment, ridge * self.stiffness
+        error = (noise + j + ridge * ridge * self.prior / self.stiffness) / (h + ridge) ** 2
         return np.asarray((self.size * self.moment * error).sum(axis=-1))
 
 

@@ -29,6 +29,44 @@ LISTABLE = 4096
 _CELLS = 2**20
 
 
+@dataclass(frozen=True, eq=False)
+class Roughness:
+    """A public penalty ridge / 2 t'P t on the coefficients t of a column of B-splines.
+
+    Attributes
+    ----------
+    penalty : ndarray of shape (size, size)
+        The matrix P of whole numbers; P - I is positive semidefinite.
+    inverse : ndarray of shape (size, size)
+        Its inverse, to rounding.
+    leverage, resistance : float
+        The greatest x'P^-1 x of the parts x of rows, and the least x'P^-1 x / |x|_2^2.
+    stiffness : float
+        Number of coefficients divided by the trace of the inverse.
+    norm : float
+        The greatest absolute sum of a row of P.
+    """
+
+    penalty: FloatArray
+    inverse: FloatArray
+    leverage: float
+    resistance: float
+    stiffness: float
+    norm: float
+
+    @classmethod
+    def of(cls, penalty: FloatArray, parts: FloatArray) -> Roughness:
+        """Return the penalty with its bounds for parts of rows, (n, size)."""
+        inverse: FloatArray = np.linalg.inv(penalty).astype(np.float64)
+        scores, squares = np.vecdot(parts @ inverse, parts), np.vecdot(parts, parts)
+        least = np.divide(scores, squares, out=np.ones(len(parts)), where=squares > 0).min()
+        stiffness = len(penalty) / float(np.trace(inverse))
+        norm = float(np.abs(penalty).sum(axis=1).max())
+        # The factors cover the errors of the inverse.
+        leverage = float(scores.max()) * (1 + 1e-9)
+        return cls(penalty, inverse, leverage, float(least) * (1 - 1e-9), stiffness, norm)
+
+
 @dataclass(frozen=True)
 class Group:
     """The coordinates of one column of levels, or of all numbers together.
@@ -45,6 +83,8 @@ class Group:
         The greatest |part|_2^2 of a row, to rounding.
     least : float
         The least |part|_2^2 of a row, to rounding.
+    roughness : Roughness or None
+        The penalty on coefficients of B-splines; None stands for the squared length.
     """
 
     kind: str
@@ -52,11 +92,27 @@ class Group:
     ball: NormBall
     square: float
     least: float = 0.0
+    roughness: Roughness | None = None
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
         return len(self.index)
+
+    @property
+    def leverage(self) -> float:
+        """The greatest part'P^-1 part of a row for the penalty matrix P, to rounding."""
+        return self.square if self.roughness is None else self.roughness.leverage
+
+    @property
+    def resistance(self) -> float:
+        """A lower bound on part'P^-1 part / |part|_2^2."""
+        return 1.0 if self.roughness is None else self.roughness.resistance
+
+    @property
+    def stiffness(self) -> float:
+        """The multiple of the ridge that penalises the mean coefficient as much as P does."""
+        return 1.0 if self.roughness is None else self.roughness.stiffness
 
     @cached_property
     def variance(self) -> float:
@@ -121,6 +177,12 @@ class RowLayout:
         pairs = zip(self.domain.blocks, self.domain.block_tables, strict=True)
         return tuple(table for block, table in pairs if block.stop > block.start)
 
+    @cached_property
+    def penalties(self) -> tuple[FloatArray | None, ...]:
+        """For each of these, the matrix of the penalty on coefficients; None for levels."""
+        pairs = zip(self.domain.blocks, self.domain.block_penalties, strict=True)
+        return tuple(penalty for block, penalty in pairs if block.stop > block.start)
+
 
 @dataclass(frozen=True)
 class Design(RowLayout):
@@ -154,14 +216,16 @@ class Design(RowLayout):
             places = tuple(j + self.intercept for j in self.numbers)
             ball = LpBall(len(places), p=math.inf)
             groups.append(Group("numbers", places, ball, float(len(places))))
-        return (*groups, *map(self._level_group, self.blocks, self.tables))
+        return (*groups, *map(self._level_group, self.blocks, self.tables, self.penalties))
 
     def _vector_group(self) -> Group:
         d, radius = self.domain.n_encoded, float(self.domain.radius or 0.0)
         places = tuple(range(int(self.intercept), d + int(self.intercept)))
         return Group("vector", places, LpBall(d, p=2.0, radius=radius), radius**2)
 
-    def _level_group(self, block: slice, table: FloatArray | None) -> Group:
+    def _level_group(
+        self, block: slice, table: FloatArray | None, penalty: FloatArray | None
+    ) -> Group:
         m = block.stop - block.start
         places = tuple(range(block.start, block.stop))
         if self.intercept:
@@ -171,11 +235,27 @@ class Design(RowLayout):
             ball: NormBall = SimplexBall(m)
         else:
             square, least, ball = 1.0, 0.0, LpBall(m, p=1.0)
-        if table is not None:
+        roughness = None
+        if table is not None and penalty is not None:
             centred = table - self.intercept / (m + 1)
             squares = np.vecdot(centred, centred)  # a rounded sum may be above the least one
             square, least = float(squares.max()), float(squares.min()) * (1 - 1e-12)
-        return Group("levels", places, ball, square, least)
+            roughness = Roughness.of(penalty, centred)
+        return Group("levels", places, ball, square, least, roughness)
+
+    def penalised(self, theta: FloatArray) -> FloatArray:
+        """Return the product of the penalty matrix of all coordinates and theta, (dim,)."""
+        found = theta
+        for block, penalty in zip(self.blocks, self.penalties, strict=True):
+            if penalty is not None:
+                found = theta.copy() if found is theta else found
+                found[block] = penalty @ theta[block]
+        return found
+
+    @property
+    def stiffest(self) -> float:
+        """The greatest absolute sum of a row of the penalty matrix."""
+        return max(1.0 if g.roughness is None else g.roughness.norm for g in self.groups)
 
     @property
     def row_norm(self) -> float:

@@ -36,8 +36,9 @@ max|theta_c| in place of max|table_c|.
    are added to the index of gamma. So in norm the error is at most 3 n R 2^(B-21) gamma for rows of
    norm at most R.
 4. *Total.* One math.fsum adds the exact sums, which are divided by m + 1 with one rounding where
-   levels are centred, the rests, the linear term and the two halves of the exact product
-   ridge_j theta_j. Its error is u |gradient_j|. The quotients of centred levels have an error of at
+   levels are centred, the rests, the linear term and two floats whose sum is
+   ridge_j (P theta)_j with a relative error of u^2, where P is the matrix of whole numbers of the
+   penalty. Its error is u |gradient_j|. The quotients of centred levels have an error of at
    most u n c R in norm, as the products of weights and slopes have: together 2 n u c R.
 
 With a softmax of K classes a row has K predictors and K slopes, see `Softmax.slopes`. The steps
@@ -120,6 +121,7 @@ def certified_gradient(
     value = np.concatenate([_total(coordinates, *of_model, grid=grid) for of_model in parts])
     norm, c = objective.row_norm, c * len(models)
     error = norm * (error + 2 * n * UNIT * c) + UNIT * euclidean(value)
+    error += 2 * UNIT**2 * euclidean(objective.penalty(theta))
     error += _rest_of_sum(n, norm * c, blocks)
     return CertifiedGradient(value, float(error * SLACK + TINY))
 
@@ -320,13 +322,28 @@ def _total(
 ) -> FloatArray:
     """Return the sums of step 4 of one model, each rounded once; NaN if any part is not finite."""
     exact, rest = Sums(*sums[0]), coordinates.gradient(Sums(*sums[1]))
-    parts = np.array([rest, linear_term, ridge * theta])
-    if not np.isfinite(parts).all():
+    if not all(np.isfinite(part).all() for part in (rest, linear_term, ridge * theta)):
         return np.full(len(theta), math.nan)
-    pairs = zip(ridge.tolist(), theta.tolist(), strict=True)
-    halves = [float(Fraction(r) * Fraction(t) - Fraction(r * t)) for r, t in pairs]
-    whole = _whole(coordinates, exact, grid)
-    return np.array([math.fsum(column) for column in np.vstack([parts, halves, whole]).T.tolist()])
+    penalty = _exact_penalty(coordinates, ridge, theta)
+    near = [float(own) for own in penalty]
+    far = [float(own - Fraction(half)) for own, half in zip(penalty, near, strict=True)]
+    parts = np.vstack([rest, linear_term, near, far, _whole(coordinates, exact, grid)])
+    return np.array([math.fsum(column) for column in parts.T.tolist()])
+
+
+def _exact_penalty(
+    coordinates: Coordinates, ridge: FloatArray, theta: FloatArray
+) -> list[Fraction]:
+    """Return the gradient of the penalty."""
+    exact = [Fraction(t) for t in theta.tolist()]
+    found, design = exact.copy(), coordinates.design
+    for block, penalty in zip(design.blocks, design.penalties, strict=True):
+        for row, weights in enumerate([] if penalty is None else penalty.tolist()):
+            near = range(len(weights))
+            found[block.start + row] = sum(
+                (int(weights[k]) * exact[block.start + k] for k in near if weights[k]), Fraction(0)
+            )
+    return [Fraction(r) * own for r, own in zip(ridge.tolist(), found, strict=True)]
 
 
 def _whole(coordinates: Coordinates, exact: Sums, grid: float) -> FloatArray:

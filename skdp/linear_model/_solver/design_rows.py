@@ -232,7 +232,11 @@ class Build:
 
 @dataclass(frozen=True, eq=False)
 class Weigh:
-    """Multiply weights by w(x) = min(1, leverage / l(x)), l(x) = sum_j x_j^2 / ridge_j."""
+    """Multiply weights by w(x) = min(1, leverage / l(x)), l(x) = x'M^-1 x.
+
+    M is the penalty: diagonal with the ridges, and the ridge times the matrix of a smoothness
+    penalty for the columns of a spline.
+    """
 
     coordinates: Coordinates
     ridge: FloatArray
@@ -246,7 +250,7 @@ class Weigh:
         return replace(rows, weight=rows.weighted(scores))
 
     def _scores(self, rows: DesignRows) -> FloatArray:
-        """Return sum_j x_j^2 / ridge_j, which depends on no other row, bit for bit."""
+        """Return x'M^-1 x, which depends on no other row, bit for bit."""
         design, ridge = self.coordinates.design, self.ridge
         scores = self._scores_of_numbers(rows.numbers, ridge[self.coordinates.numbers])
         if design.intercept:
@@ -260,11 +264,16 @@ class Weigh:
         """The part of the score of each level, for each column of levels."""
         found = []
         design, sizes = self.coordinates.design, self.coordinates.sizes
-        for block, table, size in zip(design.blocks, design.tables, sizes, strict=True):
+        groups = [group for group in design.groups if group.kind == "levels"]
+        for block, table, size, group in zip(
+            design.blocks, design.tables, sizes, groups, strict=True
+        ):
             share = 1 / size if design.intercept else 0.0
             inverse = 1 / self.ridge[block]
-            if table is not None:
-                found.append(np.square(table - share) @ inverse)
+            if table is not None and group.roughness is not None:
+                parts = table - share  # with one ridge for all columns
+                scores = np.vecdot(parts @ group.roughness.inverse, parts)
+                found.append(scores * inverse.max())
                 continue
             others = share**2 * (inverse.sum() - inverse)  # of the other indicators
             own = (1 - share) ** 2 * inverse + others

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, eye_array, lil_array
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.gram import narrow_gram
@@ -156,14 +156,26 @@ def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]
     n_models, pairs = len(ridge), pairs_of(coordinates, len(ridge))
     found = {pair: _assembled(coordinates, own) for pair, own in zip(pairs, sums, strict=True)}
     core, size = _core(coordinates, core_columns(coordinates)), coordinates.dim
-    diagonal = np.array([found[k, k][1] for k in range(n_models)]) + ridge
+    penalty = _penalty(coordinates)
+    diagonal = np.array([found[k, k][1] for k in range(n_models)]) + ridge * penalty.diagonal()
     matrix = np.array([found[k, k][0] for k in range(n_models)])
+    if penalty.nnz > size:
+        matrix += ridge[:, core, None] * penalty[core][:, core].toarray()
     matrix[:, np.arange(len(core)), np.arange(len(core))] = diagonal[:, core]
     cores = core + size * np.arange(n_models)[:, None]
     if len(pairs) > n_models:
         matrix = _whole(matrix, {pair: -own[0] for pair, own in found.items()})
         cores = cores.reshape(1, -1)
     return Hessian(cores, matrix, diagonal.ravel())
+
+
+def _penalty(coordinates: Coordinates) -> csc_array:
+    """Return the matrix of the penalty for ridges of 1."""
+    found, design = lil_array(eye_array(coordinates.dim)), coordinates.design
+    for block, penalty in zip(design.blocks, design.penalties, strict=True):
+        if penalty is not None:
+            found[block, block] = penalty
+    return csc_array(found)
 
 
 def _whole(own: FloatArray, pairs: dict[tuple[int, int], FloatArray]) -> FloatArray:

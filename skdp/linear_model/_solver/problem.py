@@ -46,8 +46,10 @@ SAMPLE_CELLS, LEAST_STRIDE = 2**24, 4
 
 @dataclass(frozen=True)
 class Objective:
-    """J(theta) = sum_i w_i phi(x_i'theta, y_i) + sum_j ridge_j theta_j^2 / 2 + linear_term'theta.
+    """J(theta) = sum_i w_i phi(x_i'theta, y_i) + theta'M theta / 2 + linear_term'theta.
 
+    The penalty M is diagonal with the ridges. For the coefficients of a spline it is their ridge
+    times the matrix of the smoothness penalty.
     With a `Softmax` phi is a function of the predictors of all classes. Then theta, ridge and
     linear_term hold the coordinates of the first class, then those of the second, and so on.
 
@@ -121,7 +123,7 @@ class Objective:
     def noise(self, theta: FloatArray, unit: float) -> float:
         """Return an estimate, without proof, of the rounding errors in the gradient's norm."""
         slopes = self.loss.slope_bound + self.smoothness * self.row_norm * euclidean(theta)
-        rest = euclidean(self.ridge * theta) + euclidean(self.linear_term)
+        rest = euclidean(self.penalty(theta)) + euclidean(self.linear_term)
         return unit * (self.n * self.row_norm * slopes + rest)
 
     def hessian(self, theta: FloatArray) -> Hessian:
@@ -177,7 +179,13 @@ class Objective:
 
     def _gradient(self, theta: FloatArray, sums: tuple[Any, ...]) -> FloatArray:
         found = np.concatenate([self.coordinates.gradient(Sums(*own)) for own in sums])
-        return np.asarray(found + self.ridge * theta + self.linear_term)
+        return np.asarray(found + self.penalty(theta) + self.linear_term)
+
+    def penalty(self, theta: FloatArray) -> FloatArray:
+        """Return the gradient of the penalty, (d,)."""
+        penalised = self.coordinates.design.penalised
+        found = np.concatenate([penalised(own) for own in self.models_of(theta)])
+        return np.asarray(self.ridge * found)
 
     def compiled(
         self, high: Terms, low: Terms | None = None, grid: float = 0.0

@@ -18,8 +18,9 @@ from skdp import (
     Spline,
     load_model,
 )
+from skdp.domain._declaration.effects import MOST_ENTRIES, MOST_POSITIONS
 from skdp.domain.layout import encode_compactly
-from skdp.domain.splines import GRID, MOST_ENTRIES, MOST_POSITIONS, STEPS
+from skdp.domain.splines import GRID, STEPS
 from skdp.domain.subset import subset
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
@@ -27,6 +28,7 @@ from skdp.linear_model._descent.scaling import RowBound, plain_scaling
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_sums
 from skdp.linear_model._solver.certificate import certified_gradient
+from skdp.linear_model.skops_types import SKOPS_TYPES
 from skdp.rows.memory import MemoryRows
 
 LEVELS = ["a", "b", "c"]
@@ -217,6 +219,25 @@ def test_contributions_to_sums_and_to_a_descent_are_exact(pair):
     np.testing.assert_array_equal(found, slopes @ whole(encoded))
 
 
+@pytest.mark.parametrize("pair", PAIRS[:5], ids=repr)
+def test_the_penalty_is_that_of_the_curves_along_each_column(pair):
+    """The squared differences of neighbours, of each spline at each corner of the other column."""
+    kind, rng = interaction(pair), np.random.default_rng(0)
+    values = np.append(0.0, rng.normal(size=kind.n_out)).reshape(kind.shape)
+    expected = (values**2).sum()
+    for column, own in ((kind.first, values.T), (kind.second, values)):
+        for curve in own if isinstance(column, Spline) else []:
+            # The penalty does not change with a constant, which makes the first coefficient 0.
+            change = (curve - curve[0])[1:]
+            expected += change @ (column.penalty - np.eye(column.n_out)) @ change
+            if column.missing == "indicator":
+                assert column.differences[-1].tolist() == [0.0] * (column.n_out + 1)
+    theta = values.ravel()[1:]
+    assert theta @ kind.penalty @ theta == pytest.approx(expected, rel=1e-12)
+    assert (kind.penalty == np.rint(kind.penalty)).all()
+    assert np.linalg.eigvalsh(kind.penalty).min() > 1 - 1e-9
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_the_certificate_holds_with_interactions(loss, intercept):
@@ -279,8 +300,9 @@ def test_a_regressor_learns_what_no_sum_of_two_effects_can(kind, delta):
     assert plain.score(other, truth) < 0.1
 
 
-def test_rows_of_persons_batches_and_arrow_tables():
+def test_persons_batches_arrow_tables_and_files():
     """All give the model of the table."""
+    skops = pytest.importorskip("skops.io")
     X, y, _ = crossed(2000, 0)
     domain = SURFACE.interact("a", "b").interact("s", "a")
     for kind in (DPLogisticRegression, DPCoordinateDescentClassifier):
@@ -291,5 +313,7 @@ def test_rows_of_persons_batches_and_arrow_tables():
         persons = kind(domain=domain, random_state=0).fit(X, y, groups=np.arange(2000) // 2)
         assert persons.guarantee_.unit == "person"
         assert len(persons.coef_[0]) == domain.n_encoded
+        again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
         arrow = pytest.importorskip("pyarrow").Table.from_pandas(X)
         np.testing.assert_array_equal(model.predict(arrow), model.predict(X))

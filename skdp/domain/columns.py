@@ -29,7 +29,7 @@ from skdp.domain.cells import (
     pandas_module,
     silenced,
 )
-from skdp.domain.splines import Interaction, Spline, SplineBlock
+from skdp.domain.splines import Spline, SplineBlock
 
 # Arrays of these types are compared without running foreign code: signed and unsigned integers,
 # floats and strings. Other arrays of numbers are converted to one of them without a change.
@@ -294,7 +294,7 @@ class Indicators:
         return "indicator"
 
 
-Column: TypeAlias = Number | Levels | Indicators | Spline | SplineBlock | Interaction
+Column: TypeAlias = Number | Levels | Indicators | Spline | SplineBlock
 
 
 @dataclass(frozen=True)

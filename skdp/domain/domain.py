@@ -99,7 +99,7 @@ class Domain:
     _names: tuple[str, ...] | None
     _target: _declare.Target
     _radius: float | None
-    _pairs: tuple[tuple[int, int], ...]
+    _pairs: _declare.Pairs
     estimated: Any
 
     def __init__(
@@ -109,8 +109,7 @@ class Domain:
         other: Mapping[str, Any] | None = None,
         missing: Any = None,
     ) -> None:
-        others = {} if other is None else other
-        names, declared = _declare.as_columns(columns, others, missing)
+        names, declared = _declare.as_columns(columns, {} if other is None else other, missing)
         self._set(declared, names, _declare.as_target(target), None)
 
     @classmethod
@@ -147,8 +146,7 @@ class Domain:
     def l2_ball(cls, d: int, radius: float, target: Any = None) -> Domain:
         """Return the domain of rows of Euclidean norm at most ``radius``.
 
-        Rows outside are scaled back to the sphere. Other rows are not scaled: encoded rows have
-        the units of the raw ones.
+        Rows outside are scaled back to the sphere. Encoded rows have the units of the raw ones.
 
         Parameters
         ----------
@@ -164,9 +162,7 @@ class Domain:
 
     @classmethod
     def _build(cls, *facts: Any) -> Domain:
-        domain = cls.__new__(cls)
-        domain._set(*facts)
-        return domain
+        return cls.__new__(cls)._set(*facts)
 
     def _set(
         self,
@@ -175,13 +171,14 @@ class Domain:
         target: _declare.Target,
         radius: float | None,
         estimated: Any = None,
-        pairs: tuple[tuple[int, int], ...] = (),
-    ) -> None:
+        pairs: _declare.Pairs = (),
+    ) -> Domain:
         # Not by __setattr__, which raises.
         self.__dict__.update(_columns=columns, _names=names, _target=target)
         self.__dict__.update(_radius=radius, _pairs=pairs, estimated=estimated)
         what, remedy = "the names of encoded columns", "Rename a column or one of its levels."
         _declare.refuse_repeated(what, self.encoded_names(), remedy)
+        return self
 
     # Declaration
 
@@ -278,8 +275,7 @@ class Domain:
         if self.is_ball:
             return self
         columns = tuple(own for column, *_ in self._layout.placed for own in column.encoded)
-        has_names = self._names is not None or bool(self.blocks)
-        names = self.encoded_names() if has_names else None
+        names = self.encoded_names() if self._names is not None or self.blocks else None
         return self._build(columns, names, self._target, None, self.estimated)
 
     def row_norm(self, p: float, intercept: bool = False) -> float:
@@ -391,11 +387,10 @@ class Domain:
     def __reduce__(self) -> tuple[object, ...]:
         return (self._build, (*self._key()[:4], self.estimated, self._pairs))
 
-    def __copy__(self) -> Domain:
+    def __deepcopy__(self, memo: object = None) -> Domain:
         return self
 
-    def __deepcopy__(self, memo: object) -> Domain:
-        return self
+    __copy__ = __deepcopy__
 
     def __setattr__(self, name: str, value: object = None) -> NoReturn:
         raise AttributeError(f"A domain cannot be changed; build a new one to set {name!r}.")

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._compiled import NARROW, kernels
+from skdp.domain._declaration.declare import Pairs
+from skdp.domain._declaration.effects import Interaction
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
 from skdp.domain.cells import missing_in
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.reading import read_levels, read_numbers, room_for
-from skdp.domain.splines import Interaction, Spline, SplineBlock
+from skdp.domain.splines import Spline, SplineBlock
 from skdp.domain.tables import ArrayTable, EncodedRows, RawTable, Table, as_table
 
 # Rows of which compiled functions write whole columns.
@@ -145,14 +147,14 @@ class Layout:
     """
 
     columns: tuple[Column, ...]
-    pairs: tuple[tuple[int, int], ...] = ()
+    pairs: Pairs = ()
 
     @cached_property
-    def placed(self) -> list[tuple[Column, slice, slice]]:
+    def placed(self) -> list[tuple[Column | Interaction, slice, slice]]:
         """Each declared column with the columns that it reads and those that it is encoded as."""
         joined = {place for pair in self.pairs for place in pair}
         own = {read.start: column for column, read in self.declared if column.n_in == 1}
-        found: list[tuple[Column, slice]] = []
+        found: list[tuple[Column | Interaction, slice]] = []
         for column, read in self.declared:
             if column.n_in != 1 or read.start not in joined:
                 found.append((column, read))
@@ -200,7 +202,7 @@ class Layout:
         return tuple(getattr(column, "penalty", None) for column, *_ in self._of_blocks)
 
     @property
-    def _of_blocks(self) -> list[tuple[Column, slice, slice]]:
+    def _of_blocks(self) -> list[tuple[Column | Interaction, slice, slice]]:
         return [own for own in self.placed if not isinstance(own[0], Number) or own[0].n_out > 1]
 
     def units(self) -> tuple[FloatArray, FloatArray]:
@@ -362,7 +364,7 @@ def _slices(widths: Sequence[int]) -> list[slice]:
     return [slice(stop - width, stop) for stop, width in zip(stops, widths, strict=True)]
 
 
-def _run_key(counted: tuple[int, tuple[Column, slice, slice]]) -> object:
+def _run_key(counted: tuple[int, tuple[Column | Interaction, slice, slice]]) -> object:
     # Unit columns are separate: they are only clipped, so that encoding twice rounds once.
     count, (column, read, _) = counted
     if not isinstance(column, Number):
@@ -372,7 +374,7 @@ def _run_key(counted: tuple[int, tuple[Column, slice, slice]]) -> object:
 
 
 def _step(
-    run: Sequence[Column], radius: float | None
+    run: Sequence[Column | Interaction], radius: float | None
 ) -> Coded | Callable[[FloatArray], None] | None:
     if radius is not None:
         return Ball(radius)

@@ -1,10 +1,9 @@
-"""Numbers encoded as B-splines on public knots, and interactions of two columns.
+"""Numbers encoded as B-splines on public knots.
 
 B-splines are at least 0 and add up to 1, so that an encoded number is a point of the simplex whose
 corners are the indicators of levels. All bounds for columns of levels therefore hold. A number is
 first rounded to one of finitely many nodes between the knots: its row of the ``table`` is then a
-fixed vector, and a column is stored as positions, like a column of levels. The products of the
-values of two columns are a point of a simplex, too: so is an interaction.
+fixed vector, and a column is stored as positions, like a column of levels.
 """
 
 from __future__ import annotations
@@ -12,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from skdp._arrays import FloatArray
-from skdp.domain._projections import largest_indicators
+
+if TYPE_CHECKING:
+    from skdp.domain._declaration.effects import Interaction
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
@@ -27,8 +28,6 @@ STEPS = 32
 STIFFNESS, MOST_STIFF = 0.4, 1000.0
 # Values of B-splines are multiples of this, and those at a node add up to exactly 1.
 GRID = 2.0**-20
-# Limits of an interaction: corners of its simplex, nodes, and entries of its table.
-MOST_CORNERS, MOST_POSITIONS, MOST_ENTRIES = 2**13, 2**13, 2**21
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ class Spline:
             knots = self._extended
             # The last interval is closed on the right by evaluating just inside.
             found = BSpline.design_matrix(self.nodes, knots, self.degree).toarray()
-            found = _on_grid(found)
+            found = on_grid(found)
         found = found[:, 1:]
         if self.missing != "indicator":
             return found
@@ -164,14 +163,16 @@ class Spline:
         It is the identity, plus squared differences of neighbouring coefficients. These count more
         the nearer the peaks of their B-splines are; the coefficient of the first one is 0.
         """
+        return np.eye(self.n_out) + self.differences[1:, 1:]
+
+    @cached_property
+    def differences(self) -> FloatArray:
+        """Matrix of the penalty on differences of coefficients, the first included."""
         distances = np.diff(self.peaks / (self.upper / 2 - self.lower / 2))
         share = STIFFNESS * (len(self.breaks) - 1) / len(distances)
         weights = np.rint(np.clip(share * distances.sum() / distances, 1.0, MOST_STIFF))
-        found, at = np.eye(self.n_out), np.arange(len(weights))
-        found[at, at] += weights
-        found[at[:-1], at[:-1]] += weights[1:]
-        found[at[1:], at[:-1]] = found[at[:-1], at[1:]] = -weights[1:]
-        return found
+        steps = np.diff(np.eye(len(distances) + 1, self.n_out + 1), axis=0)
+        return np.asarray(steps.T @ (weights[:, None] * steps))
 
     def positions(self, numbers: FloatArray) -> NDArray[Any]:
         """Return the position of the nearest node of each number, or of its missing cell, (n,).
@@ -227,114 +228,6 @@ class Spline:
 
 
 @dataclass(frozen=True)
-class Interaction:
-    """Two columns, each of levels or a `Spline`, whose joint effect has a value for each pair.
-
-    Its encoded values are the products of those of the two columns, the first ones included. The
-    product of the first two is left out. Between two knots there are fewer nodes than for single
-    columns, so that the table is small.
-    """
-
-    first: Any
-    second: Any
-    n_in = 2
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of levels or B-splines of the two columns, with the first ones."""
-        return self.first.n_out + 1, self.second.n_out + 1
-
-    @property
-    def n_out(self) -> int:
-        """Number of encoded columns."""
-        return self.shape[0] * self.shape[1] - 1
-
-    @property
-    def encoded(self) -> tuple[Any, ...]:
-        """Kinds of the encoded columns."""
-        return (SplineBlock(self),)
-
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns, from the names of the two columns."""
-        first, second = self.first.corners(names[0]), self.second.corners(names[1])
-        return [f"{a} x {b}" for a in first for b in second][1:]
-
-    @cached_property
-    def steps(self) -> int | None:
-        """Equal steps between two knots: the most with a small table. None if all are too many."""
-        if self.n_out >= MOST_CORNERS:
-            return None
-        for steps in (STEPS, 16, 8, 4):
-            count = len(_nodes(self.first, steps)) * len(_nodes(self.second, steps))
-            if self.is_of_levels or (
-                count <= MOST_POSITIONS and count * self.n_out <= MOST_ENTRIES
-            ):
-                return steps
-        return None
-
-    @property
-    def is_of_levels(self) -> bool:
-        """Whether both are columns of levels, so that the encoded columns are indicators."""
-        return not isinstance(self.first, Spline) and not isinstance(self.second, Spline)
-
-    @cached_property
-    def table(self) -> FloatArray | None:
-        """The encoded values of the pairs of nodes, (positions, n_out); None for indicators."""
-        if self.is_of_levels:
-            return None
-        own = [
-            _whole(column)[nodes] for column, nodes in zip(self._columns, self._kept, strict=True)
-        ]
-        return _on_grid(np.kron(own[0], own[1]))[:, 1:]
-
-    def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-        """Return the position of pairs of positions of the two columns, (n,)."""
-        counts = [len(nodes) for nodes in self._kept]
-        a, b = (near[own] for near, own in zip(self._near, (first, second), strict=True))
-        found: NDArray[Any] = a * counts[1] + b
-        return found.astype(np.min_scalar_type(counts[0] * counts[1] - 1))
-
-    def nearest(self, block: FloatArray) -> NDArray[Any]:
-        """Return the position whose encoded values a row has, or one of similar values, (n,)."""
-        if self.is_of_levels:
-            return largest_indicators(block)
-        # Sums of multiples of the grid are exact, in any order.
-        units = np.rint(np.clip(block, 0.0, 1.0) / GRID)
-        first = np.maximum(1 / GRID - units.sum(axis=1), 0.0)
-        whole = np.column_stack([first, units]).reshape(-1, *self.shape) * GRID
-        sums = whole.sum(axis=2)[:, 1:], whole.sum(axis=1)[:, 1:]
-        places = [
-            column.nearest(own) if isinstance(column, Spline) else largest_indicators(own)
-            for column, own in zip(self._columns, sums, strict=True)
-        ]
-        return self.joined(*places)
-
-    @property
-    def _columns(self) -> tuple[Any, Any]:
-        return self.first, self.second
-
-    @cached_property
-    def _kept(self) -> list[NDArray[np.intp]]:
-        """The positions of each column that are nodes of the interaction."""
-        return [_nodes(column, self.steps or STEPS) for column in self._columns]
-
-    @cached_property
-    def _near(self) -> list[NDArray[np.intp]]:
-        """For each position of a column the nearest of those that are kept."""
-        found = []
-        for column, kept in zip(self._columns, self._kept, strict=True):
-            every = np.arange(kept[-1] + 1)
-            near = np.searchsorted((kept[:-1] + kept[1:]) / 2, every)
-            if getattr(column, "missing", None) == "indicator":
-                near[:-1] = np.minimum(near[:-1], len(kept) - 2)
-            found.append(near)
-        return found
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Interaction, self._columns  # without the table
-
-
-@dataclass(frozen=True)
 class SplineBlock:
     """Encoded columns of a `Spline` or of an `Interaction`."""
 
@@ -356,8 +249,8 @@ class SplineBlock:
         return self.spline.table
 
     @property
-    def penalty(self) -> FloatArray:
-        """Matrix of the penalty on coefficients."""
+    def penalty(self) -> FloatArray | None:
+        """Matrix of the penalty on coefficients; None for indicators."""
         return self.spline.penalty
 
     @property
@@ -377,28 +270,12 @@ class SplineBlock:
         return "spline" if isinstance(self.spline, Spline) else "interaction"
 
 
-def _nodes(column: Any, steps: int) -> NDArray[np.intp]:
-    """Return the positions of a column that are nodes with so many steps between two knots."""
-    if not isinstance(column, Spline):
-        return np.arange(column.n_out + 1)
-    count = len(column.nodes)
-    kept = np.arange(0, count, STEPS // steps if column.degree else 1)
-    return np.append(kept, count) if column.missing == "indicator" else kept
-
-
-def _whole(column: Any) -> NDArray[np.float64]:
-    """Return the values of all levels or B-splines at each position, the first ones included."""
-    if not isinstance(column, Spline):
-        return np.eye(column.n_out + 1)
-    return np.column_stack([1 - column.table.sum(axis=1), column.table])
-
-
 def units_of(table: FloatArray) -> NDArray[np.int64]:
     """Return the values of a table in units of 2^-20."""
     return (table / GRID).astype(np.int64)
 
 
-def _on_grid(values: NDArray[Any]) -> FloatArray:
+def on_grid(values: NDArray[Any]) -> FloatArray:
     """Return values rounded to the grid, those of a row adding up to exactly 1."""
     units = np.rint(values / GRID)
     at = units.argmax(axis=1)

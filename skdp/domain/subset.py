@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from skdp._checks import fail
+from skdp.domain._declaration.declare import Pairs
+from skdp.domain._declaration.effects import Interaction
 from skdp.domain.columns import Column, Number
 from skdp.domain.domain import Domain
-from skdp.domain.splines import Interaction
 
 
 def subset(
@@ -61,7 +62,7 @@ def with_estimate(domain: Domain, guarantee: Any) -> Domain:
 
 def _kept(
     domain: Domain, names: tuple[str, ...], asked: set[str]
-) -> tuple[tuple[Column, ...], list[int], tuple[tuple[int, int], ...]]:
+) -> tuple[tuple[Column, ...], list[int], Pairs]:
     """Return the kept columns, their encoded columns, and the pairs with an interaction."""
     places: list[int] = []
     pairs: list[tuple[int, int]] = []

@@ -1,6 +1,7 @@
 """The types that skops must trust to read a fitted model."""
 
 SKOPS_TYPES = (
+    "skdp.domain._declaration.effects.Interaction",
     "skdp.domain._projections.Ball",
     "skdp.domain._projections.Box",
     "skdp.domain.columns.Indicators",
@@ -10,7 +11,6 @@ SKOPS_TYPES = (
     "skdp.domain.encoder.DomainEncoder",
     "skdp.domain.layout.Layout",
     "skdp.domain.layout.Piece",
-    "skdp.domain.splines.Interaction",
     "skdp.domain.splines.Spline",
     "skdp.domain.splines.SplineBlock",
     "skdp.geometry._direct_sum.ProductBall",

@@ -21,6 +21,8 @@ from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.splines import Spline
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
+# Positions of two columns of the table, the lesser first, for each interaction.
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
 
 # Half a range and its inverse must both be normal numbers, with room for one more halving.
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min

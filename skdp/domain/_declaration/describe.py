@@ -15,9 +15,9 @@ from skdp._json import VERSION, as_floats, check_keys, check_list, entries, from
 from skdp._json import to_text as json_of
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.declare import Target
-from skdp.domain._declaration.effects import as_interaction
+from skdp.domain._declaration.effects import Interaction, as_interaction
 from skdp.domain.columns import UNIT, Column, Indicators, Levels, Number, listed
-from skdp.domain.splines import Interaction, Spline, SplineBlock
+from skdp.domain.splines import Spline, SplineBlock
 
 # What is declared of a spline.
 _SPLINE = ("bounds", "knots", "degree", "missing")
@@ -195,7 +195,6 @@ def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, 
             return {"splines": names} | _spline_entries(spline)
         own = [_column_entries(single, [""], False) for single in (spline.first, spline.second)]
         return {"splines": names, "interaction": own}
-    assert not isinstance(column, Interaction)  # a domain has its two columns
     found: dict[str, Any] = {"name": names[0] if named else None}
     if isinstance(column, Spline):
         return found | _spline_entries(column)

@@ -1,20 +1,152 @@
-"""Domains with other effects of their columns: curves of numbers, and joint effects of two."""
+"""Domains with other effects of their columns: curves of numbers, and joint effects of two.
+
+The products of the encoded values of two columns are a point of a simplex, as those of each column
+are. So all bounds for columns of levels hold for an interaction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain._declaration.declare import as_spline, label_of
+from skdp.domain._projections import largest_indicators
 from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.splines import (
-    MOST_CORNERS,
-    MOST_ENTRIES,
-    MOST_POSITIONS,
-    Interaction,
-    Spline,
-)
+from skdp.domain.splines import GRID, STEPS, Spline, SplineBlock, on_grid
+
+# Limits of an interaction: corners of its simplex, nodes, and entries of its table.
+MOST_CORNERS, MOST_POSITIONS, MOST_ENTRIES = 2**13, 2**13, 2**21
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """Two columns, each of levels or a `Spline`, whose joint effect has a value for each pair.
+
+    Its encoded values are the products of those of the two columns, the first ones included. The
+    product of the first two is left out. Between two knots there are fewer nodes than for single
+    columns, so that the table is small.
+    """
+
+    first: Any
+    second: Any
+    n_in = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of levels or B-splines of the two columns, with the first ones."""
+        return self.first.n_out + 1, self.second.n_out + 1
+
+    @property
+    def n_out(self) -> int:
+        """Number of encoded columns."""
+        return self.shape[0] * self.shape[1] - 1
+
+    @property
+    def encoded(self) -> tuple[Any, ...]:
+        """Kinds of the encoded columns."""
+        return (SplineBlock(self),)
+
+    def names_out(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the encoded columns, from the names of the two columns."""
+        first, second = self.first.corners(names[0]), self.second.corners(names[1])
+        return [f"{a} x {b}" for a in first for b in second][1:]
+
+    @cached_property
+    def steps(self) -> int | None:
+        """Equal steps between two knots: the most with a small table. None if all are too many."""
+        if self.n_out >= MOST_CORNERS:
+            return None
+        for steps in (STEPS, 16, 8, 4):
+            count = len(_nodes(self.first, steps)) * len(_nodes(self.second, steps))
+            if self.is_of_levels or (
+                count <= MOST_POSITIONS and count * self.n_out <= MOST_ENTRIES
+            ):
+                return steps
+        return None
+
+    @property
+    def is_of_levels(self) -> bool:
+        """Whether both are columns of levels, so that the encoded columns are indicators."""
+        return not isinstance(self.first, Spline) and not isinstance(self.second, Spline)
+
+    @cached_property
+    def table(self) -> FloatArray | None:
+        """The encoded values of the pairs of nodes, (positions, n_out); None for indicators."""
+        if self.is_of_levels:
+            return None
+        own = [
+            _whole(column)[nodes] for column, nodes in zip(self._columns, self._kept, strict=True)
+        ]
+        return on_grid(np.kron(own[0], own[1]))[:, 1:]
+
+    @cached_property
+    def penalty(self) -> FloatArray | None:
+        """Matrix of the penalty on coefficients, see `Spline.penalty`; None for indicators.
+
+        Differences of neighbours count along the column of each spline, for every level or
+        B-spline of the other column.
+        """
+        if self.is_of_levels:
+            return None
+        first, second = (
+            column.differences if isinstance(column, Spline) else np.zeros((size, size))
+            for column, size in zip(self._columns, self.shape, strict=True)
+        )
+        both = np.kron(first, np.eye(len(second))) + np.kron(np.eye(len(first)), second)
+        return np.asarray(np.eye(self.n_out) + both[1:, 1:])
+
+    def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+        """Return the position of pairs of positions of the two columns, (n,)."""
+        counts = [len(nodes) for nodes in self._kept]
+        a, b = (near[own] for near, own in zip(self._near, (first, second), strict=True))
+        found: NDArray[Any] = a * counts[1] + b
+        return found.astype(np.min_scalar_type(counts[0] * counts[1] - 1))
+
+    def nearest(self, block: FloatArray) -> NDArray[Any]:
+        """Return the position whose encoded values a row has, or one of similar values, (n,)."""
+        if self.is_of_levels:
+            return largest_indicators(block)
+        # Sums of multiples of the grid are exact, in any order.
+        units = np.rint(np.clip(block, 0.0, 1.0) / GRID)
+        first = np.maximum(1 / GRID - units.sum(axis=1), 0.0)
+        whole = np.column_stack([first, units]).reshape(-1, *self.shape) * GRID
+        sums = whole.sum(axis=2)[:, 1:], whole.sum(axis=1)[:, 1:]
+        places = [
+            column.nearest(own) if isinstance(column, Spline) else largest_indicators(own)
+            for column, own in zip(self._columns, sums, strict=True)
+        ]
+        return self.joined(*places)
+
+    @property
+    def _columns(self) -> tuple[Levels | Spline, Levels | Spline]:
+        return self.first, self.second
+
+    @cached_property
+    def _kept(self) -> list[NDArray[np.intp]]:
+        """The positions of each column that are nodes of the interaction."""
+        return [_nodes(column, self.steps or STEPS) for column in self._columns]
+
+    @cached_property
+    def _near(self) -> list[NDArray[np.intp]]:
+        """For each position of a column the nearest of those that are kept."""
+        found = []
+        for column, kept in zip(self._columns, self._kept, strict=True):
+            every = np.arange(kept[-1] + 1)
+            near = np.searchsorted((kept[:-1] + kept[1:]) / 2, every)
+            if getattr(column, "missing", None) == "indicator":
+                near[:-1] = np.minimum(near[:-1], len(kept) - 2)
+            found.append(near)
+        return found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Interaction, self._columns  # without the table
 
 
 def additive(
@@ -142,3 +274,19 @@ def as_interaction(label: str, columns: Sequence[Column]) -> Interaction:
         rule = f"have at most {most}, and {table}"
         raise fail(label, rule, "{} x {}".format(*found.shape), "Take fewer knots or levels.")
     return found
+
+
+def _nodes(column: Levels | Spline, steps: int) -> NDArray[np.intp]:
+    """Return the positions of a column that are nodes with so many steps between two knots."""
+    if not isinstance(column, Spline):
+        return np.arange(column.n_out + 1)
+    count = len(column.nodes)
+    kept = np.arange(0, count, STEPS // steps if column.degree else 1)
+    return np.append(kept, count) if column.missing == "indicator" else kept
+
+
+def _whole(column: Levels | Spline) -> NDArray[np.float64]:
+    """Return the values of all levels or B-splines at each position, the first ones included."""
+    if not isinstance(column, Spline):
+        return np.eye(column.n_out + 1)
+    return np.column_stack([1 - column.table.sum(axis=1), column.table])

@@ -36,6 +36,7 @@ SKOPS_TYPES = (
     "skdp.linear_model._objective.softmax.SoftmaxRecord",
     "skdp.linear_model._shared.design.Design",
     "skdp.linear_model._shared.design.Group",
+    "skdp.linear_model._shared.design.Roughness",
     "skdp.linear_model._shared.progress.Progress",
     "skdp.linear_model._shared.task.Stage",
     "skdp.linear_model.coordinate_descent.DPCoordinateDescentClassifier",

@@ -87,3 +87,30 @@ def test_a_model_without_declared_columns_is_refused():
         model = DPHuberRegressor(random_state=0).fit(np.zeros((20, 2)), np.zeros(20))
     with pytest.raises(ValueError, match="estimator must have a domain"):
         show(model)
+
+
+def test_an_interaction_has_a_heat_map():
+    """Its effects are differences of predictions, too."""
+    domain = DOMAIN.interact("age", "job").interact("size", "job")
+    X, y = domain.sample(2000, random_state=0, with_target=True)
+    model = DPHuberRegressor(epsilon=10.0, domain=domain, random_state=0).fit(X, y)
+    shown = show(model, n_cols=2)
+    surface, _, other = shown.shapes
+    assert [own.name for own in shown.shapes] == ["age x job", "pay", "job x size"]
+    assert surface.effects.shape == (129, 3) == tuple(map(len, surface.values))
+    assert other.effects.shape == (3, 3)
+    base = {"age": 20.0, "pay": 5.0, "job": "clerk", "size": 0.3}
+    for k, m in ((0, 0), (40, 1), (128, 2)):
+        values = {"age": surface.values[0][k], "job": surface.values[1][m]}
+        change = np.diff(model.predict(pd.DataFrame([base, base | values])))[0]
+        own = surface.effects[k, m] - surface.effects[0, 0]
+        at = other.effects[m, 1] - other.effects[0, 1]
+        assert own + at == pytest.approx(change, abs=1e-9)
+    heat, colors = shown.axes_.ravel()[1].child_axes
+    assert heat.get_title() == "age x job"
+    assert (heat.get_xlabel(), heat.get_ylabel()) == ("age", "job")
+    assert [label.get_text() for label in heat.get_yticklabels()] == ["clerk", "craft", "sales"]
+    np.testing.assert_allclose(heat.collections[0].get_array(), surface.effects.T)
+    assert colors.get_ylim()[1] == pytest.approx(np.abs(surface.effects).max())
+    assert shown.axes_[0, 0].get_title() == "pay"
+    assert len(show(model, columns=["age x job"]).shapes) == 1

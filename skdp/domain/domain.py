@@ -14,7 +14,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.describe import describe, from_dict, from_json, to_dict, to_json
-from skdp.domain._declaration.effects import additive, interact
+from skdp.domain._declaration.interactions import interact
 from skdp.domain._projections import Box, ball_norm, box_norm
 from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
@@ -350,7 +350,7 @@ class Domain:
         """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
-    additive, interact, decode_coef, sample = additive, interact, decode_coef, sample
+    additive, interact, decode_coef, sample = _declare.additive, interact, decode_coef, sample
     to_dict, to_json = to_dict, to_json
     from_dict, from_json = classmethod(from_dict), classmethod(from_json)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._compiled import NARROW, kernels
 from skdp.domain._declaration.declare import Pairs
-from skdp.domain._declaration.effects import Interaction
+from skdp.domain._declaration.interactions import Interaction
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
 from skdp.domain.cells import missing_in
 from skdp.domain.columns import Column, Levels, Number

@@ -7,7 +7,7 @@ from typing import Any
 
 from skdp._checks import fail
 from skdp.domain._declaration.declare import Pairs
-from skdp.domain._declaration.effects import Interaction
+from skdp.domain._declaration.interactions import Interaction
 from skdp.domain.columns import Column, Number
 from skdp.domain.domain import Domain
 

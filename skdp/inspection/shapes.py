@@ -12,9 +12,11 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail, optional_module
 from skdp.domain import Domain
+from skdp.domain._declaration.interactions import Interaction
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.splines import Spline
 from skdp.inspection._drawing import COLORS, Display
+from skdp.inspection._surfaces import Surface, draw_surface, surface_of
 from skdp.inspection.coefficients import coefficients_of, last_step
 
 if TYPE_CHECKING:
@@ -52,11 +54,12 @@ class ShapeDisplay(Display):
     bounds. Levels have bars. An effect is the column's term of the linear predictor: in log-odds
     for a classifier, in the target's units for a regression. Its mean over the declared range, or
     over all levels, is subtracted, so that no data are used. The effect of a missing number with an
-    indicator is not drawn. Drawing costs no privacy. Use :meth:`from_estimator` to create one.
+    indicator is not drawn. Two columns with an interaction have a heat map, with a colour scale of
+    its own. Drawing costs no privacy. Use :meth:`from_estimator` to create one.
 
     Parameters
     ----------
-    shapes : sequence of Shape
+    shapes : sequence of Shape or Surface
         The columns to draw, each with its ``name``, ``values`` and ``effects``.
     unit : str, default=""
         Label of the axes of effects.
@@ -67,7 +70,7 @@ class ShapeDisplay(Display):
     figure_ : matplotlib Figure
     """
 
-    def __init__(self, shapes: Sequence[Shape], *, unit: str = "") -> None:
+    def __init__(self, shapes: Sequence[Shape | Surface], *, unit: str = "") -> None:
         self.shapes = shapes
         self.unit = unit
 
@@ -86,7 +89,7 @@ class ShapeDisplay(Display):
         ----------
         estimator : fitted private estimator with a domain, or a Pipeline that ends in one
         columns : sequence of str or None, default=None
-            Names of the columns to draw. None draws all.
+            Names of the columns to draw, "a x b" for an interaction. None draws all.
         label : object or None, default=None
             Label whose effects are drawn, for a classifier with more than two labels.
         n_cols : int >= 1, default=3
@@ -119,7 +122,7 @@ class ShapeDisplay(Display):
         return cls(kept, unit=f"effect ({unit})").plot(n_cols=n_cols)
 
     def plot(self, n_cols: int = 3) -> ShapeDisplay:
-        """Draw all panels in a new figure, with one scale of effects.
+        """Draw all panels in a new figure, with one scale of effects; heat maps come last.
 
         Parameters
         ----------
@@ -137,7 +140,9 @@ class ShapeDisplay(Display):
         self.figure_, self.axes_ = plt.subplots(
             n_rows, n_cols, figsize=size, sharey=True, squeeze=False, layout="constrained"
         )
-        for ax, shape in zip(self.axes_.ravel(), self.shapes, strict=False):
+        # Heat maps come last: the first panels of the rows have the numbers of the shared axis.
+        shapes = sorted(self.shapes, key=lambda shape: isinstance(shape, Surface))
+        for ax, shape in zip(self.axes_.ravel(), shapes, strict=False):
             _draw(ax, shape)
         for ax in self.axes_.ravel()[len(self.shapes) :]:
             ax.set_axis_off()
@@ -146,13 +151,15 @@ class ShapeDisplay(Display):
         return self
 
 
-def shapes_of(domain: Domain, coef: FloatArray) -> list[Shape]:
+def shapes_of(domain: Domain, coef: FloatArray) -> list[Shape | Surface]:
     """Return the effects of the columns of a domain, for coefficients in the user's units."""
     placed = domain._layout.placed
     return [
-        _shape(domain._labels[read.start], column, coef[write])
+        surface_of(domain._labels[read], column, coef[write])
+        if isinstance(column, Interaction)
+        else _shape(domain._labels[read.start], column, coef[write])
         for column, read, write in placed
-        if isinstance(column, Number | Levels | Spline)
+        if isinstance(column, Number | Levels | Spline | Interaction)
     ]
 
 
@@ -174,8 +181,11 @@ def _centred(effects: FloatArray) -> FloatArray:
     return np.asarray(effects - effects.mean())
 
 
-def _draw(ax: Axes, shape: Shape) -> None:
+def _draw(ax: Axes, shape: Shape | Surface) -> None:
     """Draw one panel."""
+    if isinstance(shape, Surface):
+        draw_surface(ax, shape)
+        return
     ax.axhline(0, color="0.6", lw=1, zorder=1)
     ax.set_title(shape.name)
     if shape.is_curve:

@@ -1,7 +1,7 @@
 """The types that skops must trust to read a fitted model."""
 
 SKOPS_TYPES = (
-    "skdp.domain._declaration.effects.Interaction",
+    "skdp.domain._declaration.interactions.Interaction",
     "skdp.domain._projections.Ball",
     "skdp.domain._projections.Box",
     "skdp.domain.columns.Indicators",

@@ -281,3 +281,57 @@ def _as_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf
+
+
+def additive(
+    self: Any,
+    *,
+    knots: int = 8,
+    degree: int = 3,
+    columns: Iterable[str] | None = None,
+) -> Any:
+    """Return the domain with a curve in the place of the linear effect of each number.
+
+    Parameters
+    ----------
+    knots : int >= 0, default=8
+        Equally spaced knots between the bounds of each column.
+    degree : {0, 1, 2, 3}, default=3
+        Degree of the polynomials between knots.
+    columns : iterable of str, default=None
+        Names of columns of numbers. None stands for all.
+
+    Returns
+    -------
+    Domain
+        Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing
+        cells, the other columns and the target are the same.
+
+    Raises
+    ------
+    ValueError
+        If the domain bounds the length of rows, or a name is not that of a column of numbers.
+
+    Examples
+    --------
+    >>> from skdp import Domain
+    >>> Domain({"age": (17, 90), "sex": ["f", "m"]}).additive(knots=4)
+    Domain({'age': Spline(17, 90, knots=4, degree=3), 'sex': ['f', 'm']})
+    """
+    if self.is_ball:
+        rule, remedy = "bound every column to have curves", "Declare it by Domain.box."
+        raise fail("the domain", rule, None, remedy)
+    placed = [(self._labels[read.start], column) for column, read in self._layout.declared]
+    numbers = [name for name, column in placed if isinstance(column, Number)]
+    if isinstance(columns, str):
+        raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
+    chosen = set(numbers if columns is None else columns)
+    if strangers := sorted(map(str, chosen - set(numbers))):
+        raise fail("columns", f"be names of columns of numbers, {numbers}", strangers)
+    found = tuple(
+        as_spline(label_of(name), Spline(c.lower, c.upper, knots, degree, c.missing))
+        if isinstance(c, Number) and name in chosen
+        else c
+        for name, c in placed
+    )
+    return self._build(found, self._names, self._target, None, self.estimated, self._pairs)

@@ -1,4 +1,4 @@
-"""Domains with other effects of their columns: curves of numbers, and joint effects of two.
+"""Joint effects of two columns.
 
 The products of the encoded values of two columns are a point of a simplex, as those of each column
 are. So all bounds for columns of levels hold for an interaction.
@@ -6,7 +6,7 @@ are. So all bounds for columns of levels hold for an interaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.domain._declaration.declare import as_spline, label_of
 from skdp.domain._projections import largest_indicators
-from skdp.domain.columns import Column, Levels, Number
+from skdp.domain.columns import Column, Levels
 from skdp.domain.splines import GRID, STEPS, Spline, SplineBlock, on_grid
 
 # Limits of an interaction: corners of its simplex, nodes, and entries of its table.
@@ -104,10 +103,10 @@ class Interaction:
 
     def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
         """Return the position of pairs of positions of the two columns, (n,)."""
-        counts = [len(nodes) for nodes in self._kept]
+        m, k = self.counts
         a, b = (near[own] for near, own in zip(self._near, (first, second), strict=True))
-        found: NDArray[Any] = a * counts[1] + b
-        return found.astype(np.min_scalar_type(counts[0] * counts[1] - 1))
+        found: NDArray[Any] = a * k + b
+        return found.astype(np.min_scalar_type(m * k - 1))
 
     def nearest(self, block: FloatArray) -> NDArray[Any]:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""
@@ -123,6 +122,23 @@ class Interaction:
             for column, own in zip(self._columns, sums, strict=True)
         ]
         return self.joined(*places)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Number of positions of the two columns: a position of the pair is i * counts[1] + j."""
+        first, second = self._kept
+        return len(first), len(second)
+
+    @property
+    def values(self) -> tuple[Any, Any]:
+        """Numbers of the nodes of each column, or a list of its levels, in their order."""
+        first, second = (
+            column.nodes[kept[kept < len(column.nodes)]]
+            if isinstance(column, Spline)
+            else [*column.levels, "missing"][: column.n_out + 1]
+            for column, kept in zip(self._columns, self._kept, strict=True)
+        )
+        return first, second
 
     @property
     def _columns(self) -> tuple[Levels | Spline, Levels | Spline]:
@@ -147,60 +163,6 @@ class Interaction:
 
     def __reduce__(self) -> tuple[object, ...]:
         return Interaction, self._columns  # without the table
-
-
-def additive(
-    self: Any,
-    *,
-    knots: int = 8,
-    degree: int = 3,
-    columns: Iterable[str] | None = None,
-) -> Any:
-    """Return the domain with a curve in the place of the linear effect of each number.
-
-    Parameters
-    ----------
-    knots : int >= 0, default=8
-        Equally spaced knots between the bounds of each column.
-    degree : {0, 1, 2, 3}, default=3
-        Degree of the polynomials between knots.
-    columns : iterable of str, default=None
-        Names of columns of numbers. None stands for all.
-
-    Returns
-    -------
-    Domain
-        Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing
-        cells, the other columns and the target are the same.
-
-    Raises
-    ------
-    ValueError
-        If the domain bounds the length of rows, or a name is not that of a column of numbers.
-
-    Examples
-    --------
-    >>> from skdp import Domain
-    >>> Domain({"age": (17, 90), "sex": ["f", "m"]}).additive(knots=4)
-    Domain({'age': Spline(17, 90, knots=4, degree=3), 'sex': ['f', 'm']})
-    """
-    if self.is_ball:
-        rule, remedy = "bound every column to have curves", "Declare it by Domain.box."
-        raise fail("the domain", rule, None, remedy)
-    placed = [(self._labels[read.start], column) for column, read in self._layout.declared]
-    numbers = [name for name, column in placed if isinstance(column, Number)]
-    if isinstance(columns, str):
-        raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
-    chosen = set(numbers if columns is None else columns)
-    if strangers := sorted(map(str, chosen - set(numbers))):
-        raise fail("columns", f"be names of columns of numbers, {numbers}", strangers)
-    found = tuple(
-        as_spline(label_of(name), Spline(c.lower, c.upper, knots, degree, c.missing))
-        if isinstance(c, Number) and name in chosen
-        else c
-        for name, c in placed
-    )
-    return self._build(found, self._names, self._target, None, self.estimated, self._pairs)
 
 
 def interact(self: Any, first: str, second: str) -> Any:

@@ -18,7 +18,7 @@ from skdp import (
     Spline,
     load_model,
 )
-from skdp.domain._declaration.interactions import MOST_ENTRIES, MOST_POSITIONS
+from skdp.domain.interactions import MOST_ENTRIES, MOST_POSITIONS
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.domain.subset import subset

@@ -14,11 +14,11 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.describe import describe, from_dict, from_json, to_dict, to_json
-from skdp.domain._declaration.interactions import interact
+from skdp.domain._declaration.sample import sample
 from skdp.domain._projections import Box, ball_norm, box_norm
-from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
 from skdp.domain.encoder import DomainEncoder, decode_coef
+from skdp.domain.interactions import interact
 from skdp.domain.layout import Layout, Piece, encode
 from skdp.domain.reading import read_target
 

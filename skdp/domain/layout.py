@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._compiled import NARROW, kernels
 from skdp.domain._declaration.declare import Pairs
-from skdp.domain._declaration.interactions import Interaction
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
 from skdp.domain.cells import missing_in
 from skdp.domain.columns import Column, Levels, Number
+from skdp.domain.interactions import Interaction
 from skdp.domain.reading import read_levels, read_numbers, room_for
 from skdp.domain.splines import Spline, SplineBlock
 from skdp.domain.tables import ArrayTable, EncodedRows, RawTable, Table, as_table

@@ -20,7 +20,7 @@ from scipy.interpolate import BSpline
 from skdp._arrays import FloatArray
 
 if TYPE_CHECKING:
-    from skdp.domain._declaration.interactions import Interaction
+    from skdp.domain.interactions import Interaction
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32

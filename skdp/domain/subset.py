@@ -7,9 +7,9 @@ from typing import Any
 
 from skdp._checks import fail
 from skdp.domain._declaration.declare import Pairs
-from skdp.domain._declaration.interactions import Interaction
 from skdp.domain.columns import Column, Number
 from skdp.domain.domain import Domain
+from skdp.domain.interactions import Interaction
 
 
 def subset(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp.domain._declaration.interactions import Interaction
+from skdp.domain.interactions import Interaction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail, optional_module
 from skdp.domain import Domain
-from skdp.domain._declaration.interactions import Interaction
 from skdp.domain.columns import Column, Levels, Number
+from skdp.domain.interactions import Interaction
 from skdp.domain.splines import Spline
 from skdp.inspection._drawing import COLORS, Display
 from skdp.inspection._surfaces import Surface, draw_surface, surface_of

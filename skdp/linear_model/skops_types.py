@@ -1,7 +1,6 @@
 """The types that skops must trust to read a fitted model."""
 
 SKOPS_TYPES = (
-    "skdp.domain._declaration.interactions.Interaction",
     "skdp.domain._projections.Ball",
     "skdp.domain._projections.Box",
     "skdp.domain.columns.Indicators",
@@ -9,6 +8,7 @@ SKOPS_TYPES = (
     "skdp.domain.columns.Number",
     "skdp.domain.domain.Domain",
     "skdp.domain.encoder.DomainEncoder",
+    "skdp.domain.interactions.Interaction",
     "skdp.domain.layout.Layout",
     "skdp.domain.layout.Piece",
     "skdp.domain.splines.Spline",

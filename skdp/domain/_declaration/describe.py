@@ -15,8 +15,8 @@ from skdp._json import VERSION, as_floats, check_keys, check_list, entries, from
 from skdp._json import to_text as json_of
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.declare import Target
-from skdp.domain._declaration.interactions import Interaction, as_interaction
 from skdp.domain.columns import UNIT, Column, Indicators, Levels, Number, listed
+from skdp.domain.interactions import Interaction, as_interaction
 from skdp.domain.splines import Spline, SplineBlock
 
 # What is declared of a spline.

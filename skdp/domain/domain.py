@@ -170,8 +170,8 @@ class Domain:
         names: tuple[str, ...] | None,
         target: _declare.Target,
         radius: float | None,
-        estimated: Any = None,
         pairs: _declare.Pairs = (),
+        estimated: Any = None,
     ) -> Domain:
         # Not by __setattr__, which raises.
         self.__dict__.update(_columns=columns, _names=names, _target=target)
@@ -276,7 +276,7 @@ class Domain:
             return self
         columns = tuple(own for column, *_ in self._layout.placed for own in column.encoded)
         names = self.encoded_names() if self._names is not None or self.blocks else None
-        return self._build(columns, names, self._target, None, self.estimated)
+        return self._build(columns, names, self._target, None, (), self.estimated)
 
     def row_norm(self, p: float, intercept: bool = False) -> float:
         """Return the greatest l_p norm of an encoded row, rounded up.
@@ -385,7 +385,7 @@ class Domain:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (self._build, (*self._key()[:4], self.estimated, self._pairs))
+        return (self._build, (*self._key(), self.estimated))
 
     def __deepcopy__(self, memo: object = None) -> Domain:
         return self

@@ -152,14 +152,10 @@ class Interaction:
     @cached_property
     def _near(self) -> list[NDArray[np.intp]]:
         """For each position of a column the nearest of those that are kept."""
-        found = []
-        for column, kept in zip(self._columns, self._kept, strict=True):
-            every = np.arange(kept[-1] + 1)
-            near = np.searchsorted((kept[:-1] + kept[1:]) / 2, every)
-            if getattr(column, "missing", None) == "indicator":
-                near[:-1] = np.minimum(near[:-1], len(kept) - 2)
-            found.append(near)
-        return found
+        return [
+            np.searchsorted((kept[:-1] + kept[1:]) / 2, np.arange(kept[-1] + 1))
+            for kept in self._kept
+        ]
 
     def __reduce__(self) -> tuple[object, ...]:
         return Interaction, self._columns  # without the table
@@ -222,7 +218,7 @@ def interact(self: Any, first: str, second: str) -> Any:
         raise fail("first and second", "be a new pair of two columns", [first, second])
     as_interaction(f"columns {first!r} and {second!r}", [columns[place] for place in pair])
     pairs = tuple(sorted((*self._pairs, pair)))
-    return self._build(self._columns, self._names, self._target, None, self.estimated, pairs)
+    return self._build(self._columns, self._names, self._target, None, pairs, self.estimated)
 
 
 def as_interaction(label: str, columns: Sequence[Column]) -> Interaction:

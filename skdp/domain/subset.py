@@ -51,13 +51,13 @@ def subset(
     if domain.is_ball and target is not None:
         raise fail("target", "be None for rows in a ball", target, "Its columns have no bounds.")
     kept_names = tuple(n for n in names if n in asked) if domain.names else None
-    found = Domain._build(kept, kept_names, own, domain.radius, domain.estimated, pairs)
+    found = Domain._build(kept, kept_names, own, domain.radius, pairs, domain.estimated)
     return found, places, place
 
 
 def with_estimate(domain: Domain, guarantee: Any) -> Domain:
     """Return the same domain with the guarantee of a release of its bounds or levels."""
-    return Domain._build(*domain._key()[:4], guarantee, domain._pairs)
+    return Domain._build(*domain._key(), guarantee)
 
 
 def _kept(

@@ -334,4 +334,4 @@ def additive(
         else c
         for name, c in placed
     )
-    return self._build(found, self._names, self._target, None, self.estimated, self._pairs)
+    return self._build(found, self._names, self._target, None, self._pairs, self.estimated)

@@ -171,13 +171,13 @@ def from_dict(cls: Any, content: Mapping[str, Any]) -> Any:
     if radius is None:
         if not columns:
             raise fail(name, "have at least one column")
-        built = cls._build(columns, named, target, None, estimated)
+        built = cls._build(columns, named, target, None, (), estimated)
         return reduce(lambda domain, pair: domain.interact(*pair), joined, built)
     radius = float(as_floats("radius", radius, ()))
     ball = cls.l2_ball(max(1, len(columns)), radius)
     if named is not None or columns != ball._columns or joined:
         raise fail(name, "have columns with the bounds -radius and radius, without names")
-    return cls._build(columns, None, target, radius, estimated)
+    return cls._build(columns, None, target, radius, (), estimated)
 
 
 def from_json(cls: Any, text: str) -> Any:

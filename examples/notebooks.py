@@ -22,6 +22,7 @@ SCRIPTS = [
     "06_coordinate_descent",
     "07_your_own_parts",
     "08_what_the_papers_got_wrong",
+    "09_a_model_you_can_read",
 ]
 
 

@@ -194,6 +194,20 @@ def test_what_the_papers_got_wrong(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_model_you_can_read(tmp_path):
+    """Curves find simulated effects, and lose to lines where there are few records."""
+    text = run("09_a_model_you_can_read.py", tmp_path)
+    many, few = (words_after(text, title) for title in ("20,000 rows: R^2", "442 rows: R^2"))
+    assert min(many["curves"]) > max(many["lines"]) + 0.3
+    assert all(own < other for own, other in zip(few["curves"], few["lines"], strict=True))
+    assert "coefficients: 4 with lines, 24 with curves" in text
+    whole, off = re.search(r"over (\d+) rentals\n.* is (\d+) off", text).groups()
+    assert float(off) < 0.1 * float(whole)
+    chances = dict(re.findall(r"at +(\d+):00.*busy ([\d.]+)", text))
+    assert float(chances["3"]) < 0.5 < float(chances["8"]) < float(chances["17"])
+
+
+@pytest.mark.slow
 def test_which_noise_when(tmp_path):
     """Where flipped Huber helps and where it does not, and that noise gives away what it may."""
     text = run("04_which_noise_when.py", tmp_path)
@@ -222,6 +236,7 @@ def test_which_noise_when(tmp_path):
         ("05_norm_balls", {"balls", "paradox", "noise"}),
         ("06_coordinate_descent", {"passes"}),
         ("07_your_own_parts", {"own_law"}),
+        ("09_a_model_you_can_read", {"effects", "bands", "labels"}),
     ],
 )
 def test_pictures_are_drawn(tmp_path, name, pictures):

@@ -389,7 +389,7 @@ def test_a_model_reads_back_with_the_same_predictions(fitted, estimator, name, p
         assert all(same_values(again, one, rows) for one in copies)
 
 
-ABSENT = {"noise_", "loss_", "history_", "moments_", "guarantee_"}
+ABSENT = {"noise_", "loss_", "history_", "moments_", "coef_corr_", "guarantee_"}
 
 
 @pytest.mark.parametrize("labels", [[2, 7], [-1.5, 0.5, 2.5], [False, True], ["a", "bcd"]], ids=str)

@@ -87,7 +87,7 @@ def test_a_plain_private_estimator_passes():
     check_private_estimator(PrivateMean(neighbors="add_remove"), n_fits=400)
 
 
-LINEAR = ("coef_", "intercept_", "moments_", "coef_std_", "intercept_std_")
+LINEAR = ("coef_", "intercept_", "moments_", "coef_std_", "coef_corr_", "intercept_std_")
 LOOKED = ("coef_", "intercept_", "bounds_")
 OWN = {
     "logistic": (DPLogisticRegression(epsilon=2.0), LOOKED),

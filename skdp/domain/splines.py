@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from skdp._arrays import FloatArray
+from skdp._identity import remembered
 
 if TYPE_CHECKING:
     from skdp.domain.interactions import Interaction
@@ -142,12 +143,13 @@ class Spline:
     @cached_property
     def table(self) -> FloatArray:
         """The encoded values of each node, and of a missing cell, (positions, n_out)."""
+        if isinstance(self.knots, int) and (self.lower, self.upper) != (-1.0, 1.0):
+            return _of_equal_knots(self.knots, self.degree, self.missing == "indicator").table
         if self.degree == 0:
             found = np.eye(len(self.nodes))
         else:
-            knots = self._extended
             # The last interval is closed on the right by evaluating just inside.
-            found = BSpline.design_matrix(self.nodes, knots, self.degree).toarray()
+            found = BSpline.design_matrix(self.nodes, self._extended, self.degree).toarray()
             found = on_grid(found)
         found = found[:, 1:]
         if self.missing != "indicator":
@@ -268,6 +270,12 @@ class SplineBlock:
 
     def __repr__(self) -> str:
         return "spline" if isinstance(self.spline, Spline) else "interaction"
+
+
+@remembered(maxsize=64)
+def _of_equal_knots(knots: int, degree: int, indicates: bool) -> Spline:
+    """Return the spline between -1 and 1, whose table others with equally spaced knots share."""
+    return Spline(-1.0, 1.0, knots, degree, "indicator" if indicates else None)
 
 
 def units_of(table: FloatArray) -> NDArray[np.int64]:

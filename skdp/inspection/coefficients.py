@@ -25,8 +25,8 @@ class CoefficientDisplay(Display):
 
     Bands are drawn if the model has ``coef_std_``. A band holds the coefficient of the same fit
     without noise, to first order, with probability ``level`` for each coefficient separately. It
-    does not include sampling error. Drawing costs no privacy, because only released values are
-    used. Use :meth:`from_estimator` to create one.
+    does not include sampling error, or the bias of coefficients that are shrunk. Drawing costs no
+    privacy, because only released values are used. Use :meth:`from_estimator` to create one.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ class CoefficientDisplay(Display):
         names : sequence of str or None
             Name of each coefficient. None takes the names of the domain or of the columns.
         label : object or None
-            Label whose coefficients are drawn, for a classifier with more than two labels.
+            Label whose coefficients are drawn; needed for a classifier with more than two labels.
+            With two labels None draws those of the second.
         unit : {"column", "range"}, default="column"
             "column" draws the effect of one unit of a column, as in ``coef_``. "range" draws the
             effect of the whole declared range, so that columns can be compared.
@@ -111,7 +112,7 @@ class CoefficientDisplay(Display):
         check_choice("unit", unit, UNITS)
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
-        coef, deviations = coefficients_of(model, label), getattr(model, "coef_std_", None)
+        coef, deviations = coefficients_of(model, label), deviations_of(model, label)
         found = _names(model, names, len(coef))
         factor = np.ones(len(coef)) if unit == "column" else _ranges(model, len(coef))
         kept = _greatest(coef * factor, most)
@@ -170,21 +171,54 @@ def last_step(estimator: Any) -> Any:
     return model
 
 
+def domain_of(model: Any) -> Any:
+    """Return the domain of a model's coefficients, or None; ``domain_`` if curves were chosen."""
+    domain = getattr(model, "domain_", None)
+    return getattr(model, "domain", None) if domain is None else domain
+
+
 def coefficients_of(model: Any, label: Any) -> FloatArray:
-    """Return the coefficients of one label, or the only ones."""
-    rows = np.atleast_2d(model.coef_)
-    if len(rows) == 1:
-        return np.asarray(rows[0], dtype=float)
-    labels = np.asarray(model.classes_).tolist()
+    """Return the coefficients of one label, or the only ones.
+
+    With two labels those of the first are those of the second, with the other sign.
+    """
+    row, sign = _row_of(model, label)
+    return np.asarray(sign * np.atleast_2d(model.coef_)[row], dtype=float)
+
+
+def deviations_of(model: Any, label: Any) -> FloatArray | None:
+    """Return the standard deviations of these coefficients, or None if they are unknown."""
+    deviations = getattr(model, "coef_std_", None)
+    if deviations is None:
+        return None
+    return np.asarray(np.atleast_2d(deviations)[_row_of(model, label)[0]], dtype=float)
+
+
+def correlations_of(model: Any, label: Any) -> FloatArray | None:
+    """Return the correlations of these coefficients, or None if they are unknown."""
+    correlations = getattr(model, "coef_corr_", None)
+    if correlations is None:
+        return None
+    size = np.shape(model.coef_)[-1]
+    return np.asarray(np.reshape(correlations, (-1, size, size))[_row_of(model, label)[0]])
+
+
+def _row_of(model: Any, label: Any) -> tuple[int, int]:
+    """Return the row of the coefficients of a label, and their sign."""
+    n_rows = len(np.atleast_2d(model.coef_))
+    labels = np.asarray(getattr(model, "classes_", [])).tolist()
+    if n_rows == 1 and (label is None or not labels):
+        return 0, 1
     if label not in labels:
         raise fail("label", f"be one of {labels}", label)
-    return np.asarray(rows[labels.index(label)], dtype=float)
+    place = labels.index(label)
+    return (0, 1 if place else -1) if n_rows == 1 else (place, 1)
 
 
 def _names(model: Any, names: Sequence[str] | None, count: int) -> list[str]:
     """Return a name for each coefficient."""
     if names is None:
-        domain = getattr(model, "domain", None)
+        domain = domain_of(model)
         columns = getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)])
         names = columns if domain is None else domain.encoded_names()
     if len(names) != count:
@@ -194,7 +228,7 @@ def _names(model: Any, names: Sequence[str] | None, count: int) -> list[str]:
 
 def _ranges(model: Any, count: int) -> FloatArray:
     """Return the length of the range of each encoded column: 1 for an indicator."""
-    domain = getattr(model, "domain", None)
+    domain = domain_of(model)
     if domain is None:
         return np.full(count, 2.0)  # without a domain columns are clipped to [-1, 1]
     if domain.is_ball:

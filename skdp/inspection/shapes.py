@@ -8,71 +8,105 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, fail, optional_module
+from skdp._checks import check_count, check_interval, fail, optional_module
 from skdp.domain import Domain
 from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.interactions import Interaction
 from skdp.domain.splines import Spline
-from skdp.inspection._drawing import COLORS, Display
-from skdp.inspection._surfaces import Surface, draw_surface, surface_of
-from skdp.inspection.coefficients import coefficients_of, last_step
+from skdp.inspection._drawing import Display, style
+from skdp.inspection._surfaces import draw_surface, lengths, rows_of_pair
+from skdp.inspection.coefficients import (
+    coefficients_of,
+    correlations_of,
+    deviations_of,
+    domain_of,
+    last_step,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Levels beyond so many have no names on the axis.
-MOST_NAMES = 12
+# Up to so many levels have names on the axis. Names of more than WIDEST characters in total are
+# vertical, and longer ones than LONGEST_NAME are cut.
+MOST_NAMES, WIDEST, LONGEST_NAME = 30, 24, 18
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """The effect of one column.
+    """The effect of one column, for one label.
 
     Attributes
     ----------
     name : str
     values : ndarray of shape (n,) or list
-        Numbers in the units of the column, increasing; or levels.
-    effects : ndarray of shape (n,)
-        Their terms of the linear predictor, less the mean over ``values``.
+        Numbers in the units of the column, increasing; the last is nan for a missing cell with an
+        indicator. Or levels. For an interaction a dict with these for each of two columns.
+    effects : ndarray of shape (n,), or (n, m) for an interaction
+        Their terms of the linear predictor, less the mean over the declared range or the levels.
     is_curve : bool
         Whether the values are numbers.
+    deviations : ndarray of the same shape or None
+        Standard deviations of the effects.
+    label : object
+        The label, if there are several to draw.
     """
 
     name: str
     values: Any
     effects: FloatArray
     is_curve: bool
+    deviations: FloatArray | None = None
+    label: Any = None
 
 
 class ShapeDisplay(Display):
     """The effect of each column on the prediction, a panel for each.
 
     Numbers have a curve or, without a :class:`~skdp.domain.Spline`, a line over their declared
-    bounds. Levels have bars. An effect is the column's term of the linear predictor: in log-odds
-    for a classifier, in the target's units for a regression. Its mean over the declared range, or
-    over all levels, is subtracted, so that no data are used. The effect of a missing number with an
-    indicator is not drawn. Two columns with an interaction have a heat map, with a colour scale of
-    its own. Drawing costs no privacy. Use :meth:`from_estimator` to create one.
+    bounds, which is flat beyond the clipping bounds of the model. A missing number with an
+    indicator is a point to the right. Levels have bars. Two columns with an interaction have a heat
+    map, after the other panels and with a colour scale of its own. An effect is the column's term
+    of the linear predictor: in log-odds for a classifier, in the target's units for a regression.
+    Effects are centred: the mean over the declared range, or over all levels, is subtracted. It is
+    not the mean over the records, which is private. Where records are is not drawn either.
+    Drawing costs no privacy. Use :meth:`from_estimator` to create one.
 
     Parameters
     ----------
-    shapes : sequence of Shape or Surface
-        The columns to draw, each with its ``name``, ``values`` and ``effects``.
+    shapes : sequence of Shape
+        The effects to draw. Those of one name share a panel, in colours by their order.
     unit : str, default=""
         Label of the axes of effects.
+    level : float in (0, 1), default=0.95
+        Probability of the bands.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes, shape (rows, columns)
     figure_ : matplotlib Figure
+
+    Notes
+    -----
+    Effects with standard deviations have bands, which are pointwise: each holds a normal variable
+    with the probability ``level``. The standard deviations are those of the privacy noise. Bands
+    do not include sampling errors, or the bias of coefficients that are shrunk.
+    Explainable boosting machines are usually drawn with one standard deviation, ``level=0.68``,
+    over bootstrap samples, which is another error.
+
+    ``DPLinearRegression`` has the standard deviations ``coef_std_`` and the correlations
+    ``coef_corr_``, to first order. If the correlations are unknown, as in a model that was read
+    from a file, the band has the sum of the standard deviations of an effect's terms. It is then
+    wider, and never narrower. Other models have no bands: the errors of their coefficients depend
+    on the curvature of the loss, which is private.
     """
 
-    def __init__(self, shapes: Sequence[Shape | Surface], *, unit: str = "") -> None:
+    def __init__(self, shapes: Sequence[Shape], *, unit: str = "", level: float = 0.95) -> None:
         self.shapes = shapes
         self.unit = unit
+        self.level = level
 
     @classmethod
     def from_estimator(
@@ -81,6 +115,7 @@ class ShapeDisplay(Display):
         *,
         columns: Sequence[str] | None = None,
         label: Any = None,
+        level: float = 0.95,
         n_cols: int = 3,
     ) -> ShapeDisplay:
         """Draw the effects of the columns of a fitted model.
@@ -91,13 +126,22 @@ class ShapeDisplay(Display):
         columns : sequence of str or None, default=None
             Names of the columns to draw, "a x b" for an interaction. None draws all.
         label : object or None, default=None
-            Label whose effects are drawn, for a classifier with more than two labels.
+            Label whose effects are drawn. None draws the second of two labels, and all of more
+            than two, each in a colour; beyond seven labels only lines differ, by their dashes.
+        level : float in (0, 1), default=0.95
+            Probability of the bands.
         n_cols : int >= 1, default=3
             Number of panels beside each other.
 
         Returns
         -------
         ShapeDisplay
+
+        Raises
+        ------
+        ValueError
+            If the model is not fitted, its domain does not declare each column, or a parameter is
+            not as described.
 
         Examples
         --------
@@ -108,21 +152,20 @@ class ShapeDisplay(Display):
         >>> [shape.name for shape in shown.shapes]
         ['age', 'sex']
         """
+        level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
-        domain = getattr(model, "domain", None)
-        if not isinstance(domain, Domain) or domain.is_ball:
-            raise fail("estimator", "have a domain that declares each column", type(model))
-        shapes = shapes_of(domain, coefficients_of(model, label))
-        known = [shape.name for shape in shapes]
+        terms = _terms(estimator, model)
+        known = [term.name for term in terms]
         chosen = known if columns is None else list(columns)
         if strangers := [name for name in chosen if name not in known]:
             raise fail("columns", f"be names of columns, {known}", strangers)
-        kept = [shapes[known.index(name)] for name in chosen]
-        unit = "log-odds" if hasattr(model, "classes_") else "target"
-        return cls(kept, unit=f"effect ({unit})").plot(n_cols=n_cols)
+        several = label is None and len(np.atleast_2d(model.coef_)) > 1
+        labels = np.asarray(model.classes_).tolist() if several else [label]
+        shapes = [terms[known.index(name)].shape(model, own) for name in chosen for own in labels]
+        return cls(shapes, unit=_unit(model, label, several), level=level).plot(n_cols=n_cols)
 
     def plot(self, n_cols: int = 3) -> ShapeDisplay:
-        """Draw all panels in a new figure, with one scale of effects; heat maps come last.
+        """Draw all panels in a new figure, with one scale of effects.
 
         Parameters
         ----------
@@ -134,65 +177,198 @@ class ShapeDisplay(Display):
             This display.
         """
         plt = optional_module("matplotlib.pyplot", "to draw", "plot")
-        n_cols = min(check_count("n_cols", n_cols), max(1, len(self.shapes)))
-        n_rows = max(1, math.ceil(len(self.shapes) / n_cols))
-        size = 3.2 * n_cols + 0.6, 2.4 * n_rows + 0.4
+        panels: dict[Any, list[Shape]] = {}
+        # Heat maps come last: the first panels of the rows have the numbers of the shared axis.
+        for shape in sorted(self.shapes, key=_is_surface):
+            key = (shape.name, shape.label) if _is_surface(shape) else shape.name
+            panels.setdefault(key, []).append(shape)
+        n_cols = min(check_count("n_cols", n_cols), max(1, len(panels)))
+        n_rows = max(1, math.ceil(len(panels) / n_cols))
+        most = max(map(len, panels.values()), default=1)
+        lines = math.ceil(most / (2 * n_cols)) if most > 1 else 0  # of the legend
+        size = 3.2 * n_cols + 0.6, 2.4 * n_rows + 0.4 + 0.22 * lines
         self.figure_, self.axes_ = plt.subplots(
             n_rows, n_cols, figsize=size, sharey=True, squeeze=False, layout="constrained"
         )
-        # Heat maps come last: the first panels of the rows have the numbers of the shared axis.
-        shapes = sorted(self.shapes, key=lambda shape: isinstance(shape, Surface))
-        for ax, shape in zip(self.axes_.ravel(), shapes, strict=False):
-            _draw(ax, shape)
-        for ax in self.axes_.ravel()[len(self.shapes) :]:
+        z = -float(ndtri((1 - self.level) / 2))
+        for ax, panel in zip(self.axes_.ravel(), panels.values(), strict=False):
+            _draw(ax, panel, z)
+        for ax in self.axes_.ravel()[len(panels) :]:
             ax.set_axis_off()
-        for ax in self.axes_[:, 0]:
-            ax.set_ylabel(self.unit)
+        self.figure_.supylabel(self.unit)
+        self._explain(max(panels.values(), key=len, default=[]))
         return self
 
+    def _explain(self, panel: list[Shape]) -> None:
+        """Write which colour is which label, and what the bands are."""
+        if len(panel) > 1:
+            from matplotlib.lines import Line2D
 
-def shapes_of(domain: Domain, coef: FloatArray) -> list[Shape | Surface]:
-    """Return the effects of the columns of a domain, for coefficients in the user's units."""
-    placed = domain._layout.placed
-    return [
-        surface_of(domain._labels[read], column, coef[write])
-        if isinstance(column, Interaction)
-        else _shape(domain._labels[read.start], column, coef[write])
-        for column, read, write in placed
-        if isinstance(column, Number | Levels | Spline | Interaction)
-    ]
+            lines = [
+                Line2D([], [], lw=2, label=str(own.label), **style(k))
+                for k, own in enumerate(panel)
+            ]
+            columns = min(len(lines), 2 * self.axes_.shape[1])
+            self.figure_.legend(handles=lines, loc="outside upper center", ncols=columns)
+        if any(own.deviations is not None for own in self.shapes):
+            words = f"band: error due to privacy noise, {100 * self.level:.4g} % of the time"
+            self.figure_.supxlabel(words, fontsize="small")
 
 
-def _shape(name: str, column: Column, coef: FloatArray) -> Shape:
+@dataclass(frozen=True, eq=False)
+class _Term:
+    """The encoded values of a column, less their mean: its effects are ``rows @ coef[own]``."""
+
+    name: str
+    values: Any
+    rows: FloatArray
+    own: slice
+    is_curve: bool
+
+    def shape(self, model: Any, label: Any) -> Shape:
+        """Return the effects of the column in a model."""
+        effects = self.rows @ coefficients_of(model, label)[self.own]
+        spread = self._spread(deviations_of(model, label), correlations_of(model, label))
+        if isinstance(self.values, dict):
+            size = tuple(map(len, self.values.values()))
+            effects = effects.reshape(size)
+            spread = None if spread is None else spread.reshape(size)
+        return Shape(self.name, self.values, effects, self.is_curve, spread, label)
+
+    def _spread(self, deviations: Any, correlations: Any) -> FloatArray | None:
+        """Return the standard deviations of the effects, or upper bounds on them."""
+        if deviations is None:
+            return None
+        parts = self.rows * deviations[self.own]
+        if correlations is None:
+            return np.asarray(np.abs(parts).sum(axis=1))
+        variances = (parts @ correlations[self.own, self.own] * parts).sum(axis=1)
+        return np.asarray(np.sqrt(variances.clip(min=0)))
+
+
+def _unit(model: Any, label: Any, several: bool) -> str:
+    """Return the label of the axis of effects."""
+    if not hasattr(model, "classes_"):
+        return "effect (target)"
+    one = np.asarray(model.classes_).tolist()[-1] if label is None else label
+    return "effect (log-odds)" if several else f"effect (log-odds of {one})"
+
+
+def _raw_domain(estimator: Any, domain: Any) -> tuple[Domain, bool]:
+    """Return the domain in the user's units, and whether that of the model is the encoded one."""
+    for _, step in getattr(estimator, "steps", [])[:-1]:
+        raw = getattr(step, "domain", None)
+        if isinstance(raw, Domain) and raw.encoded == domain:
+            return raw, True
+    kinds = Number, Levels, Spline, Interaction
+    if not isinstance(domain, Domain) or domain.is_ball:
+        raise fail("estimator", "have a domain that declares each column", type(domain))
+    if not all(isinstance(column, kinds) for column, *_ in domain._layout.placed):
+        rule, remedy = "have a domain of columns that are not encoded", "Give the whole Pipeline."
+        raise fail("estimator", rule, None, remedy)
+    return domain, False
+
+
+def _terms(estimator: Any, model: Any) -> list[_Term]:
+    """Return the term of each column."""
+    domain, is_encoded = _raw_domain(estimator, domain_of(model))
+    names = domain._labels
+    if domain.names is None and not is_encoded:
+        names = tuple(map(str, getattr(model, "feature_names_in_", names)))
+    units = domain.decode_coef(np.ones(domain.n_encoded))[0]
+    clipping = getattr(model, "_clipping", None)
+    bounds = iter([] if clipping is None else clipping.in_units(domain).tolist())
+    found = []
+    for column, read, own in domain._layout.placed:
+        name, is_curve = " x ".join(names[read]), isinstance(column, Number | Spline)
+        if isinstance(column, Interaction):
+            pair, rows = rows_of_pair(column)
+            values: Any = dict(zip(names[read], pair, strict=True))
+        else:
+            limits = next(bounds, None) if isinstance(column, Number) else None
+            values, rows = _rows_of(column, limits)
+        rows = rows * units[own] if is_encoded else rows
+        found.append(_Term(name, values, rows, own, is_curve))
+    return found
+
+
+def _is_surface(shape: Shape) -> bool:
+    return isinstance(shape.values, dict)
+
+
+def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, FloatArray]:
+    """Return the values of a column, and their encoded values less the mean."""
     if isinstance(column, Levels):
         levels = [*column.levels, *["missing"] * (column.missing is not None)]
-        return Shape(name, levels, _centred(np.append(0.0, coef)), False)
+        rows = np.vstack([np.zeros(column.n_out), np.eye(column.n_out)])
+        return levels, rows - rows.mean(axis=0)
     if isinstance(column, Spline):
-        nodes, terms = column.nodes, column.table[: len(column.nodes)] @ coef
+        values, missing = column.nodes, column.table[len(column.nodes) :]
+        rows = column.table[: len(values)]
         if column.degree == 0:  # a step at each knot
-            nodes, terms = np.repeat(column.breaks, 2)[1:-1], np.repeat(terms, 2)
-        return Shape(name, nodes, _centred(terms), True)
-    assert isinstance(column, Number)
-    ends = np.array([column.lower, column.upper])
-    return Shape(name, ends, _centred(coef[0] * ends), True)
+            values, rows = np.repeat(column.breaks, 2)[1:-1], np.repeat(rows, 2, axis=0)
+    else:
+        assert isinstance(column, Number)
+        lower, upper = bounds or (column.lower, column.upper)
+        inner = [bound for bound in (lower, upper) if column.lower < bound < column.upper]
+        values = np.array([column.lower, *inner, column.upper])
+        rows, missing = (
+            np.zeros((len(values), column.n_out)),
+            np.ones((column.n_out - 1, column.n_out)),
+        )
+        rows[:, 0], missing[:, 0] = values.clip(lower, upper), np.clip(column.centre, lower, upper)
+    mean = lengths(values) @ rows
+    return np.append(values, [np.nan] * len(missing)), np.vstack([rows, missing]) - mean
 
 
-def _centred(effects: FloatArray) -> FloatArray:
-    return np.asarray(effects - effects.mean())
-
-
-def _draw(ax: Axes, shape: Shape | Surface) -> None:
-    """Draw one panel."""
-    if isinstance(shape, Surface):
-        draw_surface(ax, shape)
+def _draw(ax: Axes, panel: Sequence[Shape], z: float) -> None:
+    """Draw one panel, with bands of so many standard deviations."""
+    first = panel[0]
+    if _is_surface(first):
+        title = first.name if first.label is None else f"{first.name} ({first.label})"
+        draw_surface(ax, title, first.values, first.effects)
         return
     ax.axhline(0, color="0.6", lw=1, zorder=1)
-    ax.set_title(shape.name)
-    if shape.is_curve:
-        ax.plot(shape.values, shape.effects, color=COLORS[0], lw=2)
+    ax.set_title(panel[0].name)
+    for k, shape in enumerate(panel):
+        half = None if shape.deviations is None else z * shape.deviations
+        if shape.is_curve:
+            _draw_curve(ax, shape, half, k, len(panel))
+        else:
+            width = 0.8 / len(panel)
+            places = np.arange(len(shape.effects)) + (k - (len(panel) - 1) / 2) * width
+            bars = {"color": style(k)["color"], "width": 0.9 * width, "zorder": 2}
+            ax.bar(places, shape.effects, yerr=half, ecolor="0.3", **bars)
+    if not panel[0].is_curve:
+        _name_levels(ax, [str(level) for level in panel[0].values])
+
+
+def _draw_curve(ax: Axes, shape: Shape, half: FloatArray | None, k: int, n: int) -> None:
+    """Draw the k-th curve of n, and the point of missing cells."""
+    values, effects, looks = shape.values, shape.effects, style(k)
+    ax.locator_params("x", nbins=4)
+    ax.plot(values, effects, lw=2, zorder=3, **looks)
+    if half is not None:
+        low, high = effects - half, effects + half
+        ax.fill_between(values, low, high, color=looks["color"], alpha=0.2, lw=0, zorder=2)
+    if np.isnan(values[-1]):
+        step = (values[-2] - values[0]) / 30
+        at, error = values[-2] + (2 + k) * step, None if half is None else half[-1]
+        words = "missing" if k == 0 else None
+        ax.errorbar(at, effects[-1], error, fmt="D", ms=5, color=looks["color"], label=words)
+        if k == n - 1:
+            ax.legend(fontsize="small", handlelength=1)
+
+
+def _name_levels(ax: Axes, names: list[str]) -> None:
+    """Write the names of levels below their bars, or their number if there are too many."""
+    if len(names) > MOST_NAMES:
+        ax.set_xticks([])
+        ax.set_xlabel(f"{len(names)} levels")
         return
-    places = np.arange(len(shape.effects))
-    ax.bar(places, shape.effects, color=COLORS[0], width=0.7, zorder=2)
-    if len(places) <= MOST_NAMES:
-        names = [str(level) for level in shape.values]
-        ax.set_xticks(places, names, rotation=30 if max(map(len, names)) > 3 else 0, ha="center")
+    short = [
+        name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names
+    ]
+    ax.set_xticks(range(len(names)), short)
+    if sum(map(len, short)) > WIDEST:
+        ax.tick_params("x", rotation=90, labelsize="x-small")

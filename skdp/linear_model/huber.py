@@ -101,6 +101,7 @@ converged_
     loss: Any = "pseudo_huber"
     threshold: Any = "auto"
     scaling_share: Any = "auto"
+    additive: Any = None
 
     def _algorithm(self):
         return ObjectivePerturbation(

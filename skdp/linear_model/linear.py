@@ -68,6 +68,8 @@ class DPLinearRegression(PrivateRegressor):
     intercept_ : float, units of the target
     coef_std_ : ndarray of shape (n_encoded,)
         Standard deviation of each coefficient that is due to the noise, to first order.
+    coef_corr_ : ndarray of shape (n_encoded, n_encoded)
+        Correlations of the noise in the coefficients, to first order.
     intercept_std_ : float
     moments_ : Moments
         The released moments.

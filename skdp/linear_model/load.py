@@ -88,9 +88,9 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     -------
     estimator
         A fitted model of the same class, whose predictions are those of the original model, bit
-        for bit. It has the attributes that the file holds. Attributes that are objects are
-        absent: ``noise_``, ``loss_``, ``history_`` and ``moments_``. ``guarantee_`` has no privacy
-        losses (`skdp.Guarantee.to_dict`).
+        for bit. It has the attributes that the file holds. Absent are the matrix ``coef_corr_``
+        and the objects ``noise_``, ``loss_``, ``history_`` and ``moments_``. ``guarantee_`` has
+        no privacy losses (`skdp.Guarantee.to_dict`).
 
         Its parameters are those of the original model, but ``random_state`` is None. A ledger,
         and parameters that were objects, must be set before ``fit`` is called again.

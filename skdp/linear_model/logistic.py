@@ -161,6 +161,7 @@ class DPLogisticRegression(PrivateClassifier):
     regularization: Any = "auto"
     loss: Any = "auto"
     scaling_share: Any = "auto"
+    additive: Any = None
 
     def _algorithm(self):
         return ObjectivePerturbation(self._reference, self._losses, self._asked())

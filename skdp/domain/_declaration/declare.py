@@ -289,6 +289,7 @@ def additive(
     knots: int = 8,
     degree: int = 3,
     columns: Iterable[str] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Any:
     """Return the domain with a curve in the place of the linear effect of each number.
 
@@ -300,6 +301,9 @@ def additive(
         Degree of the polynomials between knots.
     columns : iterable of str, default=None
         Names of columns of numbers. None stands for all.
+    bounds : dict from names to pairs of float, default=None
+        Narrower bounds between which the knots of a column lie, in its units. Numbers outside are
+        clipped to them. They must be public, or privately estimated.
 
     Returns
     -------
@@ -329,9 +333,24 @@ def additive(
     if strangers := sorted(map(str, chosen - set(numbers))):
         raise fail("columns", f"be names of columns of numbers, {numbers}", strangers)
     found = tuple(
-        as_spline(label_of(name), Spline(c.lower, c.upper, knots, degree, c.missing))
+        _as_curve(name, c, (bounds or {}).get(name), knots, degree)
         if isinstance(c, Number) and name in chosen
         else c
         for name, c in placed
     )
     return self._build(found, self._names, self._target, None, self._pairs, self.estimated)
+
+
+def _as_curve(
+    name: str, number: Number, bounds: tuple[float, float] | None, knots: int, degree: int
+) -> Spline:
+    """Return the curve of a number, with its missing cells at the same place."""
+    if bounds is None:
+        ends, missing = (number.lower, number.upper), number.missing
+    else:
+        lower, upper = bounds
+        ends = max(number.lower, lower), min(number.upper, upper)
+        missing = number.centre if number.missing == "middle" else number.missing
+        if isinstance(missing, float):
+            missing = min(max(missing, ends[0]), ends[1])
+    return as_spline(label_of(name), Spline(*ends, knots, degree, missing))

@@ -68,17 +68,21 @@ class FunctionalMechanism:
         theta = np.zeros(domain.n_encoded + 1)
         theta[: len(encoded)] = encoded
         theta[1:] /= row_unit(domain)
-        deviations = _deviations(domain, spread)
+        deviations, correlations = _deviations(domain, spread)
         attributes = {
             "moments_": moments,
             "intercept_std_": float(deviations[0]),
             "coef_std_": deviations[1:] / row_unit(domain),
+            "coef_corr_": correlations[1:, 1:],
         }
         return Solution(theta[None, 1:], theta[:1], attributes)
 
 
-def _deviations(domain: Domain, spread: FloatArray) -> FloatArray:
-    """Return standard deviations in the user's units from a covariance of encoded coefficients."""
+def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return standard deviations in the user's units, and correlations.
+
+    ``spread`` is the covariance of the encoded (intercept, coefficients).
+    """
     size = domain.n_encoded + 1
     zero, constant = domain.decode_coef(np.zeros(size - 1), 0.0, regression=True)
     units = np.eye(size)[:, : len(spread)].T
@@ -88,4 +92,9 @@ def _deviations(domain: Domain, spread: FloatArray) -> FloatArray:
     # With bounds such as 1e-300 the squares of the entries would overflow.
     greatest = np.abs(rows).max(axis=0)
     rows = rows / np.where(greatest > 0, greatest, 1.0)
-    return np.asarray(greatest * np.sqrt(np.einsum("ij,ik,kj->j", rows, spread, rows)))
+    covariance = rows.T @ spread @ rows
+    own = np.sqrt(np.diag(covariance))
+    unit = np.where(own > 0, own, 1.0)
+    correlations = covariance / unit / unit[:, None]
+    np.fill_diagonal(correlations, 1.0)
+    return greatest * own, correlations

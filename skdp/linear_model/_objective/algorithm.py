@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_interval, fail
+from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp._compiled import load_kernels
 from skdp._identity import claims
 from skdp.geometry import NormBall
@@ -25,11 +25,12 @@ from skdp.linear_model._objective.families import GaussianFamily, KNormFamily
 from skdp.linear_model._objective.gaussian import corners
 from skdp.linear_model._objective.loss_check import check_loss
 from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
-from skdp.linear_model._objective.rules import choose
+from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
 from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Stage, Task
+from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
 from skdp.linear_model._solver.problem import Each, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
@@ -62,6 +63,7 @@ class Plan:
     objective: Perturbation
     clipping: ClippingStage | None
     delta: float
+    curves: Curves | None = None
 
     @property
     def noise(self) -> Any:
@@ -128,6 +130,8 @@ class ObjectivePerturbation:
             check_interval(
                 "regularization", self.asked.regularization, 0.0, math.inf, "left", remedy
             )
+        if not (self.asked.additive is None or is_auto(self.asked.additive)):
+            check_count("additive", self.asked.additive)
         check_scaling_share(self.asked.scaling_share)
         if not isinstance(self.asked.loss, str):
             check_loss(self.asked.loss, self.reference.target)
@@ -147,11 +151,14 @@ class ObjectivePerturbation:
 
     def plan(self, task: Task) -> Plan:
         """Return the chosen and calibrated objective, from public information only."""
-        clipping = self._plan_clipping(task)
+        curves = self._plan_curves(task)
+        clipping = self._plan_clipping(task, curves)
+        if curves:
+            task = replace(task, design=curves.design)
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
         objective = self._plan_objective(task, rest, clipping is not None)
         delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
-        return Plan(objective, clipping, delta)
+        return Plan(objective, clipping, delta, curves)
 
     def sums(self, plan: Plan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
@@ -173,11 +180,13 @@ class ObjectivePerturbation:
     def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds, and a joint model or one for each label."""
         (records, kept, sample, exact), objective = sums, plan.objective
-        design, coordinates = records.design, Coordinates(records.design)
-        bounds = ClippingBounds.whole(design)
+        origin, curves = records.design, plan.curves
+        design = curves.design if curves else origin
+        coordinates = Coordinates(design)
+        bounds = ClippingBounds.whole(origin)
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
-        finish = Finish(bounds, coordinates, objective.weigh(coordinates), kept.may_change)
+        finish = Finish(bounds, origin, curves, objective.weigh(coordinates), kept.may_change)
         chosen = joined(sample).map(finish) if sample else None
         facts = kept.map(finish), chosen, coordinates, records.rows.n
         if objective.n_classes > 1:
@@ -186,7 +195,7 @@ class ObjectivePerturbation:
             theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(theta)
         attributes: dict[str, Any] = {
-            "bounds_": bounds.in_units(design.domain),
+            "bounds_": bounds.in_units(origin.domain),
             "loss_": objective.loss,
             "q_": objective.q,
             "ridge_": objective.ridge.copy(),
@@ -195,22 +204,38 @@ class ObjectivePerturbation:
             attributes["normalizer_"] = objective.loss.normalizer
         if self.reference.target == "number":
             attributes["target_bounds_"] = bounds.target_in_units(design.domain)
-        scaler = bounds.scaler(design.domain.n_encoded)
-        return Solution(*scaler.undo(coef, intercept), attributes, bounds)
+        domain = origin.domain
+        if curves:
+            domain = curves.domain(attributes["bounds_"])
+            bounds = replace(ClippingBounds.whole(design), target=bounds.target)
+        scaler = bounds.scaler(domain.n_encoded)
+        return Solution(*scaler.undo(coef, intercept), attributes, bounds, domain)
 
     @property
     def _may_clip(self) -> bool:
         """Whether the rules may choose clipping bounds."""
         return is_auto(self.asked.scaling_share) and is_auto(self.asked.mechanism)
 
-    def _plan_clipping(self, task: Task) -> ClippingStage | None:
+    def _plan_curves(self, task: Task) -> Curves | None:
+        """Return the curves that the user or the rules choose; None for a linear model."""
+        knots, domain = self.asked.additive, task.design.domain
+        if knots is None or domain.n_numbers == 0:
+            return None
+        if domain.is_ball:
+            rule = "be None where the domain bounds the length of rows"
+            raise fail("additive", rule, knots, "Declare a bound for each column: Domain.box.")
+        if is_auto(knots):
+            knots = usual_knots(self._model_task(task, task.epsilon))
+        return Curves(task.design, int(knots), DEGREE) if knots else None
+
+    def _plan_clipping(self, task: Task, curves: Curves | None) -> ClippingStage | None:
         share = self.asked.scaling_share
         may_choose = self._may_clip and (self.scales_target or self.reference.target == "labels")
         if share == 0 or (is_auto(share) and not may_choose):
             return None
         known = self._model_task(task, task.epsilon).size
         given = None if is_auto(share) else float(share)
-        return plan_clipping(task, known, given, self.scales_target)
+        return plan_clipping(task, known, given, self.scales_target, curves is not None)
 
     def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
         # The models share epsilon; the factor keeps the sum from rounding up.

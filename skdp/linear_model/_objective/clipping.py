@@ -27,7 +27,8 @@ from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, Shared, in_units, of_shares, sums_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows, Singles
+from skdp.linear_model._solver.curves import Curves
+from skdp.linear_model._solver.design_rows import STEP, DesignRows, Singles
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
@@ -50,6 +51,8 @@ TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
 # is scaled with them. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it
 # increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
+# The same for the outermost knots of curves: wide bounds cost no noise there.
+CURVE_RADIUS = 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +122,15 @@ class ClippingBounds:
 class ClippingStage(ScalingStage):
     """The release from which clipping bounds are computed; public information only.
 
-    ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS.
+    ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS. ``curved``
+    says whether numbers have curves, with knots between their bounds.
     """
 
     design: Design
     epsilon: float
     radius: float
     with_target: bool
+    curved: bool = False
 
     @property
     def mechanism(self) -> str:
@@ -160,10 +165,10 @@ class ClippingStage(ScalingStage):
             means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
         mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
         variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
-        radius = np.full(len(mean), RADIUS)
+        radius = np.full(len(mean), CURVE_RADIUS if self.curved else self.radius * RADIUS)
         if self.with_target:
-            radius[-1] = TARGET_RADIUS if self._with_numbers else TARGET_ALONE
-        half, centre = self.radius * radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
+            radius[-1] = self.radius * (TARGET_RADIUS if self._with_numbers else TARGET_ALONE)
+        half, centre = radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
         lower, upper = np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
         whole, ends = ClippingBounds.whole(self.design), (-1.0, 1.0)
         if self.with_target:
@@ -174,12 +179,16 @@ class ClippingStage(ScalingStage):
 
 
 def plan_clipping(
-    task: Task, known: float, share: float | None, with_target: bool = False
+    task: Task,
+    known: float,
+    share: float | None,
+    with_target: bool = False,
+    curved: bool = False,
 ) -> ClippingStage | None:
     """Return a calibrated stage, or None if its means would be too noisy or there is no number.
 
     ``known`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
-    If ``share`` is None, the rules choose it.
+    If ``share`` is None, the rules choose it. ``curved`` says whether numbers have curves.
     """
     design, epsilon = task.design, task.epsilon
     domain = design.domain
@@ -188,7 +197,8 @@ def plan_clipping(
         remedy = "Or declare a bound for each column: Domain.box."
         raise fail("scaling_share", rule, share, remedy)
     columns = (*map(int, domain.number_index), *(domain.n_encoded,) * with_target)
-    if share is None and with_target:
+    scales_all = curved or not with_target
+    if share is None and not scales_all:
         columns = columns[-1:]
     if domain.is_ball or not columns:
         return None
@@ -197,7 +207,7 @@ def plan_clipping(
     whole = sums_deviation(sums, task.moved) / (epsilon * known)
     if share is None:
         share, most = TARGET_SHARE, TARGET_NOISE
-        if not with_target:
+        if scales_all:
             share, most = usual_share(whole), MOST_NOISE
             if len(columns) >= MAINLY * design.dim:
                 most = max(most, MOST_POOLED * math.sqrt(len(columns)))
@@ -207,7 +217,7 @@ def plan_clipping(
     noise = sums_noise(sums, task.moved, task.neighbors, spent)
     weight = known * (epsilon - spent) / design.dim
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
-    return ClippingStage(sums, noise, design, spent, radius, with_target)
+    return ClippingStage(sums, noise, design, spent, radius, with_target, curved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,12 +258,14 @@ def _scale(numbers: Singles, centre: Singles, factor: Singles) -> None:
 class Finish:
     """Clip rows to bounds, scale them to [-1, 1], round them to the grid, and weigh them.
 
-    ``weigh`` returns rows with weights; None if every row has weight 1. If ``in_place``, the scaled
-    numbers replace those of the rows in their array.
+    With ``curves`` scaled numbers become positions. ``weigh`` returns rows with weights; None if
+    every row has weight 1. If ``in_place``, the scaled numbers replace those of the rows in their
+    array.
     """
 
     bounds: ClippingBounds
-    coordinates: Coordinates
+    design: Design
+    curves: Curves | None
     weigh: Callable[[DesignRows], DesignRows] | None
     in_place: bool = False
 
@@ -262,12 +274,14 @@ class Finish:
         _scale(numbers, *self._units)
         # Rows of persons have weights already, which are kept.
         scaled = replace(rows, numbers=numbers, target=self.bounds.scale_target(rows.target))
+        if self.curves:
+            scaled = self.curves(scaled)
         return scaled if self.weigh is None else self.weigh(scaled)
 
     @cached_property
     def _units(self) -> tuple[Singles, Singles]:
         """Centre and inverse scale of each number; 0 and 1 for the bounds of the domain."""
         bounds = self.bounds
-        scaler = bounds.scaler(self.coordinates.design.domain.n_encoded)
+        scaler = bounds.scaler(self.design.domain.n_encoded)
         centre, scale = scaler.centre[bounds.columns], scaler.scale[bounds.columns]
         return centre.astype(np.float32), (1 / scale).astype(np.float32)

@@ -44,6 +44,8 @@ SCARCE = 36.0
 _ROUNDS = 3
 # The ridge of the intercept is at least this multiple of the least of the other ridges.
 HELD = 1.0
+# Degree of the curves.
+DEGREE = 2
 
 
 def choose(
@@ -180,6 +182,11 @@ def _importance(task: ModelTask, choice: Choice) -> FloatArray:
     h = task.size * task.reference.moments(choice.loss)[0] * moment
     ridge = per_group(task.design, choice.ridge) * task.population.stiffness
     return np.asarray(moment / (h + ridge) ** 2)
+
+
+def usual_knots(task: ModelTask) -> int:
+    """Return the number of knots of each curve; 0 for a linear model."""
+    return 8
 
 
 def usual_normalizer(task: ModelTask) -> float:

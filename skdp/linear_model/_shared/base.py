@@ -68,12 +68,15 @@ class Solution:
         Further public attributes of the fitted estimator by their names.
     clipping : ClippingBounds or None
         Its method ``clip`` clips encoded numbers in place before predictions are made.
+    domain : Domain or None
+        The domain of the coefficients, if it is not that of the rows.
     """
 
     coef: FloatArray
     intercept: FloatArray
     attributes: dict[str, Any] = field(default_factory=dict)
     clipping: Any = None
+    domain: Domain | None = None
 
 
 class Algorithm(Protocol):
@@ -190,7 +193,8 @@ class PrivateLinearModel(Exported, BaseEstimator):
                 spent.append(guarantee)
                 solution = algorithm.release(plan, sums, rng)
             # Attributes are set last: a fit that fails does not change an earlier model.
-            self._design, self.guarantee_ = design, guarantee
+            self._design = Design(solution.domain or design.domain, design.intercept)
+            self.guarantee_ = guarantee
             self._store(plan, solution, source.attributes)
             return self
 

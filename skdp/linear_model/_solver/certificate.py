@@ -135,6 +135,7 @@ def attainable_tolerance(
     *,
     radius: float = 100.0,
     linear_term: float = 0.0,
+    stiffest: float = 1.0,
 ) -> float:
     """Return a gradient norm that can be reached and certified in double precision.
 
@@ -154,6 +155,8 @@ def attainable_tolerance(
         |theta|_1 <= radius and |x_ij| <= 1, and if row_norm |theta|_2 <= radius.
     linear_term : float in [0, inf), default=0.0
         Bound on |linear_term|_2.
+    stiffest : float in [1, inf), default=1.0
+        Bound on |P|_2, where P >= 1 is the matrix of the penalty for ridges of 1.
 
     Examples
     --------
@@ -167,8 +170,10 @@ def attainable_tolerance(
     slope = SLOPE_ULPS * math.ulp(slope_bound) + 2 * UNIT * slope_bound + curvature_bound * dz
     blocks = n // block_rows(dim) + 1
     certificate = n * row_norm * slope + _rest_of_sum(n, row_norm * slope_bound, blocks)
-    # At the minimum |ridge * theta| <= n c |x| + |linear_term|, and theta is rounded by u |theta|.
-    moved = n * row_norm * (curvature_bound * radius + slope_bound) + linear_term
+    # At the minimum |ridge * theta| <= |ridge * P theta| <= n c |x| + |linear_term|, and theta is
+    # rounded by u |theta|. This changes ridge * P theta by at most |P|_2 times as much.
+    moved = n * row_norm * (curvature_bound * radius + stiffest * slope_bound)
+    moved += stiffest * linear_term
     return float(2 * (certificate + UNIT * moved) * SLACK + 2 * TINY)
 
 

@@ -219,25 +219,6 @@ def test_contributions_to_sums_and_to_a_descent_are_exact(pair):
     np.testing.assert_array_equal(found, slopes @ whole(encoded))
 
 
-@pytest.mark.parametrize("pair", PAIRS[:5], ids=repr)
-def test_the_penalty_is_that_of_the_curves_along_each_column(pair):
-    """The squared differences of neighbours, of each spline at each corner of the other column."""
-    kind, rng = interaction(pair), np.random.default_rng(0)
-    values = np.append(0.0, rng.normal(size=kind.n_out)).reshape(kind.shape)
-    expected = (values**2).sum()
-    for column, own in ((kind.first, values.T), (kind.second, values)):
-        for curve in own if isinstance(column, Spline) else []:
-            # The penalty does not change with a constant, which makes the first coefficient 0.
-            change = (curve - curve[0])[1:]
-            expected += change @ (column.penalty - np.eye(column.n_out)) @ change
-            if column.missing == "indicator":
-                assert column.differences[-1].tolist() == [0.0] * (column.n_out + 1)
-    theta = values.ravel()[1:]
-    assert theta @ kind.penalty @ theta == pytest.approx(expected, rel=1e-12)
-    assert (kind.penalty == np.rint(kind.penalty)).all()
-    assert np.linalg.eigvalsh(kind.penalty).min() > 1 - 1e-9
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_the_certificate_holds_with_interactions(loss, intercept):

@@ -85,21 +85,10 @@ class Interaction:
         ]
         return on_grid(np.kron(own[0], own[1]))[:, 1:]
 
-    @cached_property
+    @property
     def penalty(self) -> FloatArray | None:
-        """Matrix of the penalty on coefficients, see `Spline.penalty`; None for indicators.
-
-        Differences of neighbours count along the column of each spline, for every level or
-        B-spline of the other column.
-        """
-        if self.is_of_levels:
-            return None
-        first, second = (
-            column.differences if isinstance(column, Spline) else np.zeros((size, size))
-            for column, size in zip(self._columns, self.shape, strict=True)
-        )
-        both = np.kron(first, np.eye(len(second))) + np.kron(np.eye(len(first)), second)
-        return np.asarray(np.eye(self.n_out) + both[1:, 1:])
+        """Matrix of the penalty on coefficients: the identity. None for indicators."""
+        return None if self.is_of_levels else np.eye(self.n_out)
 
     def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
         """Return the position of pairs of positions of the two columns, (n,)."""

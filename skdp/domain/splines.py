@@ -165,16 +165,14 @@ class Spline:
         It is the identity, plus squared differences of neighbouring coefficients. These count more
         the nearer the peaks of their B-splines are; the coefficient of the first one is 0.
         """
-        return np.eye(self.n_out) + self.differences[1:, 1:]
-
-    @cached_property
-    def differences(self) -> FloatArray:
-        """Matrix of the penalty on differences of coefficients, the first included."""
         distances = np.diff(self.peaks / (self.upper / 2 - self.lower / 2))
         share = STIFFNESS * (len(self.breaks) - 1) / len(distances)
         weights = np.rint(np.clip(share * distances.sum() / distances, 1.0, MOST_STIFF))
-        steps = np.diff(np.eye(len(distances) + 1, self.n_out + 1), axis=0)
-        return np.asarray(steps.T @ (weights[:, None] * steps))
+        found, at = np.eye(self.n_out), np.arange(len(weights))
+        found[at, at] += weights
+        found[at[:-1], at[:-1]] += weights[1:]
+        found[at[1:], at[:-1]] = found[at[:-1], at[1:]] = -weights[1:]
+        return found
 
     def positions(self, numbers: FloatArray) -> NDArray[Any]:
         """Return the position of the nearest node of each number, or of its missing cell, (n,).

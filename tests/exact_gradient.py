@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp import Domain, Spline
+from skdp.domain.interactions import Interaction
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
 from skdp.linear_model._solver.problem import Objective
@@ -45,7 +46,7 @@ class Problem:
         Number of levels of each column of levels.
     codes : ndarray of int, shape (n, len(sizes) + len(splines))
         Positions of the levels, and of the nodes.
-    splines : tuple of Spline
+    splines : tuple of Spline or Interaction
         Further columns, after those of levels.
     radius : float or None
         The rows are those of a ball, without columns of levels.
@@ -61,7 +62,7 @@ class Problem:
     sizes: tuple[int, ...] = ()
     codes: NDArray[np.intp] | None = None
     radius: float | None = None
-    splines: tuple[Spline, ...] = ()
+    splines: tuple[Spline | Interaction, ...] = ()
 
     @property
     def n(self) -> int:
@@ -84,9 +85,14 @@ class Problem:
         first, *others = [f"x{j}" for j in range(self.design.shape[1])]
         levels = {f"c{k}": [f"l{j}" for j in range(m)] for k, m in enumerate(self.sizes)}
         box = (-1.0, 1.0)
-        curves = {f"s{k}": spline for k, spline in enumerate(self.splines)}
+        curves, pairs = {}, []
+        for k, own in enumerate(self.splines):
+            parts = [own] if isinstance(own, Spline) else [own.first, own.second]
+            curves |= {f"s{k}{part}": parts[part] for part in range(len(parts))}
+            pairs += [(f"s{k}0", f"s{k}1")] * (len(parts) - 1)
         columns = {first: box, **levels, **curves, **dict.fromkeys(others, box)}
-        return Coordinates(Design(Domain(columns), self.intercept))
+        domain = reduce(lambda domain, pair: domain.interact(*pair), pairs, Domain(columns))
+        return Coordinates(Design(domain, self.intercept))
 
     def states(self, cuts: Sequence[int] = ()) -> list[DesignRows]:
         """Return the rows, cut before these positions."""
@@ -193,7 +199,7 @@ def problem(
     weighted: bool = False,
     intercept: bool = False,
     sizes: tuple[int, ...] = (),
-    splines: tuple[Spline, ...] = (),
+    splines: tuple[Spline | Interaction, ...] = (),
 ) -> Problem:
     """Return random rows with d numbers in the unit box, and targets that follow them.
 

@@ -58,6 +58,7 @@ DOMAINS = {
     "unit box": Domain.unit_box(3, target=(-1.0, 1.0)),
     "ball": Domain.l2_ball(4, 2.5, target=(-3, 3)),
     "ball without target": Domain.l2_ball(1, 1.0),
+    "interactions": Domain({"a": ["x", "y"], "b": (0, 1), "c": ["u", "v"]}).interact("c", "a"),
     "encoded": Domain({"a": (0, 2), "b": ["x", "y", "z"], "c": ["one"]}, target=[0, 1]).encoded,
 }
 
@@ -127,7 +128,7 @@ def test_all_fields_of_columns_are_exported():
         ["levels", "other", "missing"],
         ["n_in"],
     ]
-    assert len(DOMAINS["box"]._key()) == 4
+    assert len(DOMAINS["box"]._key()) == 5
 
 
 def changed(content, path, value):
@@ -174,6 +175,8 @@ TREES = {
     ),
 }
 
+OPTIONAL = {("equivalents",), ("interactions",)}
+
 
 @pytest.mark.parametrize(("read", "content"), TREES.values(), ids=TREES)
 def test_wrong_entries_are_clear_errors(read, content):
@@ -184,7 +187,7 @@ def test_wrong_entries_are_clear_errors(read, content):
             with pytest.raises(ValueError, match="must"):
                 read(changed(content, path, lambda old: {**old, "unknown": 1}))
             for key in part:
-                if path + (key,) == ("equivalents",) or path == ("equivalents",):
+                if OPTIONAL & {path, (*path, key)}:
                     continue
                 with pytest.raises(ValueError, match="must"):
                     read(changed(content, path, without(key)))

@@ -21,7 +21,7 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
 )
-from skdp.domain._sample import MISSING_SHARE
+from skdp.domain._declaration.sample import MISSING_SHARE
 from skdp.domain.layout import encode_compactly, read_once
 from skdp.domain.subset import subset
 from skdp.domain.tables import ArrayTable, EncodedRows

@@ -296,3 +296,49 @@ def test_a_model_without_declared_columns_is_refused():
         model = DPHuberRegressor(random_state=0).fit(np.zeros((20, 2)), np.zeros(20))
     with pytest.raises(ValueError, match="estimator must have a domain"):
         show(model)
+
+
+def test_an_interaction_has_a_heat_map():
+    """Its effects are differences of predictions, too."""
+    domain = DOMAIN.interact("age", "job").interact("size", "job")
+    X, y = domain.sample(2000, random_state=0, with_target=True)
+    model = DPHuberRegressor(epsilon=10.0, domain=domain, random_state=0).fit(X, y)
+    shown = show(model, n_cols=2)
+    surface, _, other = shown.shapes
+    assert [own.name for own in shown.shapes] == ["age x job", "pay", "job x size"]
+    assert surface.effects.shape == (129, 3) == tuple(map(len, surface.values.values()))
+    assert list(other.values) == ["job", "size"]
+    assert other.values["size"].tolist() == [0, 0.2, 0.2, 0.5, 0.5, 1]
+    base = {"age": 20.0, "pay": 5.0, "job": "clerk", "size": 0.3}
+    for k, m in ((0, 0), (40, 1), (128, 2)):
+        values = {
+            name: own[at] for (name, own), at in zip(surface.values.items(), (k, m), strict=True)
+        }
+        change = np.diff(model.predict(pd.DataFrame([base, base | values])))[0]
+        own = surface.effects[k, m] - surface.effects[0, 0]
+        rest = other.effects[m, 2] - other.effects[0, 3]
+        assert own + rest == pytest.approx(change, abs=1e-9)
+    assert surface.effects[:-1].mean() / 2 + surface.effects[1:].mean() / 2 == pytest.approx(0)
+    assert other.effects[:, ::2].mean(axis=0) @ [0.2, 0.3, 0.5] == pytest.approx(0, abs=1e-9)
+    heat, colors = shown.axes_.ravel()[1].child_axes
+    assert heat.get_title() == "age x job"
+    assert (heat.get_xlabel(), heat.get_ylabel()) == ("age", "job")
+    assert [label.get_text() for label in heat.get_yticklabels()] == ["clerk", "craft", "sales"]
+    np.testing.assert_allclose(heat.collections[0].get_array(), surface.effects.T)
+    assert colors.get_ylim()[1] == pytest.approx(np.abs(surface.effects).max())
+    assert shown.axes_[0, 0].get_title() == "pay"
+    assert len(show(model, columns=["age x job"]).shapes) == 1
+
+
+def test_heat_maps_of_several_labels_and_of_an_encoded_domain():
+    """Each label has a heat map of its own; the pipeline gives the names and units."""
+    domain = Domain({"a": Spline(0, 1, knots=1), "b": ["u", "v"]}, target=["x", "y", "z"])
+    domain = domain.interact("a", "b")
+    X, y = domain.sample(600, random_state=0, with_target=True)
+    model = DPLogisticRegression(epsilon=10.0, domain=domain, random_state=0).fit(X, y)
+    shown = show(model, n_cols=3)
+    titles = [ax.child_axes[0].get_title() for ax in shown.axes_.ravel()]
+    assert titles == ["a x b (x)", "a x b (y)", "a x b (z)"]
+    pipeline = make_pipeline(domain.encoder(), clone(model).set_params(domain=domain.encoded))
+    (shape,) = show(pipeline.fit(X, y), label="y").shapes
+    np.testing.assert_allclose(shape.effects, shown.shapes[1].effects, atol=1e-6)

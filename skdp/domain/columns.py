@@ -143,8 +143,11 @@ class Levels:
 
     def names_out(self, names: Sequence[str]) -> list[str]:
         """Return the names of the indicators, from the name of the column."""
-        levels = [*self.levels, "missing"][1 : self.n_out + 1]
-        return [f"{names[0]}_{level}" for level in levels]
+        return self.corners(names[0])[1:]
+
+    def corners(self, name: str) -> list[str]:
+        """Return the names of all levels, the first one included, and of a missing cell."""
+        return [f"{name}_{level}" for level in [*self.levels, "missing"][: self.n_out + 1]]
 
     @cached_property
     def _position(self) -> dict[Hashable, int]:

@@ -14,11 +14,12 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.describe import describe, from_dict, from_json, to_dict, to_json
+from skdp.domain._declaration.sample import sample
 from skdp.domain._projections import Box, ball_norm, box_norm
-from skdp.domain._sample import sample
 from skdp.domain.columns import UNIT, Column, Number
-from skdp.domain.encoder import DomainEncoder
-from skdp.domain.layout import Layout, Piece, decode_coef, encode
+from skdp.domain.encoder import DomainEncoder, decode_coef
+from skdp.domain.interactions import interact
+from skdp.domain.layout import Layout, Piece, encode
 from skdp.domain.reading import read_target
 
 
@@ -98,6 +99,7 @@ class Domain:
     _names: tuple[str, ...] | None
     _target: _declare.Target
     _radius: float | None
+    _pairs: _declare.Pairs
     estimated: Any
 
     def __init__(
@@ -107,8 +109,7 @@ class Domain:
         other: Mapping[str, Any] | None = None,
         missing: Any = None,
     ) -> None:
-        others = {} if other is None else other
-        names, declared = _declare.as_columns(columns, others, missing)
+        names, declared = _declare.as_columns(columns, {} if other is None else other, missing)
         self._set(declared, names, _declare.as_target(target), None)
 
     @classmethod
@@ -145,8 +146,7 @@ class Domain:
     def l2_ball(cls, d: int, radius: float, target: Any = None) -> Domain:
         """Return the domain of rows of Euclidean norm at most ``radius``.
 
-        Rows outside are scaled back to the sphere. Other rows are not scaled: encoded rows have
-        the units of the raw ones.
+        Rows outside are scaled back to the sphere. Encoded rows have the units of the raw ones.
 
         Parameters
         ----------
@@ -162,9 +162,7 @@ class Domain:
 
     @classmethod
     def _build(cls, *facts: Any) -> Domain:
-        domain = cls.__new__(cls)
-        domain._set(*facts)
-        return domain
+        return cls.__new__(cls)._set(*facts)
 
     def _set(
         self,
@@ -172,13 +170,15 @@ class Domain:
         names: tuple[str, ...] | None,
         target: _declare.Target,
         radius: float | None,
+        pairs: _declare.Pairs = (),
         estimated: Any = None,
-    ) -> None:
+    ) -> Domain:
         # Not by __setattr__, which raises.
         self.__dict__.update(_columns=columns, _names=names, _target=target)
-        self.__dict__.update(_radius=radius, estimated=estimated)
+        self.__dict__.update(_radius=radius, _pairs=pairs, estimated=estimated)
         what, remedy = "the names of encoded columns", "Rename a column or one of its levels."
         _declare.refuse_repeated(what, self.encoded_names(), remedy)
+        return self
 
     # Declaration
 
@@ -274,10 +274,9 @@ class Domain:
         """
         if self.is_ball:
             return self
-        columns = tuple(own for column in self._columns for own in column.encoded)
-        has_names = self._names is not None or bool(self.blocks)
-        names = self.encoded_names() if has_names else None
-        return self._build(columns, names, self._target, None, self.estimated)
+        columns = tuple(own for column, *_ in self._layout.placed for own in column.encoded)
+        names = self.encoded_names() if self._names is not None or self.blocks else None
+        return self._build(columns, names, self._target, None, (), self.estimated)
 
     def row_norm(self, p: float, intercept: bool = False) -> float:
         """Return the greatest l_p norm of an encoded row, rounded up.
@@ -351,9 +350,7 @@ class Domain:
         """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
-    additive = _declare.additive
-    decode_coef = decode_coef
-    sample = sample
+    additive, interact, decode_coef, sample = _declare.additive, interact, decode_coef, sample
     to_dict, to_json = to_dict, to_json
     from_dict, from_json = classmethod(from_dict), classmethod(from_json)
 
@@ -363,7 +360,7 @@ class Domain:
 
     @cached_property
     def _layout(self) -> Layout:
-        return Layout(self._columns)
+        return Layout(self._columns, self._pairs)
 
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:
@@ -379,7 +376,7 @@ class Domain:
         return _declare.label_of(position if self._names is None else self._names[position])
 
     def _key(self) -> tuple[object, ...]:
-        return (self._columns, self._names, self._target, self._radius)
+        return (self._columns, self._names, self._target, self._radius, self._pairs)
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Domain) else NotImplemented
@@ -390,16 +387,14 @@ class Domain:
     def __reduce__(self) -> tuple[object, ...]:
         return (self._build, (*self._key(), self.estimated))
 
-    def __copy__(self) -> Domain:
+    def __deepcopy__(self, memo: object = None) -> Domain:
         return self
 
-    def __deepcopy__(self, memo: object) -> Domain:
-        return self
+    __copy__ = __deepcopy__
 
     def __setattr__(self, name: str, value: object = None) -> NoReturn:
         raise AttributeError(f"A domain cannot be changed; build a new one to set {name!r}.")
 
     __delattr__ = __setattr__
 
-    def __repr__(self) -> str:
-        return describe(self._columns, self._names, self._target, self._radius, self.estimated)
+    __repr__ = describe

@@ -1,4 +1,4 @@
-"""The encoding of a domain as a scikit-learn transformer."""
+"""The encoding of a domain as a scikit-learn transformer, and the decoding of coefficients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from weakref import ref
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from skdp._arrays import FloatArray
@@ -139,6 +139,43 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.requires_fit = False
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def decode_coef(
+    self: Any, coef: ArrayLike, intercept: ArrayLike | None = None, *, regression: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return a linear model of the encoded columns in the units of the columns.
+
+    For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the raw
+    numbers and the indicators with the decoded coefficients, plus the decoded intercept.
+    Missing numbers are those of their rule: with "indicator" the middle of the bounds.
+
+    Parameters
+    ----------
+    coef : array-like of shape (..., n_encoded)
+    intercept : array-like of shape (...), default=None
+        None stands for 0. The decoded model still has an intercept, because an encoded 0 is
+        the middle of the bounds.
+    regression : bool, default=False
+        Whether the model predicts a target scaled by `encode_target`, and the decoded model
+        predicts it in its own units.
+
+    Returns
+    -------
+    coef : ndarray of shape (..., n_encoded)
+    intercept : ndarray of shape (...)
+    """
+    slopes = np.asarray(coef, dtype=np.float64)
+    if not slopes.ndim or slopes.shape[-1] != self.n_encoded:
+        raise fail("coef", f"have {self.n_encoded} columns", slopes.shape)
+    half, centre = (1.0, 0.0) if self.is_ball else self._layout.units()
+    constant = np.asarray(0.0 if intercept is None else intercept, dtype=np.float64)
+    constant, slopes = constant - (slopes * (centre / half)).sum(axis=-1), slopes / half
+    if regression:
+        target = self._target_number()
+        slopes = slopes * target.half_range
+        constant = constant * target.half_range + target.centre
+    return slopes, np.asarray(constant)
 
 
 def refuse_encoded(X: Any, table: Any, domain: Any) -> None:

@@ -6,23 +6,25 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
 from skdp._compiled import NARROW, kernels
+from skdp.domain._declaration.declare import Pairs
 from skdp.domain._projections import Ball, Box, largest_indicators, write_indicators
 from skdp.domain.cells import missing_in
 from skdp.domain.columns import Column, Levels, Number
+from skdp.domain.interactions import Interaction
 from skdp.domain.reading import read_levels, read_numbers, room_for
 from skdp.domain.splines import Spline, SplineBlock
 from skdp.domain.tables import ArrayTable, EncodedRows, RawTable, Table, as_table
 
 # Rows of which compiled functions write whole columns.
 _COLUMN_ROWS = 2**13
+Coded: TypeAlias = Levels | Spline | SplineBlock | Interaction
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,19 @@ class Piece:
     Attributes
     ----------
     read : slice
-        Columns of the table.
+        Columns of the table; those of an interaction may be apart.
     write : slice
         Encoded columns. Between numbers with an indicator for missing cells lie the indicators.
-    step : Levels, Spline, SplineBlock, Number or callable
-        The levels or the spline, or a projection of numbers in place. A number for the indicator of
-        its missing cells; None for a block of indicators.
+    step : Levels, Spline, SplineBlock, Interaction, Number or callable
+        The levels or the splines, or a projection of numbers in place. A number for the indicator
+        of its missing cells; None for a block of indicators.
     place : slice or int
         Columns among the numbers, or the position among the columns of levels.
     """
 
     read: slice
     write: slice
-    step: Levels | Spline | SplineBlock | Number | Callable[[FloatArray], None] | None
+    step: Coded | Number | Callable[[FloatArray], None] | None
     place: slice | int
 
     def write_numbers(
@@ -91,6 +93,11 @@ class Piece:
             return table.levels[self.place][rows]  # type: ignore[return-value]
         if isinstance(self.step, Levels):
             return read_levels(table, rows, self.read.start, self.step, label)
+        if isinstance(self.step, Interaction):
+            places = self.read.start, self.read.stop - 1
+            parts = zip(places, (self.step.first, self.step.second), strict=True)
+            pieces = [replace(self, read=slice(at, at + 1), step=step) for at, step in parts]
+            return self.step.joined(*(own.positions(table, rows, label) for own in pieces))
         is_number = isinstance(self.step, Number)
         if is_number and (found := self._missing_floats(table, rows)) is not None:
             return found
@@ -108,8 +115,8 @@ class Piece:
 
     def write_positions(self, positions: NDArray[Any], cells: FloatArray) -> None:
         """Write the encoded columns of positions into zeros."""
-        if isinstance(self.step, Spline | SplineBlock):
-            cells[...] = self.step.table[positions]
+        if (values := getattr(self.step, "table", None)) is not None:
+            cells[...] = values[positions]
         else:
             write_indicators(positions, cells)
 
@@ -133,21 +140,43 @@ class Piece:
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of declared columns and of their encoded columns, in the same order."""
+    """Positions of declared columns and of their encoded columns, in the same order.
+
+    Pairs of columns with an interaction are given by their positions in the table, a < b. The
+    interaction has the place of the first one.
+    """
 
     columns: tuple[Column, ...]
+    pairs: Pairs = ()
 
     @cached_property
-    def placed(self) -> list[tuple[Column, slice, slice]]:
+    def placed(self) -> list[tuple[Column | Interaction, slice, slice]]:
         """Each declared column with the columns that it reads and those that it is encoded as."""
+        joined = {place for pair in self.pairs for place in pair}
+        own = {read.start: column for column, read in self.declared if column.n_in == 1}
+        found: list[tuple[Column | Interaction, slice]] = []
+        for column, read in self.declared:
+            if column.n_in != 1 or read.start not in joined:
+                found.append((column, read))
+                continue
+            seconds = [b for a, b in self.pairs if a == read.start]
+            found += [
+                (Interaction(column, own[b]), slice(read.start, b + 1, b - read.start))
+                for b in seconds
+            ]
+        writes = _slices([column.n_out for column, _ in found])
+        return [(*parts, write) for parts, write in zip(found, writes, strict=True)]
+
+    @property
+    def declared(self) -> list[tuple[Column, slice]]:
+        """Each declared column with the columns of the table that it reads."""
         reads = _slices([column.n_in for column in self.columns])
-        writes = _slices([column.n_out for column in self.columns])
-        return list(zip(self.columns, reads, writes, strict=True))
+        return list(zip(self.columns, reads, strict=True))
 
     @cached_property
     def n_encoded(self) -> int:
         """Number of encoded columns."""
-        return sum(column.n_out for column in self.columns)
+        return sum(column.n_out for column, *_ in self.placed)
 
     @cached_property
     def numbers(self) -> list[tuple[int, Number]]:
@@ -173,7 +202,7 @@ class Layout:
         return tuple(getattr(column, "penalty", None) for column, *_ in self._of_blocks)
 
     @property
-    def _of_blocks(self) -> list[tuple[Column, slice, slice]]:
+    def _of_blocks(self) -> list[tuple[Column | Interaction, slice, slice]]:
         return [own for own in self.placed if not isinstance(own[0], Number) or own[0].n_out > 1]
 
     def units(self) -> tuple[FloatArray, FloatArray]:
@@ -193,8 +222,8 @@ class Layout:
         The indicators for missing cells come after the run of their numbers.
         """
         numbers = levels = 0
-        for _, group in groupby(self.placed, key=_run_key):
-            columns, reads, writes = zip(*group, strict=True)
+        for _, group in groupby(enumerate(self.placed), key=_run_key):
+            columns, reads, writes = zip(*(own for _, own in group), strict=True)
             read = slice(reads[0].start, reads[-1].stop)
             write = slice(writes[0].start, writes[-1].stop)
             if write.start == write.stop:  # a single level leaves nothing to write
@@ -283,43 +312,6 @@ def _write(domain: Any, table: Table, rows: slice, out: EncodedRows) -> None:
                 out.levels[piece.place][:] = piece.positions(table, rows, domain._label_at)
 
 
-def decode_coef(
-    self: Any, coef: ArrayLike, intercept: ArrayLike | None = None, *, regression: bool = False
-) -> tuple[FloatArray, FloatArray]:
-    """Return a linear model of the encoded columns in the units of the columns.
-
-    For rows within the bounds, ``encode(X) @ coef + intercept`` equals the product of the raw
-    numbers and the indicators with the decoded coefficients, plus the decoded intercept.
-    Missing numbers are those of their rule: with "indicator" the middle of the bounds.
-
-    Parameters
-    ----------
-    coef : array-like of shape (..., n_encoded)
-    intercept : array-like of shape (...), default=None
-        None stands for 0. The decoded model still has an intercept, because an encoded 0 is
-        the middle of the bounds.
-    regression : bool, default=False
-        Whether the model predicts a target scaled by `encode_target`, and the decoded model
-        predicts it in its own units.
-
-    Returns
-    -------
-    coef : ndarray of shape (..., n_encoded)
-    intercept : ndarray of shape (...)
-    """
-    slopes = np.asarray(coef, dtype=np.float64)
-    if not slopes.ndim or slopes.shape[-1] != self.n_encoded:
-        raise fail("coef", f"have {self.n_encoded} columns", slopes.shape)
-    half, centre = (1.0, 0.0) if self.is_ball else self._layout.units()
-    constant = np.asarray(0.0 if intercept is None else intercept, dtype=np.float64)
-    constant, slopes = constant - (slopes * (centre / half)).sum(axis=-1), slopes / half
-    if regression:
-        target = self._target_number()
-        slopes = slopes * target.half_range
-        constant = constant * target.half_range + target.centre
-    return slopes, np.asarray(constant)
-
-
 def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
     """Write compactly encoded rows with indicators into ``out`` of shape (n, n_encoded)."""
     for piece in domain._pieces:
@@ -338,7 +330,7 @@ def number_units(domain: Any) -> tuple[FloatArray, FloatArray]:
 
 def levels_by_name(domain: Any) -> dict[str, tuple[Hashable, ...]]:
     """Return the levels of each column of levels, by its name."""
-    pairs = ((domain._labels[read.start], column) for column, read, _ in domain._layout.placed)
+    pairs = ((domain._labels[read.start], column) for column, read in domain._layout.declared)
     return {name: column.levels for name, column in pairs if isinstance(column, Levels)}
 
 
@@ -372,20 +364,21 @@ def _slices(widths: Sequence[int]) -> list[slice]:
     return [slice(stop - width, stop) for stop, width in zip(stops, widths, strict=True)]
 
 
-def _run_key(placed: tuple[Column, slice, slice]) -> object:
+def _run_key(counted: tuple[int, tuple[Column | Interaction, slice, slice]]) -> object:
     # Unit columns are separate: they are only clipped, so that encoding twice rounds once.
-    column, read, _ = placed
+    count, (column, read, _) = counted
     if not isinstance(column, Number):
-        return read.start
-    return ("unit" if column.is_unit else "box"), column.missing == "indicator"
+        return read.start, read.stop
+    # The columns of a run are neighbours in the table.
+    return read.start - count, column.is_unit, column.missing == "indicator"
 
 
 def _step(
-    run: Sequence[Column], radius: float | None
-) -> Levels | Spline | SplineBlock | Callable[[FloatArray], None] | None:
+    run: Sequence[Column | Interaction], radius: float | None
+) -> Coded | Callable[[FloatArray], None] | None:
     if radius is not None:
         return Ball(radius)
-    if isinstance(run[0], Levels | Spline | SplineBlock):
+    if isinstance(run[0], Coded):
         return run[0]
     numbers = [column for column in run if isinstance(column, Number)]
     if not numbers:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from scipy.interpolate import BSpline
 
 from skdp._arrays import FloatArray
 from skdp._identity import remembered
+
+if TYPE_CHECKING:
+    from skdp.domain.interactions import Interaction
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
@@ -97,11 +100,15 @@ class Spline:
 
     def names_out(self, names: Sequence[str]) -> list[str]:
         """Return the names of the encoded columns: each has the place of its B-spline's peak."""
-        places = [f"{place:.6g}" for place in self.peaks[1:]]
+        return self.corners(names[0])[1:]
+
+    def corners(self, name: str) -> list[str]:
+        """Return the names of all B-splines, the first one included, and of a missing cell."""
+        places = [f"{place:.6g}" for place in self.peaks]
         if len(set(places)) < len(places):
-            places = [repr(place) for place in self.peaks[1:].tolist()]
+            places = [repr(place) for place in self.peaks.tolist()]
         missing = ["missing"] if self.missing == "indicator" else []
-        return [f"{names[0]}_{place}" for place in (*places, *missing)]
+        return [f"{name}_{place}" for place in (*places, *missing)]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -143,7 +150,7 @@ class Spline:
         else:
             # The last interval is closed on the right by evaluating just inside.
             found = BSpline.design_matrix(self.nodes, self._extended, self.degree).toarray()
-            found = _on_grid(found)
+            found = on_grid(found)
         found = found[:, 1:]
         if self.missing != "indicator":
             return found
@@ -185,6 +192,25 @@ class Spline:
             step = np.where(is_missing, len(self.table) - 1, step)
         return step.astype(self.dtype)
 
+    def nearest(self, block: FloatArray) -> NDArray[Any]:
+        """Return the position whose encoded values a row has, or one of similar values, (n,)."""
+        values, with_indicator = block, self.missing == "indicator"
+        if with_indicator:
+            values = block[:, :-1]
+        if self.degree == 0:
+            found = np.where(values.max(axis=1) > 0.5, values.argmax(axis=1) + 1, 0)
+        else:
+            # Differences to the first place, because the first B-spline is left out.
+            values = np.clip(values, 0.0, 1.0)
+            first, moved = self.peaks[0], self.peaks[1:] - self.peaks[0]
+            x = np.full(len(values), first)
+            for k, own in enumerate(moved.tolist()):  # in one order for every number of rows
+                x += own * values[:, k]
+            found = self.positions(x)
+        if with_indicator:
+            found = np.where(block[:, -1] > 0.5, len(self.table) - 1, found)
+        return found.astype(self.dtype)
+
     @property
     def _fill(self) -> float:
         if isinstance(self.missing, float):
@@ -203,9 +229,9 @@ class Spline:
 
 @dataclass(frozen=True)
 class SplineBlock:
-    """Encoded columns of a `Spline`."""
+    """Encoded columns of a `Spline` or of an `Interaction`."""
 
-    spline: Spline
+    spline: Spline | Interaction
 
     @property
     def n_in(self) -> int:
@@ -218,13 +244,13 @@ class SplineBlock:
         return self.spline.n_out
 
     @property
-    def table(self) -> FloatArray:
-        """The encoded values of each position."""
+    def table(self) -> FloatArray | None:
+        """The encoded values of each position; None for indicators."""
         return self.spline.table
 
     @property
-    def penalty(self) -> FloatArray:
-        """Matrix of the penalty on coefficients."""
+    def penalty(self) -> FloatArray | None:
+        """Matrix of the penalty on coefficients; None for indicators."""
         return self.spline.penalty
 
     @property
@@ -238,26 +264,10 @@ class SplineBlock:
 
     def positions(self, block: FloatArray) -> NDArray[Any]:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""
-        spline, values = self.spline, block
-        with_indicator = spline.missing == "indicator"
-        if with_indicator:
-            values = block[:, :-1]
-        if spline.degree == 0:
-            found = np.where(values.max(axis=1) > 0.5, values.argmax(axis=1) + 1, 0)
-        else:
-            # Differences to the first place, because the first B-spline is left out.
-            values = np.clip(values, 0.0, 1.0)
-            first, moved = spline.peaks[0], spline.peaks[1:] - spline.peaks[0]
-            x = np.full(len(values), first)
-            for k, own in enumerate(moved.tolist()):  # in one order for every number of rows
-                x += own * values[:, k]
-            found = spline.positions(x)
-        if with_indicator:
-            found = np.where(block[:, -1] > 0.5, len(spline.table) - 1, found)
-        return found.astype(spline.dtype)
+        return self.spline.nearest(block)
 
     def __repr__(self) -> str:
-        return "spline"
+        return "spline" if isinstance(self.spline, Spline) else "interaction"
 
 
 @remembered(maxsize=64)
@@ -271,7 +281,7 @@ def units_of(table: FloatArray) -> NDArray[np.int64]:
     return (table / GRID).astype(np.int64)
 
 
-def _on_grid(values: FloatArray) -> FloatArray:
+def on_grid(values: NDArray[Any]) -> FloatArray:
     """Return values rounded to the grid, those of a row adding up to exactly 1."""
     units = np.rint(values / GRID)
     at = units.argmax(axis=1)

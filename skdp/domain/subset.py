@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from skdp._checks import fail
+from skdp.domain._declaration.declare import Pairs
 from skdp.domain.columns import Column, Number
 from skdp.domain.domain import Domain
+from skdp.domain.interactions import Interaction
 
 
 def subset(
@@ -20,7 +22,8 @@ def subset(
     domain : Domain
     columns : sequence of str or None
         Declared columns; columns without names are x0, x1, ... A block of indicators can only be
-        chosen as a whole. None takes all columns but the target.
+        chosen as a whole, and so can the columns of an interaction. None takes all columns but the
+        target.
     target : str or None
         A column of numbers without a rule for missing cells, which would be wrong values of a
         target. None takes the target of the domain.
@@ -43,12 +46,12 @@ def subset(
         raise fail("columns", "be declared columns", strangers, f"Declared are {list(names)}.")
     if not asked or target in asked:
         raise fail("columns", "hold a column, and not the target", sorted(asked))
-    kept, places = _kept(domain, names, asked)
+    kept, places, pairs = _kept(domain, names, asked)
     own, place = _target(domain, names, target)
     if domain.is_ball and target is not None:
         raise fail("target", "be None for rows in a ball", target, "Its columns have no bounds.")
     kept_names = tuple(n for n in names if n in asked) if domain.names else None
-    found = Domain._build(kept, kept_names, own, domain.radius, domain.estimated)
+    found = Domain._build(kept, kept_names, own, domain.radius, pairs, domain.estimated)
     return found, places, place
 
 
@@ -59,19 +62,25 @@ def with_estimate(domain: Domain, guarantee: Any) -> Domain:
 
 def _kept(
     domain: Domain, names: tuple[str, ...], asked: set[str]
-) -> tuple[tuple[Column, ...], list[int]]:
-    kept: list[Column] = []
+) -> tuple[tuple[Column, ...], list[int], Pairs]:
+    """Return the kept columns, their encoded columns, and the pairs with an interaction."""
     places: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    new = [name for name in names if name in asked]
     for column, read, write in domain._layout.placed:
         within = asked.intersection(names[read])
         if not within:
             continue
         if len(within) < column.n_in:
             remedy = f"Give all of {list(names[read])}."
-            raise fail("columns", "hold all indicators of a block or none", sorted(within), remedy)
-        kept.append(column)
+            rule = "hold all indicators of a block, both columns of an interaction, or none"
+            raise fail("columns", rule, sorted(within), remedy)
+        if isinstance(column, Interaction):
+            first, second = map(new.index, names[read])
+            pairs.append((first, second))
         places.extend(range(write.start, write.stop))
-    return tuple(kept), places
+    kept = (column for column, read in domain._layout.declared if asked.intersection(names[read]))
+    return tuple(kept), places, tuple(pairs)
 
 
 def _target(

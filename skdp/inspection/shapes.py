@@ -14,8 +14,10 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail, optional_module
 from skdp.domain import Domain
 from skdp.domain.columns import Column, Levels, Number
+from skdp.domain.interactions import Interaction
 from skdp.domain.splines import Spline
 from skdp.inspection._drawing import Display, style
+from skdp.inspection._surfaces import draw_surface, lengths, rows_of_pair
 from skdp.inspection.coefficients import (
     coefficients_of,
     correlations_of,
@@ -41,12 +43,12 @@ class Shape:
     name : str
     values : ndarray of shape (n,) or list
         Numbers in the units of the column, increasing; the last is nan for a missing cell with an
-        indicator. Or levels.
-    effects : ndarray of shape (n,)
+        indicator. Or levels. For an interaction a dict with these for each of two columns.
+    effects : ndarray of shape (n,), or (n, m) for an interaction
         Their terms of the linear predictor, less the mean over the declared range or the levels.
     is_curve : bool
         Whether the values are numbers.
-    deviations : ndarray of shape (n,) or None
+    deviations : ndarray of the same shape or None
         Standard deviations of the effects.
     label : object
         The label, if there are several to draw.
@@ -65,8 +67,9 @@ class ShapeDisplay(Display):
 
     Numbers have a curve or, without a :class:`~skdp.domain.Spline`, a line over their declared
     bounds, which is flat beyond the clipping bounds of the model. A missing number with an
-    indicator is a point to the right. Levels have bars. An effect is the column's term of the
-    linear predictor: in log-odds for a classifier, in the target's units for a regression.
+    indicator is a point to the right. Levels have bars. Two columns with an interaction have a heat
+    map, after the other panels and with a colour scale of its own. An effect is the column's term
+    of the linear predictor: in log-odds for a classifier, in the target's units for a regression.
     Effects are centred: the mean over the declared range, or over all levels, is subtracted. It is
     not the mean over the records, which is private. Where records are is not drawn either.
     Drawing costs no privacy. Use :meth:`from_estimator` to create one.
@@ -121,7 +124,7 @@ class ShapeDisplay(Display):
         ----------
         estimator : fitted private estimator with a domain, or a Pipeline that ends in one
         columns : sequence of str or None, default=None
-            Names of the columns to draw. None draws all.
+            Names of the columns to draw, "a x b" for an interaction. None draws all.
         label : object or None, default=None
             Label whose effects are drawn. None draws the second of two labels, and all of more
             than two, each in a colour; beyond seven labels only lines differ, by their dashes.
@@ -174,9 +177,11 @@ class ShapeDisplay(Display):
             This display.
         """
         plt = optional_module("matplotlib.pyplot", "to draw", "plot")
-        panels: dict[str, list[Shape]] = {}
-        for shape in self.shapes:
-            panels.setdefault(shape.name, []).append(shape)
+        panels: dict[Any, list[Shape]] = {}
+        # Heat maps come last: the first panels of the rows have the numbers of the shared axis.
+        for shape in sorted(self.shapes, key=_is_surface):
+            key = (shape.name, shape.label) if _is_surface(shape) else shape.name
+            panels.setdefault(key, []).append(shape)
         n_cols = min(check_count("n_cols", n_cols), max(1, len(panels)))
         n_rows = max(1, math.ceil(len(panels) / n_cols))
         most = max(map(len, panels.values()), default=1)
@@ -224,6 +229,10 @@ class _Term:
         """Return the effects of the column in a model."""
         effects = self.rows @ coefficients_of(model, label)[self.own]
         spread = self._spread(deviations_of(model, label), correlations_of(model, label))
+        if isinstance(self.values, dict):
+            size = tuple(map(len, self.values.values()))
+            effects = effects.reshape(size)
+            spread = None if spread is None else spread.reshape(size)
         return Shape(self.name, self.values, effects, self.is_curve, spread, label)
 
     def _spread(self, deviations: Any, correlations: Any) -> FloatArray | None:
@@ -251,7 +260,7 @@ def _raw_domain(estimator: Any, domain: Any) -> tuple[Domain, bool]:
         raw = getattr(step, "domain", None)
         if isinstance(raw, Domain) and raw.encoded == domain:
             return raw, True
-    kinds = Number, Levels, Spline
+    kinds = Number, Levels, Spline, Interaction
     if not isinstance(domain, Domain) or domain.is_ball:
         raise fail("estimator", "have a domain that declares each column", type(domain))
     if not all(isinstance(column, kinds) for column, *_ in domain._layout.placed):
@@ -271,10 +280,20 @@ def _terms(estimator: Any, model: Any) -> list[_Term]:
     bounds = iter([] if clipping is None else clipping.in_units(domain).tolist())
     found = []
     for column, read, own in domain._layout.placed:
-        values, rows = _rows_of(column, next(bounds, None) if isinstance(column, Number) else None)
+        name, is_curve = " x ".join(names[read]), isinstance(column, Number | Spline)
+        if isinstance(column, Interaction):
+            pair, rows = rows_of_pair(column)
+            values: Any = dict(zip(names[read], pair, strict=True))
+        else:
+            limits = next(bounds, None) if isinstance(column, Number) else None
+            values, rows = _rows_of(column, limits)
         rows = rows * units[own] if is_encoded else rows
-        found.append(_Term(names[read.start], values, rows, own, not isinstance(column, Levels)))
+        found.append(_Term(name, values, rows, own, is_curve))
     return found
+
+
+def _is_surface(shape: Shape) -> bool:
+    return isinstance(shape.values, dict)
 
 
 def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, FloatArray]:
@@ -298,20 +317,17 @@ def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, Float
             np.ones((column.n_out - 1, column.n_out)),
         )
         rows[:, 0], missing[:, 0] = values.clip(lower, upper), np.clip(column.centre, lower, upper)
-    mean = _lengths(values) @ rows
+    mean = lengths(values) @ rows
     return np.append(values, [np.nan] * len(missing)), np.vstack([rows, missing]) - mean
-
-
-def _lengths(values: FloatArray) -> FloatArray:
-    """Return the weights of numbers in the mean of a piecewise linear function over their range."""
-    # Halves, since the difference of bounds may overflow.
-    half = values[-1] / 2 - values[0] / 2
-    gaps = np.diff(values / 2 / half) / 2
-    return np.asarray(np.append(gaps, 0.0) + np.append(0.0, gaps))
 
 
 def _draw(ax: Axes, panel: Sequence[Shape], z: float) -> None:
     """Draw one panel, with bands of so many standard deviations."""
+    first = panel[0]
+    if _is_surface(first):
+        title = first.name if first.label is None else f"{first.name} ({first.label})"
+        draw_surface(ax, title, first.values, first.effects)
+        return
     ax.axhline(0, color="0.6", lw=1, zorder=1)
     ax.set_title(panel[0].name)
     for k, shape in enumerate(panel):

@@ -1,1 +1,1 @@
-"""Checks of declarations, and how they are printed and exported."""
+"""Checks of declarations, how they are printed and exported, and rows drawn from them."""

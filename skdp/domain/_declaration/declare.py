@@ -21,6 +21,8 @@ from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.splines import Spline
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
+# Positions of two columns of the table, the lesser first, for each interaction.
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
 
 # Half a range and its inverse must both be normal numbers, with room for one more halving.
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min
@@ -323,7 +325,7 @@ def additive(
     if self.is_ball:
         rule, remedy = "bound every column to have curves", "Declare it by Domain.box."
         raise fail("the domain", rule, None, remedy)
-    placed = [(self._labels[read.start], column) for column, read, _ in self._layout.placed]
+    placed = [(self._labels[read.start], column) for column, read in self._layout.declared]
     numbers = [name for name, column in placed if isinstance(column, Number)]
     if isinstance(columns, str):
         raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
@@ -336,7 +338,7 @@ def additive(
         else c
         for name, c in placed
     )
-    return self._build(found, self._names, self._target, None, self.estimated)
+    return self._build(found, self._names, self._target, None, self._pairs, self.estimated)
 
 
 def _as_curve(

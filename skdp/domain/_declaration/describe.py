@@ -6,6 +6,7 @@ The printed form is the call that builds the domain, shortened if it is long.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import reduce
 from importlib import import_module
 from typing import Any
 
@@ -15,21 +16,18 @@ from skdp._json import to_text as json_of
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.declare import Target
 from skdp.domain.columns import UNIT, Column, Indicators, Levels, Number, listed
+from skdp.domain.interactions import Interaction, as_interaction
 from skdp.domain.splines import Spline, SplineBlock
 
 # What is declared of a spline.
 _SPLINE = ("bounds", "knots", "degree", "missing")
 
 
-def describe(
-    columns: Sequence[Column],
-    names: Sequence[str] | None,
-    target: Target,
-    radius: float | None,
-    estimated: Any,
-) -> str:
+def describe(self: Any) -> str:
     """Return the declaration in one line, and the cost of bounds that were estimated."""
-    text = _declaration(columns, names, target, radius)
+    text = _declaration(self._columns, self._names, self._target, self._radius)
+    text += "".join(f".interact({', '.join(map(repr, pair))})" for pair in _pairs(self))
+    estimated = self.estimated
     if estimated is None:
         return text
     cost = f"epsilon = {estimated.epsilon:g}, delta = {estimated.delta:g}"
@@ -117,7 +115,7 @@ def to_dict(self: Any) -> dict[str, Any]:
         _column_entries(column, own, self._names is not None)
         for column, own in zip(self._columns, labels, strict=True)
     ]
-    return {
+    found = {
         "kind": "Domain",
         "version": VERSION,
         "columns": columns,
@@ -125,6 +123,7 @@ def to_dict(self: Any) -> dict[str, Any]:
         "radius": self._radius,
         "estimated": self.estimated and self.estimated.to_dict(),
     }
+    return found | ({"interactions": _pairs(self)} if self._pairs else {})
 
 
 def to_json(self: Any) -> str:
@@ -151,7 +150,8 @@ def from_dict(cls: Any, content: Mapping[str, Any]) -> Any:
     """
     name = "the domain"
     keys = "columns", "target", "radius", "estimated"
-    found = check_keys(name, entries(name, content, ("Domain",)), keys)
+    found = check_keys(name, entries(name, content, ("Domain",)), keys, ("interactions",))
+    joined = _checked_pairs(found.get("interactions", []))
     declared = check_list("the domain's columns", found["columns"], dict)
     pairs = [_column(place, part) for place, part in enumerate(declared)]
     columns = tuple(column for _, column in pairs)
@@ -171,12 +171,13 @@ def from_dict(cls: Any, content: Mapping[str, Any]) -> Any:
     if radius is None:
         if not columns:
             raise fail(name, "have at least one column")
-        return cls._build(columns, named, target, None, estimated)
+        built = cls._build(columns, named, target, None, (), estimated)
+        return reduce(lambda domain, pair: domain.interact(*pair), joined, built)
     radius = float(as_floats("radius", radius, ()))
     ball = cls.l2_ball(max(1, len(columns)), radius)
-    if named is not None or columns != ball._columns:
+    if named is not None or columns != ball._columns or joined:
         raise fail(name, "have columns with the bounds -radius and radius, without names")
-    return cls._build(columns, None, target, radius, estimated)
+    return cls._build(columns, None, target, radius, (), estimated)
 
 
 def from_json(cls: Any, text: str) -> Any:
@@ -189,7 +190,11 @@ def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, 
     if isinstance(column, Indicators):
         return {"indicators": names}
     if isinstance(column, SplineBlock):
-        return {"splines": names} | _spline_entries(column.spline)
+        spline = column.spline
+        if isinstance(spline, Spline):
+            return {"splines": names} | _spline_entries(spline)
+        own = [_column_entries(single, [""], False) for single in (spline.first, spline.second)]
+        return {"splines": names, "interaction": own}
     found: dict[str, Any] = {"name": names[0] if named else None}
     if isinstance(column, Spline):
         return found | _spline_entries(column)
@@ -208,16 +213,17 @@ def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]
         names = check_list("indicators", part["indicators"], str)
         return names, Indicators(len(names))
     if "splines" in part:
-        check_keys(label, part, ("splines", *_SPLINE))
+        own = ("interaction",) if "interaction" in part else _SPLINE
+        check_keys(label, part, ("splines", *own))
         names = check_list("splines", part["splines"], str)
-        block = SplineBlock(_spline(label, part))
+        block = SplineBlock(_of_two(label, part) if own != _SPLINE else _spline(label, part))
         if len(names) != block.n_in:
             raise fail(label, f"have {block.n_in} names of encoded columns", len(names))
         return names, block
-    own = None if name is None else [name]
+    named = None if name is None else [name]
     if "knots" in part:
         check_keys(label, part, ("name", *_SPLINE))
-        return own, _spline(label, part)
+        return named, _spline(label, part)
     column: Column
     if "bounds" in part:
         check_keys(label, part, ("name", "bounds", "missing"))
@@ -227,7 +233,26 @@ def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]
         levels = _checked_levels(label, part["levels"])
         column = _declare.as_column(label, levels, {label: part["other"]}, label)
     rule = part["missing"]
-    return own, column if rule is None else _declare.with_rule(f"{label}: missing", column, rule)
+    return named, column if rule is None else _declare.with_rule(f"{label}: missing", column, rule)
+
+
+def _pairs(domain: Any) -> list[list[str]]:
+    """Return the names of the two columns of each interaction."""
+    return [[domain._labels[place] for place in pair] for pair in domain._pairs]
+
+
+def _checked_pairs(pairs: Any) -> list[list[str]]:
+    name = "the domain's interactions"
+    for pair in check_list(name, pairs, list):
+        if len(check_list(name, pair, str)) != 2:
+            raise fail(name, "be pairs of names of columns", pair)
+    return list(pairs)
+
+
+def _of_two(label: str, part: dict[str, Any]) -> Interaction:
+    parts = check_list(f"{label}: interaction", part["interaction"], dict)
+    columns = [_column(place, own)[1] for place, own in enumerate(parts)]
+    return as_interaction(label, columns)
 
 
 def _spline_entries(spline: Spline) -> dict[str, Any]:

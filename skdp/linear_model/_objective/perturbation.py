@@ -229,11 +229,8 @@ class Perturbation:
             c, curvature = c * self.n_classes, 2 * self.loss.normalizer
         # A greater |V|_2 has a negligible probability. The fit may then end in an error.
         radius = self._spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
-        attainable = attainable_tolerance(
-            self.n_bound, self.row_norm, dim, c, curvature, linear_term=radius
-        )
-        # Rounding theta changes the gradient of the penalty by more.
-        attainable *= self.stiffest
+        facts = self.n_bound, self.row_norm, dim, c, curvature
+        attainable = attainable_tolerance(*facts, linear_term=radius, stiffest=self.stiffest)
         return max(attainable, self._harmless(curvature))
 
     def _harmless(self, curvature: float) -> float:

@@ -13,11 +13,12 @@ is sum_j x_j t_j + kappa + sum_c table_c[level_c]: the constant kappa is the int
 of each centred table. Let C be the sum of the absolute values of these k + 1 parts of kappa,
 S >= |t|_1 + C + sum_c max|table_c|, and 2^B >= c. A column of B-splines has positions in place of
 levels. Its table is T theta_c, where the rows of T are multiples of g, at least 0, with a sum of at
-most 1 and at most 4 entries that are not 0. Then S has max|theta_c| in place of max|table_c|.
+most 1 and at most 16 entries that are not 0: 4, or 4 x 4 for an interaction. Then S has
+max|theta_c| in place of max|table_c|.
 
 1. *Predictor.* With h in [2^-32, 2^-31] S a power of two, t = th + tl with th on the grid h, and
    constant and tables are split on the grid 2 g h. Coefficients of B-splines are split on the grid
-   h: T times a leading part is exact, and T times a rest counts as 5 more terms. All partial sums
+   h: T times a leading part is exact, and T times a rest counts as 17 more terms. All partial sums
    of leading parts are multiples of g h of size at most 2 S <= 2^53 g h: exact. The rests are at
    most h / 2 each, and p + k + 1 in number; their sum has relative error gamma_{p+k+2}. kappa is a
    fraction whose error of 2^-105 C is smaller than one more such term. The final sum z adds u |z|:
@@ -31,8 +32,9 @@ most 1 and at most 4 entries that are not 0. Then S has max|theta_c| in place of
    2^13 2^B = 2^53 g 2^(B-20): exact, and so are the sums of vh over all rows and over those of a
    level. Blocks are added as integers. The rest, |vl| <= 2^(B-21), is summed in floats in any order
    with relative error gamma_{b + blocks + 2}; the sums for centred levels are combinations with
-   coefficients 1 and 1 / (m + 1), and those of a B-spline have at most 129 terms that are not 0. So
-   in norm the error is at most 3 n R 2^(B-21) gamma for rows of norm at most R.
+   coefficients 1 and 1 / (m + 1). Those of B-splines have at most 2^13 positions as terms, which
+   are added to the index of gamma. So in norm the error is at most 3 n R 2^(B-21) gamma for rows of
+   norm at most R.
 4. *Total.* One math.fsum adds the exact sums, which are divided by m + 1 with one rounding where
    levels are centred, the rests, the linear term and two floats whose sum is
    ridge_j (P theta)_j with a relative error of u^2, where P is the matrix of whole numbers of the
@@ -133,6 +135,7 @@ def attainable_tolerance(
     *,
     radius: float = 100.0,
     linear_term: float = 0.0,
+    stiffest: float = 1.0,
 ) -> float:
     """Return a gradient norm that can be reached and certified in double precision.
 
@@ -152,6 +155,8 @@ def attainable_tolerance(
         |theta|_1 <= radius and |x_ij| <= 1, and if row_norm |theta|_2 <= radius.
     linear_term : float in [0, inf), default=0.0
         Bound on |linear_term|_2.
+    stiffest : float in [1, inf), default=1.0
+        Bound on |P|_2, where P >= 1 is the matrix of the penalty for ridges of 1.
 
     Examples
     --------
@@ -165,8 +170,10 @@ def attainable_tolerance(
     slope = SLOPE_ULPS * math.ulp(slope_bound) + 2 * UNIT * slope_bound + curvature_bound * dz
     blocks = n // block_rows(dim) + 1
     certificate = n * row_norm * slope + _rest_of_sum(n, row_norm * slope_bound, blocks)
-    # At the minimum |ridge * theta| <= n c |x| + |linear_term|, and theta is rounded by u |theta|.
-    moved = n * row_norm * (curvature_bound * radius + slope_bound) + linear_term
+    # At the minimum |ridge * theta| <= |ridge * P theta| <= n c |x| + |linear_term|, and theta is
+    # rounded by u |theta|. This changes ridge * P theta by at most |P|_2 times as much.
+    moved = n * row_norm * (curvature_bound * radius + stiffest * slope_bound)
+    moved += stiffest * linear_term
     return float(2 * (certificate + UNIT * moved) * SLACK + 2 * TINY)
 
 
@@ -199,7 +206,7 @@ class _SplitTerms:
         rest = float(sum(parts) - Fraction(near)) if math.isfinite(near) else math.nan
         high = Terms(slopes[0], near, tuple(table[0] for table in tables))
         low = Terms(slopes[1], rest, tuple(table[1] for table in tables))
-        return cls(high, low, _rest_of_predictor(len(terms.slopes) + 5 * len(tables), size))
+        return cls(high, low, _rest_of_predictor(len(terms.slopes) + 17 * len(tables), size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +314,7 @@ def _rest_of_predictor(count: int, size: float) -> float:
 
 def _rest_of_sum(n: int, size: float, blocks: int) -> float:
     """Return the error of the rests in step 3 for size >= |w phi' x|."""
-    return 3 * n * 2 * size * 2.0**-21 * _gamma(MOST_ROWS + blocks + 2)
+    return 3 * n * 2 * size * 2.0**-21 * _gamma(2 * MOST_ROWS + blocks + 2)
 
 
 def _total(

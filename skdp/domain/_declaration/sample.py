@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.splines import Spline, SplineBlock
+from skdp.domain.splines import Spline
 
 # Standard deviations of a synthetic target: of the log-odds of labels, and for numbers of the
 # explained part and of the rest, in halves of the target's range.
@@ -95,8 +95,8 @@ def _drawn(column: Column, n: int, rng: np.random.Generator) -> Iterator[Any]:
         drawn = [levels[k] for k in which]
         # Integers with None would become floats in a DataFrame.
         yield drawn if column.missing is None else np.fromiter(drawn, dtype=object)
-    elif isinstance(column, SplineBlock):
-        yield from column.table[rng.integers(len(column.table), size=n)].T
+    elif (table := getattr(column, "table", None)) is not None:
+        yield from table[rng.integers(len(table), size=n)].T
     else:
         which = rng.integers(column.n_in + 1, size=n)
         yield from ((which == k).astype(float) for k in range(column.n_in))

@@ -1,0 +1,300 @@
+"""Interactions of two columns: their encoding, their bounds, and models with joint effects."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from exact_gradient import LOSSES, distance, exact_gradient, problem
+
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Spline,
+    load_model,
+)
+from skdp.domain.interactions import MOST_ENTRIES, MOST_POSITIONS
+from skdp.domain.layout import encode_compactly
+from skdp.domain.splines import GRID, STEPS
+from skdp.domain.subset import subset
+from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.gradients import keep_scaled
+from skdp.linear_model._descent.scaling import RowBound, plain_scaling
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import exact_sums
+from skdp.linear_model._solver.certificate import certified_gradient
+from skdp.linear_model.skops_types import SKOPS_TYPES
+from skdp.rows.memory import MemoryRows
+
+LEVELS = ["a", "b", "c"]
+PAIRS = [
+    (Spline(0, 1, knots=4), Spline(-5, 5, knots=3)),
+    (Spline(0, 1, knots=8, degree=3), Spline(0, 9, knots=(1.0, 2.0), degree=2)),
+    (Spline(0, 1, knots=2, missing="indicator"), Spline(0, 1, knots=1, missing="middle")),
+    (LEVELS, Spline(0, 1, knots=5, degree=3)),
+    (Spline(0, 1, knots=3, degree=0), Spline(0, 1, knots=0)),
+    (["a", "b"], ["u", "v", "w"]),
+]
+
+
+def apart(pair):
+    """Return the domain of two columns with numbers between and after them."""
+    missing = {"p": "indicator"} if pair[0] is LEVELS else None
+    return Domain({"p": pair[0], "w": (0, 1), "q": pair[1], "t": (0, 2)}, missing=missing)
+
+
+def interaction(pair):
+    return apart(pair).interact("q", "p")._layout.placed[0][0]
+
+
+def whole(values):
+    """Return all values of rows, the first one included."""
+    return np.column_stack([1 - values.sum(axis=1), values])
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+def test_the_values_of_a_pair_of_nodes_are_a_point_of_the_simplex(pair):
+    """All bounds of columns of levels need: values >= 0 on a grid that add up to exactly 1."""
+    kind, domain = interaction(pair), apart(pair).interact("p", "q")
+    if kind.table is None:
+        assert domain.block_positions == (6,)
+        return
+    assert kind.table.size <= MOST_ENTRIES
+    assert domain.block_positions == (len(kind.table),)
+    assert len(kind.table) <= MOST_POSITIONS
+    values = whole(kind.table)
+    assert (values >= 0).all()
+    assert (values / GRID == np.rint(values / GRID)).all()
+    assert all(sum(map(Fraction, row.tolist())) == 1 for row in values[::3])
+    assert ((values > 0).sum(axis=1) <= 16).all()
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+def test_encoded_values_are_products_of_those_of_single_columns(pair):
+    """At nodes; the greatest value of a row is changed such that all add up to 1."""
+    kind, plain = interaction(pair), apart(pair)
+    joint, rng, rows = plain.interact("p", "q"), np.random.default_rng(1), None
+    rows = plain.sample(500, random_state=0)
+    for name, column in (("p", kind.first), ("q", kind.second)):
+        if isinstance(column, Spline) and column.degree:
+            nodes = column.nodes[:: STEPS // kind.steps]
+            drawn = nodes[rng.integers(0, len(nodes), len(rows))]
+            rows[name] = rows[name].where(rows[name].isna(), drawn)
+    encoded, single = joint.encode(rows), plain.encode(rows)
+    p, _, q, _ = (whole(single[:, write]) for *_, write in plain._layout.placed)
+    expected = (p[:, :, None] * q[:, None]).reshape(len(rows), -1)
+    found = whole(encoded[:, joint.blocks[0]])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=8 * GRID)
+    others = expected < expected.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[others], expected[others], rtol=0, atol=GRID / 2)
+    np.testing.assert_array_equal(encoded[:, joint.number_index], single[:, plain.number_index])
+    assert joint.n_encoded == p.shape[1] * q.shape[1] - 1 + 2
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+def test_encoding_again_changes_nothing(pair):
+    domain = apart(pair).interact("p", "q")
+    rows = domain.sample(400, random_state=0)
+    encoded = domain.encode(rows)
+    np.testing.assert_array_equal(domain.encoded.encode(encoded), encoded)
+    alone = [domain.encode(rows.iloc[[k]])[0] for k in range(0, 400, 40)]
+    np.testing.assert_array_equal(alone, encoded[::40])
+    np.testing.assert_array_equal(domain.encode(rows[["t", "q", "w", "p"]]), encoded)
+    np.testing.assert_array_equal(domain.encode(rows.to_numpy(object)), encoded)
+    assert encode_compactly(domain, rows).levels[0].dtype.itemsize <= 2
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+def test_a_domain_with_interactions_is_copied_and_exported(pair):
+    domain = apart(pair).interact("q", "p")
+    assert domain == apart(pair).interact("p", "q") != apart(pair)
+    assert repr(domain).endswith("}).interact('p', 'q')") or pair[0] is LEVELS
+    for own in (domain, domain.encoded):
+        assert Domain.from_json(own.to_json()) == own
+        assert pickle.loads(pickle.dumps(own)) == own
+        assert len(pickle.dumps(own)) < 9000
+        assert own.sample(5, random_state=0).shape == (5, own.n_columns)
+
+
+def test_numbers_are_rounded_to_the_nearest_node():
+    kind = interaction((Spline(0, 1, knots=9), Spline(0, 1, knots=9)))
+    assert kind.steps == 8
+    numbers = np.linspace(0, 1, 4001)
+    own = kind.first.positions(numbers)
+    near = kind.first.nodes[::4][kind.joined(own, 0 * own) // 81]
+    # First to the nearest of 32 steps, and then to the nearest of 8.
+    assert np.abs(near - numbers).max() <= 0.1 * (1 / 16 + 1 / 64) + 1e-12
+
+
+def test_names_missing_cells_and_several_pairs_of_a_column():
+    domain = Domain(
+        {"a": Spline(0, 2, knots=1, missing="indicator"), "s": ["f", "m"], "z": ["u", "v"]}
+    )
+    one = domain.interact("a", "s")
+    names = [f"a_{a} x s_{s}" for a in ("0", "1", "2", "missing") for s in "fm"][1:]
+    assert one.encoded_names() == (*names, "z_v")
+    expected = [[0, 0, 0, 0, 0, 0, 1, 1], [0.5, 0, 0.5, 0, 0, 0, 0, 0]]
+    np.testing.assert_array_equal(one.encode([[None, "m", "v"], [0.5, "m", "u"]]), expected)
+    two = one.interact("s", "z")
+    assert two.block_sizes == (7, 3)
+    assert two.interact("z", "a").block_sizes == (7, 7, 3)
+    assert two == domain.interact("s", "z").interact("s", "a")
+    with pytest.raises(ValueError, match="column 'a' must hold finite numbers"):
+        one.encode([["x", "m", "v"]])
+
+
+def test_the_columns_of_an_interaction_are_chosen_together():
+    domain = apart(PAIRS[0]).interact("p", "q")
+    found, places, _ = subset(domain, ["q", "t", "p"], None)
+    assert found.names == ("p", "q", "t")
+    assert found.encoded_names() == tuple(domain.encoded_names()[place] for place in places)
+    with pytest.raises(ValueError, match="both columns of an interaction"):
+        subset(domain, ["p", "t"], None)
+    every = domain.additive(columns=["w"])
+    assert every.block_sizes == (29, 11)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ("a", "n", "must be names of columns of levels or splines"),
+        ("a", "z", "must be names of columns of levels or splines"),
+        ("a", "a", "must be a new pair of two columns"),
+        ("b", "a", "must be a new pair of two columns"),
+        ("c", "d", "have at most 8192 pairs .* a table of 8192 rows"),
+        ("k", "l", "have at most 8192 pairs of levels or B-splines"),
+    ],
+)
+def test_invalid_interactions_are_errors(first, second, words):
+    many = [f"l{k}" for k in range(100)]
+    domain = Domain(
+        {"a": Spline(0, 1), "b": ["u", "v"], "n": (0, 1), "c": Spline(0, 1, knots=25),
+         "d": Spline(0, 1, knots=25), "k": many, "l": many}
+    ).interact("a", "b")  # fmt: skip
+    with pytest.raises(ValueError, match=words):
+        domain.interact(first, second)
+    content = domain.to_dict()
+    with pytest.raises(ValueError, match="interactions must be"):
+        Domain.from_dict(content | {"interactions": [["a", "b", "c"]]})
+    with pytest.raises(ValueError, match=words):
+        Domain.from_dict(content | {"interactions": [["a", "b"], [first, second]]})
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+def test_bounds_of_the_design_hold_for_all_rows(pair, intercept):
+    """No row is outside the hull, or longer or shorter than its group states."""
+    domain = apart(pair).interact("p", "q")
+    design, rows = Design(domain, intercept), domain.sample(3000, random_state=2)
+    matrix = design.matrix(rows, len(rows))
+    assert design.hull.gauge(matrix).max() <= 1 + 1e-12
+    assert np.linalg.norm(matrix, axis=1).max() <= design.row_norm
+    for group in design.groups:
+        part = matrix[:, list(group.index)]
+        squares = (part**2).sum(axis=1)
+        assert squares.max() <= group.square * (1 + 1e-12)
+        assert squares.min() >= group.least * (1 - 1e-12)
+        assert group.ball.gauge(part).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=repr)
+def test_contributions_to_sums_and_to_a_descent_are_exact(pair):
+    domain = apart(pair).interact("p", "q")
+    X, slopes = domain.sample(50, random_state=0), np.random.default_rng(0).uniform(-1, 1, 50)
+    rows, encoded = MemoryRows(domain, X, np.zeros(50)), domain.encode(X)[:, domain.blocks[0]]
+    sums, squares, _ = exact_sums(rows)
+    for own, power in ((sums, 1), (squares, 2)):
+        expected = [sum(Fraction(x) ** power for x in column.tolist()) for column in encoded.T]
+        assert [Fraction(int(s), 2**40) for s in own[domain.blocks[0]]] == expected
+    blocks = Blocks(domain, True, True)
+    scaling = plain_scaling(blocks, 50.0, RowBound(np.ones(len(blocks))))
+    (state,) = keep_scaled(rows, blocks, scaling).states
+    slopes = np.rint(slopes / GRID) * GRID
+    found = state.sums(blocks.first_levels)(slice(0, 50), slopes)
+    np.testing.assert_array_equal(found, slopes @ whole(encoded))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_certificate_holds_with_interactions(loss, intercept):
+    """The computed gradient is within its error bound of that in 120 digits."""
+    own = (interaction(PAIRS[1]),)
+    made = problem(60, 2, loss, intercept=intercept, sizes=(3,), splines=own, weighted=True)
+    theta = np.random.default_rng(1).normal(size=made.dim)
+    found = certified_gradient(made.objective([20]), theta)
+    away = float(distance(exact_gradient(made, theta), found.value))
+    assert away <= found.error < 1e-9
+
+
+def crossed(n, seed):
+    """Return a table and labels that follow neither column alone, as those of an XOR."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.uniform(0, 1, n), "s": rng.choice(["f", "m"], n)})
+    X["b"] = rng.uniform(0, 1, n)
+    odds = 3 * np.sign(X["a"] - 0.5) * np.sign(X["b"] - 0.5)
+    return X, (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int), odds
+
+
+SURFACE = Domain(
+    {"a": Spline(0, 1, knots=3), "s": ["f", "m"], "b": Spline(0, 1, knots=3)}, target=[0, 1]
+)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPCoordinateDescentClassifier])
+def test_a_classifier_learns_what_no_sum_of_two_effects_can(kind, delta):
+    X, y, _ = crossed(20_000, 0)
+    other, labels, odds = crossed(4000, 1)
+    own = {"epsilon": 1.0, "delta": delta, "random_state": 0}
+    model = kind(domain=SURFACE.interact("a", "b"), **own).fit(X, y)
+    assert model.score(other, labels) > np.mean((odds > 0) == labels) - 0.08
+    assert kind(domain=SURFACE, **own).fit(X, y).score(other, labels) < 0.6
+    read = model.predict_proba(other)
+    for table in (other[["b", "a", "s"]], other.to_numpy(object)):
+        np.testing.assert_array_equal(model.predict_proba(table), read)
+    encoded = SURFACE.interact("a", "b").encoded
+    again = kind(domain=encoded, **own).fit(SURFACE.interact("a", "b").encode(X), y)
+    np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(
+    "kind", [DPLinearRegression, DPHuberRegressor, DPCoordinateDescentRegressor]
+)
+def test_a_regressor_learns_what_no_sum_of_two_effects_can(kind, delta):
+    X, _, odds = crossed(20_000, 0)
+    other, _, truth = crossed(4000, 1)
+    domain = Domain.from_dict(SURFACE.to_dict() | {"target": {"bounds": [-3.0, 3.0]}})
+    joint = domain.interact("a", "b")
+    model = kind(domain=joint, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)
+    assert model.score(other, truth) > 0.6
+    again = load_model(model.to_json())
+    assert again.domain == joint
+    np.testing.assert_array_equal(again.predict(other), model.predict(other))
+    plain = kind(domain=domain, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)
+    assert plain.score(other, truth) < 0.1
+
+
+def test_persons_batches_arrow_tables_and_files():
+    """All give the model of the table."""
+    skops = pytest.importorskip("skops.io")
+    X, y, _ = crossed(2000, 0)
+    domain = SURFACE.interact("a", "b").interact("s", "a")
+    for kind in (DPLogisticRegression, DPCoordinateDescentClassifier):
+        model = kind(domain=domain, random_state=0).fit(X, y)
+        parts = [(X[:700], y[:700]), (X[700:], y[700:])]
+        batches = kind(domain=domain, random_state=0).fit(lambda parts=parts: iter(parts))
+        np.testing.assert_allclose(batches.coef_, model.coef_, atol=1e-6)
+        persons = kind(domain=domain, random_state=0).fit(X, y, groups=np.arange(2000) // 2)
+        assert persons.guarantee_.unit == "person"
+        assert len(persons.coef_[0]) == domain.n_encoded
+        again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        arrow = pytest.importorskip("pyarrow").Table.from_pandas(X)
+        np.testing.assert_array_equal(model.predict(arrow), model.predict(X))

@@ -235,9 +235,9 @@ def _model(contender: Contender, data: DataSet, epsilon: float, repetition: int)
 
 
 def curved(method: str, data: DataSet, facts: dict[str, Any]) -> Any:
-    """Return an estimator for the raw columns whose numbers have curves."""
+    """Return an estimator for the raw columns whose numbers may have curves."""
     own = next(name for name, known in CURVES.items() if known == method)
-    return OURS[own](domain=data.domain.additive(knots=8, degree=1), **facts)
+    return OURS[own](domain=data.domain, additive="auto", **facts)
 
 
 def delta_of(contender: Contender, n_rows: int) -> float:

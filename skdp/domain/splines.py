@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
 # The penalty on differences of neighbouring coefficients, in ridges for each step between knots.
-STIFFNESS, MOST_STIFF = 0.4, 1000.0
+STIFFNESS, MOST_STIFF = 0.3, 1000.0
 # Values of B-splines are multiples of this, and those at a node add up to exactly 1.
 GRID = 2.0**-20
 

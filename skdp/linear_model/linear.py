@@ -99,8 +99,8 @@ class DPLinearRegression(PrivateRegressor):
     def _algorithm(self):
         return FunctionalMechanism(self._asked())
 
-    def _store(self, plan, solution, labels):
-        super()._store(plan, solution, labels)
+    def _store(self, plan, solution, attributes, design):
+        super()._store(plan, solution, attributes, design)
         self.moments_ = replace(solution.attributes["moments_"], noise=self.noise_)
 
     def from_moments(self, columns=None, target=None):
@@ -133,12 +133,12 @@ class DPLinearRegression(PrivateRegressor):
         last = whole.n_encoded + 1
         chosen = [p + 1 for p in places]
         model = clone(self).set_params(domain=domain, ledger=None)
-        model._design = Design(domain, bool(self.fit_intercept))
         for name in ("guarantee_", "noise_", "stages_", "n_iter_", "converged_"):
             setattr(model, name, getattr(self, name))
         model.n_features_in_ = domain.n_columns
         if domain.names is not None:
             model.feature_names_in_ = np.array(domain.names, dtype=object)
         moments = self.moments_.subset(chosen, last if place is None else place + 1)
-        model._store(None, model._algorithm().solve(model._design, moments), {})
+        design = Design(domain, bool(self.fit_intercept))
+        model._store(None, model._algorithm().solve(design, moments), {}, design)
         return model

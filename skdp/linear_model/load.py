@@ -245,6 +245,7 @@ def _set_encoded(model: Any, domain: Domain, n_models: int, encoded: Any) -> Non
     model._encoded_intercept = as_floats("encoded: intercept", encoded["intercept"], shape[:1])
     model._clipping = _clipping(domain, encoded) if clips else None
     if clips:
+        model.domain_ = domain
         model.bounds_ = model._clipping.in_units(domain)
         if not hasattr(model, "classes"):
             model.target_bounds_ = model._clipping.target_in_units(domain)

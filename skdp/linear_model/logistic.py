@@ -102,6 +102,14 @@ class DPLogisticRegression(PrivateClassifier):
         Share of epsilon spent on privately estimated clipping bounds. Narrower bounds need less
         noise. 0 uses the bounds of the domain. "auto" spends a twentieth to a fifth, and nothing
         with few records, in a domain that bounds the length of rows, or if ``mechanism`` is given.
+    additive : None, "auto" or int >= 1, default=None
+        Whether numbers have curves instead of linear effects: smooth functions of one column each,
+        whose terms add up. An int is the number of knots inside each column's bounds, which are
+        privately estimated where ``scaling_share`` says so. "auto" chooses a number of knots, or no
+        curves, from the number of records, epsilon and the number of coefficients; under
+        "add_remove" give ``n_public``. Draw the curves with
+        :class:`~skdp.inspection.ShapeDisplay`. A :class:`~skdp.domain.Spline` in the domain
+        declares a curve with knots of your choice.
 
     Attributes
     ----------
@@ -110,8 +118,12 @@ class DPLogisticRegression(PrivateClassifier):
         levels but the first. In a joint model their sum over the labels is 0, up to noise.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     bounds_ : ndarray of shape (n_numbers, 2)
-        Clipping bounds of the numbers, in the user's units: privately estimated, or those of
-        the domain. The guarantee covers them.
+        Clipping bounds of the numbers without curves, in the user's units: privately estimated, or
+        those of the domain. The guarantee covers them.
+    domain_ : Domain
+        The domain of the coefficients. Where ``additive`` gives numbers curves, they are columns
+        :class:`~skdp.domain.Spline`, with knots between bounds that the guarantee covers.
+        Otherwise it is ``domain``.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -186,7 +186,8 @@ class ObjectivePerturbation:
         bounds = ClippingBounds.whole(origin)
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
-        finish = Finish(bounds, origin, curves, objective.weigh(coordinates), kept.may_change)
+        weigh = objective.weigh(coordinates)
+        finish = Finish(bounds, Coordinates(origin), weigh, kept.may_change, curves)
         chosen = joined(sample).map(finish) if sample else None
         facts = kept.map(finish), chosen, coordinates, records.rows.n
         if objective.n_classes > 1:
@@ -194,8 +195,13 @@ class ObjectivePerturbation:
         else:
             theta = np.array([objective.release(*facts, label, rng) for label in records.models])
         coef, intercept = design.coefficients(theta)
+        domain = origin.domain
+        if curves:
+            domain = curves.domain(bounds.in_units(domain))
+            bounds = replace(ClippingBounds.whole(design), target=bounds.target)
         attributes: dict[str, Any] = {
-            "bounds_": bounds.in_units(origin.domain),
+            "bounds_": bounds.in_units(domain),
+            "domain_": domain,
             "loss_": objective.loss,
             "q_": objective.q,
             "ridge_": objective.ridge.copy(),
@@ -203,11 +209,7 @@ class ObjectivePerturbation:
         if isinstance(objective.loss, Softmax):
             attributes["normalizer_"] = objective.loss.normalizer
         if self.reference.target == "number":
-            attributes["target_bounds_"] = bounds.target_in_units(design.domain)
-        domain = origin.domain
-        if curves:
-            domain = curves.domain(attributes["bounds_"])
-            bounds = replace(ClippingBounds.whole(design), target=bounds.target)
+            attributes["target_bounds_"] = bounds.target_in_units(domain)
         scaler = bounds.scaler(domain.n_encoded)
         return Solution(*scaler.undo(coef, intercept), attributes, bounds, domain)
 

@@ -28,7 +28,7 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, Shared, in_units, of_shares, sums_of
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.curves import Curves
-from skdp.linear_model._solver.design_rows import STEP, DesignRows, Singles
+from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows, Singles
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.scaler import Scaler
@@ -51,8 +51,9 @@ TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
 # is scaled with them. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it
 # increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
-# The same for the outermost knots of curves: wide bounds cost no noise there.
-CURVE_RADIUS = 2.5
+# The distance of the outermost knots of curves, for which wide bounds cost no noise. So the share
+# of epsilon is smaller, and there is no release if the noise of a mean would exceed CURVE_NOISE.
+CURVE_RADIUS, CURVE_SHARE, CURVE_NOISE = 3.0, 0.1, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +157,12 @@ class ClippingStage(ScalingStage):
     def bounds(self, exact: NDArray[Any], rng: Generator) -> ClippingBounds:
         """Release the sums and return clipping bounds."""
         seen = self.release(exact, rng)
-        noise = self.mean_deviation(seen.n)
+        noise = self.mean_deviations(seen.n)
         # Without an intercept the centres must be 0.
         means, squares = seen.mean, seen.square
-        if noise > MOST_NOISE and not self.with_target:
+        if noise[0] > MOST_NOISE and not self.with_target:
             # All numbers as one column: its mean and its mean square have less noise.
-            noise /= math.sqrt(len(means))
+            noise = noise / math.sqrt(len(means))
             means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
         mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
         variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
@@ -196,28 +197,50 @@ def plan_clipping(
         rule = 'be "auto" or 0 where the domain bounds the length of rows'
         remedy = "Or declare a bound for each column: Domain.box."
         raise fail("scaling_share", rule, share, remedy)
-    columns = (*map(int, domain.number_index), *(domain.n_encoded,) * with_target)
-    scales_all = curved or not with_target
-    if share is None and not scales_all:
-        columns = columns[-1:]
+    numbers = tuple(map(int, domain.number_index))
+    columns = (*numbers, *(domain.n_encoded,) * with_target)
     if domain.is_ball or not columns:
         return None
-    sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
-    # The standard deviation of a mean if all of epsilon were spent.
-    whole = sums_deviation(sums, task.moved) / (epsilon * known)
+    apart = 0.0
     if share is None:
-        share, most = TARGET_SHARE, TARGET_NOISE
-        if scales_all:
-            share, most = usual_share(whole), MOST_NOISE
-            if len(columns) >= MAINLY * design.dim:
-                most = max(most, MOST_POOLED * math.sqrt(len(columns)))
-        if whole > most * share:
+        own = 0.0
+        if curved or not with_target:
+            own = _number_share(task, known, numbers, curved)
+        target = _target_share(task, known, columns[-1]) if with_target else 0.0
+        share, apart = own + target, target if own else 0.0
+        columns = columns if own and target else numbers if own else columns[-1:]
+        if not share:
             return None
+        apart, with_target = apart / share, target > 0
+    sums = _sums_of(columns, task)
     spent = share * epsilon
-    noise = sums_noise(sums, task.moved, task.neighbors, spent)
+    noise = sums_noise(sums, task.moved, task.neighbors, spent, apart)
     weight = known * (epsilon - spent) / design.dim
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
     return ClippingStage(sums, noise, design, spent, radius, with_target, curved)
+
+
+def _number_share(task: Task, known: float, numbers: tuple[int, ...], curved: bool) -> float:
+    """Return the share of epsilon for bounds of the numbers; 0 if they would be too noisy."""
+    if not numbers:
+        return 0.0
+    whole = sums_deviation(_sums_of(numbers, task), task.moved) / (task.epsilon * known)
+    share, most = usual_share(whole), MOST_NOISE
+    if curved:
+        share, most = min(share, CURVE_SHARE), CURVE_NOISE
+    elif len(numbers) >= MAINLY * task.design.dim:
+        most = max(most, MOST_POOLED * math.sqrt(len(numbers)))
+    return 0.0 if whole > most * share else share
+
+
+def _target_share(task: Task, known: float, target: int) -> float:
+    """Return the share of epsilon for bounds of the target; 0 if they would be too noisy."""
+    whole = sums_deviation(_sums_of((target,), task), task.moved) / (task.epsilon * known)
+    return 0.0 if whole > TARGET_NOISE * TARGET_SHARE else TARGET_SHARE
+
+
+def _sums_of(columns: tuple[int, ...], task: Task) -> ColumnSums:
+    return ColumnSums(columns, task.n, tuple((j,) for j in columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,10 +287,10 @@ class Finish:
     """
 
     bounds: ClippingBounds
-    design: Design
-    curves: Curves | None
+    coordinates: Coordinates
     weigh: Callable[[DesignRows], DesignRows] | None
     in_place: bool = False
+    curves: Curves | None = None
 
     def __call__(self, rows: DesignRows) -> DesignRows:
         numbers = rows.numbers if self.in_place else rows.numbers.copy()
@@ -282,6 +305,6 @@ class Finish:
     def _units(self) -> tuple[Singles, Singles]:
         """Centre and inverse scale of each number; 0 and 1 for the bounds of the domain."""
         bounds = self.bounds
-        scaler = bounds.scaler(self.design.domain.n_encoded)
+        scaler = bounds.scaler(self.coordinates.design.domain.n_encoded)
         centre, scale = scaler.centre[bounds.columns], scaler.scale[bounds.columns]
         return centre.astype(np.float32), (1 / scale).astype(np.float32)

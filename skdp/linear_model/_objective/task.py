@@ -18,6 +18,8 @@ from skdp.linear_model.losses import AnyLoss, Bounded, Loss, Softmax
 
 # Variance of a number in [-1, 1] in the reference population.
 SPREAD = 0.1
+# A coefficient of a curve has this multiple of the variance that its number adds to the predictor.
+CURVE = 2.0
 # Rows get a weight below 1 if their squared numbers sum to more than this share of the maximum.
 FILLED = 0.46
 # The same for noise that weights reduce, without and with privately estimated clipping bounds, to
@@ -41,7 +43,7 @@ class Reference:
     moments : callable
         From a loss to its mean curvature and mean squared slope in the reference population.
     signal, level_signal : float
-        Variance that a number, or the levels of a column, add to the linear predictor.
+        Variance that a number or its curve, or the levels of a column, add to the predictor.
     intercept : float
         Prior variance of the intercept.
     least_ridge : bool
@@ -67,20 +69,23 @@ class Reference:
 
         Rows have weight 1 up to the share ``filled`` of the greatest sum of their squared numbers.
         """
-        rows = np.array([self._row(group, weight, filled) for group in design.groups])
+        groups = design.groups
+        curves = sum(g.roughness is not None for g in groups)
+        count = curves + sum(g.size for g in groups if g.kind in ("numbers", "vector"))
+        most = self.most_signal * math.sqrt(max(1.0, weight / PLENTY) / max(count, 1))
+        signal = min(self.signal, most)
+        rows = np.array([self._row(group, signal, filled) for group in groups])
         return Population(*rows.T)
 
-    def _row(self, group: Group, weight: float, filled: float) -> tuple[float, ...]:
+    def _row(self, group: Group, signal: float, filled: float) -> tuple[float, ...]:
         """Return the attributes of `Population` for one group."""
         if group.kind == "intercept":
             return 1.0, self.intercept, 1.0, 1.0, 1.0
         if group.kind == "levels":
-            prior = self.level_signal * group.stiffness
-            return 1 / (group.size + 1), prior, group.size, group.leverage, group.stiffness
+            own = self.level_signal if group.roughness is None else CURVE * signal
+            return 1 / (group.size + 1), own, group.size, group.leverage, group.stiffness
         # A vector of norm R is treated as numbers whose squares sum to R^2.
         moment = SPREAD * group.square / group.size
-        most = self.most_signal * math.sqrt(max(1.0, weight / PLENTY))
-        signal = min(self.signal, most / math.sqrt(group.size))
         return moment, signal / SPREAD, group.size, filled * group.square, 1.0
 
 
@@ -91,8 +96,8 @@ class Population:
     ``moment`` is the second moment of a coordinate, ``prior`` the variance of its coefficient,
     ``size`` the number of coordinates, and ``square`` the contribution of the group to the
     greatest squared length of a row with weight 1. A penalty on differences of coefficients acts
-    like a ridge ``stiffness`` times as great; ``prior`` is that variance times the stiffness, and
-    ``square`` is the group's greatest leverage for a ridge of 1.
+    like a ridge ``stiffness`` times as great; then ``prior`` is the variance that determines the
+    ridge, and ``square`` is the group's greatest leverage for a ridge of 1.
     """
 
     moment: FloatArray
@@ -119,7 +124,7 @@ class Population:
         records, are (..., 1).
         """
         h, j, ridge = curvature * self.moment, score * self.moment, ridge * self.stiffness
-        error = (noise + j + ridge * ridge * self.prior / self.stiffness) / (h + ridge) ** 2
+        error = (noise + j + ridge * ridge * self.prior) / (h + ridge) ** 2
         return np.asarray((self.size * self.moment * error).sum(axis=-1))
 
 

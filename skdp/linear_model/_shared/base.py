@@ -193,9 +193,8 @@ class PrivateLinearModel(Exported, BaseEstimator):
                 spent.append(guarantee)
                 solution = algorithm.release(plan, sums, rng)
             # Attributes are set last: a fit that fails does not change an earlier model.
-            self._design = Design(solution.domain or design.domain, design.intercept)
             self.guarantee_ = guarantee
-            self._store(plan, solution, source.attributes)
+            self._store(plan, solution, source.attributes, design)
             return self
 
     def _source(self, X, y, target, groups):
@@ -328,8 +327,11 @@ class PrivateLinearModel(Exported, BaseEstimator):
             "running time, memory and errors are not observed",
         )
 
-    def _store(self, plan, solution, attributes):
+    def _store(self, plan, solution, attributes, design):
         """Set the fitted attributes."""
+        self._design = design
+        if solution.domain is not None:
+            self._design = replace(design, domain=solution.domain)
         if plan is not None:
             self.noise_ = _with_reasons(plan.noise, self.guarantee_.void_because)
             # The number of steps of a solver depends on the data. A solver that does not converge

@@ -28,10 +28,10 @@ class SpreadRule:
     usual: float
     prior: float = math.inf
 
-    def centre(self, mean: FloatArray, noise: float) -> FloatArray:
+    def centre(self, mean: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return shrunk means (James & Stein's shrinkage)."""
-        kept = 1.0 if math.isinf(self.prior) else self.prior / (self.prior + noise**2)
-        return mean * kept
+        own = np.square(noise)
+        return mean if math.isinf(self.prior) else mean * (self.prior / (self.prior + own))
 
     def variance(self, variance: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return noisy variances within the limits of the rule."""

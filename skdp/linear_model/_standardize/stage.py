@@ -53,9 +53,14 @@ class ScalingStage:
         """Return the standard deviation of the noise in each sum over n, (dim,)."""
         return np.asarray(np.sqrt(variances(self.noise)) / n)
 
+    def mean_deviations(self, n: float) -> FloatArray:
+        """Return the standard deviation of the noise in the mean of each column."""
+        first = int(self.sums.is_counted)
+        return self.deviations(n)[first : first + len(self.sums.columns)]
+
     def mean_deviation(self, n: float) -> float:
         """Return the standard deviation of the noise in the mean of the first column."""
-        return float(self.deviations(n)[int(self.sums.is_counted)])
+        return float(self.mean_deviations(n)[0])
 
     def release(self, exact: NDArray[Any], rng: Generator) -> Estimates:
         """Release the sums, and return what they estimate."""
@@ -72,13 +77,19 @@ def sums_deviation(sums: ColumnSums, moved: float) -> float:
     return moved * math.sqrt((ball.dim + 1) * (ball.dim + 2) * own)
 
 
-def sums_noise(sums: ColumnSums, moved: float, neighbors: str, epsilon: float) -> KNormNoise:
+def sums_noise(
+    sums: ColumnSums, moved: float, neighbors: str, epsilon: float, apart: float = 0.0
+) -> KNormNoise:
     """Return K-norm noise for sums with a square for each column, times 2.
 
     ``moved`` records may differ. Numbers with their squares, and the count, have the hull of their
     changes. Levels have an l1 ball. The part of either is in proportion to the noise that it would
-    need alone.
+    need alone. If ``apart`` > 0, the last of several columns and the count have this share of
+    epsilon, and noise of their own.
     """
+    if apart:
+        split = _last_apart(len(sums.columns), sums.is_counted, apart)
+        return KNorm().calibrate(Sensitivity(split, moved, neighbors), epsilon=epsilon)
     ball: NormBall = SquaresBall(len(sums.columns), sums.is_counted)
     if sums.blocks:
         needed = sums_deviation(sums, 1.0)
@@ -86,6 +97,17 @@ def sums_noise(sums: ColumnSums, moved: float, neighbors: str, epsilon: float) -
         parts = ball, LpBall(sums.n_levels, p=1.0)
         ball = SumBall(parts, (share, (1 - share) / len(sums.blocks)))
     return KNorm().calibrate(Sensitivity(ball, moved, neighbors), epsilon=epsilon)
+
+
+def _last_apart(columns: int, counted: bool, share: float) -> SumBall:
+    """Return a ball for the sums of several columns and their squares, the last one by itself."""
+    every, last = np.arange(counted + 2 * columns), counted + columns - 1
+    own = [*range(counted), last, len(every) - 1]
+    others = np.delete(every, own)
+    # The records (z, 2 z^2 - 1) of a number, with both signs, span a square.
+    rest = LpBall(len(others), p=math.inf) if counted else SquaresBall(columns - 1)
+    index = tuple(own), tuple(others.tolist())
+    return SumBall((SquaresBall(1, counted), rest), (share, 1 - share), index)
 
 
 def usual_share(needed: float) -> float:

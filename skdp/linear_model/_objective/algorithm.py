@@ -21,7 +21,7 @@ from skdp.linear_model._objective.clipping import (
     Finish,
     plan_clipping,
 )
-from skdp.linear_model._objective.families import GaussianFamily, KNormFamily
+from skdp.linear_model._objective.families import Choice, GaussianFamily, KNormFamily
 from skdp.linear_model._objective.gaussian import corners
 from skdp.linear_model._objective.loss_check import check_loss
 from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
@@ -30,11 +30,12 @@ from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Stage, Task
+from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
 from skdp.linear_model._solver.problem import Each, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
-from skdp.linear_model.losses import Loss, Softmax
+from skdp.linear_model.losses import Loss, Softmax, greatest_curvature, size_of_slopes
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
@@ -47,6 +48,9 @@ ASSUMED_RECORDS = 2**22
 HEADROOM = 16
 # The solver's tolerance divided by the ridge bounds the distance from the exact minimiser.
 LEAST_RIDGE = 1e-3
+# Ridges are raised until the standard deviation of the output noise is QUIET in each coefficient of
+# encoded columns, but not above this multiple of the number of records.
+QUIET, MOST_QUIET = 1e-3, 2e-5
 # Share of epsilon for the noise of a mechanism that has its own calibration.
 APART_Q = 0.8
 _NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
@@ -295,6 +299,8 @@ class ObjectivePerturbation:
         if not is_auto(self.asked.regularization):
             ridge = self._least_ridge(task, choice.family.leverage(task, choice))
             choice = replace(choice, ridge=ridge, leverage=math.inf)
+        else:
+            choice = replace(choice, ridge=np.maximum(choice.ridge, _quiet_ridge(task, choice)))
         found = choice.family.calibrated(task, choice)
         return {"loss": choice.loss, "q": choice.q, "ridge": choice.ridge, **vars(found)}
 
@@ -362,6 +368,15 @@ class ObjectivePerturbation:
         extra = 0.0 if is_auto(self.asked.regularization) else float(self.asked.regularization)
         least = max(task.design.row_norm**2 / leverage + extra, LEAST_RIDGE)
         return np.full(task.design.dim, least)
+
+
+def _quiet_ridge(task: ModelTask, choice: Choice) -> float:
+    """Return the ridge above which the noise that hides the solver is QUIET in a coefficient."""
+    design, loss = task.design, choice.loss
+    facts = _records_bound(task), design.row_norm, design.dim, size_of_slopes(loss)
+    tolerance = attainable_tolerance(*facts, greatest_curvature(loss), stiffest=design.stiffest)
+    needed = 3 * math.sqrt(design.dim * task.n_classes) * tolerance / (task.hidden * QUIET)
+    return min(needed, MOST_QUIET * task.size)
 
 
 def _records_bound(task: Task) -> int:

@@ -51,9 +51,11 @@ TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
 # is scaled with them. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it
 # increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
-# The distance of the outermost knots of curves, for which wide bounds cost no noise. So the share
-# of epsilon is smaller, and there is no release if the noise of a mean would exceed CURVE_NOISE.
-CURVE_RADIUS, CURVE_SHARE, CURVE_NOISE = 3.0, 0.1, 0.1
+# The distance of the outermost knots of curves, for which wide bounds cost no noise. In a regression
+# few distant numbers determine R^2, so with many records it increases with the power CURVE_FARTHER
+# of the increase of the others. The share of epsilon is at most CURVE_SHARE, and there is no
+# release if the noise of a mean would exceed CURVE_NOISE.
+CURVE_RADIUS, CURVE_FARTHER, CURVE_SHARE, CURVE_NOISE = 3.0, 1.5, 0.1, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +146,13 @@ class ClippingStage(ScalingStage):
         return Shared(_ColumnSums(self.with_target, self._with_numbers))
 
     @property
+    def _radius(self) -> float:
+        """Distance of the bounds of numbers from the centre in standard deviations."""
+        if not self.curved:
+            return self.radius * RADIUS
+        return CURVE_RADIUS * (self.radius**CURVE_FARTHER if self.with_target else 1.0)
+
+    @property
     def _with_numbers(self) -> bool:
         return len(self.sums.columns) > self.with_target
 
@@ -166,7 +175,7 @@ class ClippingStage(ScalingStage):
             means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
         mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
         variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
-        radius = np.full(len(mean), CURVE_RADIUS if self.curved else self.radius * RADIUS)
+        radius = np.full(len(mean), self._radius)
         if self.with_target:
             radius[-1] = self.radius * (TARGET_RADIUS if self._with_numbers else TARGET_ALONE)
         half, centre = radius * np.sqrt(variance), CLIPPING.centre(mean, noise)

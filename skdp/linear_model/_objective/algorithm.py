@@ -241,7 +241,8 @@ class ObjectivePerturbation:
             return None
         known = self._model_task(task, task.epsilon).size
         given = None if is_auto(share) else float(share)
-        return plan_clipping(task, known, given, self.scales_target, curves is not None)
+        chosen = "chosen" if is_auto(self.asked.additive) else "given"
+        return plan_clipping(task, known, given, self.scales_target, chosen if curves else None)
 
     def _plan_objective(self, task: Task, epsilon: float, is_part: bool) -> Perturbation:
         # The models share epsilon; the factor keeps the sum from rounding up.

@@ -51,10 +51,10 @@ TARGET_SHARE, TARGET_NOISE, TARGET_ALONE = 0.05, 0.1, 3.0
 # is scaled with them. With more than FARTHER_FROM records per dimension and unit of 1 / epsilon it
 # increases with the power FARTHER: clipping reduces the noise, and little noise needs less.
 RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
-# The distance of the outermost knots of curves, for which wide bounds cost no noise. In a regression
-# few distant numbers determine R^2, so with many records it increases with the power CURVE_FARTHER
-# of the increase of the others. The share of epsilon is at most CURVE_SHARE, and there is no
-# release if the noise of a mean would exceed CURVE_NOISE.
+# The distance of the outermost knots of curves, for which wide bounds cost no noise. Few distant
+# numbers determine the R^2 of a regression: with many records, and so many knots, it increases with
+# the power CURVE_FARTHER of the increase of the others. The share of epsilon is at most
+# CURVE_SHARE, and there is no release if the noise of a mean would exceed CURVE_NOISE.
 CURVE_RADIUS, CURVE_FARTHER, CURVE_SHARE, CURVE_NOISE = 3.0, 1.5, 0.1, 0.1
 
 
@@ -125,15 +125,15 @@ class ClippingBounds:
 class ClippingStage(ScalingStage):
     """The release from which clipping bounds are computed; public information only.
 
-    ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS. ``curved``
-    says whether numbers have curves, with knots between their bounds.
+    ``epsilon`` is that of the stage, ``radius`` a factor on RADIUS and TARGET_RADIUS. If > 0,
+    ``curve_radius`` is the distance of the bounds of numbers with curves in standard deviations.
     """
 
     design: Design
     epsilon: float
     radius: float
     with_target: bool
-    curved: bool = False
+    curve_radius: float = 0.0
 
     @property
     def mechanism(self) -> str:
@@ -144,13 +144,6 @@ class ClippingStage(ScalingStage):
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
         return Shared(_ColumnSums(self.with_target, self._with_numbers))
-
-    @property
-    def _radius(self) -> float:
-        """Distance of the bounds of numbers from the centre in standard deviations."""
-        if not self.curved:
-            return self.radius * RADIUS
-        return CURVE_RADIUS * (self.radius**CURVE_FARTHER if self.with_target else 1.0)
 
     @property
     def _with_numbers(self) -> bool:
@@ -175,7 +168,7 @@ class ClippingStage(ScalingStage):
             means, squares = (np.full(len(means), values.mean()) for values in (means, squares))
         mean = means.clip(-1, 1) if self.design.intercept else np.zeros_like(means)
         variance = CLIPPING.variance(squares.clip(0, 1) - mean**2, noise)
-        radius = np.full(len(mean), self._radius)
+        radius = np.full(len(mean), self.curve_radius or self.radius * RADIUS)
         if self.with_target:
             radius[-1] = self.radius * (TARGET_RADIUS if self._with_numbers else TARGET_ALONE)
         half, centre = radius * np.sqrt(variance), CLIPPING.centre(mean, noise)
@@ -193,12 +186,13 @@ def plan_clipping(
     known: float,
     share: float | None,
     with_target: bool = False,
-    curved: bool = False,
+    curves: str | None = None,
 ) -> ClippingStage | None:
     """Return a calibrated stage, or None if its means would be too noisy or there is no number.
 
     ``known`` is the number of records or a public guess of it, and ``share`` the share of epsilon.
-    If ``share`` is None, the rules choose it. ``curved`` says whether numbers have curves.
+    If ``share`` is None, the rules choose it. ``curves`` is "chosen" or "given" if numbers have
+    curves with a number of knots that the rules or the user chose.
     """
     design, epsilon = task.design, task.epsilon
     domain = design.domain
@@ -213,8 +207,8 @@ def plan_clipping(
     apart = 0.0
     if share is None:
         own = 0.0
-        if curved or not with_target:
-            own = _number_share(task, known, numbers, curved)
+        if curves or not with_target:
+            own = _number_share(task, known, numbers, bool(curves))
         target = _target_share(task, known, columns[-1]) if with_target else 0.0
         share, apart = own + target, target if own else 0.0
         columns = columns if own and target else numbers if own else columns[-1:]
@@ -226,7 +220,9 @@ def plan_clipping(
     noise = sums_noise(sums, task.moved, task.neighbors, spent, apart)
     weight = known * (epsilon - spent) / design.dim
     radius = max(1.0, weight / FARTHER_FROM) ** FARTHER
-    return ClippingStage(sums, noise, design, spent, radius, with_target, curved)
+    is_farther = with_target and curves == "chosen"
+    curve_radius = CURVE_RADIUS * (radius**CURVE_FARTHER if is_farther else 1.0) if curves else 0.0
+    return ClippingStage(sums, noise, design, spent, radius, with_target, curve_radius)
 
 
 def _number_share(task: Task, known: float, numbers: tuple[int, ...], curved: bool) -> float:

@@ -1,0 +1,339 @@
+"""Smooth curves: the penalty and its bounds, and curves on knots between estimated bounds."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Spline
+from skdp.linear_model._objective.clipping import ClippingBounds, Finish
+from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.reach import weighted_length
+from skdp.linear_model._shared.design import Design
+from skdp.linear_model._shared.gram import NUMBER_BITS
+from skdp.linear_model._solver.curves import Curves
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh
+from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.stage import sums_noise
+from skdp.linear_model.losses import Logistic
+
+SPLINES = [
+    Spline(0, 1, knots=4),
+    Spline(-3, 9, knots=8, degree=3),
+    Spline(0, 1, knots=1, degree=0),
+    Spline(0, 1, knots=[0.1, 0.11, 0.7], degree=2),
+    Spline(0, 1, knots=0, degree=1),
+    Spline(0, 1, knots=3, degree=2, missing="indicator"),
+]
+MIXED = {"a": SPLINES[0], "b": (0, 1), "c": [0, 1, 2], "d": SPLINES[1], "e": SPLINES[5]}
+DESIGNS = [Design(Domain(MIXED), intercept) for intercept in (True, False)]
+IDS = ["with intercept", "without intercept"]
+RELATIONS = ["replace_one", "add_remove"]
+
+
+# The penalty
+
+
+@pytest.mark.parametrize("spline", SPLINES, ids=repr)
+def test_the_penalty_is_the_identity_plus_squared_differences(spline):
+    """Whole numbers, each pair of neighbours with a weight of at least 1, the first being 0."""
+    penalty, rng = spline.penalty, np.random.default_rng(0)
+    size = spline.n_out - (spline.missing == "indicator")
+    np.testing.assert_array_equal(penalty, np.rint(penalty))
+    weights = -np.append(0.0, np.diagonal(penalty, 1)[: size - 1])
+    weights[0] = penalty[0, 0] - 1 - (weights[1] if size > 1 else 0)
+    assert (weights >= 1).all()
+    for t in rng.normal(size=(20, spline.n_out)):
+        steps = np.diff(np.append(0.0, t[:size]))
+        assert t @ penalty @ t == pytest.approx(t @ t + weights @ steps**2)
+
+
+def test_nearer_knots_weigh_more():
+    weights = -np.diagonal(SPLINES[3].penalty, 1)
+    assert weights.max() > 3 * weights.min()
+
+
+def dense_penalty(design, ridge):
+    """The matrix M: the ridges of the groups times the matrices of their penalties."""
+    found = np.zeros((design.dim, design.dim))
+    for group, own in zip(design.groups, ridge, strict=True):
+        penalty = np.eye(group.size) if group.roughness is None else group.roughness.penalty
+        found[np.ix_(group.index, group.index)] = own * penalty
+    return found
+
+
+def random_rows(design, n, rng):
+    """Rows of the design matrix, and the same rows as they are kept."""
+    coordinates = Coordinates(design)
+    levels = np.array([rng.integers(0, m, n) for m in coordinates.positions], dtype=np.uint16)
+    grid = np.rint(rng.uniform(-1, 1, (len(design.numbers), n)) * 2**NUMBER_BITS)
+    numbers = (grid / 2**NUMBER_BITS).astype(np.float32)
+    dense = np.zeros((n, design.dim))
+    dense[:, coordinates.numbers] = numbers.T
+    if design.intercept:
+        dense[:, 0] = 1.0
+    for column, block in enumerate(design.blocks):
+        dense[:, block] = coordinates.row_table(column)[:, levels[column]].T
+    return dense, DesignRows(numbers, levels, np.zeros(n))
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=IDS)
+def test_weights_hold_the_leverage_in_the_metric_of_the_penalty(design):
+    """w x'M^-1 x <= L for every row, and nearly L for rows with a weight below 1."""
+    rng = np.random.default_rng(0)
+    dense, rows = random_rows(design, 4000, rng)
+    for _ in range(5):
+        ridge = 10.0 ** rng.uniform(-1, 1, len(design.groups))
+        whole = np.empty(design.dim)
+        for group, own in zip(design.groups, ridge, strict=True):
+            whole[list(group.index)] = own
+        scores = np.vecdot(np.linalg.solve(dense_penalty(design, ridge), dense.T).T, dense)
+        leverage = float(np.quantile(scores, 0.6))
+        weights = Weigh(Coordinates(design), whole, leverage)(rows).weight
+        assert (weights * scores <= leverage * (1 + 1e-12)).all()
+        np.testing.assert_allclose(weights, np.minimum(1, leverage / scores), rtol=1e-8)
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=IDS)
+def test_no_weighted_row_is_longer_than_the_bound(design):
+    """With the penalty's metric in the weights. A bound for 3 times the resistance is exceeded."""
+    rng = np.random.default_rng(1)
+    dense, _ = random_rows(design, 20_000, rng)
+    squares = np.array([np.square(dense[:, list(g.index)]).sum(axis=1) for g in design.groups]).T
+    reached, false = [], 0
+    for _ in range(20):
+        variance, ridge = 10.0 ** rng.uniform(-1, 1, (2, len(design.groups)))
+        scores = np.vecdot(np.linalg.solve(dense_penalty(design, ridge), dense.T).T, dense)
+        leverage = float(scores.max()) * 10 ** rng.uniform(-1, 0)
+        weights = np.minimum(1.0, leverage / np.maximum(scores, 1e-300))
+        found = (weights * np.sqrt(squares @ (1 / variance))).max()
+        reached.append(found / float(weighted_length(design, variance, ridge, leverage)))
+        false += found > float(weighted_length(design, variance, ridge / 3, leverage))
+    assert max(reached) <= 1
+    assert np.median(reached) > 0.6
+    assert false > 0
+
+
+def test_the_penalty_lowers_the_leverage_of_a_row():
+    """And its own bounds hold for all positions."""
+    for group in (g for design in DESIGNS for g in design.groups if g.roughness):
+        is_whole = group.size != SPLINES[5].n_out  # an indicator of missing cells has no neighbour
+        assert group.leverage < group.square * (0.95 if is_whole else 1 + 1e-8)
+        assert 0 < group.roughness.resistance < 1
+        assert np.linalg.eigvalsh(group.roughness.penalty)[0] >= 1 - 1e-12
+
+
+def log_ratio(scale, ridge, epsilon, q, loss):
+    """The greatest log-ratio of densities of the minimiser for neighbours, over outputs.
+
+    One curve with two coefficients, no intercept, noise on the hull of rows. All pairs of data
+    sets are taken that share one record, over a grid of outputs.
+    """
+    design = Design(Domain({"a": Spline(0, 1, knots=1)}), False)
+    table = design.tables[0]
+    metric = ridge * design.groups[0].roughness.penalty
+    noise = 2 * loss.slope_bound / (epsilon * q) * scale
+    rows = table[[0, 16, 32, 48, 64]]
+    outputs = np.array(list(itertools.product(np.linspace(-40, 40, 41), repeat=2)))
+
+    def log_density(x, label):
+        z = outputs @ x
+        gradient = (expit(z) - label)[:, None] * x + outputs @ metric
+        curvature = expit(z) * (1 - expit(z))
+        factor = 1 + curvature * (x @ np.linalg.solve(metric, x))
+        return -design.hull.gauge(gradient) / noise + np.log(factor)
+
+    found = [log_density(x, label) for x in rows for label in (0.0, 1.0)]
+    return max(np.abs(a - b).max() for a, b in itertools.combinations(found, 2))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_density_ratio_with_a_penalty_is_at_most_epsilon(epsilon):
+    """The ridge is the least that the metric of the penalty allows. With 5 % less noise and the
+    same ridge the twin exceeds epsilon.
+    """
+    loss, q = Logistic(), 0.8
+    leverage = greatest_leverage(loss, q, epsilon, "replace_one")
+    group = Design(Domain({"a": Spline(0, 1, knots=1)}), False).groups[0]
+    ridge = group.leverage / leverage
+    assert log_ratio(1.0, ridge, epsilon, q, loss) <= epsilon
+    assert log_ratio(0.95 * q, ridge, epsilon, q, loss) > epsilon
+
+
+# Curves on estimated knots
+
+
+def table_of(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"u": rng.normal(3, 1, n), "v": rng.uniform(-5, 5, n)})
+    X["c"] = rng.choice(["a", "b"], n)
+    return X, np.sin(X.v.to_numpy()) + 0.5 * (X.c == "b").to_numpy() + 0.1 * rng.normal(size=n)
+
+
+COLUMNS = {"u": (-50, 50), "c": ["a", "b"], "v": (-20, 20)}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_a_regressor_finds_curves_inside_wide_bounds(neighbors, delta):
+    """A line explains little. The knots lie where the numbers are, within the bounds."""
+    X, y = table_of(20_000)
+    facts = {"n_public": 20_000} if neighbors == "add_remove" else {}
+    facts |= {"domain": Domain(COLUMNS, target=(-3, 3)), "random_state": 0, "delta": delta}
+    line = DPHuberRegressor(neighbors=neighbors, **facts).fit(X, y)
+    model = DPHuberRegressor(neighbors=neighbors, additive="auto", **facts).fit(X, y)
+    assert line.score(X, y) < 0.3 < 0.8 < model.score(X, y)
+    assert line.domain_ == line.domain
+    u, c, v = model.domain_._columns
+    assert (u.degree, v.knots, c) == (3, u.knots, line.domain_._columns[1])
+    assert -30 < u.lower < 1 < 5 < u.upper < 35
+    assert model.coef_.shape == (model.domain_.n_encoded,)
+    assert model.bounds_.shape == (0, 2)
+    assert model.stages_[0].name == "scaling"
+    assert sum(stage.epsilon for stage in model.stages_) <= 1 or delta > 0
+
+
+def test_a_classifier_of_three_labels_has_curves():
+    X, y = table_of(20_000)
+    labels = np.digitize(y, [-0.4, 0.7])
+    facts = {"domain": Domain(COLUMNS, target=[0, 1, 2]), "random_state": 0}
+    line = DPLogisticRegression(**facts).fit(X, labels).score(X, labels)
+    model = DPLogisticRegression(additive=6, **facts).fit(X, labels)
+    assert model.score(X, labels) > line + 0.1
+    assert model.domain_._columns[0].knots == 6
+
+
+def kept(numbers, levels):
+    return DesignRows(
+        np.ascontiguousarray(numbers, np.float32), np.asarray(levels), np.zeros(numbers.shape[1])
+    )
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(-1.0, 1.0), (0.25, 0.251), (-1e-3, 1e-3), (0.9, 1.0)]
+)
+def test_every_row_is_one_of_the_planned_design(lower, upper):
+    """For all bounds that can be released: positions of the planned tables, missing cells last."""
+    missing = {"u": "indicator", "v": "middle"}
+    origin = Design(Domain(COLUMNS, target=(-3, 3), missing=missing), True)
+    curves, rng = Curves(origin, 5, 3), np.random.default_rng(0)
+    grid = rng.integers(-(2**20), 2**20 + 1, (2, 500)) / 2**20
+    grid[:, :2] = [[-1, 1], [1, -1]]
+    gone, other = rng.integers(0, 2, 500), rng.integers(0, 2, 500)
+    bounds = ClippingBounds(origin.domain.number_index, np.full(2, lower), np.full(2, upper))
+    finish = Finish(bounds, Coordinates(origin), None, curves=curves)
+    found = finish(kept(grid, np.array([gone, other], dtype=np.uint8)))
+    limits = Coordinates(curves.design).positions
+    assert found.numbers.shape == (0, 500)
+    assert found.levels.shape == (3, 500)
+    assert all((own < limit).all() for own, limit in zip(found.levels, limits, strict=True))
+    assert (found.levels[0][gone == 1] == limits[0] - 1).all()
+    assert (found.levels[0][gone == 0] < limits[0] - 1).all()
+    np.testing.assert_array_equal(found.levels[1], other)
+    # The knots in units: predictions round numbers to the same nodes.
+    domain = curves.domain(bounds.in_units(origin.domain))
+    v = domain._columns[2].positions(np.clip(20 * grid[1], 20 * lower, 20 * upper))
+    assert np.mean(v == found.levels[2]) > 0.99
+    assert (np.abs(v.astype(int) - found.levels[2]) <= 1).all()
+
+
+def test_predictions_are_those_of_the_fitted_rows():
+    """Without noise the residuals of a curve on a grid vanish, missing cells included."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"v": rng.uniform(-5, 5, 50_000)})
+    y = np.abs(X.v.to_numpy())
+    X.loc[::10, "v"], y[::10] = np.nan, 7.0
+    domain = Domain({"v": (-5, 5)}, target=(0, 10), missing="indicator")
+    model = DPHuberRegressor(epsilon=1e4, additive=9, domain=domain, scaling_share=0.0)
+    model = model.set_params(random_state=0).fit(X, y)
+    errors = np.abs(model.predict(X) - y)
+    assert errors[::10].max() < 0.01
+    assert errors.max() < 0.5
+    assert np.median(errors) < 0.05
+
+
+def test_batches_persons_and_a_column_without_spread():
+    """Batches give the model of the table. A constant column has no effect on the others."""
+    X, y = table_of(3000)
+    X["u"] = 3.0
+    domain = Domain(COLUMNS, target=(-3, 3))
+    facts = {"domain": domain, "additive": 4, "random_state": 0, "epsilon": 10.0}
+    whole = DPHuberRegressor(**facts).fit(X, y)
+    frame = X.assign(y=y)
+    parts = [frame[:1000], frame[1000:]]
+    batches = DPHuberRegressor(**facts).fit(lambda: iter(parts), target="y")
+    np.testing.assert_allclose(batches.coef_, whole.coef_, atol=1e-5)
+    persons = DPHuberRegressor(**facts).fit(X, y, groups=np.arange(3000) // 2)
+    assert persons.guarantee_.unit == "person"
+    assert min(whole.score(X, y), persons.score(X, y)) > 0.5
+
+
+def test_the_automatic_number_of_knots_is_public():
+    """It grows with the public number of records, and is the same for all data."""
+
+    def knots(n_public, seed):
+        X, y = table_of(400, seed)
+        model = DPHuberRegressor(neighbors="add_remove", additive="auto", n_public=n_public)
+        domain = Domain(COLUMNS, target=(-3, 3))
+        own = model.set_params(domain=domain, random_state=seed).fit(X, y).domain_._columns[0]
+        return own.knots if isinstance(own, Spline) else 0
+
+    found = [{knots(n_public, seed) for seed in (0, 1)} for n_public in (None, 99, 10**4, 10**6)]
+    assert [len(counts) for counts in found] == [1, 1, 1, 1]
+    none, few, many, most = (min(counts) for counts in found)
+    assert none == few == 0 < many < most
+
+
+@pytest.mark.parametrize(
+    ("additive", "domain", "words"),
+    [
+        (0, Domain(COLUMNS, target=[0, 1]), "additive must be a whole number >= 1"),
+        ("yes", Domain(COLUMNS, target=[0, 1]), "additive must be"),
+        (True, Domain(COLUMNS, target=[0, 1]), "additive must be"),
+        (500, Domain(COLUMNS, target=[0, 1]), "knots must be at most 100"),
+        (4, Domain.l2_ball(3, 1.0, target=[0, 1]), "additive must be None where the domain bounds"),
+    ],
+)
+def test_invalid_parameters_are_errors_before_anything_is_spent(additive, domain, words):
+    X = pd.DataFrame({"u": [0.0, 1.0], "c": ["a", "b"], "v": [0.0, 1.0]})
+    X = X if domain.names else np.zeros((2, 3))
+    with pytest.raises(ValueError, match=words):
+        DPLogisticRegression(additive=additive, domain=domain).fit(X, [0, 1])
+
+
+# The target of the scaling stage apart
+
+
+def changes_of(counted, n_numbers, rng):
+    """Changes of the released sums by an added record, or half of those by a replaced one."""
+    z = rng.choice([-1.0, -0.5, 0.0, 0.3, 1.0], (4000, n_numbers))
+    sums = np.hstack([z, 2 * z**2 - counted])
+    if counted:
+        return np.hstack([np.ones((4000, 1)), sums])
+    return (sums[:2000] - sums[2000:]) / 2
+
+
+@pytest.mark.parametrize("n_numbers", [2, 4])
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_no_change_is_outside_the_ball_with_the_target_apart(neighbors, n_numbers):
+    """Some change is on its boundary; with another order of the sums some would be outside."""
+    counted, rng = neighbors == "add_remove", np.random.default_rng(0)
+    columns = tuple(range(n_numbers))
+    sums = ColumnSums(columns, None if counted else 9, tuple((j,) for j in columns))
+    moved = 1 if counted else 2
+    noise = sums_noise(sums, moved, neighbors, 1.0, apart=0.25)
+    changes = changes_of(counted, n_numbers, rng)
+    gauges = noise.ball.gauge(changes)
+    assert gauges.max() == pytest.approx(1.0, rel=1e-9)
+    # Its noise is that of a release of its own with a quarter of epsilon.
+    alone = sums_noise(ColumnSums((0,), sums.n, ((0,),)), moved, neighbors, 0.25)
+    places = [*range(counted), counted + n_numbers - 1, counted + 2 * n_numbers - 1]
+    np.testing.assert_allclose(noise.variance()[places], alone.variance(), rtol=1e-9)
+    at = rng.normal(0, 3, (300, noise.dim))
+    away = noise.ball.gauge(at[:, None] - moved * changes[:200]) - noise.ball.gauge(at)[:, None]
+    ratio = np.abs(away).max() / noise.scale
+    assert ratio <= 1 + 1e-9 < ratio / 0.8
+    assert math.isfinite(ratio)

@@ -93,6 +93,11 @@ print(CURVES)
 print(f"coefficients: {DOMAIN.n_encoded} with lines, {CURVES.n_encoded} with curves")
 
 # %% [markdown]
+# The estimators for predictions can choose: `additive="auto"` uses curves where there are enough
+# records for them, with knots between privately estimated bounds. After the fit `domain_` says
+# which curves these are.
+
+# %% [markdown]
 # ## What they gain
 # The share of the variance that is explained in rows that were not used, at each epsilon. It is the
 # median over splits.
@@ -113,8 +118,14 @@ def compare(title: str, model: Any, domain: Domain, X: Any, y: Any) -> None:
     """Print the scores with lines and with curves."""
     print(f"\n{title}")
     print("  epsilon " + "".join(f"{epsilon:8g}" for epsilon in EPSILONS))
-    for name, own in (("lines", domain), ("curves", domain.additive())):
-        found = scores(clone(model).set_params(domain=own), X, y)
+    lines = clone(model).set_params(domain=domain)
+    fits = {
+        "lines": lines,
+        "curves": clone(model).set_params(domain=domain.additive()),
+        '"auto"': clone(lines).set_params(additive="auto"),
+    }
+    for name, fit in fits.items():
+        found = scores(fit, X, y)
         print(f"  {name:<8}" + "".join(f"{score:8.3f}" for score in found))
 
 

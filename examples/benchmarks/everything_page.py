@@ -113,10 +113,10 @@ the rows that was left out. Every method gets the same splits and the same encod
 (numbers scaled to [-1, 1] by public bounds, indicators of levels). One record is replaced; the
 number of records is public. Every estimator of skdp has its default parameters; nothing is tuned
 for a set. delta is 0, or 1/n², where n is the number of training rows rounded to its first digit.
-Coordinate descent and all peers but diffprivlib need a delta. *Curves* is the same estimator with a
-piecewise linear effect of each number (`Domain.additive(knots=8, degree=1)`), and DP-EBM is an
-additive model too: both are given the columns as they are, with the same bounds. A second group of
-tables has delta = 1e-6 and the neighbouring relation of most peers: a record is added or removed.
+Coordinate descent and all peers but diffprivlib need a delta. *Curves* is the same estimator with
+`additive="auto"`, and DP-EBM is an additive model too: both are given the columns as they are, with
+the same bounds. A second group of tables has delta = 1e-6 and the neighbouring relation of most
+peers: a record is added or removed.
 
 For classifiers there are also the AUROC, that of each label against all others and then the mean
 where there are several, and the log-loss: the mean of -log p, where p is the probability that the

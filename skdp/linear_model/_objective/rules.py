@@ -44,11 +44,11 @@ SCARCE = 36.0
 _ROUNDS = 3
 # The ridge of the intercept is at least this multiple of the least of the other ridges.
 HELD = 1.0
-# Numbers may have curves from so many records per dimension and unit of 1 / epsilon on. The degree
-# of the curves, and the limits of their number of inner knots. Above MORE_KNOTS records per
-# dimension and unit of 1 / epsilon it increases with the square root of the number of records.
-CURVED_FROM = 200.0
-DEGREE, LEAST_KNOTS, MOST_KNOTS, MORE_KNOTS = 3, 6, 24, 1000.0
+# The degree of the curves, and the limits of their number of inner knots. Numbers may have curves from
+# CURVED_FROM records per coefficient with the least number of knots and unit of 1 / epsilon on. From
+# MORE_KNOTS on, the number of knots increases with the square root of the number of records.
+DEGREE, LEAST_KNOTS, MOST_KNOTS = 3, 6, 24
+CURVED_FROM, MORE_KNOTS = 40.0, 100.0
 
 
 def choose(
@@ -191,9 +191,11 @@ def _importance(task: ModelTask, choice: Choice) -> FloatArray:
 
 def usual_knots(task: ModelTask) -> int:
     """Return the number of knots of each curve; 0 for a linear model."""
-    if task.weight < CURVED_FROM:
+    dim = task.design.dim + task.design.domain.n_numbers * (LEAST_KNOTS + DEGREE - 1)
+    weight = task.size * task.epsilon / dim
+    if weight < CURVED_FROM:
         return 0
-    growth = max(1.0, task.weight / MORE_KNOTS) ** 0.5
+    growth = max(1.0, weight / MORE_KNOTS) ** 0.5
     return min(int(LEAST_KNOTS * growth), MOST_KNOTS)
 
 

@@ -44,9 +44,9 @@ SCARCE = 36.0
 _ROUNDS = 3
 # The ridge of the intercept is at least this multiple of the least of the other ridges.
 HELD = 1.0
-# The degree of the curves, and the limits of their number of inner knots. Numbers may have curves from
-# CURVED_FROM records per coefficient with the least number of knots and unit of 1 / epsilon on. From
-# MORE_KNOTS on, the number of knots increases with the square root of the number of records.
+# The degree of the curves, and the limits of their number of inner knots. Numbers may have curves
+# from CURVED_FROM records per coefficient and unit of 1 / epsilon on, with the least number of
+# knots. From MORE_KNOTS on their number increases with the square root of the number of records.
 DEGREE, LEAST_KNOTS, MOST_KNOTS = 3, 6, 24
 CURVED_FROM, MORE_KNOTS = 40.0, 100.0
 

@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp.domain import Domain
 from skdp.domain.columns import Number
-from skdp.domain.splines import Spline
+from skdp.domain.splines import STEPS
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._solver.design_rows import DesignRows
 
@@ -32,7 +30,7 @@ class Curves:
     ----------
     origin : Design
         The design with numbers.
-    knots, degree : int
+    knots, degree : int >= 1
         Of each curve.
     """
 
@@ -56,23 +54,17 @@ class Curves:
 
     def __call__(self, rows: DesignRows) -> DesignRows:
         """Return rows of the design with curves; numbers are multiples of 2^-20 in [-1, 1]."""
-        levels = [self._positions(rows, *place) for place in self._places]
-        numbers = np.empty((0, len(rows)), np.float32)
-        return replace(rows, numbers=numbers, levels=np.array(levels))
-
-    def _positions(self, rows: DesignRows, number: int | None, level: int | None) -> NDArray[Any]:
-        """Return the positions of a column of levels, or of a number, (n,)."""
-        if number is None:
-            return np.asarray(rows.levels[level])
-        found = self._unit.positions(rows.numbers[number].astype(np.float64))
-        if level is None:
-            return found
-        # The position of a missing number is the last.
-        return np.where(rows.levels[level] > 0, len(self._unit.table), found)
-
-    @cached_property
-    def _unit(self) -> Spline:
-        return Spline(-1.0, 1.0, self.knots, self.degree)
+        levels = np.empty((len(self._places), len(rows)), np.uint16)
+        for own, (number, level) in zip(levels, self._places, strict=True):
+            if number is None:
+                own[:] = rows.levels[level]
+                continue
+            # The nearest of the equally spaced nodes; x + 1 is rounded, in a public way.
+            steps = (self.knots + 1) * STEPS
+            np.rint((rows.numbers[number] + 1) * np.float32(steps / 2), out=own, casting="unsafe")
+            if level is not None:  # the position of a missing number is the last
+                own[rows.levels[level] > 0] = steps + 1
+        return replace(rows, numbers=np.empty((0, len(rows)), np.float32), levels=levels)
 
     @cached_property
     def _places(self) -> list[tuple[int | None, int | None]]:

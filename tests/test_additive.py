@@ -1,16 +1,11 @@
 """Smooth curves: the penalty and its bounds, and curves on knots between estimated bounds."""
 
-import itertools
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Spline
 from skdp.linear_model._objective.clipping import ClippingBounds, Finish
-from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model._objective.reach import weighted_length
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS
@@ -18,7 +13,6 @@ from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.stage import sums_noise
-from skdp.linear_model.losses import Logistic
 
 SPLINES = [
     Spline(0, 1, knots=4),
@@ -124,43 +118,6 @@ def test_the_penalty_lowers_the_leverage_of_a_row():
         assert group.leverage < group.square * (0.95 if is_whole else 1 + 1e-8)
         assert 0 < group.roughness.resistance < 1
         assert np.linalg.eigvalsh(group.roughness.penalty)[0] >= 1 - 1e-12
-
-
-def log_ratio(scale, ridge, epsilon, q, loss):
-    """The greatest log-ratio of densities of the minimiser for neighbours, over outputs.
-
-    One curve with two coefficients, no intercept, noise on the hull of rows. All pairs of data
-    sets are taken that share one record, over a grid of outputs.
-    """
-    design = Design(Domain({"a": Spline(0, 1, knots=1)}), False)
-    table = design.tables[0]
-    metric = ridge * design.groups[0].roughness.penalty
-    noise = 2 * loss.slope_bound / (epsilon * q) * scale
-    rows = table[[0, 16, 32, 48, 64]]
-    outputs = np.array(list(itertools.product(np.linspace(-40, 40, 41), repeat=2)))
-
-    def log_density(x, label):
-        z = outputs @ x
-        gradient = (expit(z) - label)[:, None] * x + outputs @ metric
-        curvature = expit(z) * (1 - expit(z))
-        factor = 1 + curvature * (x @ np.linalg.solve(metric, x))
-        return -design.hull.gauge(gradient) / noise + np.log(factor)
-
-    found = [log_density(x, label) for x in rows for label in (0.0, 1.0)]
-    return max(np.abs(a - b).max() for a, b in itertools.combinations(found, 2))
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_the_density_ratio_with_a_penalty_is_at_most_epsilon(epsilon):
-    """The ridge is the least that the metric of the penalty allows. With 5 % less noise and the
-    same ridge the twin exceeds epsilon.
-    """
-    loss, q = Logistic(), 0.8
-    leverage = greatest_leverage(loss, q, epsilon, "replace_one")
-    group = Design(Domain({"a": Spline(0, 1, knots=1)}), False).groups[0]
-    ridge = group.leverage / leverage
-    assert log_ratio(1.0, ridge, epsilon, q, loss) <= epsilon
-    assert log_ratio(0.95 * q, ridge, epsilon, q, loss) > epsilon
 
 
 # Curves on estimated knots
@@ -335,5 +292,5 @@ def test_no_change_is_outside_the_ball_with_the_target_apart(neighbors, n_number
     at = rng.normal(0, 3, (300, noise.dim))
     away = noise.ball.gauge(at[:, None] - moved * changes[:200]) - noise.ball.gauge(at)[:, None]
     ratio = np.abs(away).max() / noise.scale
-    assert ratio <= 1 + 1e-9 < ratio / 0.8
-    assert math.isfinite(ratio)
+    assert ratio <= 1 + 1e-9
+    assert ratio / 0.8 > 1

@@ -93,7 +93,8 @@ def refits(model, X, y, seeds):
     rows = MemoryRows(model._design.domain, X, target)
     sums = algorithm.sums(plan, Records(model._design, rows, labels))
     for seed in seeds:
-        model._store(plan, algorithm.release(plan, sums, np.random.default_rng(seed)), {})
+        solution = algorithm.release(plan, sums, np.random.default_rng(seed))
+        model._store(plan, solution, {}, model._design)
         yield model
 
 

@@ -3,7 +3,8 @@
 Both estimators fit the same rows in the same process by turns, with the same number of threads.
 A linear regression is compared with the products X'X and X'y alone. Mixed tables have 8 numbers and
 6 columns of 5 to 40 levels; scikit-learn gets the sparse indicators ready made. The memory of a fit
-is what it adds to the peak of a process of its own that holds the data. Needs no data files.
+is what it adds to the peak of a process of its own that holds the data. In the case "curves" a
+model with 10 knots for each number is compared with the linear one. Needs no data files.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegress
 from skdp._compiled import load_kernels
 
 CASES = ["logistic:1000000x100", "logistic:100000x100", "mixed:1000000x14", "huber:100000x20"]
-CASES += ["linear:1000000x100", "scaled:1000000x100", "logistic:569x30"]
+CASES += ["linear:1000000x100", "scaled:1000000x100", "logistic:569x30", "curves:1000000x50"]
 LEVELS = (5, 8, 12, 20, 30, 40)
 # Greatest ratios of times.
-MOST = {"logistic": 0.5, "mixed": 0.5, "huber": 0.5, "linear": 1.1, "scaled": 2.2}
+MOST = {"logistic": 0.5, "mixed": 0.5, "huber": 0.5, "linear": 1.1, "scaled": 2.2, "curves": 3.0}
 OURS, THEIRS = "skdp", "scikit-learn"
 STATUS = Path("/proc/self/status")
 MOST_MEMORY = 1.5  # in units of the data
@@ -70,24 +71,26 @@ def draw_data(model: str, n: int, d: int, seed: int) -> tuple[Any, Any, Any]:
         table = pd.DataFrame(X, columns=[f"x{k}" for k in range(p)])
         for k, (m, own) in enumerate(zip(LEVELS, codes, strict=True)):
             table[f"c{k}"] = pd.Categorical.from_codes(own, [f"level {j}" for j in range(m)])
-    if model in ("logistic", "mixed"):
+    if model in ("logistic", "mixed", "curves"):
         return table, theirs, (rng.random(n) < expit(z)).astype(int)
     return table, theirs, np.clip(z / 4 + rng.normal(size=n) / 10, -1, 1)
 
 
 def estimator(name: str, model: str, d: int, seed: int) -> Any:
-    if name == THEIRS:
+    if name == THEIRS and model != "curves":
         by_model: dict[str, Any] = {"huber": HuberRegressor, "linear": Products}
         by_model["scaled"] = Products
         return by_model.get(model, LogisticRegression)()
-    if model in ("logistic", "mixed"):
+    if model in ("logistic", "mixed", "curves"):
         domain = Domain.unit_box(d)
         if model == "mixed":
             columns: dict[str, Any] = {f"x{k}": (-1, 1) for k in range(d - len(LEVELS))}
             for k, m in enumerate(LEVELS):
                 columns[f"c{k}"] = [f"level {j}" for j in range(m)]
             domain = Domain(columns)
-        return DPLogisticRegression(domain=domain, classes=[0, 1], random_state=seed)
+        knots = 10 if model == "curves" and name == OURS else None
+        facts: dict[str, Any] = {"classes": [0, 1], "random_state": seed, "additive": knots}
+        return DPLogisticRegression(domain=domain, **facts)
     domain = Domain.unit_box(d, target=(-1, 1))
     if model == "huber":
         return DPHuberRegressor(domain=domain, random_state=seed)

@@ -167,7 +167,9 @@ class Spline:
         """
         distances = np.diff(self.peaks / (self.upper / 2 - self.lower / 2))
         share = STIFFNESS * (len(self.breaks) - 1) / len(distances)
-        weights = np.rint(np.clip(share * distances.sum() / distances, 1.0, MOST_STIFF))
+        weights = np.clip(share * distances.sum() / distances, 1.0, MOST_STIFF)
+        # Halves are rounded down, whatever the rounding errors of equal distances.
+        weights = np.floor(weights + (0.5 - 1e-6))
         found, at = np.eye(self.n_out), np.arange(len(weights))
         found[at, at] += weights
         found[at[:-1], at[:-1]] += weights[1:]

@@ -32,6 +32,7 @@ from skdp.domain.columns import Levels, positions_of
 from skdp.domain.encoder import refuse_encoded
 from skdp.domain.tables import as_table
 from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
+from skdp.privacy.guarantee import compose
 from skdp.rows.persons import Persons
 
 # The solver's tolerance is set for at most this many records.
@@ -274,6 +275,16 @@ def chosen_publicly(domain: Any, chosen: str) -> str:
         f"bounds or levels of the domain were estimated from the data{void} with {cost}, which this"
         f" guarantee does not include; {chosen} were chosen without the data"
     )
+
+
+def estimated_by(domain: Any, guarantee: Guarantee) -> Any:
+    """Return a domain whose bounds were estimated with this guarantee, and with its earlier one."""
+    earlier = domain.estimated
+    alike = earlier is not None and (earlier.unit, earlier.neighbors) == (
+        guarantee.unit,
+        guarantee.neighbors,
+    )
+    return type(domain)._build(*domain._key(), compose(earlier, guarantee) if alike else guarantee)
 
 
 def is_auto(value: Any) -> bool:

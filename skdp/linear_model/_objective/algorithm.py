@@ -16,6 +16,7 @@ from skdp._compiled import load_kernels
 from skdp._identity import claims
 from skdp.geometry import NormBall
 from skdp.linear_model._objective.clipping import (
+    LEAST_WIDTH,
     ClippingBounds,
     ClippingStage,
     Finish,
@@ -205,7 +206,6 @@ class ObjectivePerturbation:
             bounds = replace(ClippingBounds.whole(design), target=bounds.target)
         attributes: dict[str, Any] = {
             "bounds_": bounds.in_units(domain),
-            "domain_": domain,
             "loss_": objective.loss,
             "q_": objective.q,
             "ridge_": objective.ridge.copy(),
@@ -215,7 +215,9 @@ class ObjectivePerturbation:
         if self.reference.target == "number":
             attributes["target_bounds_"] = bounds.target_in_units(domain)
         scaler = bounds.scaler(domain.n_encoded)
-        return Solution(*scaler.undo(coef, intercept), attributes, bounds, domain)
+        is_estimated = curves is not None and plan.clipping is not None
+        undone = scaler.undo(coef, intercept)
+        return Solution(*undone, attributes, bounds, domain, is_estimated)
 
     @property
     def _may_clip(self) -> bool:
@@ -232,7 +234,11 @@ class ObjectivePerturbation:
             raise fail("additive", rule, knots, "Declare a bound for each column: Domain.box.")
         if is_auto(knots):
             knots = usual_knots(self._model_task(task, task.epsilon))
-        return Curves(task.design, int(knots), DEGREE) if knots else None
+        if not knots:
+            return None
+        curves = Curves(task.design, int(knots), DEGREE)
+        curves.check_room(LEAST_WIDTH)
+        return curves
 
     def _plan_clipping(self, task: Task, curves: Curves | None) -> ClippingStage | None:
         share = self.asked.scaling_share

@@ -56,6 +56,8 @@ RADIUS, TARGET_RADIUS, FARTHER_FROM, FARTHER = 1.3, 2.0, 100.0, 0.2
 # the power CURVE_FARTHER of the increase of the others. The share of epsilon is at most
 # CURVE_SHARE, and there is no release if the noise of a mean would exceed CURVE_NOISE.
 CURVE_RADIUS, CURVE_FARTHER, CURVE_SHARE, CURVE_NOISE = 3.0, 1.5, 0.1, 0.1
+# Estimated bounds are at least so far apart, as a share of the distance of the declared ones.
+LEAST_WIDTH = 0.01
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,11 @@
 
 The released parameter minimises
 
-    J(theta) = sum_i w(x_i) phi(x_i'theta, y_i) + 1/2 theta' diag(ridge) theta + V'theta,
+    J(theta) = sum_i w(x_i) phi(x_i'theta, y_i) + 1/2 theta'M theta + V'theta,
 
 with V of density proportional to exp(-|v|_K / scale), weights 0 <= w(x) <= min(1, leverage / l(x)),
-and l(x) = sum_j x_j^2 / ridge_j. Let w(x) |x|_K <= B over the domain, c the slope bound of phi, and
+and l(x) = x'M^-1 x. M is diagonal with the ridges, times the matrix of the smoothness penalty for
+columns of B-splines. Let w(x) |x|_K <= B over the domain, c the slope bound of phi, and
 kappa(s) a bound on its curvature where the slope is at most c and at least s. With
 scale = 2 c B / (epsilon q) under replace-one, c B / (epsilon q) under add/remove, and
 t(s) = (1 + s/c) / 2 or s/c, the minimiser is epsilon-private if for every s in [0, c]
@@ -80,7 +81,7 @@ def greatest_leverage(loss: Bounded, q: float, epsilon: float, neighbors: str) -
     on the safe side for every loss.
 
     ``q`` is the share of epsilon that the linear term V spends at full slope. The result bounds
-    w(x) sum_j x_j^2 / ridge_j; it is infinite for a loss without curvature.
+    w(x) x'M^-1 x; it is infinite for a loss without curvature.
     """
     c = loss.slope_bound
     # Cells shrink geometrically towards full slope, where `room` is least.

@@ -1,9 +1,9 @@
 """The greatest length of a weighted row.
 
-A row x has a weight of at most w(x) = min(1, leverage / sum_j x_j^2 / ridge_j), and its gradient is
-this weight times a slope times x. Noise therefore hides slopes times w(x) x, which is shorter than
-the longest row if that row has a weight below 1. Statement and proof:
-docs/proofs/objective_perturbation.md, the lemma on weighted rows.
+A row x has a weight of at most w(x) = min(1, leverage / x'M^-1 x) with the penalty's matrix M, a
+diagonal of ridges except for B-splines. Its gradient is this weight times a slope times x. Noise
+therefore hides slopes times w(x) x, which is shorter than the longest row if that row has a weight
+below 1. Statement and proof: docs/proofs/objective_perturbation.md, the lemma on weighted rows.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ from skdp.linear_model.validation import (
     check_ledger,
     check_table,
     chosen_publicly,
+    estimated_by,
     spent_note,
 )
 from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
@@ -69,7 +70,9 @@ class Solution:
     clipping : ClippingBounds or None
         Its method ``clip`` clips encoded numbers in place before predictions are made.
     domain : Domain or None
-        The domain of the coefficients, if it is not that of the rows.
+        The domain of the coefficients, for the attribute ``domain_``.
+    is_estimated : bool
+        Whether the fit estimated its bounds.
     """
 
     coef: FloatArray
@@ -77,6 +80,7 @@ class Solution:
     attributes: dict[str, Any] = field(default_factory=dict)
     clipping: Any = None
     domain: Domain | None = None
+    is_estimated: bool = False
 
 
 class Algorithm(Protocol):
@@ -331,11 +335,12 @@ class PrivateLinearModel(Exported, BaseEstimator):
         """Set the fitted attributes."""
         self._design = design
         if solution.domain is not None:
-            self._design = replace(design, domain=solution.domain)
+            domain, own = solution.domain, self.guarantee_
+            self.domain_ = estimated_by(domain, own) if solution.is_estimated else domain
+            self._design = replace(design, domain=self.domain_)
         if plan is not None:
             self.noise_ = _with_reasons(plan.noise, self.guarantee_.void_because)
-            # The number of steps of a solver depends on the data. A solver that does not converge
-            # raises an error, so a model that exists has converged.
+            # The number of steps depends on the data. A solver that does not converge raises.
             self.n_iter_, self.converged_ = 1, True
             self.stages_ = plan.stages
             if not self._is_whole(self.guarantee_.unit):

@@ -8,6 +8,7 @@ for all bounds.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -15,11 +16,12 @@ from itertools import count
 import numpy as np
 
 from skdp._arrays import FloatArray
+from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.columns import Number
 from skdp.domain.splines import STEPS
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.design_rows import DesignRows
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,17 @@ class Curves:
         domain = self.origin.domain.additive(knots=self.knots, degree=self.degree)
         return Design(domain, self.origin.intercept)
 
+    def check_room(self, share: float) -> None:
+        """Raise an error unless there is room for knots in this share of the declared bounds."""
+        own = self.origin.domain
+        for column, read, _ in own._layout.placed:
+            if isinstance(column, Number):
+                step = (column.upper / 2 - column.lower / 2) * share / (self.knots + 1)
+                if step < 64 * math.ulp(max(abs(column.lower), abs(column.upper))):
+                    name, rule = own._labels[read.start], "be farther apart to have a curve"
+                    remedy = "Subtract a constant from the column, or give additive=None."
+                    raise fail(f"bounds of {name}", rule, (column.lower, column.upper), remedy)
+
     def domain(self, bounds: FloatArray) -> Domain:
         """Return the domain of curves on knots between bounds in units, (numbers, 2)."""
         own = self.origin.domain
@@ -54,7 +67,8 @@ class Curves:
 
     def __call__(self, rows: DesignRows) -> DesignRows:
         """Return rows of the design with curves; numbers are multiples of 2^-20 in [-1, 1]."""
-        levels = np.empty((len(self._places), len(rows)), np.uint16)
+        kind = np.min_scalar_type(max(Coordinates(self.design).positions))
+        levels = np.empty((len(self._places), len(rows)), kind)
         for own, (number, level) in zip(levels, self._places, strict=True):
             if number is None:
                 own[:] = rows.levels[level]

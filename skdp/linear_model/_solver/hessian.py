@@ -219,7 +219,7 @@ def _assembled(coordinates: Coordinates, sums: tuple[Any, ...]) -> tuple[FloatAr
         whole -= np.outer(shares, whole[0])
         whole -= np.outer(whole[:, 0], shares)
     matrix = whole[np.ix_(kept, kept)]
-    diagonal = _diagonal(coordinates, float(gram[0, 0]), counts)
+    diagonal = _diagonal(coordinates, counts)
     diagonal[_core(coordinates, columns)] = matrix.diagonal()
     return matrix, diagonal
 
@@ -230,10 +230,19 @@ def _diagonal_of_dense(
     """Return the diagonal of all coordinates."""
     found, core = np.zeros(coordinates.dim), core_columns(coordinates)
     found[_core(coordinates, core)] = matrix.diagonal()
-    others = (c for c in range(len(coordinates.sizes)) if c not in core)
+    design, sizes = coordinates.design, coordinates.sizes
+    others = (c for c in range(len(sizes)) if c not in core)
     for c, own in zip(others, counts, strict=True):
-        found[coordinates.design.blocks[c]] = coordinates.row_table(c) ** 2 @ own
+        if design.tables[c] is None:
+            found[design.blocks[c]] = _of_levels(own, 1 / sizes[c] if design.intercept else 0.0)
+        else:
+            found[design.blocks[c]] = coordinates.row_table(c) ** 2 @ own
     return found
+
+
+def _of_levels(counts: FloatArray, share: float) -> FloatArray:
+    """Return the diagonal for the indicators of a column, less a share of 1."""
+    return np.asarray(counts[1:] * (1 - 2 * share) + counts.sum() * share**2)
 
 
 def _core(coordinates: Coordinates, columns: tuple[int, ...]) -> NDArray[np.intp]:
@@ -245,12 +254,12 @@ def _core(coordinates: Coordinates, columns: tuple[int, ...]) -> NDArray[np.intp
     )
 
 
-def _diagonal(coordinates: Coordinates, total: float, counts: tuple[Any, ...]) -> FloatArray:
+def _diagonal(coordinates: Coordinates, counts: tuple[Any, ...]) -> FloatArray:
     """Return the diagonal for the columns of levels; 0 for other coordinates."""
     found = np.zeros(coordinates.dim)
     for block, size, own in zip(coordinates.design.blocks, coordinates.sizes, counts, strict=True):
         share = 1 / size if coordinates.design.intercept else 0.0
-        found[block] = own[1:] * (1 - 2 * share) + total * share**2
+        found[block] = _of_levels(own, share)
     return found
 
 

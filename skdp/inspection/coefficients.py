@@ -173,6 +173,8 @@ def last_step(estimator: Any) -> Any:
 
 def domain_of(model: Any) -> Any:
     """Return the domain of a model's coefficients, or None; ``domain_`` if curves were chosen."""
+    if getattr(model, "domain", None) is None:
+        return None
     domain = getattr(model, "domain_", None)
     return getattr(model, "domain", None) if domain is None else domain
 

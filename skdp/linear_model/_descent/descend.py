@@ -27,7 +27,7 @@ Watch = Callable[[int, FloatArray], bool]
 
 # Coordinates are clipped to this, so that coefficients are finite for any step size.
 FARTHEST = 2.0**20
-# Targets of steps with a penalty R are clipped to this: sums of infinite ones are not defined.
+# Targets of steps with a penalty Q are clipped to this: sums of infinite ones are not defined.
 _MOST = 1e100
 # About how many numbers are drawn at once.
 _DRAWN = 2**10
@@ -64,8 +64,8 @@ class Descent:
         The number of classes of a joint model, which are the last axis of coordinates and
         gradients, or nothing. Then arrays of shape (dim,) have the shape (dim, 1).
     rough : dict of int to ndarray
-        For some blocks, whose l1 is 0, a matrix R of shape (size, size) of the further penalty
-        t'R t / 2.
+        For some blocks, whose l1 is 0, a matrix Q of shape (size, size) of the further penalty
+        t'Q t / 2.
     """
 
     blocks: Blocks
@@ -169,7 +169,7 @@ class Descent:
     def _smooth(
         self, theta: FloatArray, block: int, place: slice, target: FloatArray, kept: FloatArray
     ) -> FloatArray:
-        """Return the coordinates that minimise the model of a step with the penalty R."""
+        """Return the coordinates that minimise the model of a step with the penalty Q."""
         whole, step = self.blocks.places[block], self.step[place]
         own = slice(place.start - whole.start, place.stop - whole.start)
         rough = self.rough[block][own]

@@ -98,6 +98,27 @@ def test_without_noise_it_ends_at_the_minimum(order, unit, l1, ridge):
     assert np.abs(subgradient(theta, data, l1, ridge + 0.05)).max() > 1e-3
 
 
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("order", ["cyclic", "random", "greedy"])
+def test_a_penalty_on_differences_is_that_of_the_dense_problem(order, first):
+    """Without noise the descent ends at its minimum, and no pass increases the objective."""
+    matrix = 2.0 * np.array([[1.5, -1.0, 0.0], [-1.0, 3.5, -2.0], [0.0, -2.0, 2.5]])
+    free = BLOCKS.free | first
+    step = np.where(free, 1 / (CURVATURE + 0.8), 0.0)  # the sums of rows of the data's matrix
+    facts = {"order": order, "choice": 1e-6, "n_passes": 300, "rough": {2: matrix}}
+    descent = descent_of(step=step, ridge=np.array([0, 1.0, 0, 0, 0]), **facts)
+    descent = replace(descent, blocks=replace(BLOCKS, all_levels=first))
+    whole, seen = np.diag([0, 1.0, 0, 0, 0]), []
+    whole[2:, 2:] = matrix
+    theta, data = run(descent, watch=lambda _, theta: seen.append(theta))
+    dense = (data.h + whole)[np.ix_(free, free)]
+    np.testing.assert_allclose(theta[free], np.linalg.solve(dense, data.b[free]), atol=1e-5)
+    assert first or theta[2] == 0.0
+    values = [t @ (data.h + whole) @ t / 2 - data.b @ t for t in seen]
+    assert (np.diff([0.0, *values]) <= 1e-9).all()
+    assert values[0] < -0.1
+
+
 def test_one_step_by_hand():
     """argmin of g t + (t - old)^2 / (2 step) + l1 |t| + ridge t^2 / 2, on a grid."""
     step, l1, ridge, unit = 0.3, 0.4, 0.7, 2.0
@@ -106,7 +127,7 @@ def test_one_step_by_hand():
     grid = np.linspace(-4, 4, 800_001)
     for old, gradient in [(0.0, 0.1), (0.0, -3.0), (1.0, 0.5), (-0.1, 0.0), (0.2, 1.0)]:
         theta = np.full(5, old)
-        moved = descent._move(theta, slice(1, 2), np.array([gradient]))
+        moved = descent._move(theta, 1, slice(1, 2), np.array([gradient]))
         value = unit * gradient * grid + (grid - old) ** 2 / (2 * step)
         value += l1 * np.abs(grid) + ridge * grid**2 / 2
         assert theta[1] == pytest.approx(grid[value.argmin()], abs=2e-5)
@@ -119,7 +140,10 @@ def test_one_step_by_hand():
 def test_huge_steps_end_in_the_box(size, order):
     """A descent that diverges does so to finite coordinates, and says nothing."""
     step = np.where(BLOCKS.free, size, 0.0)
+    rough = {2: np.eye(3) + np.diag([1.0, 2, 1]) - np.eye(3, k=1) - np.eye(3, k=-1)}
     descent = descent_of(step=step, order=order, choice=1.0)
+    smooth = replace(descent, rough=rough)
+    assert np.abs(run(smooth, noise=Noise(1.0))[0]).max() <= FARTHEST
     theta, data = run(descent, noise=Noise(1.0))
     assert np.isfinite(run(replace(descent, average=True), noise=Noise(1.0))[0]).all()
     assert np.abs(theta).max() <= FARTHEST

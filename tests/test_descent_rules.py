@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp import Domain
+from skdp import Domain, Spline
+from skdp.domain.splines import STIFFNESS
 from skdp.linear_model._descent import plan as rules
+from skdp.linear_model._descent import rules as descent_rules
 from skdp.linear_model._descent.algorithm import CoordinateDescent
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.plan import (
@@ -27,9 +30,10 @@ from skdp.linear_model._descent.rules import (
     curvatures,
     penalties,
     residual_bound,
+    roughness,
     scaling_of,
 )
-from skdp.linear_model._descent.scaling import DescentStage
+from skdp.linear_model._descent.scaling import DescentStage, RowBound, plain_scaling
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
@@ -362,3 +366,33 @@ def test_residuals_are_clipped_less_the_more_is_known():
     assert (np.diff(bounds) >= 0).all()
     assert bounds[0] < 0.6
     assert bounds[-1] == pytest.approx(2 / 0.2)  # the whole range: least squares
+
+
+@pytest.mark.parametrize("strength", [0.5, 30.0])
+def test_neighbouring_coefficients_of_a_spline_are_similar(monkeypatch, strength):
+    """The matrix is the sum over all coefficients and differences, by its definition."""
+    monkeypatch.setattr(descent_rules, "SMOOTH", strength)
+    spline = Spline(0, 1, knots=(0.1, 0.5), degree=2, missing="indicator")
+    domain = Domain({"x": spline, "b": list("uv")}).interact("x", "b")
+    assert roughness(Blocks(domain, True, True), None, np.ones(99)) == {}  # no neighbours
+    blocks = Blocks(Domain({"b": list("uv"), "x": spline}), True, True)
+    rng = np.random.default_rng(0)
+    ridge, square = rng.uniform(1, 9, 9), rng.uniform(0.1, 1, 9)
+    scaling = replace(plain_scaling(blocks, 9.0, RowBound(np.ones(3))), square=square)
+    ((block, matrix),) = roughness(blocks, scaling, ridge).items()
+    assert blocks.places[block] == slice(3, 9)
+    theta, own = rng.normal(size=6), ridge[3:]
+    expected = own @ theta**2
+    peaks, steps = np.diff(spline.peaks), len(spline.breaks) - 1
+    for k, distance in enumerate(peaks):  # the last coefficient is that of missing cells
+        weight = np.rint(max(STIFFNESS * steps * peaks.mean() / distance, 1.0))
+        both = 2 / (1 / own[k] + 1 / own[k + 1])
+        expected += strength * weight * both * (theta[k + 1] - theta[k]) ** 2
+    variance = square[3:] @ np.linalg.inv(matrix).diagonal()
+    assert variance == pytest.approx(square[3:] @ (1 / own))
+    factor = theta @ matrix @ theta / expected
+    other = rng.normal(size=6)
+    assert factor < 1
+    values = own @ other**2
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
+    assert other @ matrix @ other > factor * values

@@ -25,10 +25,13 @@ from skdp import (
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.linear_model._descent import rules as descent_rules
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
 from skdp.linear_model._descent.scaling import RowBound, plain_scaling
+from skdp.linear_model._moments import algorithm as moments
 from skdp.linear_model._moments.parts import Parts
+from skdp.linear_model._moments.posterior import posterior
 from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_sums
@@ -371,6 +374,55 @@ def test_without_noise_moments_give_least_squares(neighbors, delta):
     found = model.fit(X, z).predict(X)
     plain = LinearRegression().fit(domain.encode(X), z).predict(domain.encode(X))
     assert np.sqrt(np.mean((found - plain) ** 2)) < 0.02 * z.std()
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_prior_of_moments_makes_curves_smooth_and_releases_the_same(delta, monkeypatch):
+    X, _, z = curves(3000, 0)
+    domain = Domain({name: Spline(0, 1, knots=8, degree=3) for name in X}, target=(-8, 8))
+    penalty = Design(domain, False).penalised(np.eye(domain.n_encoded))
+    models, rough = [], []
+    for strength in (0.0, 0.05, 1.0):
+        monkeypatch.setattr(moments, "SMOOTH", strength)
+        own = {"epsilon": 0.3, "delta": delta, "random_state": 0}
+        models.append(DPLinearRegression(domain=domain, **own).fit(X, z))
+        theta = models[-1].coef_
+        rough.append(theta @ (penalty @ theta - theta) / (theta @ theta))
+    assert rough[0] > rough[1] > rough[2]
+    np.testing.assert_array_equal(models[0].moments_.gram, models[2].moments_.gram)
+
+
+def test_a_prior_is_a_change_of_coordinates():
+    """With exact moments it changes nothing; else the directions of the covariance are shrunk."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 4))
+    z = rng.normal(size=(1000, 5))
+    z[:, 4] = 0.4 * z[:, 0] + 0.1 * z[:, 1] + 0.1 * z[:, 4]
+    rows = np.column_stack([np.ones(1000), z])
+    exact = rows.T @ rows / 1000
+    prior = root @ root.T
+    plain = posterior(exact, np.zeros((6, 6)))[0]
+    np.testing.assert_allclose(posterior(exact, np.zeros((6, 6)), prior)[0], plain, rtol=1e-9)
+    noisy = np.full((6, 6), 0.1)
+    same = posterior(exact, noisy, np.eye(4))[0]
+    np.testing.assert_allclose(posterior(exact, noisy)[0], same, rtol=1e-9)
+    # Where the covariance is hardly above 0 there is no effect.
+    thin = np.diag([1.0, 1e-12, 1.0, 1.0])
+    found = posterior(exact, noisy, thin)[0]
+    assert abs(found[2]) < 1e-6 < abs(same[2])
+    assert found[1] == pytest.approx(same[1], abs=0.1)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("all_levels", [True, False])
+def test_a_huge_penalty_of_a_descent_leaves_a_constant(delta, all_levels, monkeypatch):
+    X, _, z = curves(3000, 0)
+    domain = Domain({name: Spline(0, 1, knots=5, degree=3) for name in X}, target=(-8, 8))
+    own = {"epsilon": 3.0, "delta": delta, "random_state": 0, "fit_intercept": all_levels}
+    plain = DPCoordinateDescentRegressor(domain=domain, **own).fit(X, z).coef_
+    monkeypatch.setattr(descent_rules, "SMOOTH", 1e7)
+    found = DPCoordinateDescentRegressor(domain=domain, **own).fit(X, z).coef_
+    assert np.abs(found).max() < 1e-3 * np.abs(plain).max()
 
 
 def test_rows_of_persons_and_batches():

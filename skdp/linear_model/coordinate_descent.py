@@ -68,8 +68,8 @@ rows_per_person, max_rows
     penalty : {"auto", "l1", "l2", "elasticnet", None}, default="auto"
         The penalty on the coefficients of the encoded columns: numbers scaled to [-1, 1], and
         indicators of all levels but the first. "auto" shrinks each coefficient, and the
-        intercept, according to the size of the noise. With other values the intercept has no
-        penalty.
+        intercept, according to the size of the noise, and neighbouring coefficients of a spline
+        towards each other. With other values the intercept has no penalty.
     alpha : float in [0, 1e30] or "auto", default="auto"
         The penalty on the mean loss is ``alpha * (l1_ratio |w|_1 + (1 - l1_ratio) |w|_2^2 / 2)``:
         ``C = 1 / (n alpha)`` in scikit-learn's logistic regression. "auto" chooses it by the size

@@ -25,6 +25,7 @@ from skdp.linear_model._descent.rules import (
     joint_kind,
     penalties,
     residual_bound,
+    roughness,
     scaling_of,
 )
 from skdp.linear_model._descent.scaling import DescentStage, Scaling
@@ -163,6 +164,9 @@ class CoordinateDescent:
         alpha = None if is_auto(asked.alpha) else float(asked.alpha)
         penalty, l1_ratio = asked.penalty or "none", float(asked.l1_ratio)
         l1, ridge = penalties(plan, scaling, kind, unit, penalty, alpha, l1_ratio)
+        rough = roughness(blocks, scaling, ridge) if penalty == "auto" else {}
+        for block in rough:
+            ridge[blocks.places[block]] = 0.0
         size = kind.step if is_auto(asked.step_size) else float(asked.step_size)
         step = np.where(blocks.free, size / curvature, 0.0)
         shape = (blocks.dim, *(1 for _ in plan.task.classes))
@@ -180,6 +184,7 @@ class CoordinateDescent:
             published=plan.published(),
             choice=plan.choice,
             classes=plan.task.classes,
+            rough=rough,
         )
         return descent, slope
 

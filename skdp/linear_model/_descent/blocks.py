@@ -51,6 +51,21 @@ class Blocks(RowLayout):
             for table in self.tables
         )
 
+    @cached_property
+    def differences(self) -> dict[int, FloatArray]:
+        """For each block of a spline the penalty on differences of coefficients, (size, size).
+
+        It is that of the domain for coefficients minus the first one.
+        """
+        found = {}
+        for block, penalty in enumerate(self.penalties, start=self.first_levels):
+            size = 0 if penalty is None else len(penalty)
+            if penalty is not None and (penalty != np.eye(size)).any():
+                moved = np.eye(size, size + 1, k=1)
+                moved[:, 0] = -1.0
+                found[block] = moved.T @ (penalty - np.eye(size)) @ moved
+        return found
+
     @property
     def first_levels(self) -> int:
         """The first block of levels."""

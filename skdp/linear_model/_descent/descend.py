@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ Watch = Callable[[int, FloatArray], bool]
 
 # Coordinates are clipped to this, so that coefficients are finite for any step size.
 FARTHEST = 2.0**20
+# Targets of steps with a penalty Q are clipped to this: sums of infinite ones are not defined.
+_MOST = 1e100
 # About how many numbers are drawn at once.
 _DRAWN = 2**10
 # Additional bits of the noise of a choice, relative to the sums.
@@ -61,6 +63,9 @@ class Descent:
     classes : tuple of int
         The number of classes of a joint model, which are the last axis of coordinates and
         gradients, or nothing. Then arrays of shape (dim,) have the shape (dim, 1).
+    rough : dict of int to ndarray
+        For some blocks, whose l1 is 0, a matrix Q of shape (size, size) of the further penalty
+        t'Q t / 2.
     """
 
     blocks: Blocks
@@ -76,6 +81,7 @@ class Descent:
     published: Publication
     choice: float | None = None
     classes: tuple[int, ...] = ()
+    rough: dict[int, FloatArray] = field(default_factory=dict)
 
     def run(
         self, gradients: Gradients, start: FloatArray, noise: Any, rng: Generator, watch: Watch
@@ -106,7 +112,7 @@ class Descent:
         for block in blocks:
             place = self.blocks.places[block]
             gradient = release(place, gradients.of_block(block))
-            gradients.move(block, self._move(theta, place, gradient))
+            gradients.move(block, self._move(theta, block, place, gradient))
 
     def _greedy_step(
         self, theta: FloatArray, gradients: Gradients, release: _Release, rng: Generator
@@ -119,13 +125,16 @@ class Descent:
         gradient = release(place, exact[place])
         block = int(np.searchsorted([p.stop for p in self.blocks.places], j, side="right"))
         change = np.zeros(self.blocks.sizes[block])
-        change[j - self.blocks.places[block].start] = self._move(theta, place, gradient)[0]
+        moved = self._move(theta, block, place, gradient)
+        change[j - self.blocks.places[block].start] = moved[0]
         gradients.move(block, change)
 
     def _steepest(self, theta: FloatArray, exact: NDArray[Any], rng: Generator) -> int:
         """Draw a coordinate by the exponential mechanism; the score is the least subgradient."""
         assert self.choice is not None
         known = np.where(theta != 0, np.sign(theta) * self.l1 + self.ridge * theta, 0.0)
+        for block, rough in self.rough.items():
+            known[self.blocks.places[block]] += rough @ theta[self.blocks.places[block]]
         slack = np.where(theta == 0, self.l1, 0.0)
         known, slack = known / self.unit, slack / self.unit
         gumbel = self.choice * gumbels(len(theta), rng)
@@ -139,7 +148,9 @@ class Descent:
         return at
 
     @np.errstate(all="ignore")  # infinite coordinates are clipped to the box
-    def _move(self, theta: FloatArray, place: slice, gradient: FloatArray) -> FloatArray:
+    def _move(
+        self, theta: FloatArray, block: int, place: slice, gradient: FloatArray
+    ) -> FloatArray:
         """Move some coordinates, and return the change."""
         if self.classes:
             # A common move of all classes would change no prediction.
@@ -147,8 +158,24 @@ class Descent:
         step, old = self.step[place], theta[place].copy()
         target = old - step * self.unit[place] * gradient
         shrunk = np.sign(target) * np.maximum(np.abs(target) - step * self.l1[place], 0)
-        theta[place] = (shrunk / (1 + step * self.ridge[place])).clip(-FARTHEST, FARTHEST)
+        kept = 1 + step * self.ridge[place]
+        if block in self.rough:
+            moved = self._smooth(theta, block, place, shrunk, kept)
+        else:
+            moved = shrunk / kept
+        theta[place] = moved.clip(-FARTHEST, FARTHEST)
         return np.asarray(theta[place] - old)
+
+    def _smooth(
+        self, theta: FloatArray, block: int, place: slice, target: FloatArray, kept: FloatArray
+    ) -> FloatArray:
+        """Return the coordinates that minimise the model of a step with the penalty Q."""
+        whole, step = self.blocks.places[block], self.step[place]
+        own = slice(place.start - whole.start, place.stop - whole.start)
+        rough = self.rough[block][own]
+        others = rough @ theta[whole] - rough[:, own] @ theta[place]
+        matrix = np.diag(kept.ravel()) + step.reshape(-1, 1) * rough[:, own]
+        return np.linalg.solve(matrix, (target - step * others).clip(-_MOST, _MOST))
 
 
 class _Release:

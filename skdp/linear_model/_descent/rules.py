@@ -25,6 +25,9 @@ CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
 # so steps are longer; they do not diverge below 2.
 SIGNAL, LEVEL_SIGNAL, MOST_STEP = 16.0, 8.0, 1.8
 
+# The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
+SMOOTH = 0.5
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -165,6 +168,25 @@ def penalties(
     size = np.full(plan.task.blocks.dim, alpha * scaling.n)
     size[: plan.task.blocks.intercept] = 0.0
     return size * share / scale, size * (1 - share) / scale**2
+
+
+def roughness(blocks: Blocks, scaling: Scaling, ridge: FloatArray) -> dict[int, FloatArray]:
+    """Return matrices of penalties that replace the ridges of blocks of B-splines.
+
+    They also penalise differences of neighbouring coefficients, by the harmonic mean of their
+    ridges. A factor keeps the prior variance of the curve, averaged over the records.
+    """
+    found = {}
+    for block, differences in blocks.differences.items():
+        own, share = ridge[blocks.places[block]], scaling.square[blocks.places[block]]
+        unit = float(own.max())
+        inverse = unit / own
+        edges = -SMOOTH * differences * 2 / np.add.outer(inverse, inverse)
+        np.fill_diagonal(edges, 0.0)
+        matrix = np.diag(1 / inverse + edges.sum(axis=1)) - edges
+        kept = share @ np.linalg.inv(matrix).diagonal() / (share @ inverse)
+        found[block] = unit * kept * matrix
+    return found
 
 
 def residual_bound(plan: DescentPlan, scaling: Scaling) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Task
+
+# The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
+SMOOTH = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,8 @@ class FunctionalMechanism:
         domain = design.domain
         shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
         noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
+        if noisy.deviation is not None:
+            noisy = replace(noisy, prior=_prior(design))
         found = solve(self.asked.postprocess, noisy)
         deviation = moments.deviation / moments.n_records
         spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
@@ -76,6 +81,20 @@ class FunctionalMechanism:
             "coef_corr_": correlations[1:, 1:],
         }
         return Solution(theta[None, 1:], theta[:1], attributes)
+
+
+def _prior(design: Design) -> FloatArray | None:
+    """Return the covariance of coefficients before the release; None for the unit matrix.
+
+    Neighbouring coefficients of a spline are similar. Their mean variance is 1.
+    """
+    found, shift = np.eye(design.domain.n_encoded), int(design.intercept)
+    for block, penalty in zip(design.blocks, design.penalties, strict=True):
+        if penalty is not None:
+            own = np.linalg.inv((1 - SMOOTH) * np.eye(len(penalty)) + SMOOTH * penalty)
+            at = slice(block.start - shift, block.stop - shift)
+            found[at, at] = own * (len(own) / np.trace(own))
+    return found if any(penalty is not None for penalty in design.penalties) else None
 
 
 def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatArray]:

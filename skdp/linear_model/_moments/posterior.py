@@ -29,7 +29,9 @@ SHRINK = 0.5
 CAUTION = 1.2
 
 
-def posterior(matrix: FloatArray, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
+def posterior(
+    matrix: FloatArray, deviation: FloatArray, prior: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Return the intercept with the coefficients, and the matrix that maps b to coefficients.
 
     Parameters
@@ -38,6 +40,9 @@ def posterior(matrix: FloatArray, deviation: FloatArray) -> tuple[FloatArray, Fl
         Noisy means of products of (1, x, y).
     deviation : ndarray of shape (q + 2, q + 2)
         Standard deviation of the noise in each entry.
+    prior : ndarray of shape (q, q) or None
+        The covariance of the coefficients before the release, in the unit of their usual variance;
+        None stands for the unit matrix.
     """
     variance = deviation**2
     mean, target = matrix[0, 1:-1], float(matrix[0, -1])
@@ -50,7 +55,7 @@ def posterior(matrix: FloatArray, deviation: FloatArray) -> tuple[FloatArray, Fl
         return np.append(target, np.zeros(len(b))), np.zeros((len(b), len(b)))
     products = matrix[1:-1, 1:-1] - np.outer(centre, centre)
     expected = np.eye(len(b)) + np.outer(b, b) * (signal / size / EXPLAINED)
-    found = _inverse(products, variance[1:-1, 1:-1], expected, variance[0, 1:-1])
+    found = _inverse(products, variance[1:-1, 1:-1], expected, variance[0, 1:-1], prior)
     inverse = signal / size * found
     theta = inverse @ b
     # No coefficients explain more than the target's variance, which is 1 or less.
@@ -65,7 +70,11 @@ def _kept(mean: FloatArray, variance: FloatArray) -> float:
 
 
 def _inverse(
-    products: FloatArray, variance: FloatArray, expected: FloatArray, ridge: FloatArray
+    products: FloatArray,
+    variance: FloatArray,
+    expected: FloatArray,
+    ridge: FloatArray,
+    prior: FloatArray | None,
 ) -> FloatArray:
     """Return the inverse of the posterior mean of S, without directions below the noise.
 
@@ -75,9 +84,13 @@ def _inverse(
     before = np.full(products.shape, min(PRODUCT_VARIANCE, DIRECTIONS / len(products)))
     np.fill_diagonal(before, SQUARE_VARIANCE)
     weight = before / (before + variance)
-    values, vectors = eigh(weight * products + (1 - weight) * expected + np.diag(ridge))
+    mean = weight * products + (1 - weight) * expected + np.diag(ridge)
+    # In coordinates whose prior covariance is the unit matrix.
+    root = None if prior is None else np.linalg.cholesky(prior)
+    values, vectors = eigh(mean if root is None else root.T @ mean @ root)
     level = SHRINK * float(np.sqrt(len(values) * np.mean(weight**2 * variance)))
     shifted = values.clip(min=0) + level / 2
     # Far above the level this is 1 / value; below it decreases, as b is small there.
     inverse = shifted / np.maximum(shifted**2 + level**2, 1e-300)
+    vectors = vectors if root is None else root @ vectors
     return np.asarray((vectors * inverse) @ vectors.T)

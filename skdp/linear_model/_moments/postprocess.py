@@ -46,6 +46,9 @@ class NoisyMoments:
     deviation : ndarray of shape (q + 2, q + 2) or None
         Standard deviation of the noise in each entry, if the columns were scaled so that the mean
         squares of features and target are near 1.
+    prior : ndarray of shape (q, q) or None
+        With ``deviation``, the covariance of coefficients before the release; None stands for the
+        unit matrix.
     """
 
     matrix: FloatArray
@@ -54,6 +57,7 @@ class NoisyMoments:
     intercept: bool
     shrink: float = SHRINK
     deviation: FloatArray | None = None
+    prior: FloatArray | None = None
 
     @property
     def spectral(self) -> float:
@@ -144,7 +148,7 @@ def solve(postprocess: Any, moments: NoisyMoments) -> Coefficients:
     """Return the solution by a name of ``RECIPES``, or by a function of ``NoisyMoments``."""
     scaled = moments.deviation
     if scaled is not None and isinstance(postprocess, str) and postprocess == "auto":
-        return Coefficients(*posterior(moments.matrix, scaled))
+        return Coefficients(*posterior(moments.matrix, scaled, moments.prior))
     recipe = RECIPES[postprocess if isinstance(postprocess, str) else "auto"]
     moments_used = moments.semidefinite() if recipe.project else moments
     if recipe.steady and len(moments.r) > 2:  # without features the mean is the result

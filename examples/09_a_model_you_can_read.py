@@ -2,8 +2,8 @@
 
 This example shows how to declare curves, what they gain and what they cost, and how to read the
 picture of a fitted model. The first table is simulated, so that the true effects are known. On the
-second, with 442 patients, curves are worse than lines: each record must speak for more
-coefficients. `--full` has larger sets, on which curves are better.
+second, with 442 patients, curves are worse than lines unless epsilon is large: each record must
+speak for more coefficients. `--full` has larger sets, on which curves are better.
 
 What it does not show: sampling errors, which no band below includes, and effects of two columns
 together, which a sum of curves does not have. The data are simulated or public, so their scores may

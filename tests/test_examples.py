@@ -195,11 +195,17 @@ def test_what_the_papers_got_wrong(tmp_path):
 
 @pytest.mark.slow
 def test_a_model_you_can_read(tmp_path):
-    """Curves find simulated effects, and lose to lines where there are few records."""
+    """Curves find simulated effects, and lose to lines where there are few records and noise.
+
+    The automatic choice is that of the better of both.
+    """
     text = run("09_a_model_you_can_read.py", tmp_path)
     many, few = (words_after(text, title) for title in ("20,000 rows: R^2", "442 rows: R^2"))
     assert min(many["curves"]) > max(many["lines"]) + 0.3
-    assert all(own < other for own, other in zip(few["curves"], few["lines"], strict=True))
+    pairs = zip(few["curves"][:3], few["lines"][:3], strict=True)  # not at an epsilon of 10
+    assert all(own < other for own, other in pairs)
+    assert few['"auto"'] == few["lines"]
+    assert min(many['"auto"']) > max(many["lines"]) + 0.3
     assert "coefficients: 4 with lines, 24 with curves" in text
     whole, off = re.search(r"over (\d+) rentals\n.* is (\d+) off", text).groups()
     assert float(off) < 0.1 * float(whole)

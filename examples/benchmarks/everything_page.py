@@ -241,12 +241,15 @@ def repeats_text(scores: Scores) -> str:
     """Return over how many splits the medians are, and where there are fewer."""
     repeats = {cell: len(found) for cell, found in scores.by_cell.items()}
     most = max(repeats.values(), default=0)
-    fewer: dict[str, int] = {}
+    fewer: dict[str, dict[str, int]] = {}  # by set and by method without its settings
     for cell, count in repeats.items():
         if count < most:
-            key = f"{cell.method} on {cell.set}"
-            fewer[key] = min(count, fewer.get(key, most))
-    listed = "; ".join(f"{count} for {key}" for key, count in fewer.items())
+            own, name = fewer.setdefault(cell.set, {}), cell.method.partition(", ")[0]
+            own[name] = min(count, own.get(name, most))
+    listed = "; ".join(
+        f"at least {min(own.values())} for {', '.join(own)} on {name}"
+        for name, own in fewer.items()
+    )
     return f"{most} random splits" + (f" ({listed})" if fewer else "")
 
 

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from skdp._arrays import FloatArray
-
-# A direction of H below so many standard deviations of its noise has no coefficient.
-LEAST_CERTAIN = 3.0
+from skdp.domain import Domain
+from skdp.linear_model._moments.moments import Moments
+from skdp.linear_model._shared.gram import row_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,15 @@ class NoisyEquations:
     variance: FloatArray
     own_square: NDArray[np.bool_]
     n: float
+
+    @classmethod
+    def of(cls, moments: Moments, intercept: bool) -> NoisyEquations:
+        """Return the equations of a release, of which all moments are in the domain's units."""
+        n, own = moments.n_records, moments.own_square
+        matrix, deviation = moments.gram / n, moments.deviation / n
+        if not intercept:
+            matrix, deviation, own = matrix[1:, 1:], deviation[1:, 1:], np.zeros_like(own[1:])
+        return cls(matrix, deviation**2, own, n)
 
     def noise_covariance(self, u: FloatArray, v: FloatArray) -> FloatArray:
         """Return Cov(N u, N v) without the last entries, (k, k)."""
@@ -88,7 +97,7 @@ class Estimate:
     sampling, privacy : ndarray of shape (k, k)
         The parts of the covariance of ``theta``, to first order.
     is_usable : bool
-        Whether H is certainly positive definite.
+        Whether H is positive definite.
     """
 
     equations: NoisyEquations
@@ -104,11 +113,14 @@ class Estimate:
         """The covariance of ``theta``."""
         return self.sampling + self.privacy
 
-    def standard_errors(self) -> FloatArray:
-        """Return the standard error of each coefficient; infinite without usable equations."""
+    def standard_errors(self, rows: FloatArray) -> FloatArray:
+        """Return the standard errors of rows @ theta; infinite if the equations are not usable."""
         if not self.is_usable:
-            return np.full(len(self.theta), np.inf)
-        return np.sqrt(np.diag(self.covariance))
+            return np.full(len(rows), np.inf)
+        size = np.abs(rows).max(axis=1, keepdims=True)
+        return np.asarray(
+            size[:, 0] * np.sqrt(np.vecdot(rows / size @ self.covariance, rows / size))
+        )
 
     def intervals(self, rows: FloatArray, level: float = 0.95) -> FloatArray:
         """Return the lower and upper ends of intervals for rows @ theta, (m, 2).
@@ -121,8 +133,10 @@ class Estimate:
         """
         if not self.is_usable:
             return np.tile([-np.inf, np.inf], (len(rows), 1))
+        # Rows with units such as 1e-300 have squares that overflow.
+        size = np.abs(rows).max(axis=1, keepdims=True)
         quantile = float(norm.isf((1 - level) / 2))
-        return np.array([self._interval(row, quantile) for row in rows])
+        return np.asarray(size * [self._interval(row, quantile) for row in rows / size])
 
     def _interval(self, row: FloatArray, quantile: float) -> tuple[float, float]:
         """Return the values row @ theta + d with d^2 <= quantile^2 (a + b d + c d^2)."""
@@ -159,14 +173,24 @@ def estimate(equations: NoisyEquations) -> Estimate:
     least = np.sqrt(equations.product_variance(u)) / 2
     error_variance = max(rest, float(least))
     sampling = error_variance / n * inverse
-    usable = _is_definite(equations)
+    usable = bool(np.linalg.eigvalsh(H)[0] > 0)
     return Estimate(
         equations, theta, inverse, error_variance, sampling, inverse @ noise @ inverse, usable
     )
 
 
-def _is_definite(equations: NoisyEquations) -> bool:
-    """Return whether no direction of H is near 0 in units of its noise."""
-    values, vectors = np.linalg.eigh(equations.matrix[:-1, :-1])
-    deviations = [np.sqrt(equations.product_variance(np.append(v, 0.0))) for v in vectors.T]
-    return bool(np.all(values > LEAST_CERTAIN * np.array(deviations)))
+def user_units(domain: Domain, intercept: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the affine map of coefficients to the user's units: rows and constants.
+
+    The rows, (q + 1, k), map coefficients of (1, x) or of x to the intercept and the slopes of the
+    columns. A model without an intercept has one in the user's units if the middle of the bounds
+    is not 0.
+    """
+    q = domain.n_encoded
+    units = np.vstack([np.zeros(q + 1), np.eye(q + 1)])
+    slopes, constants = domain.decode_coef(
+        units[:, 1:] / row_unit(domain), units[:, 0], regression=True
+    )
+    points = np.column_stack([constants, slopes])
+    rows = (points[1:] - points[0]).T
+    return rows[:, int(not intercept) :], points[0]

@@ -27,6 +27,7 @@ from scipy.stats import norm
 from skdp._arrays import FloatArray
 from skdp.domain import Domain
 from skdp.linear_model._moments.moments import Moments
+from skdp.linear_model._moments.postprocess import noise_covariance
 from skdp.linear_model._shared.gram import row_unit
 
 
@@ -63,15 +64,7 @@ class NoisyEquations:
 
     def noise_covariance(self, u: FloatArray, v: FloatArray) -> FloatArray:
         """Return Cov(N u, N v) without the last entries, (k, k)."""
-        variance, k = self.variance, len(u) - 1
-        found = variance * np.outer(v, u)
-        np.fill_diagonal(found, variance @ (u * v))
-        own = np.flatnonzero(self.own_square)
-        shared = variance[0, own]
-        found[own, own] += shared * (u[0] * v[own] + u[own] * v[0])
-        found[0, own] += shared * u[own] * v[own]
-        found[own, 0] += shared * u[own] * v[own]
-        return np.asarray(found[:k, :k])
+        return noise_covariance(self.variance, self.own_square, u, v)
 
     def product_variance(self, u: FloatArray) -> float:
         """Return the variance of u'Nu."""

@@ -111,8 +111,24 @@ def test_models_without_unscaled_moments_are_refused():
     assert scaled.moments_.is_scaled
     with pytest.raises(ValueError, match='mechanism="matrix"'):
         scaled.conf_int()
+    hull = DPLinearRegression(epsilon=1.0, domain=domain, mechanism="hull", random_state=0)
+    with pytest.raises(ValueError, match="uncorrelated noise"):
+        hull.fit(X, y).standard_errors()
     with pytest.raises(ValueError, match="level"):
         scaled.conf_int(1.0)
+
+
+def test_a_regression_of_other_columns_has_intervals():
+    """Of a column that is a number on an indicator; both have one noise for sum and square."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, 5000), rng.integers(2, size=5000)])
+    X[:, 0] += X[:, 1] / 4
+    domain = Domain({"a": (-2, 2), "b": [0.0, 1.0]}, target=(-4, 4))
+    model = DPLinearRegression(epsilon=50.0, domain=domain, mechanism="matrix", random_state=0)
+    other = model.fit(X, X[:, 0] + rng.normal(size=5000)).from_moments(["b"], target="a")
+    low, high = other.conf_int()[0]
+    assert low < 0.25 < high
+    assert 0 < high - low < 0.2
 
 
 def test_intervals_cover_as_often_as_they_state():

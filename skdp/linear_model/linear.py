@@ -17,6 +17,7 @@ from skdp.linear_model._moments.inference import NoisyEquations, estimate, user_
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor
+from skdp.mechanisms.matrix.noise import MatrixNoise
 
 
 @with_parameters
@@ -126,8 +127,8 @@ class DPLinearRegression(PrivateRegressor):
         Raises
         ------
         ValueError
-            If the columns were scaled, which clips values by unknown amounts, or if no moments of
-            the features were released. ``mechanism="matrix"`` releases them unscaled.
+            Without ``mechanism="matrix"``, unless "auto" chose it. Scaled columns are clipped by
+            unknown amounts, and other noise is correlated.
         """
         check_is_fitted(self, "coef_")
         level = check_interval("level", level, 0.0, 1.0, "neither")
@@ -156,9 +157,10 @@ class DPLinearRegression(PrivateRegressor):
 
     def _unshrunk(self, method: str):
         moments, domain = getattr(self, "moments_", None), self._design.domain
-        if moments is None or moments.is_scaled or len(moments.names) != domain.n_encoded + 2:
+        if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
             remedy = 'Fit with mechanism="matrix", and call it before the model is exported.'
-            raise fail(method, "find moments of features that were not scaled", remedy=remedy)
+            rule = "find moments in the units of the domain, with uncorrelated noise"
+            raise fail(method, rule, remedy=remedy)
         found = estimate(NoisyEquations.of(moments, self._design.intercept))
         return found, *user_units(domain, self._design.intercept)
 

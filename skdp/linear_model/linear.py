@@ -70,7 +70,8 @@ class DPLinearRegression(PrivateRegressor):
     coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
     intercept_ : float, units of the target
     coef_std_ : ndarray of shape (n_encoded,)
-        Standard deviation of each coefficient that is due to the noise, to first order.
+        Standard deviation of each coefficient that is due to the noise, to first order. The
+        sampling error is not in it: see :meth:`conf_int`.
     coef_corr_ : ndarray of shape (n_encoded, n_encoded)
         Correlations of the noise in the coefficients, to first order.
     intercept_std_ : float

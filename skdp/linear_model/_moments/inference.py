@@ -46,12 +46,15 @@ class NoisyEquations:
         of squares have one noise.
     n : float
         The number of records.
+    excess : float
+        Upper bound on the excess kurtosis of linear combinations of the noise.
     """
 
     matrix: FloatArray
     variance: FloatArray
     own_square: NDArray[np.bool_]
     n: float
+    excess: float = 0.0
 
     @classmethod
     def of(cls, moments: Moments, intercept: bool) -> NoisyEquations:
@@ -60,7 +63,8 @@ class NoisyEquations:
         matrix, deviation = moments.gram / n, moments.deviation / n
         if not intercept:
             matrix, deviation, own = matrix[1:, 1:], deviation[1:, 1:], np.zeros_like(own[1:])
-        return cls(matrix, deviation**2, own, n)
+        # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
+        return cls(matrix, deviation**2, own, n, 6 / (moments.layout.n_rows + 1))
 
     def noise_covariance(self, u: FloatArray, v: FloatArray) -> FloatArray:
         """Return Cov(N u, N v) without the last entries, (k, k)."""
@@ -142,7 +146,9 @@ class Estimate:
 
         a = float(row @ spread)
         b, c = -2 * part(start, step), part(step, step)
-        square = quantile**2
+        # The quantile of a sum of normal errors and noise with this kurtosis (Cornish and Fisher).
+        excess = self.equations.excess * float(row @ self.privacy @ row / a) ** 2
+        square = (quantile + max(0.0, quantile**3 - 3 * quantile) * excess / 24) ** 2
         lead = 1 - square * c
         if lead <= 0:
             return -np.inf, np.inf

@@ -216,15 +216,27 @@ def coefficient_covariance(
     own_square : ndarray of bool, shape (q + 2,)
         Which columns are their own squares: their sum and their sum of squares have one noise.
     """
-    variance, theta = deviation**2, found.theta
-    within = variance[:-1, :-1]
-    # An entry off the diagonal is in two equations, with the coefficient of the other column.
-    e = within * np.outer(theta, theta)
-    np.fill_diagonal(e, variance[:-1, -1] + within @ theta**2)
-    # The noise of an indicator's mean and of its square is the same: add their covariance.
-    shared = np.flatnonzero(own_square[:-1])
-    e[shared, shared] += 2 * theta[0] * theta[shared] * within[0, shared]
-    e[0, shared] += theta[shared] ** 2 * within[0, shared]
-    e[shared, 0] = e[0, shared]
+    u = np.append(-found.theta, 1.0)
+    e = noise_covariance(deviation**2, own_square, u, u)
     K = found.whole_inverse(noisy)
     return np.asarray(K @ e @ K.T)
+
+
+def noise_covariance(
+    variance: FloatArray, own_square: NDArray[np.bool_], u: FloatArray, v: FloatArray
+) -> FloatArray:
+    """Return Cov(N u, N v) without the last entries, for symmetric noise N of given variances.
+
+    The entries are uncorrelated. The sum of a column that is its own square, in the first row, and
+    its sum of squares have one noise. Returns (k, k) for ``u`` and ``v`` of shape (k + 1,).
+    """
+    # An entry off the diagonal is in two equations, with the coefficient of the other column.
+    found = variance * np.outer(v, u)
+    np.fill_diagonal(found, variance @ (u * v))
+    own = np.flatnonzero(own_square)
+    # The noise of an indicator's mean and of its square is the same: add their covariance.
+    shared = variance[0, own]
+    found[own, own] += shared * (u[0] * v[own] + u[own] * v[0])
+    found[0, own] += shared * u[own] * v[own]
+    found[own, 0] += shared * u[own] * v[own]
+    return np.asarray(found[:-1, :-1])

@@ -145,6 +145,15 @@ def test_a_regression_of_other_columns_has_intervals():
     assert 0 < high - low < 0.2
 
 
+def test_persons_have_no_intervals():
+    """Rows of a person are not independent."""
+    X, y = table(200, 1)
+    domain = Domain.unit_box(1, target=(-5, 5))
+    model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0)
+    with pytest.raises(ValueError, match="conf_int must find moments of rows"):
+        model.fit(X, y, groups=np.arange(200) // 2).conf_int()
+
+
 def test_intervals_cover_as_often_as_they_state():
     """400 fits with two slopes: the share of intervals is off by .011; .90 to .985 are allowed."""
     domain, hits = Domain.unit_box(2, target=(-5, 5)), []

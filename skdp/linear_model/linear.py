@@ -128,8 +128,9 @@ class DPLinearRegression(PrivateRegressor):
         Raises
         ------
         ValueError
-            Without ``mechanism="matrix"``, unless "auto" chose it. Scaled columns are clipped by
-            unknown amounts, and other noise is correlated.
+            Without ``mechanism="matrix"``, unless "auto" chose it: scaled columns are clipped by
+            unknown amounts, and other noise is correlated. After a fit with ``groups``, whose rows
+            are not independent.
         """
         check_is_fitted(self, "coef_")
         level = check_interval("level", level, 0.0, 1.0, "neither")
@@ -162,6 +163,9 @@ class DPLinearRegression(PrivateRegressor):
             remedy = 'Fit with mechanism="matrix", and call it before the model is exported.'
             rule = "find moments in the units of the domain, with uncorrelated noise"
             raise fail(method, rule, remedy=remedy)
+        if self.guarantee_.unit == "person":
+            remedy = "Aggregate the table to one row per person."
+            raise fail(method, "find moments of rows, not of persons", remedy=remedy)
         found = estimate(NoisyEquations.of(moments, self._design.intercept))
         return found, *user_units(domain, self._design.intercept)
 

@@ -143,7 +143,7 @@ def _ridges(
     # With few records the intercept gets a greater ridge than the other groups.
     share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
     shape = np.array([share if g.kind == "intercept" else 1.0 for g in task.design.groups])
-    # Curves have more coefficients than data without much noise can determine.
+    # A coefficient of a curve where there are few records would otherwise be mostly noise.
     curves = np.array([g.roughness is not None for g in task.design.groups])
     return _raise_to(np.where(curves, wanted, floor), shape, population.square, leverage)
 

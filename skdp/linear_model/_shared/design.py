@@ -174,14 +174,17 @@ class RowLayout:
     @cached_property
     def tables(self) -> tuple[FloatArray | None, ...]:
         """For each of these, the encoded values of the positions of B-splines; None for levels."""
-        pairs = zip(self.domain.blocks, self.domain.block_tables, strict=True)
-        return tuple(table for block, table in pairs if block.stop > block.start)
+        return self._of_blocks(self.domain.block_tables)
 
     @cached_property
     def penalties(self) -> tuple[FloatArray | None, ...]:
         """For each of these, the matrix of the penalty on coefficients; None for levels."""
-        pairs = zip(self.domain.blocks, self.domain.block_penalties, strict=True)
-        return tuple(penalty for block, penalty in pairs if block.stop > block.start)
+        return self._of_blocks(self.domain.block_penalties)
+
+    def _of_blocks(self, facts: tuple[FloatArray | None, ...]) -> tuple[FloatArray | None, ...]:
+        """Return those facts of the domain's blocks that are of the columns of levels."""
+        pairs = zip(self.domain.blocks, facts, strict=True)
+        return tuple(own for block, own in pairs if block.stop > block.start)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -67,8 +68,7 @@ class Curves:
 
     def __call__(self, rows: DesignRows) -> DesignRows:
         """Return rows of the design with curves; numbers are multiples of 2^-20 in [-1, 1]."""
-        kind = np.min_scalar_type(max(Coordinates(self.design).positions))
-        levels = np.empty((len(self._places), len(rows)), kind)
+        levels = np.empty((len(self._places), len(rows)), self._kind)
         for own, (number, level) in zip(levels, self._places, strict=True):
             if number is None:
                 own[:] = rows.levels[level]
@@ -79,6 +79,11 @@ class Curves:
             if level is not None:  # the position of a missing number is the last
                 own[rows.levels[level] > 0] = steps + 1
         return replace(rows, numbers=np.empty((0, len(rows)), np.float32), levels=levels)
+
+    @cached_property
+    def _kind(self) -> np.dtype[Any]:
+        """Smallest unsigned integer type of all positions."""
+        return np.min_scalar_type(max(Coordinates(self.design).positions))
 
     @cached_property
     def _places(self) -> list[tuple[int | None, int | None]]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, eye_array, lil_array
+from scipy.sparse import csc_array
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.gram import narrow_gram
@@ -156,11 +156,9 @@ def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]
     n_models, pairs = len(ridge), pairs_of(coordinates, len(ridge))
     found = {pair: _assembled(coordinates, own) for pair, own in zip(pairs, sums, strict=True)}
     core, size = _core(coordinates, core_columns(coordinates)), coordinates.dim
-    penalty = _penalty(coordinates)
-    diagonal = np.array([found[k, k][1] for k in range(n_models)]) + ridge * penalty.diagonal()
+    diagonal = np.array([found[k, k][1] for k in range(n_models)])
     matrix = np.array([found[k, k][0] for k in range(n_models)])
-    if penalty.nnz > size:
-        matrix += ridge[:, core, None] * penalty[core][:, core].toarray()
+    diagonal += _add_penalty(coordinates, ridge, core, matrix)
     matrix[:, np.arange(len(core)), np.arange(len(core))] = diagonal[:, core]
     cores = core + size * np.arange(n_models)[:, None]
     if len(pairs) > n_models:
@@ -169,13 +167,20 @@ def assembled(coordinates: Coordinates, ridge: FloatArray, sums: tuple[Any, ...]
     return Hessian(cores, matrix, diagonal.ravel())
 
 
-def _penalty(coordinates: Coordinates) -> csc_array:
-    """Return the matrix of the penalty for ridges of 1."""
-    found, design = lil_array(eye_array(coordinates.dim)), coordinates.design
+def _add_penalty(
+    coordinates: Coordinates, ridge: FloatArray, core: NDArray[np.intp], matrix: FloatArray
+) -> FloatArray:
+    """Add the smoothness penalty to the matrices over the core, and return the diagonal of all."""
+    diagonal, design = ridge.copy(), coordinates.design
+    place = np.full(coordinates.dim, -1)
+    place[core] = np.arange(len(core))
     for block, penalty in zip(design.blocks, design.penalties, strict=True):
         if penalty is not None:
-            found[block, block] = penalty
-    return csc_array(found)
+            diagonal[:, block] *= penalty.diagonal()
+            if place[block.start] >= 0:
+                own = place[block]
+                matrix[:, own[:, None], own] += ridge[:, block, None] * penalty
+    return diagonal
 
 
 def _whole(own: FloatArray, pairs: dict[tuple[int, int], FloatArray]) -> FloatArray:

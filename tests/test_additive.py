@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Spline
+from skdp.linear_model._objective import clipping
 from skdp.linear_model._objective.clipping import ClippingBounds, Finish
 from skdp.linear_model._objective.reach import weighted_length
 from skdp.linear_model._shared.design import Design
@@ -12,6 +13,7 @@ from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh
 from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.stage import sums_noise
 
 SPLINES = [
@@ -242,6 +244,12 @@ def test_the_automatic_number_of_knots_is_public():
     assert [len(counts) for counts in found] == [1, 1, 1, 1]
     none, few, many, most = (min(counts) for counts in found)
     assert none == few == 0 < many < most
+
+
+def test_estimated_bounds_are_at_least_so_far_apart_as_the_check_of_the_room_assumes():
+    """With the least variance, and a centre at the end of the declared bounds."""
+    half = clipping.CURVE_RADIUS * math.sqrt(CLIPPING.least)
+    assert clipping.LEAST_WIDTH <= half / 2
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,8 @@ SMALL_RIVALS = {
     task: [Rival(own, SMALL, peer, SMALL, EPSILONS) for peer in STRONG[task] for own in owned]
     for task, owned in ESTIMATORS.items()
 }
+for task, name in (("classification", LOGISTIC), ("regression", HUBER)):
+    SMALL_RIVALS[task].append(Rival(CURVES[name], SMALL, name, SMALL, EPSILONS))
 SHORT = {CLASSIFIER: "DPCoordinateDescent", REGRESSOR: "DPCoordinateDescent"}
 # The measure of verdicts.
 FIRST = {task: names[0] for task, names in MEASURES.items()}

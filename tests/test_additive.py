@@ -249,7 +249,7 @@ def test_the_automatic_number_of_knots_is_public():
 def test_estimated_bounds_are_at_least_so_far_apart_as_the_check_of_the_room_assumes():
     """With the least variance, and a centre at the end of the declared bounds."""
     half = clipping.CURVE_RADIUS * math.sqrt(CLIPPING.least)
-    assert clipping.LEAST_WIDTH <= half / 2
+    assert half / 2 >= clipping.LEAST_WIDTH
 
 
 @pytest.mark.parametrize(

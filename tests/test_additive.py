@@ -1,5 +1,7 @@
 """Smooth curves: the penalty and its bounds, and curves on knots between estimated bounds."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from skdp.linear_model._descent.algorithm import CoordinateDescent
 from skdp.linear_model._descent.rules import LOGISTIC, SQUARED
+from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model._shared.regression import PrivateRegressor
@@ -29,7 +30,9 @@ class _DescentEstimator(PrivateLinearModel):
     callback: Any = None
 
     def _algorithm(self):
-        return CoordinateDescent(self._kind, self._asked())
+        asked = self._asked()
+        own = CoordinateDescent(self._kind, asked)
+        return with_inference(own, asked, is_regression=self._kind is SQUARED)
 
 
 @with_parameters

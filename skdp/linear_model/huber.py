@@ -8,6 +8,7 @@ from skdp._checks import check_positive, fail
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import residual_moments
 from skdp.linear_model._objective.task import Reference
+from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.regression import PrivateRegressor
 from skdp.linear_model.losses import PseudoHuber
@@ -109,13 +110,11 @@ converged_
     additive: Any = None
 
     def _algorithm(self):
-        return ObjectivePerturbation(
-            self._reference,
-            self._losses,
-            self._asked(),
-            # A threshold or a loss of the user is in units of the domain.
-            scales_target=isinstance(self.loss, str) and is_auto(self.threshold),
-        )
+        asked = self._asked()
+        # A threshold or a loss of the user is in units of the domain.
+        scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
+        own = ObjectivePerturbation(self._reference, self._losses, asked, scales_target)
+        return with_inference(own, asked, is_regression=True)
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -126,7 +125,7 @@ converged_
         super()._store(plan, solution, attributes, design)
         if isinstance(self.loss, str):
             lower, upper = self.target_bounds_
-            self.threshold_ = plan.objective.loss.threshold * (upper / 2 - lower / 2)
+            self.threshold_ = self.loss_.threshold * (upper / 2 - lower / 2)
 
     def _losses(self, task):
         if not isinstance(self.loss, str):

@@ -14,6 +14,7 @@ from skdp._checks import check_interval, fail
 from skdp.domain.subset import subset
 from skdp.linear_model._moments.algorithm import FunctionalMechanism
 from skdp.linear_model._moments.inference import NoisyEquations, estimate, user_units
+from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor
@@ -101,7 +102,8 @@ class DPLinearRegression(PrivateRegressor):
     postprocess: Any = "auto"
 
     def _algorithm(self):
-        return FunctionalMechanism(self._asked())
+        asked = self._asked()
+        return with_inference(FunctionalMechanism(asked), asked, is_regression=True)
 
     def _store(self, plan, solution, attributes, design):
         super()._store(plan, solution, attributes, design)
@@ -206,5 +208,6 @@ class DPLinearRegression(PrivateRegressor):
             model.feature_names_in_ = np.array(domain.names, dtype=object)
         moments = self.moments_.subset(chosen, last if place is None else place + 1)
         design = Design(domain, bool(self.fit_intercept))
-        model._store(None, model._algorithm().solve(design, moments), {}, design)
+        solution = FunctionalMechanism(model._asked()).solve(design, moments)
+        model._store(None, solution, {}, design)
         return model

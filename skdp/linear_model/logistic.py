@@ -8,6 +8,7 @@ from skdp._checks import fail
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
 from skdp.linear_model._objective.task import Reference
+from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model.losses import Logistic, SharpLogistic, Softmax
@@ -176,7 +177,9 @@ class DPLogisticRegression(PrivateClassifier):
     additive: Any = None
 
     def _algorithm(self):
-        return ObjectivePerturbation(self._reference, self._losses, self._asked())
+        asked = self._asked()
+        own = ObjectivePerturbation(self._reference, self._losses, asked)
+        return with_inference(own, asked, is_regression=False)
 
     def _losses(self, task):
         if not isinstance(self.loss, str):

@@ -18,11 +18,12 @@ test is that under the value. They are unbounded where the noise in H explains H
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import t
 
 from skdp._arrays import FloatArray
 from skdp.domain import Domain
@@ -104,6 +105,7 @@ class Estimate:
     sampling: FloatArray
     privacy: FloatArray
     is_usable: bool
+    freedom: float = math.inf
 
     @property
     def covariance(self) -> FloatArray:
@@ -132,10 +134,9 @@ class Estimate:
             return np.tile([-np.inf, np.inf], (len(rows), 1))
         # Rows with units such as 1e-300 have squares that overflow.
         size = np.abs(rows).max(axis=1, keepdims=True)
-        quantile = float(norm.isf((1 - level) / 2))
-        return np.asarray(size * [self._interval(row, quantile) for row in rows / size])
+        return np.asarray(size * [self._interval(row, (1 - level) / 2) for row in rows / size])
 
-    def _interval(self, row: FloatArray, quantile: float) -> tuple[float, float]:
+    def _interval(self, row: FloatArray, tail: float) -> tuple[float, float]:
         """Return the values row @ theta + d with d^2 <= quantile^2 (a + b d + c d^2)."""
         spread = self.covariance @ row
         step = np.append(spread / (row @ spread), 0.0)
@@ -145,6 +146,8 @@ class Estimate:
             return float(weight @ self.equations.noise_covariance(u, v) @ weight)
 
         a = float(row @ spread)
+        own = float(row @ self.sampling @ row)
+        quantile = float(t.isf(tail, min(self.freedom * (a / own) ** 2, 1e9)))
         b, c = -2 * part(start, step), part(step, step)
         # The quantile of a sum of normal errors and noise with this kurtosis (Cornish and Fisher).
         excess = self.equations.excess * float(row @ self.privacy @ row / a) ** 2
@@ -178,7 +181,9 @@ def estimate(equations: NoisyEquations) -> Estimate:
     )
 
 
-def user_units(domain: Domain, intercept: bool) -> tuple[FloatArray, FloatArray]:
+def user_units(
+    domain: Domain, intercept: bool, regression: bool = True
+) -> tuple[FloatArray, FloatArray]:
     """Return the affine map of coefficients to the user's units: rows and constants.
 
     The rows, (q + 1, k), map coefficients of (1, x) or of x to the intercept and the slopes of the
@@ -188,7 +193,7 @@ def user_units(domain: Domain, intercept: bool) -> tuple[FloatArray, FloatArray]
     q = domain.n_encoded
     units = np.vstack([np.zeros(q + 1), np.eye(q + 1)])
     slopes, constants = domain.decode_coef(
-        units[:, 1:] / row_unit(domain), units[:, 0], regression=True
+        units[:, 1:] / row_unit(domain), units[:, 0], regression=regression
     )
     points = np.column_stack([constants, slopes])
     rows = (points[1:] - points[0]).T

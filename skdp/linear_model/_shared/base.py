@@ -139,6 +139,7 @@ class PrivateLinearModel(Exported, BaseEstimator):
     ledger: Ledger | None = None
     rows_per_person: int = 1
     max_rows: int | None = None
+    inference_share: float | None = None
 
     def fit(self, X, y=None, *, target=None, groups=None, **unsupported):
         """Fit the model. Each call spends ``epsilon`` and ``delta``.

@@ -1,0 +1,186 @@
+"""The releases of the inference stage, calibrated from public information only.
+
+Four releases follow the fitted model, each with a share of the stage's budget: *scales* (sums and
+squares of the numbers and of the residuals), *scores* (sums w psi f z), *curvatures* (sums
+w h f z z' f) and *squares* (sums of squared influences). Statement and proof:
+``docs/proofs/inference.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp._arrays import FloatArray
+from skdp.geometry import LpBall
+from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._shared.gram import NUMBER_BITS
+from skdp.linear_model._shared.task import Stage, Task
+from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, sums_noise
+from skdp.mechanisms import KNorm, MatrixLaplaceNoise, Sensitivity
+from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
+from skdp.mechanisms.matrix.profile import losses_of_trace
+from skdp.mechanisms.noise import publication, variances
+from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.privacy import Guarantee
+
+# Shares of the stage's budget: of the scales, and of the scores, the curvatures and the squares in
+# what is left.
+SCALES, SCORES, CURVATURES, SQUARES = 0.1, 0.55, 0.33, 0.12
+# The residuals have so much of the budget of the scales.
+APART = 0.4
+# Greatest sum of squared influences of a row over the number of coefficients.
+LONGEST = 12.0
+# Squared distance from the centre at which weights fall below 1: so many standard deviations of the
+# sum of the squares of p numbers above its mean p.
+DEVIATIONS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class InferencePlan:
+    """The calibrated releases; public information only.
+
+    Attributes
+    ----------
+    scales : ScalingStage or None
+        None if no column is scaled.
+    scores, curvatures, squares : noises
+    factor : ndarray of shape (n_encoded + 1,)
+        The factors f of the rows.
+    epsilon, delta : float
+        Of the stage.
+    """
+
+    scales: ScalingStage | None
+    scores: Any
+    curvatures: MatrixNoise
+    squares: Any
+    factor: FloatArray
+    epsilon: float
+    delta: float
+
+    @property
+    def noises(self) -> tuple[Any, ...]:
+        """The noises of the releases, in their order."""
+        first = (self.scales.noise,) if self.scales else ()
+        return *first, self.scores, self.curvatures, self.squares
+
+    @property
+    def mechanism(self) -> str:
+        """The sentence of a guarantee."""
+        return (
+            f"scores and curvatures of {len(self.factor)} coefficients for standard errors with"
+            f" {type(self.scores).__name__} and {type(self.curvatures).__name__}"
+        )
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The releases. Those with Gaussian noise are composed jointly."""
+        names = ["scales"] * bool(self.scales) + ["scores", "curvatures", "squares"]
+        facts = [(name, noise) for name, noise in zip(names, self.noises, strict=True)]
+        if self.delta > 0:
+            return tuple(Stage.of(name, noise) for name, noise in facts)
+        return tuple(Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in facts)
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """Privacy losses of all releases with counts; empty if one of them has none."""
+        parts = [noise.guarantee.losses for noise in self.noises]
+        return sum(parts, ()) if all(parts) else ()
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        for noise in self.noises:
+            publication(noise)
+
+
+def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
+    """Return the plan with the noise of smaller variance in the scores.
+
+    ``task`` has the budget of the stage.
+    """
+    layout = curvature_layout(task)
+    first = SCALES * task.epsilon
+    scales = _scales(task, with_residuals, first)
+    rest = (task.epsilon - (first if scales else 0.0)) * (1 - 1e-15)
+    found = _pure(task, layout, rest), 0.0
+    if task.delta > 0:
+        gaussian = _gaussian(task, layout, rest), task.delta
+        found = min(found, gaussian, key=lambda own: float(variances(own[0][0]).mean()))
+    noises, delta = found
+    return InferencePlan(scales, *noises, factors(layout), task.epsilon, delta)
+
+
+def curvature_layout(task: Task) -> MomentLayout:
+    """Return the layout of the curvatures; the sum of the weighted curvatures is an entry."""
+    domain, facts = task.design.domain, {"neighbors": "add_remove", "shifted": False}
+    if domain.is_ball:
+        columns = range(domain.n_encoded)
+        return MomentLayout(domain.n_encoded, tuple(columns), target=False, **facts)  # type: ignore[arg-type]
+    return MomentLayout.of(domain, target=False, with_curves=True, **facts)  # type: ignore[arg-type]
+
+
+def factors(layout: MomentLayout) -> FloatArray:
+    """Return the factors f, with which most rows f z have a length of at most 1."""
+    p = len(layout.number_index)
+    numbers = p + DEVIATIONS * math.sqrt(2 * p)
+    weights = np.ones(layout.n_rows)
+    # At most one indicator of a block is 1. Each of many levels is rare.
+    for columns in layout.block_columns:
+        weights[columns] = math.sqrt(len(columns))
+    blocks = sum(math.sqrt(len(columns)) for columns in layout.block_columns)
+    return np.asarray(np.sqrt(weights / (1 + numbers + blocks)))
+
+
+def _scales(task: Task, with_residuals: bool, epsilon: float) -> ScalingStage | None:
+    domain = task.design.domain
+    columns = (*map(int, domain.number_index), *(domain.n_encoded,) * with_residuals)
+    if not columns:
+        return None
+    sums = ColumnSums(columns, task.n, tuple((j,) for j in columns))
+    apart = APART if with_residuals and len(columns) > 1 else 0.0
+    noise = sums_noise(sums, task.moved, task.neighbors, epsilon, apart)
+    return ScalingStage(sums, noise)
+
+
+def _longest(layout: MomentLayout) -> float:
+    """Return the greatest length of a row that was rounded to the grid."""
+    return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) * ROUND_UP
+
+
+Noises = tuple[Any, MatrixNoise, Any]
+
+
+def _pure(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
+    """Return noises whose epsilons add up to at most ``epsilon``."""
+    k, moved, longest = layout.n_rows, task.moved, _longest(layout)
+
+    def of(p: int, radius: float, share: float) -> Any:
+        own = Sensitivity(LpBall(k, p=p), moved * radius, task.neighbors)
+        return KNorm().calibrate(own, epsilon=share * epsilon)
+
+    part = CURVATURES * epsilon
+    losses = losses_of_trace(part, moved)
+    guarantee = Guarantee(part, 0.0, task.neighbors, "Laplace noise on a matrix", losses=losses)
+    precision = np.full(k, part / (moved * longest**2 * ROUND_UP))
+    curvatures = MatrixLaplaceNoise(layout, precision, guarantee)
+    return of(2, longest, SCORES), curvatures, of(1, longest**2 * ROUND_UP, SQUARES)
+
+
+def _gaussian(task: Task, layout: MomentLayout, epsilon: float) -> Noises:
+    """Return Gaussian noises whose squared shifts add up to that of the whole release."""
+    split = GaussianSplit(epsilon, task.delta, task.neighbors)
+    k, moved, longest = layout.n_rows, task.moved, _longest(layout)
+    what = "Gaussian noise on sums"
+    # With a share s of epsilon a part would have the share s^(1/2) of the shift.
+    scores, curvatures, squares = (math.sqrt(own) for own in (SCORES, CURVATURES, SQUARES))
+    # |zz' - z'z'| of two rows, and the distance of two vectors of squares, are at most sqrt(2).
+    distance = math.sqrt(moved) * longest**2 * ROUND_UP
+    shift, guarantee = split.part(curvatures, "Gaussian noise on a matrix")
+    matrix = MatrixGaussianNoise(layout, distance / shift * ROUND_UP, guarantee)
+    sums = split.noise(k, moved * longest, scores, what)
+    return sums, matrix, split.noise(k, distance, squares, what)

@@ -1,0 +1,236 @@
+"""The releases of the inference stage at a fitted model, and the estimate that follows from them.
+
+With the released sums of scores g and of curvatures S, in the coordinates z of scaled rows, the
+difference d of the population's coefficients and the public model satisfies to first order
+g - unit S d = (sum of w psi z at the population's coefficients) + noise. The solution S^-1 g / unit
+is one step of Newton's method; it is not shrunk. Its covariance has a sampling part, from the
+released sums of squared influences, and a privacy part, from the known laws of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray, squared_lengths
+from skdp.domain import Domain
+from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._inference.plan import LONGEST, InferencePlan
+from skdp.linear_model._inference.scores import (
+    Influences,
+    Scores,
+    ScoreRows,
+    WeightedRows,
+    on_grid,
+    with_residuals,
+)
+from skdp.linear_model._moments.inference import Estimate, NoisyEquations, user_units
+from skdp.linear_model._shared.gram import exact_both, exact_sum, exact_sums, in_units, release_exact
+from skdp.linear_model._standardize.scaler import Scaler
+from skdp.mechanisms.noise import variances
+from skdp.rows import Block, Rows
+
+# Residuals are clipped at so many standard deviations.
+RESIDUALS = 4.0
+# Standard deviation, over coefficients, of the ratio of a variance to that for equal variances of
+# the errors; and limits of the ratio.
+UNEQUAL, LEAST_RATIO = 0.5, 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualRows:
+    """Rows whose target is half of the residual at a public model."""
+
+    rows: Rows
+    scores: Scores
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the rows."""
+        return self.rows.domain
+
+    def sum(self, part: Any) -> Any:
+        """Return the sum of ``part(block)`` over blocks with residuals."""
+        return self.rows.sum(_OfResiduals(part, self.scores))
+
+
+@dataclass(frozen=True, eq=False)
+class _OfResiduals:
+    part: Any
+    scores: Scores
+
+    def __call__(self, block: Block) -> Any:
+        return self.part(with_residuals(self.scores, block))
+
+
+@dataclass(frozen=True, eq=False)
+class _Squares:
+    """Sums of squares of influences that are shrunk to a length of at most 1."""
+
+    influences: Influences
+
+    def __call__(self, block: Block) -> NDArray[np.int64]:
+        return np.sum([squares_of(own) for own in self.influences(block)], axis=0)
+
+
+def squares_of(influences: FloatArray) -> NDArray[np.int64]:
+    """Return the sums of squares of shrunk rows, in units of 2^-40."""
+    length = np.sqrt(np.maximum(squared_lengths(influences), 1.0))
+    bounded = influences / length[:, None]
+    on_grid(bounded)
+    np.square(bounded, out=bounded)
+    return in_units(np.ones(len(bounded)) @ bounded)
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceRelease:
+    """The inference stage of a fit.
+
+    Attributes
+    ----------
+    plan : InferencePlan
+    rows : Rows
+    layout : MomentLayout
+        Of the curvatures.
+    intercept : bool
+    scores : Scores
+        At the fitted model. Residuals have the greatest bound.
+    size : float
+        A public number of records, used where none is released.
+    """
+
+    plan: InferencePlan
+    rows: Rows
+    layout: MomentLayout
+    intercept: bool
+    scores: Scores
+    size: float
+
+    def release(self, rng: Generator) -> tuple[Estimate, FloatArray, FloatArray]:
+        """Return the estimate of the coefficients of scaled columns, and the map to user's units.
+
+        The coefficients in the user's units are rows @ theta + constants.
+        """
+        n, scaler, scores = self._scaled(rng)
+        places = ScoreRows(scores, WeightedRows(scaler, self.plan.factor))
+        exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
+        crossed = release_exact(self.plan.scores, exact, rng)
+        curved = release_exact(self.plan.curvatures, statistic, rng)
+        equations = self._equations(crossed, curved, n, scores.unit)
+        units, constants = self._units(scaler)
+        found = self._solved(equations, n, scores)
+        ratios = self._ratios(found, units, places, n, rng)
+        return with_ratios(found, units, *ratios), units, constants
+
+    def _scaled(self, rng: Generator) -> tuple[float, Scaler, Scores]:
+        """Release scales; return the number of records, the scaler, and the bounded scores."""
+        stage, q, scores = self.plan.scales, self.layout.n_encoded, self.scores
+        if stage is None:
+            return self.size, Scaler.of(q, [], np.empty(0), np.empty(0)), scores
+        is_number = scores.label is None
+        rows: Any = ResidualRows(self.rows, scores) if is_number else self.rows
+        seen = stage.release(stage.sums.exact(*exact_sums(rows)), rng)
+        noise = stage.deviations(seen.n)[-len(seen.square) :] / stage.sums.factor
+        mean = seen.mean.clip(-1, 1)
+        if not self.intercept:
+            mean = np.zeros_like(mean)
+        # Too great a scale loses little.
+        spread = np.sqrt(np.clip(seen.square - mean**2, 0.0, 1.0) + noise)
+        columns = np.array(stage.sums.columns)
+        if is_number:
+            scores = replace(scores, bound=2 * RESIDUALS * float(spread[-1]))
+            columns, mean, spread = columns[:-1], mean[:-1], spread[:-1]
+        return seen.n, Scaler.of(q, columns, mean, spread), scores
+
+    def _equations(
+        self, crossed: FloatArray, curved: FloatArray, n: float, unit: float
+    ) -> NoisyEquations:
+        """Return the equations S d = g / unit, divided by the number of records."""
+        layout, factor, k = self.layout, self.plan.factor, self.layout.n_rows
+        matrix, variance = np.zeros((2, k + 1, k + 1))
+        both = np.outer(factor, factor)
+        matrix[:k, :k] = layout.gram(curved) / both
+        i, j = layout.pairs.T
+        own = variances(self.plan.curvatures) / layout.scale**2 / both[i, j] ** 2
+        variance[i, j] = variance[j, i] = own
+        at = layout.indicators
+        matrix[at, at], variance[at, at] = matrix[0, at], variance[0, at]
+        matrix[k, :k] = matrix[:k, k] = crossed / factor / unit
+        variance[k, :k] = variance[:k, k] = variances(self.plan.scores) / (factor * unit) ** 2
+        own_square = np.isin(np.arange(k + 1), at)
+        kept = slice(None) if self.intercept else slice(1, None)
+        own_square &= self.intercept
+        facts = matrix[kept, kept] / n, variance[kept, kept] / n**2, own_square[kept]
+        return NoisyEquations(*facts, n, 6 / (k + 1))
+
+    def _units(self, scaler: Scaler) -> tuple[FloatArray, FloatArray]:
+        """Return the map of coefficients of scaled columns to the user's units."""
+        q, domain = self.layout.n_encoded, self.rows.domain
+        rows, constants = user_units(domain, self.intercept, self.scores.label is None)
+        step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
+        step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
+        first = int(not self.intercept)
+        pilot = np.append(self.scores.constant, self.scores.slopes)[first:]
+        assert len(step) == q + 1
+        return rows @ step[first:, first:], constants + rows @ pilot
+
+    def _solved(self, equations: NoisyEquations, n: float, scores: Scores) -> Estimate:
+        """Return the solution; its sampling part is that of errors with one variance."""
+        H = equations.matrix[:-1, :-1]
+        inverse = np.asarray(np.linalg.pinv(H, hermitian=True))
+        theta = inverse @ equations.matrix[:-1, -1]
+        u = np.append(-theta, 1.0)
+        privacy = inverse @ equations.noise_covariance(u, u) @ inverse
+        # The mean of psi^2 over that of the curvature in units, for residuals of this size.
+        size = scores.unit if scores.label is not None else RESIDUALS**-2
+        sampling = size / scores.unit**2 / n * inverse
+        usable = bool(np.linalg.eigvalsh(H)[0] > 0)
+        return Estimate(equations, theta, inverse, size, sampling, privacy, usable)
+
+    def _ratios(
+        self, found: Estimate, units: FloatArray, places: ScoreRows, n: float, rng: Generator
+    ) -> tuple[FloatArray, float]:
+        """Release squared influences; return the ratios of variances to those of ``found``."""
+        k = len(found.theta)
+        contrasts = units if self.intercept else units[1:]
+        size = np.sqrt(np.abs(np.vecdot(contrasts @ found.sampling, contrasts)))
+        size[size == 0] = 1.0
+        longest = LONGEST * k / n
+        step = contrasts @ found.inverse / n / places.scores.unit
+        matrix = np.zeros((k, self.layout.n_rows))
+        matrix[:, self.layout.n_rows - k :] = step / size[:, None] / math.sqrt(longest)
+        matrix /= self.plan.factor
+        exact = exact_sum(self.rows, _Squares(Influences(places, matrix)))
+        noise = self.plan.squares
+        padded = np.zeros(self.layout.n_rows, dtype=object)
+        padded[:k] = exact
+        ratios = release_exact(noise, padded, rng)[:k] * longest
+        return shrunk_ratios(ratios, float(math.sqrt(variances(noise)[0])) * longest)
+
+
+def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
+    """Return noisy ratios shrunk towards their mean, and the relative deviation of the result."""
+    k = len(ratios)
+    middle = max(float(ratios.mean()), LEAST_RATIO)
+    prior = (UNEQUAL * middle) ** 2
+    kept = prior / (prior + noise**2)
+    found = np.maximum(middle + kept * (ratios - middle), LEAST_RATIO)
+    left = math.sqrt(kept * noise**2 + (1 - kept) ** 2 * noise**2 / k)
+    return found, left / middle
+
+
+def with_ratios(
+    found: Estimate, units: FloatArray, ratios: FloatArray, deviation: float
+) -> Estimate:
+    """Return an estimate whose sampling variances of the user's coefficients are multiplied."""
+    contrasts = units if len(units) == len(found.theta) else units[1:]
+    size = np.abs(contrasts).max(axis=1, keepdims=True)
+    back = np.linalg.inv(contrasts / size) * np.sqrt(ratios)
+    step = back @ (contrasts / size)
+    freedom = 2 / max(deviation, 1e-9) ** 2
+    return replace(found, sampling=step @ found.sampling @ step.T, freedom=freedom)

@@ -1,0 +1,143 @@
+"""A private algorithm that is followed by the inference stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.random import Generator
+
+from skdp._checks import check_interval, fail
+from skdp.linear_model._inference.plan import InferencePlan, curvature_layout, plan_inference
+from skdp.linear_model._inference.release import InferenceRelease
+from skdp.linear_model._inference.scores import Scores
+from skdp.linear_model._shared.gram import row_unit
+from skdp.linear_model._shared.records import Records
+from skdp.linear_model._shared.task import Stage, Task
+
+_REMEDIES = {
+    "class_weight": "Weights of labels change the coefficients that are estimated.",
+    "additive": "Declare the curves: Domain.additive.",
+}
+# Covers the rounding of shares that add up to the budget.
+ROUNDING = 1 - 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class InferredPlan:
+    """The plan of a model, and of the inference stage."""
+
+    model: Any
+    inference: InferencePlan
+    task: Task
+
+    @property
+    def noise(self) -> Any:
+        """The noise of the model."""
+        return self.model.noise
+
+    @property
+    def delta(self) -> float:
+        """The delta that both spend."""
+        return float(self.model.delta + self.inference.delta)
+
+    @property
+    def mechanism(self) -> str:
+        """The sentence of a guarantee."""
+        return f"{self.model.mechanism}, then {self.inference.mechanism}"
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit."""
+        return (*self.model.stages, *self.inference.stages)
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """Privacy losses with counts; empty if those of one part are unknown."""
+        parts = self.model.losses, self.inference.losses
+        return sum(parts, ()) if all(parts) else ()
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        self.model.check_published()
+        self.inference.check_published()
+
+
+def with_inference(algorithm: Any, asked: Any, is_regression: bool) -> Any:
+    """Return the algorithm, followed by the inference stage if it is asked for."""
+    if asked.inference_share is None:
+        return algorithm
+    return Inferred(algorithm, asked, is_regression)
+
+
+@dataclass(frozen=True, eq=False)
+class Inferred:
+    """An algorithm that spends a share of its budget on standard errors.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Of one model.
+    asked : namespace
+        The parameters of the estimator.
+    is_regression : bool
+    """
+
+    algorithm: Any
+    asked: Any
+    is_regression: bool
+
+    @property
+    def share(self) -> float:
+        """The share of epsilon."""
+        return float(self.asked.inference_share)
+
+    def check(self, delta: float) -> None:
+        """Raise an error unless the parameters are valid."""
+        check_interval("inference_share", self.asked.inference_share, 0.0, 1.0, "neither")
+        for name in ("class_weight", "additive"):
+            given = getattr(self.asked, name, None)
+            if given is not None:
+                rule = f"be None where {name} is given"
+                raise fail("inference_share", rule, self.asked.inference_share, _REMEDIES[name])
+        self.algorithm.check(delta)
+
+    def plan(self, task: Task) -> InferredPlan:
+        """Return both plans, whose budgets add up to that of the task."""
+        if task.n_models > 1:
+            rule = "be None for more than two labels"
+            remedy = "Fit one model for each pair of labels."
+            raise fail("inference_share", rule, self.asked.inference_share, remedy)
+        own = self.share * task.epsilon * ROUNDING
+        first = replace(task, epsilon=(task.epsilon - own) * ROUNDING, delta=task.delta / 2)
+        model = self.algorithm.plan(first)
+        # Noise without a delta leaves all of it.
+        left = (task.delta - model.delta) * ROUNDING if task.delta > 0 else 0.0
+        stage = replace(task, epsilon=own, delta=left)
+        return InferredPlan(model, plan_inference(stage, self.is_regression), task)
+
+    def sums(self, plan: InferredPlan, records: Records) -> Any:
+        """Return the statistics of the model, and the records."""
+        return self.algorithm.sums(plan.model, records), records
+
+    def release(self, plan: InferredPlan, sums: Any, rng: Generator) -> Any:
+        """Release the model, and then what its standard errors need."""
+        own, records = sums
+        solution = self.algorithm.release(plan.model, own, rng)
+        design = records.design
+        scores = Scores(
+            design.domain,
+            solution.coef[0] * row_unit(design.domain),
+            float(solution.intercept[0]),
+            records.models[0],
+        )
+        stage = InferenceRelease(
+            plan.inference,
+            records.rows,
+            curvature_layout(plan.task),
+            design.intercept,
+            scores,
+            float(plan.task.known or 1),
+        )
+        found = stage.release(rng)
+        return replace(solution, attributes=solution.attributes | {"_inference": found})

@@ -30,14 +30,18 @@ from skdp.privacy import Guarantee
 
 # Shares of the stage's budget: of the scales, and of the scores, the curvatures and the squares in
 # what is left.
-SCALES, SCORES, CURVATURES, SQUARES = 0.1, 0.55, 0.33, 0.12
+
+SCALES, SCORES, CURVATURES, SQUARES = 0.16, 0.58, 0.35, 0.07
 # The residuals have so much of the budget of the scales.
 APART = 0.4
 # Greatest sum of squared influences of a row over the number of coefficients.
 LONGEST = 12.0
-# Squared distance from the centre at which weights fall below 1: so many standard deviations of the
-# sum of the squares of p numbers above its mean p.
-DEVIATIONS = 2.0
+# The assumed n epsilon / columns^(3/2) if no number of records is public.
+UNKNOWN = 300.0
+# Weights fall below 1 where the sum of the squares of a row's p scaled numbers and the 1 exceeds
+# p + 1 times REACH. With less noise it is greater: it grows with the power REACH_POWER of
+# n epsilon / columns^(3/2) over REACH_AT, from LEAST_REACH to MOST_REACH.
+REACH, REACH_AT, REACH_POWER, LEAST_REACH, MOST_REACH = 0.5, 60.0, 1 / 3, 0.4, 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +116,7 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
         gaussian = _gaussian(task, layout, rest), task.delta
         found = min(found, gaussian, key=lambda own: float(variances(own[0][0]).mean()))
     noises, delta = found
-    return InferencePlan(scales, *noises, factors(layout), task.epsilon, delta)
+    return InferencePlan(scales, *noises, factors(layout, task), task.epsilon, delta)
 
 
 def curvature_layout(task: Task) -> MomentLayout:
@@ -124,16 +128,18 @@ def curvature_layout(task: Task) -> MomentLayout:
     return MomentLayout.of(domain, target=False, with_curves=True, **facts)  # type: ignore[arg-type]
 
 
-def factors(layout: MomentLayout) -> FloatArray:
-    """Return the factors f, with which most rows f z have a length of at most 1."""
-    p = len(layout.number_index)
-    numbers = p + DEVIATIONS * math.sqrt(2 * p)
+def factors(layout: MomentLayout, task: Task) -> FloatArray:
+    """Return the factors f, with which the weight of a row is 1 if |f z| <= 1."""
     weights = np.ones(layout.n_rows)
     # At most one indicator of a block is 1. Each of many levels is rare.
     for columns in layout.block_columns:
         weights[columns] = math.sqrt(len(columns))
     blocks = sum(math.sqrt(len(columns)) for columns in layout.block_columns)
-    return np.asarray(np.sqrt(weights / (1 + numbers + blocks)))
+    size = 1.0 + len(layout.number_index) + len(layout.block_columns)
+    known = task.known or UNKNOWN * size**1.5 / task.epsilon
+    reach = REACH * (known * task.epsilon / size**1.5 / REACH_AT) ** REACH_POWER
+    bound = min(max(reach, LEAST_REACH), MOST_REACH) * (1 + len(layout.number_index) + blocks)
+    return np.asarray(np.sqrt(weights / bound))
 
 
 def _scales(task: Task, with_residuals: bool, epsilon: float) -> ScalingStage | None:

@@ -30,7 +30,13 @@ from skdp.linear_model._inference.scores import (
     with_residuals,
 )
 from skdp.linear_model._moments.inference import Estimate, NoisyEquations, user_units
-from skdp.linear_model._shared.gram import exact_both, exact_sum, exact_sums, in_units, release_exact
+from skdp.linear_model._shared.gram import (
+    exact_both,
+    exact_sum,
+    exact_sums,
+    in_units,
+    release_exact,
+)
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.mechanisms.noise import variances
 from skdp.rows import Block, Rows

@@ -221,14 +221,14 @@ def test_weights_of_rows_are_never_greater_than_without_weights_of_labels(levera
     X = pd.DataFrame(rng.uniform(-1, 1, (400, 2)), columns=["a", "b"])
     X["c"], y = rng.choice([*"uvw"], 400), rng.integers(0, 3, 400).astype(np.uint8)
     ids = rng.integers(0, 150, 400)
-    shares = Persons.of([ids]).shares(ids, 1) if persons else None
+    members = Persons.of([ids]).members(ids, 1) if persons else None
     design = Design(domain, True)
     coordinates, ridge = Coordinates(design), rng.uniform(0.5, 3, design.dim)
     weigh = Weigh(coordinates, ridge, leverage) if leverage < 1e9 else None
     finish = Finish(ClippingBounds.whole(design), coordinates, weigh)
 
     def states(weights):
-        rows = MemoryRows(domain, X, y, shares).keep(Build(design, weights), dtype=np.float32)
+        rows = MemoryRows(domain, X, y, members).keep(Build(design, weights), dtype=np.float32)
         return rows.map(finish).states
 
     given, total = np.array([1 / 3, 1.0, 1e-3]), Fraction(0)

@@ -23,6 +23,7 @@ from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units
 from skdp.linear_model.losses import Softmax
 from skdp.mechanisms.independent.repeated import RepeatedNoise
 from skdp.rows import MemoryRows
+from skdp.rows.persons import Members
 from skdp.testing.estimator import check_attack, check_audit
 
 UNIT = 2**SUM_BITS
@@ -201,7 +202,8 @@ def test_rows_of_persons_move_sums_as_a_row_does():
     X, y = rng.uniform(-1, 1, (3, 2)), np.array([0, 2, 1], dtype=np.uint8)
 
     def sums(X, y, shares=None):
-        source = MemoryRows(blocks.domain, X, y, shares=shares)
+        members = None if shares is None else Members(np.zeros(len(y), np.intp), shares)
+        source = MemoryRows(blocks.domain, X, y, members=members)
         gradients = Gradients(
             keep_scaled(source, blocks, scaling), blocks, None, slope, classes=(3,)
         )

@@ -227,8 +227,8 @@ def test_sums_are_exact_convex_combinations(rows):
     ids = rng.integers(0, max(2, rows // 4), rows)
     X = rng.integers(-(2**20), 2**20, (rows, 2)) / 2.0**20
     y = rng.integers(-(2**20), 2**20, rows) / 2.0**20
-    shares = Persons.of([ids]).shares(ids, 1)
-    source = MemoryRows(Domain.unit_box(2, target=(-1.0, 1.0)), X, y, shares)
+    members = Persons.of([ids]).members(ids, 1)
+    source = MemoryRows(Domain.unit_box(2, target=(-1.0, 1.0)), X, y, members)
     table = np.column_stack([np.ones(rows), X, y]) * 2.0**20
     gram = exact_gram(source)
     for i, j in itertools.product(range(4), range(4)):
@@ -245,7 +245,7 @@ def test_gradients_of_a_descent_are_exact_convex_combinations():
     ids = rng.integers(0, 20, 90)
     X = rng.integers(-(2**20), 2**20, (90, 2)) / 2.0**20
     y = rng.integers(0, 2, 90)
-    shares = Persons.of([ids]).shares(ids, 1)
+    members = Persons.of([ids]).members(ids, 1)
     domain = Domain.unit_box(2, target=[0, 1])
     blocks = Blocks(domain, True)
     from skdp.linear_model._descent.plan import blocks_apart
@@ -260,7 +260,7 @@ def test_gradients_of_a_descent_are_exact_convex_combinations():
         kept = keep_scaled(MemoryRows(domain, X[rows], y[rows], own), blocks, scaling)
         return Gradients(kept, blocks, 1, logistic_slope).of_all()
 
-    found = gradient(slice(None), shares)
+    found = gradient(slice(None), members)
     alone = [gradient(slice(k, k + 1), None) for k in range(90)]
     for j in range(blocks.dim):
         assert found[j] == person_means([int(own[j]) for own in alone], ids)

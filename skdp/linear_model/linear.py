@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail
 from skdp.domain.subset import subset
+from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._moments.algorithm import FunctionalMechanism
 from skdp.linear_model._moments.inference import NoisyEquations, estimate, user_units
-from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from skdp._checks import fail
+from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
 from skdp.linear_model._objective.task import Reference
-from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model.losses import Logistic, SharpLogistic, Softmax

@@ -14,7 +14,7 @@ from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.layout import encode_compactly
 from skdp.domain.tables import EncodedRows, Table
-from skdp.rows.persons import runs_of
+from skdp.rows.persons import Members, runs_of
 
 # Sums over so many multiples of 2^-40 in [-1, 1] are exact in floats, in any order.
 MOST_ROWS = 2**13
@@ -38,12 +38,15 @@ class Block:
     share : int or None
         The share of each of the rows in its person, in parts of `persons.WHOLE`. None if rows
         have no persons.
+    person : ndarray of int, shape (n,), or None
+        The position of each row's person; private.
     """
 
     numbers: FloatArray
     levels: tuple[NDArray[Any], ...]
     target: NDArray[Any]
     share: int | None = None
+    person: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -57,7 +60,8 @@ class Block:
         for start in range(0, len(self), step):
             rows = slice(start, start + step)
             levels = tuple(codes[rows] for codes in self.levels)
-            yield Block(self.numbers[rows], levels, self.target[rows], self.share)
+            person = None if self.person is None else self.person[rows]
+            yield Block(self.numbers[rows], levels, self.target[rows], self.share, person)
 
 
 def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
@@ -69,24 +73,23 @@ def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Rows of a table with their encoded targets; all have the same share, or None."""
+    """Rows of a table with their encoded targets and persons; all have the same share, or None."""
 
     table: Table
     target: NDArray[Any]
     share: int | None = None
+    person: NDArray[np.intp] | None = None
 
     @classmethod
-    def all_of(
-        cls, table: Table, target: NDArray[Any], shares: NDArray[np.int64] | None
-    ) -> Iterator[Run]:
+    def all_of(cls, table: Table, target: NDArray[Any], members: Members | None) -> Iterator[Run]:
         """Yield runs of all rows of a table that have a share."""
-        if shares is None:
+        if members is None:
             yield cls(table, target)
             return
-        order, runs = runs_of(shares)
-        table, target = table.taken(order), target[order]
+        order, runs = runs_of(members.shares)
+        table, target, person = table.taken(order), target[order], members.codes[order]
         for start, stop, share in runs:
-            yield cls(table.part(start, stop), target[start:stop], share)
+            yield cls(table.part(start, stop), target[start:stop], share, person[start:stop])
 
     def blocks(
         self,
@@ -106,7 +109,8 @@ class Run:
             found = encode_compactly(domain, self.table.part(own.start, own.stop), dtype, room)
             if at_once and not isinstance(self.table, EncodedRows):
                 room = found
-            yield Block(found.numbers, found.levels, self.target[own], self.share)
+            person = None if self.person is None else self.person[own]
+            yield Block(found.numbers, found.levels, self.target[own], self.share, person)
 
 
 def check_count(found: int, n: int) -> None:

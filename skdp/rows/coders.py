@@ -67,11 +67,11 @@ def encoded_runs(
         rule = "be the name of a column, unless X returns pairs of a table and a target"
         raise fail("target", rule, remedy='Use fit(X, target="name").')
     X, y = batch
-    shares = None
+    members = None
     if groups is not None:
-        shares, X = groups.shares(X[groups.column], number), X.drop(columns=[groups.column])
+        members, X = groups.members(X[groups.column], number), X.drop(columns=[groups.column])
     table = as_table(X, domain.names, domain.n_columns)
     encoded = coder.encode(y, again)
     if len(encoded) != table.n_rows:
         raise fail("y", "have as many entries as X has rows, in each batch or partition")
-    yield from Run.all_of(replace(table, again=again), encoded, shares)
+    yield from Run.all_of(replace(table, again=again), encoded, members)

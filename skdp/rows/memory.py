@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from skdp._compiled import load_kernels
@@ -14,6 +13,7 @@ from skdp.domain import Domain
 from skdp.domain.layout import read_once
 from skdp.domain.tables import as_table
 from skdp.rows.block import Block, Run, block_slices
+from skdp.rows.persons import Members
 from skdp.rows.threads import Runner, compiled_in_order, in_order
 from skdp.rows.total import summed
 
@@ -53,8 +53,8 @@ class MemoryRows:
     X : DataFrame, array-like or table of `skdp.domain.tables`, with n rows
     target : ndarray of shape (n,)
         Encoded numbers in [-1, 1], or positions of labels.
-    shares : ndarray of int, shape (n,), optional
-        The share of each row in its person, in parts of `skdp.rows.persons.WHOLE`.
+    members : Members, optional
+        The person and the share of each row.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class MemoryRows:
         domain: Domain,
         X: Any,
         target: NDArray[Any],
-        shares: NDArray[np.int64] | None = None,
+        members: Members | None = None,
     ) -> None:
         self.domain = domain
         table = as_table(X, domain.names, domain.n_columns)
-        self._runs = list(Run.all_of(table, target, shares))
+        self._runs = list(Run.all_of(table, target, members))
         self._is_read = False
 
     @property

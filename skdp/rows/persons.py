@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Number
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,13 @@ _Counts = tuple[NDArray[np.int64] | list[Any], NDArray[np.int64]]
 
 _MISSING = "Drop rows without a person, or give each of them an identifier of its own."
 _MIXED = "Convert all of them to strings by a public rule before they are read."
+
+
+class Members(NamedTuple):
+    """The position of the person of each row, and the share of each row in it, (rows,) each."""
+
+    codes: NDArray[np.intp]
+    shares: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +113,12 @@ class Persons:
         found = np.minimum(np.searchsorted(self.places, ids), len(self.places) - 1)
         return np.where(self.places[found] == ids, found, -1)
 
+    def members(
+        self, groups: Any, cap: int, number: int = 0, max_rows: int | None = None
+    ) -> Members:
+        """Return the person of each row of a batch, and its share as `shares` does."""
+        return Members(self.codes(groups), self.shares(groups, cap, number, max_rows))
+
     def shares(
         self, groups: Any, cap: int, number: int = 0, max_rows: int | None = None
     ) -> NDArray[np.int64]:
@@ -143,9 +156,9 @@ class Groups:
     persons: Persons
     cap: int
 
-    def shares(self, ids: Any, number: int) -> NDArray[np.int64]:
-        """Return the share of each row of a batch, (rows,)."""
-        return self.persons.shares(ids, self.cap, number)
+    def members(self, ids: Any, number: int) -> Members:
+        """Return the person and the share of each row of a batch."""
+        return self.persons.members(ids, self.cap, number)
 
 
 def runs_of(shares: NDArray[np.int64]) -> tuple[NDArray[np.intp], list[tuple[int, int, int]]]:

@@ -34,8 +34,6 @@ from skdp.privacy import Guarantee
 SCALES, SCORES, CURVATURES, SQUARES = 0.16, 0.58, 0.35, 0.07
 # The residuals have so much of the budget of the scales.
 APART = 0.4
-# Greatest sum of squared influences of a row over the number of coefficients.
-LONGEST = 12.0
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
 UNKNOWN = 300.0
 # Weights fall below 1 where the sum of the squares of a row's p scaled numbers and the 1 exceeds

@@ -10,6 +10,7 @@ released sums of squared influences, and a privacy part, from the known laws of 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +21,11 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray, squared_lengths
 from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._inference.plan import LONGEST, InferencePlan
+from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.scores import (
     Influences,
-    Scores,
     ScoreRows,
+    Scores,
     WeightedRows,
     on_grid,
     with_residuals,
@@ -40,12 +41,17 @@ from skdp.linear_model._shared.gram import (
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.mechanisms.noise import variances
 from skdp.rows import Block, Rows
+from skdp.rows.block import MOST_ROWS
+from skdp.rows.persons import WHOLE
 
 # Residuals are clipped at so many standard deviations.
 RESIDUALS = 4.0
-# Standard deviation, over coefficients, of the ratio of a variance to that for equal variances of
-# the errors; and limits of the ratio.
-UNEQUAL, LEAST_RATIO = 0.5, 0.3
+# Greatest sum of squared influences of a record over n and over the number of coefficients: it is
+# such that the noise in a ratio is RATIO_NOISE, within these limits.
+RATIO_NOISE, LONGEST = 0.1, (8.0, 100.0)
+# The ratios of variances to those for independent rows and errors of one variance: the standard
+# deviation of their mean from 1, that of each from their mean as a share of it, and the least one.
+COMMON, UNEQUAL, LEAST_RATIO = 1.0, 0.5, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,21 +82,64 @@ class _OfResiduals:
 
 @dataclass(frozen=True, eq=False)
 class _Squares:
-    """Sums of squares of influences that are shrunk to a length of at most 1."""
+    """Sums of squares of bounded influences."""
 
     influences: Influences
 
     def __call__(self, block: Block) -> NDArray[np.int64]:
-        return np.sum([squares_of(own) for own in self.influences(block)], axis=0)
+        return _added(squares_of(bounded(own)) for own in self.influences(block))
 
 
-def squares_of(influences: FloatArray) -> NDArray[np.int64]:
-    """Return the sums of squares of shrunk rows, in units of 2^-40."""
+@dataclass(frozen=True, eq=False)
+class _OfPersons:
+    """The person of each row, and the bounded influences of rows times their shares, exactly."""
+
+    influences: Influences
+
+    def __call__(self, block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
+        if block.person is None or block.share is None:  # a later reading found no rows
+            return []
+        parts = [bounded(own) for own in self.influences(block)]
+        # Multiples of 2^-20 times 30 bits.
+        return [(block.person.copy(), np.concatenate(parts) * (block.share / WHOLE))]
+
+
+def exact_squares(rows: Rows, influences: Influences, are_persons: bool) -> NDArray[Any]:
+    """Return the sums over records of their squared influences, in units of 2^-40.
+
+    The influence of a person is the sum of those of its rows times their shares. Its length is at
+    most 1, as that of a row.
+    """
+    if not are_persons:
+        squares: NDArray[Any] = exact_sum(rows, _Squares(influences))
+        return squares
+    found = rows.sum(_OfPersons(influences))
+    codes = np.concatenate([np.empty(0, np.intp), *(own for own, _ in found)])
+    values = np.concatenate([np.empty((0, len(influences.matrix))), *(own for _, own in found)])
+    # Sums of multiples of 2^-50 that are at most 1 are exact in any order.
+    sums = np.zeros((int(codes.max(initial=0)) + 1, values.shape[1]))
+    for j, own in enumerate(values.T):
+        sums[:, j] = np.bincount(codes, own, len(sums))
+    on_grid(sums)
+    parts = (sums[at : at + MOST_ROWS] for at in range(0, len(sums), MOST_ROWS))
+    return _added(squares_of(part).astype(object) for part in parts)
+
+
+def _added(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    return np.asarray(sum(parts))
+
+
+def bounded(influences: FloatArray) -> FloatArray:
+    """Return rows shrunk to a length of at most 1, on the grid."""
     length = np.sqrt(np.maximum(squared_lengths(influences), 1.0))
-    bounded = influences / length[:, None]
-    on_grid(bounded)
-    np.square(bounded, out=bounded)
-    return in_units(np.ones(len(bounded)) @ bounded)
+    found = influences / length[:, None]
+    on_grid(found)
+    return found
+
+
+def squares_of(rows: FloatArray) -> NDArray[np.int64]:
+    """Return the sums of squares of rows on the grid, in units of 2^-40."""
+    return in_units(np.ones(len(rows)) @ np.square(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +157,8 @@ class InferenceRelease:
         At the fitted model. Residuals have the greatest bound.
     size : float
         A public number of records, used where none is released.
+    are_persons : bool
+        Whether records are persons, with the influences of all their rows.
     """
 
     plan: InferencePlan
@@ -116,6 +167,7 @@ class InferenceRelease:
     intercept: bool
     scores: Scores
     size: float
+    are_persons: bool
 
     def release(self, rng: Generator) -> tuple[Estimate, FloatArray, FloatArray]:
         """Return the estimate of the coefficients of scaled columns, and the map to user's units.
@@ -206,27 +258,31 @@ class InferenceRelease:
         contrasts = units if self.intercept else units[1:]
         size = np.sqrt(np.abs(np.vecdot(contrasts @ found.sampling, contrasts)))
         size[size == 0] = 1.0
-        longest = LONGEST * k / n
+        noise = math.sqrt(float(variances(self.plan.squares)[0]))
+        longest = min(max(RATIO_NOISE * n / noise, LONGEST[0] * k), LONGEST[1] * k) / n
         step = contrasts @ found.inverse / n / places.scores.unit
         matrix = np.zeros((k, self.layout.n_rows))
         matrix[:, self.layout.n_rows - k :] = step / size[:, None] / math.sqrt(longest)
         matrix /= self.plan.factor
-        exact = exact_sum(self.rows, _Squares(Influences(places, matrix)))
-        noise = self.plan.squares
+        exact = exact_squares(self.rows, Influences(places, matrix), self.are_persons)
         padded = np.zeros(self.layout.n_rows, dtype=object)
         padded[:k] = exact
-        ratios = release_exact(noise, padded, rng)[:k] * longest
-        return shrunk_ratios(ratios, float(math.sqrt(variances(noise)[0])) * longest)
+        ratios = release_exact(self.plan.squares, padded, rng)[:k] * longest
+        return shrunk_ratios(ratios, noise * longest)
 
 
 def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
-    """Return noisy ratios shrunk towards their mean, and the relative deviation of the result."""
+    """Return noisy ratios shrunk towards their mean, and their mean towards 1.
+
+    Also return the relative deviation of the results.
+    """
     k = len(ratios)
-    middle = max(float(ratios.mean()), LEAST_RATIO)
+    share = COMMON**2 / (COMMON**2 + noise**2 / k)
+    middle = max(1 + share * (float(ratios.mean()) - 1), LEAST_RATIO)
     prior = (UNEQUAL * middle) ** 2
     kept = prior / (prior + noise**2)
     found = np.maximum(middle + kept * (ratios - middle), LEAST_RATIO)
-    left = math.sqrt(kept * noise**2 + (1 - kept) ** 2 * noise**2 / k)
+    left = math.sqrt(kept * noise**2 + (1 - kept) ** 2 * share * noise**2 / k)
     return found, left / middle
 
 

@@ -138,6 +138,7 @@ class Inferred:
             design.intercept,
             scores,
             float(plan.task.known or 1),
+            plan.task.unit_rows != 1,
         )
         found = stage.release(rng)
         return replace(solution, attributes=solution.attributes | {"_inference": found})

@@ -221,8 +221,8 @@ class PrivateLinearModel(Exported, BaseEstimator):
         if groups is None:
             return Source(lambda: len(encoded), memory, labels, attributes)
         persons = Persons.of_table(groups, len(X))
-        shares = persons.shares(groups, int(self.rows_per_person), max_rows=self.max_rows)
-        known = partial(memory, shares=shares)
+        members = persons.members(groups, int(self.rows_per_person), max_rows=self.max_rows)
+        known = partial(memory, members=members)
         return Source(lambda: len(persons), known, labels, attributes, "person")
 
     def _distant(self, data, target, groups, rows):
@@ -345,8 +345,7 @@ class PrivateLinearModel(Exported, BaseEstimator):
             self.n_iter_, self.converged_ = 1, True
             self.stages_ = plan.stages
             if not self._is_whole(self.guarantee_.unit):
-                apart = [replace(own, epsilon=None, delta=None) for own in plan.stages]
-                self.stages_ = tuple(apart)
+                self.stages_ = tuple(replace(own, epsilon=None, delta=None) for own in plan.stages)
         self._clipping = solution.clipping
         self._encoded_coef, self._encoded_intercept = solution.coef, solution.intercept
         found = attributes | solution.attributes

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 from numpy.random import Generator
 from numpy.typing import NDArray
 
@@ -46,9 +47,9 @@ from skdp.rows.persons import WHOLE
 
 # Residuals are clipped at so many standard deviations.
 RESIDUALS = 4.0
-# Greatest sum of squared influences of a record over n and over the number of coefficients: it is
-# such that the noise in a ratio is RATIO_NOISE, within these limits.
-RATIO_NOISE, LONGEST = 0.1, (8.0, 100.0)
+# The greatest sum of squared influences of a record is such that the noise in a ratio is
+# RATIO_NOISE, but at least a multiple of the number of coefficients over n.
+RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # The ratios of variances to those for independent rows and errors of one variance: the standard
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least one.
 COMMON, UNEQUAL, LEAST_RATIO = 1.0, 0.5, 0.02
@@ -259,11 +260,13 @@ class InferenceRelease:
         size = np.sqrt(np.abs(np.vecdot(contrasts @ found.sampling, contrasts)))
         size[size == 0] = 1.0
         noise = math.sqrt(float(variances(self.plan.squares)[0]))
-        longest = min(max(RATIO_NOISE * n / noise, LONGEST[0] * k), LONGEST[1] * k) / n
         step = contrasts @ found.inverse / n / places.scores.unit
         matrix = np.zeros((k, self.layout.n_rows))
-        matrix[:, self.layout.n_rows - k :] = step / size[:, None] / math.sqrt(longest)
+        matrix[:, self.layout.n_rows - k :] = step / size[:, None]
         matrix /= self.plan.factor
+        # No influence is longer than the norm of the matrix.
+        longest = min(max(RATIO_NOISE / noise, LEAST_LONGEST * k / n), norm(matrix, 2) ** 2)
+        matrix /= math.sqrt(longest)
         exact = exact_squares(self.rows, Influences(places, matrix), self.are_persons)
         padded = np.zeros(self.layout.n_rows, dtype=object)
         padded[:k] = exact

@@ -156,6 +156,18 @@ class Inference:
         return self.estimate.is_usable
 
     @property
+    def least_known(self) -> str:
+        """Name of the coefficient that the noise hides most.
+
+        It has the greatest part in the direction of which the equations have the least information.
+        """
+        equations = self.estimate.equations.matrix[:-1, :-1]
+        least = np.linalg.eigh(equations)[1][:, 0]
+        # The slopes come last in both.
+        place = int(np.argmax(np.abs(least))) - len(least)
+        return self.names[place] if -place <= len(self.names) else INTERCEPT
+
+    @property
     def p_values(self) -> FloatArray:
         """P-values of the tests that a coefficient is 0, (n_names,).
 
@@ -170,7 +182,8 @@ class Inference:
         The deviations are those of the tests that a coefficient is 0. They are ``std_error`` if
         the noise is small. Values are 0 if the inference is not usable.
         """
-        return np.asarray(np.copysign(np.sqrt([own[0] for own in self._tests()]), self.coef))
+        sizes = np.sqrt([own[0] for own in self._tests()])
+        return np.asarray(np.sign(self.coef) * sizes + 0.0)  # no -0
 
     def _tests(self) -> list[tuple[float, float]]:
         pairs = zip(self.rows[:, None], -self.constants[:, None], strict=True)

@@ -21,11 +21,18 @@ _HIDDEN = (
     "{} of {} coefficients have an unbounded interval, as the noise hides them. A larger epsilon,"
     " more records, fewer columns or narrower declared bounds would help."
 )
+_UNUSABLE = (
+    "All intervals are unbounded: the noise leaves no unique solution of the equations. It hides {}"
+    " most, and a model without this column may have intervals. A larger epsilon, more records or"
+    " narrower declared bounds would help, too."
+)
 _VOID = "THE GUARANTEE DOES NOT HOLD: {}."
 _GUARANTEE = (
     "Guarantee: differential privacy with epsilon = {0.epsilon:g} and delta = {0.delta:g}, by"
     " {0.mechanism}. guarantee_ of the model tells all of it."
 )
+# Browsers do not pass colours on to tables in pages without a doctype.
+_TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;color:inherit"
 _CELL = "padding:0.15em 0.6em;text-align:right;border:none"
 _NAME = "padding:0.15em 0.6em;text-align:left;border:none;font-weight:normal"
 _RULE = "border:none;border-bottom:1px solid currentColor"
@@ -140,7 +147,7 @@ class CoefficientTable:
         return (
             f'<div class="skdp-coefficients"><b>{html.escape(self._title())}</b>'
             f'<p style="{_FOOT}">{html.escape(head)}</p><div style="overflow-x:auto">'
-            f'<table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
+            f'<table style="{_TABLE}">'
             f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>{foot}</div>"
         )
 
@@ -161,6 +168,8 @@ class CoefficientTable:
         """Return the sentences below the table."""
         own, n_hidden = self.inference.guarantee, int(np.isinf(ends).any(axis=1).sum())
         found = [_HIDDEN.format(n_hidden, len(ends))] if n_hidden else []
+        if not self.inference.is_usable:
+            found = [_UNUSABLE.format(self.inference.least_known)]
         if own is not None:
             found += [_VOID.format(why) for why in own.void_because]
             found += [_GUARANTEE.format(own)]

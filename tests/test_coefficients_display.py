@@ -163,3 +163,49 @@ def test_wrong_parameters_are_named(model, options, rule):
 def test_a_model_must_be_fitted():
     with pytest.raises(ValueError, match="Fit it first"):
         show(DPLogisticRegression())
+
+
+@pytest.fixture(scope="module")
+def inferred(pay_domain, people):
+    rng = np.random.default_rng(3)
+    pay = 0.3 * people.age + rng.normal(size=len(people))
+    fitted = DPLinearRegression(epsilon=50.0, domain=pay_domain, mechanism="matrix", random_state=0)
+    return fitted.fit(people, pay)
+
+
+def test_a_model_with_inference_has_its_estimates_and_intervals(inferred):
+    """Which are not those of coef_, as that is shrunk."""
+    shown, found = show(inferred, level=0.9), inferred.inference_
+    np.testing.assert_allclose(shown.points_.get_xdata(), found.coef[1:])
+    np.testing.assert_allclose(ends(shown), inferred.conf_int(0.9))
+    assert "band: 90 % confidence interval" in shown.ax_.get_xlabel()
+    factor = show(inferred, unit="range").points_.get_xdata() / found.coef[1:]
+    np.testing.assert_allclose(
+        ends(show(inferred, unit="range", level=0.9)), inferred.conf_int(0.9) * factor[:, None]
+    )
+    assert len(ends(show(inferred, most=2))) == 2
+
+
+def test_the_first_of_two_labels_has_the_intervals_of_the_second_with_the_other_sign(inferred):
+    """Also the order of the ends."""
+
+    class Two:
+        coef_ = inferred.coef_[None]
+        classes_ = np.array(["no", "yes"])
+        inference_ = inferred.inference_
+
+    second, first = ends(show(Two())), ends(show(Two(), label="no"))
+    np.testing.assert_allclose(first, -second[:, ::-1])
+    assert (first[:, 0] <= first[:, 1]).all()
+
+
+def test_unbounded_intervals_reach_the_edges_and_end_in_triangles():
+    intervals = np.array([[-np.inf, np.inf], [1.0, 4.0], [-2.0, np.inf]])
+    shown = CoefficientDisplay(np.arange(3.0), ["a", "b", "c"], intervals=intervals).plot()
+    low, high = shown.ax_.get_xlim()
+    assert low < -2
+    assert high > 4
+    np.testing.assert_allclose(ends(shown), [[low, high], [1, 4], [-2, high]])
+    left, right = (line for line in shown.ax_.lines if line.get_marker() in ("<", ">"))
+    assert left.get_ydata().tolist() == [0]
+    assert right.get_ydata().tolist() == [0, 2]

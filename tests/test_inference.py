@@ -1,12 +1,23 @@
 """Standard errors and intervals of coefficients from noisy moments."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import f, kstest, norm, t
+from sklearn.exceptions import NotFittedError
 
-from skdp import Domain, DPLinearRegression
+from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model._moments.inference import NoisyEquations, estimate
+from skdp.linear_model._inference.estimate import (
+    NoisyEquations,
+    estimate,
+    narrowed,
+    user_units,
+    widened,
+)
+from skdp.linear_model._inference.inference import Inference
 from skdp.mechanisms import MatrixLaplace, Sensitivity, calibrate
 
 
@@ -100,7 +111,7 @@ def test_with_large_epsilon_intervals_are_those_of_least_squares(fit_intercept, 
     theta = np.linalg.lstsq(Z, t, rcond=None)[0]
     scale = np.sum((t - Z @ theta) ** 2) / (400 - Z.shape[1])
     errors = np.sqrt(scale * np.diag(np.linalg.inv(Z.T @ Z)))[-2:]
-    np.testing.assert_allclose(model.standard_errors(), errors, rtol=1e-4)
+    np.testing.assert_allclose(model.coef_std_error_, errors, rtol=1e-4)
     half = norm.isf(0.05) * errors
     ends = np.column_stack([theta[-2:] - half, theta[-2:] + half])
     np.testing.assert_allclose(model.conf_int(0.9), ends, rtol=1e-4)
@@ -115,9 +126,9 @@ def test_models_without_unscaled_moments_are_refused():
         scaled.conf_int()
     hull = DPLinearRegression(epsilon=1.0, domain=domain, mechanism="hull", random_state=0)
     with pytest.raises(ValueError, match="uncorrelated noise"):
-        hull.fit(X, y).standard_errors()
+        hull.fit(X, y).summary()
     with pytest.raises(ValueError, match="level"):
-        scaled.conf_int(1.0)
+        hull.set_params(mechanism="matrix").fit(X, y).conf_int(1.0)
 
 
 def test_the_bound_on_the_excess_kurtosis_of_the_noise():
@@ -150,7 +161,7 @@ def test_persons_have_no_intervals():
     X, y = table(200, 1)
     domain = Domain.unit_box(1, target=(-5, 5))
     model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0)
-    with pytest.raises(ValueError, match="conf_int must find moments of rows"):
+    with pytest.raises(ValueError, match="find moments of rows, not of persons"):
         model.fit(X, y, groups=np.arange(200) // 2).conf_int()
 
 
@@ -165,3 +176,274 @@ def test_intervals_cover_as_often_as_they_state():
         low, high = model.fit(X, y).conf_int().T
         hits.append((low <= [-1, 1]) & (high >= [-1, 1]))
     assert 0.90 < np.mean(hits) < 0.985
+
+
+def random_equations(seed, k=3, size=0.05, n=500.0):
+    """Moments of a random table with noise of independent entries; the noise may hide them."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(40, k + 1))
+    rows[:, -1] += rows[:, :-1] @ rng.normal(size=k)
+    deviation = size * rng.uniform(0.5, 1.5, (k + 1, k + 1))
+    noise = rng.normal(size=(k + 1, k + 1)) * deviation
+    upper, square = np.triu(noise), np.triu(deviation**2)
+    matrix = rows.T @ rows / 40 + upper + np.triu(upper, 1).T
+    variance = square + np.triu(square, 1).T
+    return NoisyEquations(matrix, variance, np.zeros(k + 1, bool), n, 1.5)
+
+
+@pytest.mark.parametrize("freedom", [4.0, 300.0, np.inf])
+@pytest.mark.parametrize("size", [0.02, 0.2, 0.6])
+def test_an_interval_holds_the_values_that_the_test_does_not_reject(size, freedom):
+    """The greatest noise leaves some intervals unbounded and some equations not usable."""
+    rng, unbounded = np.random.default_rng(1), 0
+    for seed in range(30):
+        found = replace(estimate(random_equations(seed, size=size)), freedom=freedom)
+        row = rng.normal(size=(1, 3))
+        for level in (0.5, 0.95, 0.999):
+            low, high = found.intervals(row, level)[0]
+            unbounded += np.isinf(high)
+            edges = [low, high] if high < np.inf else []
+            near = [edge * (1 + s * 1e-6) for edge in edges for s in (-1, 1)]
+            for value in [*near, *(row @ found.theta + rng.standard_cauchy(20) * 3)]:
+                inside = low <= value <= high
+                p = found.test(row, np.atleast_1d(value))[1]
+                assert inside == (p >= 1 - level), (seed, level, value)
+    assert (unbounded > 0) == (size > 0.1)
+
+
+def test_the_test_is_that_of_student_if_the_sampling_part_is_estimated():
+    """Without noise: the ratio of a distance and its standard error, with these freedoms."""
+    X, y = table(60, 3)
+    found = replace(estimate(equations(gram_of(X, y), 60)), freedom=7.0)
+    row = np.array([[0.0, 1.0, 2.0, 0.0]])
+    error = float(np.sqrt(row[0] @ found.covariance @ row[0]))
+    value = row @ found.theta + 2.3 * error
+    statistic, p = found.test(row, value)
+    assert statistic == pytest.approx(2.3**2)
+    assert p == pytest.approx(2 * t.sf(2.3, 7))
+    low, high = found.intervals(row, 0.9)[0]
+    assert high - low == pytest.approx(2 * t.isf(0.05, 7) * error)
+
+
+def test_a_known_privacy_part_adds_degrees_of_freedom():
+    """Satterthwaite: with a share s of the variance from sampling, freedom / s^2."""
+    found = replace(estimate(random_equations(3, size=0.02)), freedom=5.0)
+    found = replace(found, equations=replace(found.equations, excess=0.0))
+    row = np.array([[1.0, 0.0, 0.0]])
+    share = found.sampling[0, 0] / found.covariance[0, 0]
+    assert 0.05 < share < 0.95
+    statistic, p = found.test(row, found.theta[:1] + 0.1)
+    assert p == pytest.approx(2 * t.sf(np.sqrt(statistic), 5 / share**2))
+
+
+@pytest.mark.parametrize("excess", [1e-14, 1e-6, 0.3, 2.0])
+def test_the_expansion_of_the_quantile_is_inverted(excess):
+    for quantile in (0.0, 0.1, 1.7, 1.8, 5.0, 40.0):
+        assert narrowed(widened(quantile, excess), excess) == pytest.approx(quantile, rel=1e-9)
+
+
+def test_the_joint_test_without_noise_is_the_f_test_of_least_squares():
+    X, y = table(60, 3)
+    Z = np.column_stack([np.ones(60), X])
+    found = replace(estimate(equations(gram_of(X, y), 60)), freedom=56.0)
+    R, r = np.array([[0, 1.0, 0, 0], [0, 0, 1, -1]]), np.array([-0.5, 0.2])
+    # The residual sum of squares with R theta = r against that without.
+    theta = np.linalg.lstsq(Z, y, rcond=None)[0]
+    inverse = np.linalg.inv(Z.T @ Z)
+    bound = theta - inverse @ R.T @ np.linalg.solve(R @ inverse @ R.T, R @ theta - r)
+    rest, more = (float(np.sum((y - Z @ c) ** 2)) for c in (theta, bound))
+    ratio = (more - rest) / 2 / (rest / 56)
+    statistic, p = found.test(R, r)
+    assert statistic == pytest.approx(2 * ratio, rel=1e-6)
+    assert p == pytest.approx(f.sf(ratio, 2, 56), rel=1e-5)
+
+
+def test_the_joint_test_uses_the_noise_under_the_null():
+    """D'V^-1 D with V of the coefficients that satisfy the null, by the definition."""
+    own = replace(random_equations(7, size=0.1), excess=0.0)
+    found = estimate(own)
+    R, r = np.array([[1.0, 0, 1], [0, 1, 0]]), np.array([0.3, -0.2])
+    move = found.covariance @ R.T @ np.linalg.solve(R @ found.covariance @ R.T, r - R @ found.theta)
+    u = np.append(-(found.theta + move), 1.0)
+    D = R @ found.inverse @ (own.matrix[:-1] @ u)
+    np.testing.assert_allclose(D, R @ found.theta - r, rtol=1e-9)
+    noise = found.inverse @ own.noise_covariance(u, u) @ found.inverse
+    V = R @ (found.sampling + noise) @ R.T
+    statistic, p = found.test(R, r)
+    assert statistic == pytest.approx(float(D @ np.linalg.solve(V, D)))
+    assert p == pytest.approx(f.sf(statistic / 2, 2, 1e9), rel=1e-5)
+    # The same null in other combinations.
+    turn = np.array([[2.0, 1.0], [-1.0, 3.0]])
+    assert found.test(turn @ R, turn @ r)[0] == pytest.approx(statistic)
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_p_values_under_the_null_are_uniform_where_the_noise_dominates(m):
+    """1000 releases with normal noise; the size is right if the noise is large in H too.
+
+    A test at level 0.05 rejects .05 (1 +- .14) of the time; fails once in a million if it is .087.
+    """
+    rng, k, sigma = np.random.default_rng(0), 4, 0.05
+    root = rng.normal(size=(k, k)) / 3 + np.eye(k)
+    H, theta = root @ root.T / 2, np.array([0.5, -1, 0, 2])
+    whole = np.block([[H, (H @ theta)[:, None]], [H @ theta, theta @ H @ theta + 0.2]])
+    variance, R, found = np.full((k + 1, k + 1), sigma**2), np.eye(k)[:m], []
+    for _ in range(1000):
+        upper = np.triu(rng.normal(size=(k + 1, k + 1)) * sigma)
+        noisy = whole + upper + np.triu(upper, 1).T
+        own = NoisyEquations(noisy, variance, np.zeros(k + 1, bool), 1e9)
+        found.append(estimate(own).test(R, theta[:m])[1])
+    assert 0.01 < np.mean(np.array(found) < 0.05) < 0.087
+    assert np.mean(np.array(found) < 0.5) < 0.58
+    assert kstest(found, "uniform").statistic < 0.15
+
+
+def test_tests_of_equations_that_are_not_usable_reject_nothing():
+    matrix = np.array([[-0.3, 0.0, 0.1], [0.0, 1.0, 0.4], [0.1, 0.4, 1.0]])
+    found = estimate(NoisyEquations(matrix, np.full((3, 3), 0.04), np.zeros(3, bool), 100.0))
+    assert found.test(np.eye(2), np.array([1e6, 0.0])) == (0.0, 1.0)
+
+
+def test_values_far_away_are_as_likely_as_the_noise_allows():
+    """The statistic has a limit, also for values whose squares overflow."""
+    found = estimate(random_equations(2, size=0.2))
+    row = np.eye(3)[:1]
+    far = [found.test(row, np.array([value])) for value in (1e6, -1e6, 1e200, -1e300)]
+    np.testing.assert_allclose([own[0] for own in far], far[0][0], rtol=1e-4)
+    assert found.test(row, found.theta[:1]) == (0.0, 1.0)
+    joint = found.test(np.eye(3), np.array([1e200, 0, -1e250]))
+    assert np.isfinite(joint).all()
+
+
+def test_equations_without_any_error_have_intervals_of_length_0():
+    X = np.column_stack([np.ones(30), np.arange(30.0)])
+    found = estimate(equations(gram_of(X[:, 1:], X @ [1.0, 2.0]), 30))
+    assert np.isfinite(found.intervals(np.eye(2))).all()
+    np.testing.assert_allclose(found.intervals(np.zeros((1, 2))), [[0.0, 0.0]])
+
+
+def fitted(neighbors="replace_one", epsilon=20.0, **parameters):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(20, 60, 4000), rng.integers(3, size=4000)]).astype(object)
+    X[:, 1] = np.array(["clerk", "craft", "sales"])[X[:, 1].astype(int)]
+    y = 0.1 * X[:, 0].astype(float) + (X[:, 1] == "sales") + rng.normal(size=4000)
+    domain = Domain({"age": (20, 60), "job": ["clerk", "craft", "sales"]}, target=(-2, 12))
+    model = DPLinearRegression(
+        epsilon=epsilon, domain=domain, mechanism="matrix", neighbors=neighbors, random_state=0,
+        **parameters,
+    )  # fmt: skip
+    return model.fit(X, y)
+
+
+def test_the_inference_has_names_estimates_and_both_parts_of_the_errors():
+    model = fitted()
+    found = model.inference_
+    assert found.names == ("intercept", "age", "job_craft", "job_sales")
+    assert found.columns == ("", "age", "job", "job")
+    np.testing.assert_allclose(found.coef, [0, 0.1, 0, 1], atol=0.5)
+    whole = np.hypot(found.sampling_error, found.privacy_error)
+    np.testing.assert_allclose(found.std_error, whole, rtol=1e-9)
+    assert (found.privacy_error > 0).all()
+    assert found.guarantee is model.guarantee_
+    assert found.n_records == 4000
+    assert fitted("add_remove", n_public=4000).inference_.n_records is None
+    # Of the estimator: the slopes, and the intercept apart.
+    np.testing.assert_array_equal(model.coef_std_error_, found.std_error[1:])
+    assert model.intercept_std_error_ == found.std_error[0]
+    np.testing.assert_array_equal(model.conf_int(0.9), found.conf_int(0.9)[1:])
+    np.testing.assert_array_equal(model.p_values, found.p_values[1:])
+
+
+def test_p_values_and_intervals_of_a_model_agree():
+    """At the level 1 - p the interval ends at 0."""
+    found = fitted(epsilon=4.0).inference_
+    shown = [j for j, p in enumerate(found.p_values) if p > 1e-9]
+    assert len(shown) >= 2
+    for j in shown:
+        p = found.p_values[j]
+        low, high = found.conf_int(1 - p)[j]
+        assert min(abs(low), abs(high)) < 1e-6 * (high - low)
+    small = found.z_values[2]
+    assert abs(small - found.coef[2] / found.std_error[2]) < 0.2
+
+
+def test_combinations_have_the_intervals_of_their_differences():
+    found = fitted().inference_
+    values, ends = found.combine(np.eye(4), 0.9)
+    np.testing.assert_allclose(values, found.coef)
+    np.testing.assert_allclose(ends, found.conf_int(0.9))
+    difference, (inner,) = found.combine([[0, 0, -1, 1]])
+    assert inner[0] < difference[0] < inner[1]
+    np.testing.assert_allclose(inner[0] < 1 < inner[1], True)
+    for weights in ([[1, 2]], [["a"] * 4], [[np.nan, 0, 0, 0]], np.zeros((0, 4)), [[[1, 0, 0, 0]]]):
+        with pytest.raises(ValueError, match="matrix of finite numbers with 4 columns"):
+            found.combine(weights)
+
+
+def test_a_column_of_levels_is_tested_as_a_whole():
+    model = fitted()
+    both = model.wald_test("job")
+    assert both == model.wald_test(["job_craft", "job_sales"])
+    assert both == model.wald_test(np.eye(4)[2:])
+    assert both.n_restrictions == 2
+    assert both.p_value < 1e-3
+    single = model.wald_test(["job_craft"])
+    assert single.p_value == pytest.approx(model.p_values[1])
+    assert model.wald_test("job", model.inference_.coef[2:]).p_value > 0.999
+    with pytest.raises(ValueError, match="names of coefficients or columns"):
+        model.wald_test(["jobs"])
+    with pytest.raises(ValueError, match="linearly independent"):
+        model.wald_test(np.eye(4)[[1, 1]])
+    with pytest.raises(ValueError, match="linearly independent"):
+        model.wald_test(np.zeros((1, 4)))
+    with pytest.raises(ValueError, match="value must be a finite number, or 2"):
+        model.wald_test("job", [0.0, np.nan])
+
+
+def test_a_constant_intercept_is_no_coefficient():
+    """Without an intercept and with bounds around 0, in the user's units too."""
+    X, y = table(500, 2)
+    model = DPLinearRegression(
+        domain=Domain.unit_box(2, target=(-4, 4)), mechanism="matrix", fit_intercept=False,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    assert model.inference_.names == ("x0", "x1")
+    assert model.intercept_std_error_ == 0
+    assert model.conf_int().shape == (2, 2)
+    moved = model.set_params(domain=Domain.box([0, 0], [1, 2], target=(-4, 4))).fit(X, y)
+    assert moved.inference_.names == ("intercept", "x0", "x1")
+    assert moved.intercept_std_error_ > 0
+
+
+def test_a_model_without_inference_has_no_such_attributes():
+    """Properties are absent, and methods name the remedy."""
+    X, y = table(200, 2)
+    domain = Domain.unit_box(2, target=(-5, 5))
+    model = DPHuberRegressor(domain=domain, random_state=0)
+    names = ("inference_", "coef_std_error_", "intercept_std_error_", "p_values")
+    assert not any(hasattr(model, name) for name in names)
+    with pytest.raises(NotFittedError):
+        model.summary()
+    model.fit(X, y)
+    assert not any(hasattr(model, name) for name in names)
+    for call in (model.conf_int, model.summary, lambda: model.wald_test("x0")):
+        with pytest.raises(ValueError, match=r"Fit with inference_share=0\.5"):
+            call()
+
+
+def test_a_stored_inference_is_that_of_the_model():
+    """As an inference stage of another estimator leaves it, with coefficients of one label."""
+    X, y = table(300, 2)
+    model = DPLogisticRegression(domain=Domain.unit_box(2, target=[0, 1]), random_state=0)
+    model.fit(X, (y > 0).astype(int))
+    found = estimate(equations(gram_of(X, y), 300))
+    units = user_units(model.domain, True, regression=False)
+    model._inference = Inference.of(found, *units, model.domain, ["Method."])
+    assert model.coef_std_error_.shape == (1, 2)
+    assert model.intercept_std_error_.shape == (1,)
+    assert model.conf_int().shape == (2, 2)
+    assert model.p_values.shape == (2,)
+    assert model.inference_.guarantee is model.guarantee_
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.conf_int(), model.conf_int())
+    assert str(again.summary()) == str(model.summary())

@@ -342,3 +342,53 @@ def test_heat_maps_of_several_labels_and_of_an_encoded_domain():
     pipeline = make_pipeline(domain.encoder(), clone(model).set_params(domain=domain.encoded))
     (shape,) = show(pipeline.fit(X, y), label="y").shapes
     np.testing.assert_allclose(shape.effects, shown.shapes[1].effects, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def inferred():
+    """A model with intervals, of all kinds of columns."""
+    X, _ = DOMAIN.sample(5000, random_state=0, with_target=True)
+    y = 20 + X["age"].astype(float) / 2 + 10 * (X["job"] == "sales")
+    model = DPLinearRegression(epsilon=500.0, domain=DOMAIN, mechanism="matrix", random_state=0)
+    return model.fit(X, y)
+
+
+def test_a_model_with_inference_has_bands_that_are_intervals(inferred):
+    """Of combinations of its coefficients; the curve is that of the model."""
+    shown, found = show(inferred, level=0.9), inferred.inference_
+    age, pay, job, _ = shown.shapes
+    assert found.is_usable
+    assert "90 % confidence interval" in shown.figure_.get_supxlabel()
+    assert all(own.deviations is None for own in shown.shapes)
+    # A line over the range, less its mean: half of the range times the interval of the slope.
+    place = found.names.index("pay")
+    np.testing.assert_allclose(pay.interval[1], 5 * found.conf_int(0.9)[place], rtol=1e-9)
+    np.testing.assert_allclose(pay.effects[1], 5 * inferred.coef_[place - 1], rtol=1e-9)
+    # Sales, less the mean of the three levels.
+    weights = np.zeros(len(found.names))
+    weights[[found.names.index("job_craft"), found.names.index("job_sales")]] = -1 / 3, 2 / 3
+    np.testing.assert_allclose(job.interval[2], found.combine([weights], 0.9)[1][0], rtol=1e-9)
+    assert age.interval.shape == (len(age.values), 2)
+    # They are what is drawn.
+    (errors,) = shown.axes_[0, 2].containers[0].lines[2]
+    drawn = [line[:, 1] for line in errors.get_segments()]
+    np.testing.assert_allclose(drawn, job.interval)
+    x, edge = shown.axes_[0, 1].collections[0].get_paths()[0].vertices.T
+    assert edge[x == 10].max() == pytest.approx(pay.interval[1].max())
+
+
+def test_unbounded_bands_reach_the_edges_of_the_axes():
+    values, effects = np.array([0.0, 1.0]), np.array([-1.0, 1.0])
+    ends = np.array([[-np.inf, np.inf], [-2.0, 3.0]])
+    line = Shape("a", values, effects, True, interval=ends)
+    bars = Shape("b", ["p", "q"], effects, False, interval=ends)
+    shown = ShapeDisplay([line, bars]).plot()
+    low, high = shown.axes_[0, 0].get_ylim()
+    assert low < -2
+    assert high > 3
+    x, edge = shown.axes_[0, 0].collections[0].get_paths()[0].vertices.T
+    np.testing.assert_allclose([edge[x == 0].min(), edge[x == 0].max()], [low, high])
+    np.testing.assert_allclose([edge[x == 1].min(), edge[x == 1].max()], [-2, 3])
+    (errors,) = shown.axes_[0, 1].containers[0].lines[2]
+    drawn = [line[:, 1] for line in errors.get_segments()]
+    np.testing.assert_allclose(drawn, [[low, high], [-2, 3]])

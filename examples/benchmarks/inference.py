@@ -20,7 +20,7 @@ from report import FloatArray
 from scipy.stats import norm
 
 from skdp import Domain, DPLinearRegression
-from skdp.linear_model._moments.inference import NoisyEquations, estimate
+from skdp.linear_model._inference.estimate import NoisyEquations, estimate
 from skdp.linear_model._moments.moments import Moments
 
 SIZES, EPSILONS, COLUMNS = [500, 2000, 20_000, 200_000], [0.1, 0.5, 1.0, 4.0], [1, 5, 20]

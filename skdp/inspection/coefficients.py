@@ -1,4 +1,4 @@
-"""Display of coefficients with the spread that the noise causes."""
+"""Display of coefficients with confidence intervals or the spread that the noise causes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,17 @@ UNITS = ("column", "range")
 
 
 class CoefficientDisplay(Display):
-    """Coefficients as points, each with a band for the error due to privacy noise.
+    """Coefficients as points, each with a band: a confidence interval, or the privacy noise alone.
 
-    Bands are drawn if the model has ``coef_std_``. A band holds the coefficient of the same fit
-    without noise, to first order, with probability ``level`` for each coefficient separately. It
-    does not include sampling error, or the bias of coefficients that are shrunk. Drawing costs no
-    privacy, because only released values are used. Use :meth:`from_estimator` to create one.
+    If the model has ``inference_``, points and bands are its estimates, which are not shrunk, and
+    their confidence intervals. They include sampling error and noise. An interval that is not
+    bounded reaches the edge of the axes and ends in a triangle.
+
+    Otherwise points are ``coef_``, and bands are drawn if the model has ``coef_std_``. Such a band
+    holds the coefficient of the same fit without noise, to first order, with probability ``level``
+    for each coefficient separately. It does not include sampling error, or the bias of coefficients
+    that are shrunk. Drawing costs no privacy, because only released values are used. Use
+    :meth:`from_estimator` to create one.
 
     Parameters
     ----------
@@ -36,9 +41,11 @@ class CoefficientDisplay(Display):
     deviations : ndarray of shape (n,) or None, default=None
         Standard deviations of the noise in the coefficients.
     level : float in (0, 1), default=0.95
-        Probability that a band holds the value without noise.
+        Level of the intervals, or probability that a band holds the value without noise.
     unit : str, default=""
         Label of the axis.
+    intervals : ndarray of shape (n, 2) or None, default=None
+        Confidence intervals, which are drawn in the place of ``deviations``. Ends may be infinite.
 
     Attributes
     ----------
@@ -56,12 +63,14 @@ class CoefficientDisplay(Display):
         deviations: FloatArray | None = None,
         level: float = 0.95,
         unit: str = "",
+        intervals: FloatArray | None = None,
     ) -> None:
         self.coef = coef
         self.names = names
         self.deviations = deviations
         self.level = level
         self.unit = unit
+        self.intervals = intervals
 
     @classmethod
     def from_estimator(
@@ -89,7 +98,7 @@ class CoefficientDisplay(Display):
             "column" draws the effect of one unit of a column, as in ``coef_``. "range" draws the
             effect of the whole declared range, so that columns can be compared.
         level : float in (0, 1), default=0.95
-            Probability that a band holds the value without noise.
+            Level of the intervals, or probability that a band holds the value without noise.
         most : int >= 1 or None, default=None
             Number of coefficients to draw, the greatest by absolute value. None draws all.
         ax : matplotlib Axes or None, default=None
@@ -113,6 +122,9 @@ class CoefficientDisplay(Display):
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
         coef, deviations = coefficients_of(model, label), deviations_of(model, label)
+        intervals = None
+        if getattr(model, "inference_", None) is not None:
+            coef, intervals = combined(model, label, np.eye(len(coef)), level)
         found = _names(model, names, len(coef))
         factor = np.ones(len(coef)) if unit == "column" else _ranges(model, len(coef))
         kept = _greatest(coef * factor, most)
@@ -122,6 +134,7 @@ class CoefficientDisplay(Display):
             deviations=None if deviations is None else (deviations * factor)[kept],
             level=level,
             unit=f"coefficient, for {'one unit' if unit == 'column' else 'the declared range'}",
+            intervals=None if intervals is None else (intervals * factor[:, None])[kept],
         ).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> CoefficientDisplay:
@@ -140,26 +153,65 @@ class CoefficientDisplay(Display):
         places = np.arange(len(self.coef))
         ax = self._axes(ax, (6.4, 1.2 + 0.3 * len(places)))
         ax.axvline(0, color="0.6", lw=1, zorder=1)
-        self.bands_ = self._bands(ax, places)
         self.points_ = ax.plot(self.coef, places, "o", color=COLORS[0], ms=6, zorder=3)[0]
+        self.bands_ = self._bands(ax, places)
         ax.set_yticks(places, self.names)
         ax.set(xlabel=self._words(), ylim=(len(places) - 0.4, -0.6))
         return self
 
     def _words(self) -> str:
         """Return the label of the axis."""
-        if self.deviations is None:
+        if self.intervals is None and self.deviations is None:
             return self.unit
-        band = f"band: error due to privacy noise, {100 * self.level:.4g} % of the time"
+        band = words_of(self.level, self.intervals is not None)
         return f"{self.unit}\n({band})" if self.unit else band
 
     def _bands(self, ax: Axes, places: NDArray[np.intp]) -> Any:
-        """Draw the bands, or return None if the deviations are unknown."""
-        if self.deviations is None:
+        """Draw the bands, or return None if there are none."""
+        if self.intervals is not None:
+            low, high = self.intervals.T
+        elif self.deviations is not None:
+            half = -ndtri((1 - self.level) / 2) * self.deviations
+            low, high = self.coef - half, self.coef + half
+        else:
             return None
-        half = -ndtri((1 - self.level) / 2) * self.deviations
-        low, high = self.coef - half, self.coef + half
-        return ax.hlines(places, low, high, color=COLORS[0], alpha=0.35, lw=7, zorder=2)
+        ends = np.stack([low, high])
+        known = np.where(np.isinf(ends), self.coef, ends)
+        drawn = ax.hlines(places, *known, color=COLORS[0], alpha=0.35, lw=7, zorder=2)
+        if np.isinf(ends).any():
+            _draw_unbounded(ax, drawn, places, ends)
+        return drawn
+
+
+def _draw_unbounded(ax: Axes, bands: Any, places: NDArray[np.intp], ends: FloatArray) -> None:
+    """Draw bands to the edges of the axes, which points and finite ends give."""
+    edges = ax.get_xlim()
+    ax.set_xlim(edges)
+    low, high = np.clip(ends, *edges)
+    bands.set_segments([[(a, y), (b, y)] for a, b, y in zip(low, high, places, strict=True)])
+    for own, edge, marker in zip(ends, edges, "<>", strict=True):
+        at = places[np.isinf(own)]
+        ax.plot(np.full(len(at), edge), at, marker, color=COLORS[0], clip_on=False, zorder=3)
+
+
+def words_of(level: float, is_interval: bool) -> str:
+    """Return what a band is."""
+    if is_interval:
+        return f"band: {100 * level:.4g} % confidence interval"
+    return f"band: error due to privacy noise, {100 * level:.4g} % of the time"
+
+
+def combined(
+    model: Any, label: Any, rows: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return combinations of the slopes of a model's inference, and their intervals.
+
+    Returns arrays of shape (m,) and (m, 2) for ``rows`` of shape (m, n_slopes).
+    """
+    found, sign = model.inference_, _row_of(model, label)[1]
+    before = np.zeros((len(rows), len(found.names) - rows.shape[1]))  # the intercept
+    values, ends = found.combine(np.hstack([before, sign * rows]), level)
+    return values, ends
 
 
 def last_step(estimator: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -17,21 +17,17 @@ from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.interactions import Interaction
 from skdp.domain.splines import Spline
 from skdp.inspection._drawing import Display, style
-from skdp.inspection._surfaces import draw_surface, lengths, rows_of_pair
+from skdp.inspection._panels import common_edges, draw_panel, is_surface
+from skdp.inspection._surfaces import lengths, rows_of_pair
 from skdp.inspection.coefficients import (
     coefficients_of,
+    combined,
     correlations_of,
     deviations_of,
     domain_of,
     last_step,
+    words_of,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-# Up to so many levels have names on the axis. Names of more than WIDEST characters in total are
-# vertical, and longer ones than LONGEST_NAME are cut.
-MOST_NAMES, WIDEST, LONGEST_NAME = 30, 24, 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +48,9 @@ class Shape:
         Standard deviations of the effects.
     label : object
         The label, if there are several to draw.
+    interval : ndarray of shape (n, 2) or None
+        The ends of confidence intervals of the effects, which may be infinite. They are drawn in
+        the place of ``deviations``.
     """
 
     name: str
@@ -60,6 +59,7 @@ class Shape:
     is_curve: bool
     deviations: FloatArray | None = None
     label: Any = None
+    interval: FloatArray | None = None
 
 
 class ShapeDisplay(Display):
@@ -90,9 +90,14 @@ class ShapeDisplay(Display):
 
     Notes
     -----
-    Effects with standard deviations have bands, which are pointwise: each holds a normal variable
-    with the probability ``level``. The standard deviations are those of the privacy noise. Bands
-    do not include sampling errors, or the bias of coefficients that are shrunk.
+    If the model has ``inference_``, bands are confidence intervals of the population's effects,
+    pointwise, with the sampling error and the noise. Curves and bars are those of the model, whose
+    coefficients may be shrunk. Intervals belong to estimates that are not shrunk, so that a curve
+    may lie outside its band. An interval that is not bounded reaches the edges of the axes.
+
+    Otherwise effects with standard deviations have bands, which are pointwise: each holds a normal
+    variable with the probability ``level``. The standard deviations are those of the privacy noise.
+    Bands do not include sampling errors, or the bias of coefficients that are shrunk.
     Explainable boosting machines are usually drawn with one standard deviation, ``level=0.68``,
     over bootstrap samples, which is another error.
 
@@ -161,7 +166,9 @@ class ShapeDisplay(Display):
             raise fail("columns", f"be names of columns, {known}", strangers)
         several = label is None and len(np.atleast_2d(model.coef_)) > 1
         labels = np.asarray(model.classes_).tolist() if several else [label]
-        shapes = [terms[known.index(name)].shape(model, own) for name in chosen for own in labels]
+        shapes = [
+            terms[known.index(name)].shape(model, own, level) for name in chosen for own in labels
+        ]
         return cls(shapes, unit=_unit(model, label, several), level=level).plot(n_cols=n_cols)
 
     def plot(self, n_cols: int = 3) -> ShapeDisplay:
@@ -179,8 +186,8 @@ class ShapeDisplay(Display):
         plt = optional_module("matplotlib.pyplot", "to draw", "plot")
         panels: dict[Any, list[Shape]] = {}
         # Heat maps come last: the first panels of the rows have the numbers of the shared axis.
-        for shape in sorted(self.shapes, key=_is_surface):
-            key = (shape.name, shape.label) if _is_surface(shape) else shape.name
+        for shape in sorted(self.shapes, key=is_surface):
+            key = (shape.name, shape.label) if is_surface(shape) else shape.name
             panels.setdefault(key, []).append(shape)
         n_cols = min(check_count("n_cols", n_cols), max(1, len(panels)))
         n_rows = max(1, math.ceil(len(panels) / n_cols))
@@ -190,14 +197,26 @@ class ShapeDisplay(Display):
         self.figure_, self.axes_ = plt.subplots(
             n_rows, n_cols, figsize=size, sharey=True, squeeze=False, layout="constrained"
         )
-        z = -float(ndtri((1 - self.level) / 2))
+        shown = [shape for shape in self.shapes if not is_surface(shape)]
+        edges = common_edges([shape.effects for shape in shown], map(self._band, shown))
         for ax, panel in zip(self.axes_.ravel(), panels.values(), strict=False):
-            _draw(ax, panel, z)
+            draw_panel(ax, panel, [self._band(shape) for shape in panel], edges)
+        if edges is not None:
+            self.axes_[0, 0].set_ylim(edges)
         for ax in self.axes_.ravel()[len(panels) :]:
             ax.set_axis_off()
         self.figure_.supylabel(self.unit)
         self._explain(max(panels.values(), key=len, default=[]))
         return self
+
+    def _band(self, shape: Shape) -> FloatArray | None:
+        """Return the lower and upper ends of a band, (2, n), or None."""
+        if shape.interval is not None:
+            return np.asarray(shape.interval.T)
+        if shape.deviations is None:
+            return None
+        half = -float(ndtri((1 - self.level) / 2)) * shape.deviations
+        return np.stack([shape.effects - half, shape.effects + half])
 
     def _explain(self, panel: list[Shape]) -> None:
         """Write which colour is which label, and what the bands are."""
@@ -210,9 +229,9 @@ class ShapeDisplay(Display):
             ]
             columns = min(len(lines), 2 * self.axes_.shape[1])
             self.figure_.legend(handles=lines, loc="outside upper center", ncols=columns)
-        if any(own.deviations is not None for own in self.shapes):
-            words = f"band: error due to privacy noise, {100 * self.level:.4g} % of the time"
-            self.figure_.supxlabel(words, fontsize="small")
+        is_interval = any(own.interval is not None for own in self.shapes)
+        if is_interval or any(own.deviations is not None for own in self.shapes):
+            self.figure_.supxlabel(words_of(self.level, is_interval), fontsize="small")
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,9 +244,17 @@ class _Term:
     own: slice
     is_curve: bool
 
-    def shape(self, model: Any, label: Any) -> Shape:
+    def shape(self, model: Any, label: Any, level: float) -> Shape:
         """Return the effects of the column in a model."""
-        effects = self.rows @ coefficients_of(model, label)[self.own]
+        coef = coefficients_of(model, label)
+        effects = self.rows @ coef[self.own]
+        if not isinstance(self.values, dict) and getattr(model, "inference_", None) is not None:
+            rows = np.zeros((len(self.rows), len(coef)))
+            rows[:, self.own] = self.rows
+            interval = combined(model, label, rows, level)[1]
+            return Shape(
+                self.name, self.values, effects, self.is_curve, label=label, interval=interval
+            )
         spread = self._spread(deviations_of(model, label), correlations_of(model, label))
         if isinstance(self.values, dict):
             size = tuple(map(len, self.values.values()))
@@ -292,10 +319,6 @@ def _terms(estimator: Any, model: Any) -> list[_Term]:
     return found
 
 
-def _is_surface(shape: Shape) -> bool:
-    return isinstance(shape.values, dict)
-
-
 def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, FloatArray]:
     """Return the values of a column, and their encoded values less the mean."""
     if isinstance(column, Levels):
@@ -319,56 +342,3 @@ def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, Float
         rows[:, 0], missing[:, 0] = values.clip(lower, upper), np.clip(column.centre, lower, upper)
     mean = lengths(values) @ rows
     return np.append(values, [np.nan] * len(missing)), np.vstack([rows, missing]) - mean
-
-
-def _draw(ax: Axes, panel: Sequence[Shape], z: float) -> None:
-    """Draw one panel, with bands of so many standard deviations."""
-    first = panel[0]
-    if _is_surface(first):
-        title = first.name if first.label is None else f"{first.name} ({first.label})"
-        draw_surface(ax, title, first.values, first.effects)
-        return
-    ax.axhline(0, color="0.6", lw=1, zorder=1)
-    ax.set_title(panel[0].name)
-    for k, shape in enumerate(panel):
-        half = None if shape.deviations is None else z * shape.deviations
-        if shape.is_curve:
-            _draw_curve(ax, shape, half, k, len(panel))
-        else:
-            width = 0.8 / len(panel)
-            places = np.arange(len(shape.effects)) + (k - (len(panel) - 1) / 2) * width
-            bars = {"color": style(k)["color"], "width": 0.9 * width, "zorder": 2}
-            ax.bar(places, shape.effects, yerr=half, ecolor="0.3", **bars)
-    if not panel[0].is_curve:
-        _name_levels(ax, [str(level) for level in panel[0].values])
-
-
-def _draw_curve(ax: Axes, shape: Shape, half: FloatArray | None, k: int, n: int) -> None:
-    """Draw the k-th curve of n, and the point of missing cells."""
-    values, effects, looks = shape.values, shape.effects, style(k)
-    ax.locator_params("x", nbins=4)
-    ax.plot(values, effects, lw=2, zorder=3, **looks)
-    if half is not None:
-        low, high = effects - half, effects + half
-        ax.fill_between(values, low, high, color=looks["color"], alpha=0.2, lw=0, zorder=2)
-    if np.isnan(values[-1]):
-        step = (values[-2] - values[0]) / 30
-        at, error = values[-2] + (2 + k) * step, None if half is None else half[-1]
-        words = "missing" if k == 0 else None
-        ax.errorbar(at, effects[-1], error, fmt="D", ms=5, color=looks["color"], label=words)
-        if k == n - 1:
-            ax.legend(fontsize="small", handlelength=1)
-
-
-def _name_levels(ax: Axes, names: list[str]) -> None:
-    """Write the names of levels below their bars, or their number if there are too many."""
-    if len(names) > MOST_NAMES:
-        ax.set_xticks([])
-        ax.set_xlabel(f"{len(names)} levels")
-        return
-    short = [
-        name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names
-    ]
-    ax.set_xticks(range(len(names)), short)
-    if sum(map(len, short)) > WIDEST:
-        ax.tick_params("x", rotation=90, labelsize="x-small")

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from skdp._lazy import lazily
 
 if TYPE_CHECKING:
+    from skdp.linear_model._inference.inference import Inference, WaldTest
+    from skdp.linear_model._inference.table import CoefficientTable
     from skdp.linear_model._shared.progress import Progress
     from skdp.linear_model._shared.task import Stage
     from skdp.linear_model.coordinate_descent import (
@@ -20,6 +22,8 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "_inference.inference": "Inference WaldTest",
+            "_inference.table": "CoefficientTable",
             "_shared.progress": "Progress",
             "_shared.task": "Stage",
             "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
@@ -34,12 +38,15 @@ else:
 
 __all__ = [
     "SKOPS_TYPES",
+    "CoefficientTable",
     "DPCoordinateDescentClassifier",
     "DPCoordinateDescentRegressor",
     "DPHuberRegressor",
     "DPLinearRegression",
     "DPLogisticRegression",
+    "Inference",
     "Progress",
     "Stage",
+    "WaldTest",
     "load_model",
 ]

@@ -9,16 +9,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._arrays import FloatArray
-from skdp._checks import check_interval, fail
+from skdp._checks import fail
 from skdp.domain.subset import subset
 from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._moments.algorithm import FunctionalMechanism
-from skdp.linear_model._moments.inference import NoisyEquations, estimate, user_units
+from skdp.linear_model._moments.inference import inference_of
 from skdp.linear_model._shared.base import with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor
-from skdp.mechanisms.matrix.noise import MatrixNoise
 
 
 @with_parameters
@@ -109,67 +107,10 @@ class DPLinearRegression(PrivateRegressor):
         super()._store(plan, solution, attributes, design)
         self.moments_ = replace(solution.attributes["moments_"], noise=self.noise_)
 
-    def conf_int(self, level: float = 0.95) -> FloatArray:
-        """Return confidence intervals of the slopes of the population, at no cost.
-
-        They contain the sampling error and the noise. They are not centred at ``coef_``, which is
-        shrunk, but at the solution of the noisy normal equations. Intervals are unbounded where
-        the noise hides the slope. They assume that the errors have one variance, that rows are
-        independent and that the bounds of the domain clip hardly any value. Standard errors that
-        do not assume one variance need sums that are not released.
-
-        Parameters
-        ----------
-        level : float in (0, 1), default=0.95
-
-        Returns
-        -------
-        ndarray of shape (n_encoded, 2)
-            The lower and the upper ends, in the units of ``coef_``.
-
-        Raises
-        ------
-        ValueError
-            Without ``mechanism="matrix"``, unless "auto" chose it: scaled columns are clipped by
-            unknown amounts, and other noise is correlated. After a fit with ``groups``, whose rows
-            are not independent.
-        """
-        check_is_fitted(self, "coef_")
-        level = check_interval("level", level, 0.0, 1.0, "neither")
-        found, rows, constants = self._unshrunk("conf_int")
-        return np.asarray((found.intervals(rows, level) + constants[:, None])[1:])
-
-    def standard_errors(self) -> FloatArray:
-        """Return the standard errors of the slopes that are not shrunk, at no cost.
-
-        They are the half-lengths of the intervals of :meth:`conf_int` in standard deviations if
-        the noise is small compared with the moments.
-
-        Returns
-        -------
-        ndarray of shape (n_encoded,)
-            Infinite if the noise makes the moments of the features indefinite.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`conf_int`.
-        """
-        check_is_fitted(self, "coef_")
-        found, rows, _ = self._unshrunk("standard_errors")
-        return np.asarray(found.standard_errors(rows)[1:])
-
-    def _unshrunk(self, method: str):
-        moments, domain = getattr(self, "moments_", None), self._design.domain
-        if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
-            remedy = 'Fit with mechanism="matrix", and call it before the model is exported.'
-            rule = "find moments in the units of the domain, with uncorrelated noise"
-            raise fail(method, rule, remedy=remedy)
-        if self.guarantee_.unit == "person":
-            remedy = "Aggregate the table to one row per person."
-            raise fail(method, "find moments of rows, not of persons", remedy=remedy)
-        found = estimate(NoisyEquations.of(moments, self._design.intercept))
-        return found, *user_units(domain, self._design.intercept)
+    def _found_inference(self):
+        if "_inference" in vars(self):
+            return self._inference
+        return inference_of(getattr(self, "moments_", None), self._design, self.guarantee_)
 
     def from_moments(self, columns=None, target=None):
         """Return the regression of one column on others from the same release, at no cost.

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray, squared_lengths
 from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._inference.estimate import Estimate, NoisyEquations, user_units
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.scores import (
     Influences,
@@ -31,7 +32,6 @@ from skdp.linear_model._inference.scores import (
     on_grid,
     with_residuals,
 )
-from skdp.linear_model._moments.inference import Estimate, NoisyEquations, user_units
 from skdp.linear_model._shared.gram import (
     exact_both,
     exact_sum,

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.random import Generator
 
 from skdp._checks import check_interval, fail
+from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.plan import InferencePlan, curvature_layout, plan_inference
 from skdp.linear_model._inference.release import InferenceRelease
 from skdp.linear_model._inference.scores import Scores
@@ -15,6 +16,23 @@ from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Stage, Task
 
+_NOTES = (
+    "Method: one step of Newton's method from the released model, with sums of scores and of"
+    " curvatures; coef_ of the model is shrunk, the coefficients of this table are not.",
+    "Standard errors are robust: they assume neither equal variances of the errors nor independent"
+    " rows of a person. Records are independent.",
+)
+_LABEL_NOTES = (
+    *_NOTES,
+    "The coefficients are those of the logistic likelihood, for records clipped to the bounds of"
+    " the domain. Rows far from the centre have smaller weights.",
+)
+_NUMBER_NOTES = (
+    *_NOTES,
+    "The coefficients are those of least squares with residuals clipped at 4 standard deviations,"
+    " for records clipped to the bounds of the domain. Rows far from the centre have smaller"
+    " weights.",
+)
 _REMEDIES = {
     "class_weight": "Weights of labels change the coefficients that are estimated.",
     "additive": "Declare the curves: Domain.additive.",
@@ -140,5 +158,7 @@ class Inferred:
             float(plan.task.known or 1),
             plan.task.unit_rows != 1,
         )
-        found = stage.release(rng)
+        notes = _LABEL_NOTES if records.labels else _NUMBER_NOTES
+        known = plan.task.n if plan.task.unit_rows == 1 else None
+        found = Inference.of(*stage.release(rng), design.domain, notes, n_records=known)
         return replace(solution, attributes=solution.attributes | {"_inference": found})

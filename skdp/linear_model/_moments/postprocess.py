@@ -18,6 +18,7 @@ from scipy.linalg import eigh
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
+from skdp.linear_model._inference.estimate import noise_covariance
 from skdp.linear_model._moments.posterior import posterior
 
 # Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
@@ -220,23 +221,3 @@ def coefficient_covariance(
     e = noise_covariance(deviation**2, own_square, u, u)
     K = found.whole_inverse(noisy)
     return np.asarray(K @ e @ K.T)
-
-
-def noise_covariance(
-    variance: FloatArray, own_square: NDArray[np.bool_], u: FloatArray, v: FloatArray
-) -> FloatArray:
-    """Return Cov(N u, N v) without the last entries, for symmetric noise N of given variances.
-
-    The entries are uncorrelated. The sum of a column that is its own square, in the first row, and
-    its sum of squares have one noise. Returns (k, k) for ``u`` and ``v`` of shape (k + 1,).
-    """
-    # An entry off the diagonal is in two equations, with the coefficient of the other column.
-    found = variance * np.outer(v, u)
-    np.fill_diagonal(found, variance @ (u * v))
-    own = np.flatnonzero(own_square)
-    # The noise of an indicator's mean and of its square is the same: add their covariance.
-    shared = variance[0, own]
-    found[own, own] += shared * (u[0] * v[own] + u[own] * v[0])
-    found[0, own] += shared * u[own] * v[own]
-    found[own, 0] += shared * u[own] * v[own]
-    return np.asarray(found[:-1, :-1])

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from skdp._checks import fail
+from skdp.linear_model._inference.reported import Reported
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
 from skdp.linear_model._shared.batches import for_any_rows, score_by
 from skdp.linear_model._shared.sources import LabelCoder
@@ -24,7 +25,7 @@ from skdp.linear_model.validation import (
 
 
 @with_parameters
-class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
+class PrivateClassifier(ClassifierMixin, Reported, PrivateLinearModel):
     """Base of the classifiers. The linear predictor of a model is the log-odds of its label."""
 
     classes: Any = None

@@ -8,13 +8,14 @@ from sklearn.metrics import r2_score
 
 from skdp._checks import fail
 from skdp.domain import Domain
+from skdp.linear_model._inference.reported import Reported
 from skdp.linear_model._shared.base import PrivateLinearModel
 from skdp.linear_model._shared.batches import for_any_rows, score_by
 from skdp.linear_model._shared.sources import NumberCoder
 from skdp.linear_model.validation import check_target
 
 
-class PrivateRegressor(RegressorMixin, PrivateLinearModel):
+class PrivateRegressor(RegressorMixin, Reported, PrivateLinearModel):
     """Base of the regressors: the target is scaled to [-1, 1], predictions are in its bounds."""
 
     def _public_domain(self, n_columns):

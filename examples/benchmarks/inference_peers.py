@@ -6,9 +6,10 @@ methods are those of `interval_peers`; "mended" says that the published noise wa
 
 The privacy of ours is one of
 
-- "nominal": what the publication claims, or, from mu-GDP, its epsilon at delta = DELTA;
+- "nominal": what the publication claims, or, from mu-GDP, its epsilon at delta = DELTA. With pure
+  noise of this epsilon, ours is then not mu-GDP: this favours ours;
 - "strict": the pure epsilon that implies the Gaussian-DP of the peer's noise, as the publication
-  counts it. Pure DP implies much more: this favours the peer;
+  counts it. Pure DP of this epsilon implies more than mu-GDP: this favours the peer;
 - "zcdp": the pure epsilon of the same rho;
 - "spent": as "strict" (the bootstrap: as "nominal"), by what the published noise really spends.
 

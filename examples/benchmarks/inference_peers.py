@@ -42,6 +42,8 @@ from skdp.privacy.conversions import gaussian_epsilon, pure_of_mu, rho_of_mu, rh
 # Of the epsilon that mu-GDP implies.
 DELTA = 1e-6
 OURS, EXACT = "skdp", "least squares"
+# Of epsilon for standard errors.
+SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def ours(
         neighbors=setting.neighbors,
         n_public=None if setting.neighbors == "replace_one" else setting.n,
         fit_intercept=intercept,
-        mechanism="matrix",
+        inference_share=SHARE,
         random_state=seed,
     )
     return model.fit(X, y).conf_int(LEVEL)

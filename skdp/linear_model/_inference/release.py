@@ -51,8 +51,9 @@ RESIDUALS = 4.0
 # RATIO_NOISE, but at least a multiple of the number of coefficients over n.
 RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # The ratios of variances to those for independent rows and errors of one variance: the standard
-# deviation of their mean from 1, that of each from their mean as a share of it, and the least one.
-COMMON, UNEQUAL, LEAST_RATIO = 1.0, 0.5, 0.02
+# deviation of their mean from 1, that of each from their mean as a share of it, and the least
+# share. A mean below HIDDEN deviations of its noise is raised to them.
+COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +200,12 @@ class InferenceRelease:
         if not self.intercept:
             mean = np.zeros_like(mean)
         # Too great a scale loses little.
-        spread = np.sqrt(np.clip(seen.square - mean**2, 0.0, 1.0) + noise)
+        variance = np.clip(seen.square - mean**2, noise, 1.0)
+        spread = np.sqrt(variance + noise)
         columns = np.array(stage.sums.columns)
         if is_number:
-            scores = replace(scores, bound=2 * RESIDUALS * float(spread[-1]))
+            bound, usual = RESIDUALS * spread[-1], variance[-1] / (RESIDUALS * spread[-1]) ** 2
+            scores = replace(scores, bound=2 * float(bound), usual=float(usual))
             columns, mean, spread = columns[:-1], mean[:-1], spread[:-1]
         return seen.n, Scaler.of(q, columns, mean, spread), scores
 
@@ -245,8 +248,8 @@ class InferenceRelease:
         theta = inverse @ equations.matrix[:-1, -1]
         u = np.append(-theta, 1.0)
         privacy = inverse @ equations.noise_covariance(u, u) @ inverse
-        # The mean of psi^2 over that of the curvature in units, for residuals of this size.
-        size = scores.unit if scores.label is not None else RESIDUALS**-2
+        # The mean of psi^2 over that of the curvature in units.
+        size = scores.unit if scores.label is not None else scores.usual
         sampling = size / scores.unit**2 / n * inverse
         usable = bool(np.linalg.eigvalsh(H)[0] > 0)
         return Estimate(equations, theta, inverse, size, sampling, privacy, usable)
@@ -278,14 +281,15 @@ class InferenceRelease:
 def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
     """Return noisy ratios shrunk towards their mean, and their mean towards 1.
 
-    Also return the relative deviation of the results.
+    The mean is at least what the noise could hide. Also return the relative deviation of the
+    results.
     """
     k = len(ratios)
     share = COMMON**2 / (COMMON**2 + noise**2 / k)
-    middle = max(1 + share * (float(ratios.mean()) - 1), LEAST_RATIO)
+    middle = max(1 + share * (float(ratios.mean()) - 1), HIDDEN * noise / math.sqrt(k))
     prior = (UNEQUAL * middle) ** 2
     kept = prior / (prior + noise**2)
-    found = np.maximum(middle + kept * (ratios - middle), LEAST_RATIO)
+    found = np.maximum(middle + kept * (ratios - middle), LEAST_RATIO * middle)
     left = math.sqrt(kept * noise**2 + (1 - kept) ** 2 * share * noise**2 / k)
     return found, left / middle
 

@@ -60,6 +60,8 @@ class Scores:
         The position of the label that the model predicts; None for a regression.
     bound : float
         Of residuals, in units of the encoded target. Not used for labels.
+    usual : float
+        About the mean square of the scores of a regression.
     """
 
     domain: Domain
@@ -67,6 +69,7 @@ class Scores:
     constant: float
     label: int | None
     bound: float = 1.0
+    usual: float = 1.0
 
     @property
     def greatest(self) -> float:

@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.linear_model import SKOPS_TYPES, load_model
 from skdp.linear_model._inference.estimate import (
     NoisyEquations,
     estimate,
@@ -446,4 +447,68 @@ def test_a_stored_inference_is_that_of_the_model():
     assert model.inference_.guarantee is model.guarantee_
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.conf_int(), model.conf_int())
+    assert str(again.summary()) == str(model.summary())
+
+
+@pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}, {"neighbors": "add_remove"}])
+def test_a_file_keeps_the_inference(parameters):
+    """Tables, intervals and tests are those of the model; moments are not needed."""
+    model = fitted(**parameters)
+    text = model.to_json()
+    again = load_model(text)
+    assert again.to_json() == text
+    assert str(again.summary()) == str(model.summary())
+    np.testing.assert_array_equal(again.conf_int(0.9), model.conf_int(0.9))
+    assert again.wald_test("job") == model.wald_test("job")
+    copy = pickle.loads(pickle.dumps(again))
+    np.testing.assert_array_equal(copy.p_values, model.p_values)
+
+
+def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
+    X, y = table(300, 2)
+    model = DPHuberRegressor(domain=Domain.unit_box(2, target=(-5, 5)), random_state=0).fit(X, y)
+    assert "inference" not in model.to_dict()
+    own = NoisyEquations(np.diag([-1.0, 1, 1, 1]), np.eye(4), np.zeros(4, bool), 300.0)
+    found = replace(estimate(own), freedom=7.5)
+    model._inference = Inference.of(found, *user_units(model.domain, True), model.domain, ["A."])
+    again = load_model(model.to_json()).inference_
+    assert again.estimate.freedom == 7.5
+    assert not again.is_usable
+    assert again.notes == ("A.",)
+    assert again.n_records is None
+
+
+EDITS = {
+    "matrix": lambda old: np.add(old, np.triu(np.ones((5, 5)))).tolist(),
+    "variance": lambda old: np.negative(old).tolist(),
+    "own_square": lambda old: [0] * 5,
+    "n": lambda old: 0,
+    "excess": lambda old: 9.0,
+    "sampling": lambda old: np.negative(old).tolist(),
+    "error_variance": lambda old: -1.0,
+    "freedom": lambda old: 0.0,
+    "rows": lambda old: old[1:],
+    "constants": lambda old: old[2:],
+    "notes": lambda old: "no list",
+    "n_records": lambda old: 1.5,
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_inference_is_refused(name):
+    content = fitted().to_dict()
+    own = content["inference"]
+    assert set(own) == set(EDITS)
+    with pytest.raises(ValueError, match="must"):
+        load_model(content | {"inference": own | {name: EDITS[name](own[name])}})
+    own.pop(name)
+    with pytest.raises(ValueError, match="Missing are"):
+        load_model(content)
+
+
+def test_skops_reads_an_inference():
+    skops = pytest.importorskip("skops.io")
+    model = fitted()
+    model._inference = model.inference_
+    again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
     assert str(again.summary()) == str(model.summary())

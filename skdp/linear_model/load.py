@@ -19,6 +19,7 @@ from skdp._checks import check_count, check_interval, fail
 from skdp._json import as_floats, check_keys, check_list, entries, from_text, is_plain
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
+from skdp.linear_model._inference.described import inference_from
 from skdp.linear_model._objective.clipping import ClippingBounds
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Stage
@@ -57,6 +58,7 @@ _KEYS = [
     "parameters",
     "left_out",
 ]
+_OPTIONAL = ["inference"]
 _CLIPPING = ("lower", "upper", "target")
 # Coefficients in the user's units are computed again. Another machine may round differently.
 _CLOSE = 1e-9
@@ -90,7 +92,7 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
         A fitted model of the same class, whose predictions are those of the original model, bit
         for bit. It has the attributes that the file holds. Absent are the matrix ``coef_corr_``
         and the objects ``noise_``, ``loss_``, ``history_`` and ``moments_``. ``guarantee_`` has
-        no privacy losses (`skdp.Guarantee.to_dict`).
+        no privacy losses (`skdp.Guarantee.to_dict`). ``inference_`` is there if the model had it.
 
         Its parameters are those of the original model, but ``random_state`` is None. A ledger,
         and parameters that were objects, must be set before ``fit`` is called again.
@@ -118,7 +120,7 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     ('the noise came from random_state and not from the operating system',)
     """
     content = _content(source)
-    found = check_keys("the model", entries("the model", content, ESTIMATORS), _KEYS)
+    found = check_keys("the model", entries("the model", content, ESTIMATORS), _KEYS, _OPTIONAL)
     if not isinstance(found["skdp"], str):
         raise fail("skdp", "be a version in a string")
     model = _with_parameters(ESTIMATORS[content["kind"]], found)
@@ -131,6 +133,11 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     model.stages_ = _stages(found["stages"], model.guarantee_)
     _set_attributes(model, found["attributes"])
     _check_shown(model, found)
+    if "inference" in found:
+        if n_models > 1:
+            raise fail("inference", "be absent for more than two labels")
+        design = model._design
+        model._inference = inference_from(found["inference"], design.domain, design.intercept)
     return model
 
 

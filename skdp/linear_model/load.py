@@ -133,11 +133,7 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     model.stages_ = _stages(found["stages"], model.guarantee_)
     _set_attributes(model, found["attributes"])
     _check_shown(model, found)
-    if "inference" in found:
-        if n_models > 1:
-            raise fail("inference", "be absent for more than two labels")
-        design = model._design
-        model._inference = inference_from(found["inference"], design.domain, design.intercept)
+    _set_inference(model, n_models, found.get("inference"))
     return model
 
 
@@ -312,6 +308,14 @@ def _set_attributes(model: Any, found: Any) -> None:
         if len(getattr(model, "classes_", ())) < 3:
             raise fail("attributes: normalizer_", "be absent for fewer than three labels")
         Softmax(len(model.classes_), model.normalizer_)
+
+
+def _set_inference(model: Any, n_models: int, content: Any) -> None:
+    if content is None:
+        return
+    if n_models > 1:
+        raise fail("inference", "be absent for more than two labels")
+    model._inference = inference_from(content, model._design.domain, model._design.intercept)
 
 
 def _check_shown(model: Any, found: dict[str, Any]) -> None:

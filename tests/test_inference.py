@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import f, kstest, norm, t
+from scipy.stats import chi2, f, kstest, norm, t
 from sklearn.exceptions import NotFittedError
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
@@ -237,10 +237,20 @@ def test_a_known_privacy_part_adds_degrees_of_freedom():
     assert p == pytest.approx(2 * t.sf(np.sqrt(statistic), 5 / share**2))
 
 
+@pytest.mark.parametrize("m", [1, 4])
 @pytest.mark.parametrize("excess", [1e-14, 1e-6, 0.3, 2.0])
-def test_the_expansion_of_the_quantile_is_inverted(excess):
-    for quantile in (0.0, 0.1, 1.7, 1.8, 5.0, 40.0):
-        assert narrowed(widened(quantile, excess), excess) == pytest.approx(quantile, rel=1e-9)
+def test_the_expansion_of_the_quantile_is_inverted(excess, m):
+    for root in (0.0, 0.1, 1.7, 1.8, 2.5, 5.0, 40.0):
+        assert narrowed(widened(root, excess, m), excess, m) == pytest.approx(root, rel=1e-9)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_the_expansion_is_that_of_a_mixture_of_normal_laws(m):
+    """The share beyond the quantile, for variances 1 - s and 1 + s with a small s."""
+    s, root = 0.1, np.sqrt(chi2.isf(0.01, m))
+    wide = widened(root, 3 * s**2, m) ** 2
+    assert np.mean(chi2.sf(wide / np.array([1 - s, 1 + s]), m)) == pytest.approx(0.01, rel=5e-3)
+    assert np.mean(chi2.sf(root**2 / np.array([1 - s, 1 + s]), m)) > 0.0103
 
 
 def test_the_joint_test_without_noise_is_the_f_test_of_least_squares():
@@ -503,6 +513,15 @@ def test_an_edited_inference_is_refused(name):
         load_model(content | {"inference": own | {name: EDITS[name](own[name])}})
     own.pop(name)
     with pytest.raises(ValueError, match="Missing are"):
+        load_model(content)
+
+
+def test_a_file_of_several_models_has_no_inference():
+    X, _ = table(300, 2)
+    domain = Domain.unit_box(2, target=[0, 1, 2])
+    model = DPLogisticRegression(domain=domain, random_state=0).fit(X, np.arange(300) % 3)
+    content = model.to_dict() | {"inference": fitted().to_dict()["inference"]}
+    with pytest.raises(ValueError, match="absent for more than two labels"):
         load_model(content)
 
 

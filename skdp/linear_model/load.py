@@ -90,9 +90,9 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     -------
     estimator
         A fitted model of the same class, whose predictions are those of the original model, bit
-        for bit. It has the attributes that the file holds. Absent are the matrix ``coef_corr_``
-        and the objects ``noise_``, ``loss_``, ``history_`` and ``moments_``. ``guarantee_`` has
-        no privacy losses (`skdp.Guarantee.to_dict`). ``inference_`` is there if the model had it.
+        for bit. It has the attributes that the file holds, and ``inference_`` if the model had it.
+        Absent are the matrix ``coef_corr_`` and the objects ``noise_``, ``loss_``, ``history_``
+        and ``moments_``. ``guarantee_`` has no privacy losses (`skdp.Guarantee.to_dict`).
 
         Its parameters are those of the original model, but ``random_state`` is None. A ledger,
         and parameters that were objects, must be set before ``fit`` is called again.
@@ -131,9 +131,8 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     model._set_coefficients()
     model.guarantee_ = Guarantee.from_dict(found["guarantee"])
     model.stages_ = _stages(found["stages"], model.guarantee_)
-    _set_attributes(model, found["attributes"])
+    _set_attributes(model, found["attributes"], found.get("inference"))
     _check_shown(model, found)
-    _set_inference(model, n_models, found.get("inference"))
     return model
 
 
@@ -292,8 +291,8 @@ def _size(name: str, value: Any) -> float:
     return check_interval(name, value, 0.0, math.inf, "left")
 
 
-def _set_attributes(model: Any, found: Any) -> None:
-    """Set the attributes that are numbers or arrays of numbers."""
+def _set_attributes(model: Any, found: Any, inference: Any) -> None:
+    """Set the attributes that are numbers or arrays of numbers, and the inference."""
     check_keys("attributes", found, ("n_iter_", "converged_"), NUMBERS)
     model.n_iter_ = check_count("attributes: n_iter_", found["n_iter_"], 0)
     if not isinstance(found["converged_"], bool):
@@ -308,14 +307,10 @@ def _set_attributes(model: Any, found: Any) -> None:
         if len(getattr(model, "classes_", ())) < 3:
             raise fail("attributes: normalizer_", "be absent for fewer than three labels")
         Softmax(len(model.classes_), model.normalizer_)
-
-
-def _set_inference(model: Any, n_models: int, content: Any) -> None:
-    if content is None:
-        return
-    if n_models > 1:
-        raise fail("inference", "be absent for more than two labels")
-    model._inference = inference_from(content, model._design.domain, model._design.intercept)
+    if inference is not None:
+        if len(model._encoded_coef) > 1:
+            raise fail("inference", "be absent for more than two labels")
+        model._inference = inference_from(inference, model._design.domain, model._design.intercept)
 
 
 def _check_shown(model: Any, found: dict[str, Any]) -> None:

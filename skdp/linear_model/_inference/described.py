@@ -69,8 +69,8 @@ def inference_from(content: Any, domain: Domain, intercept: bool) -> Inference:
     if len(check_list("inference: own_square", found["own_square"], bool)) != k + 1:
         raise fail("inference: own_square", f"have {k + 1} entries")
     sizes = {name: _size(name, found[name]) for name in ("n", "excess", "error_variance")}
-    if not (sizes["n"] > 0 and sizes["excess"] < 8):
-        raise fail("inference: n and excess", "be above 0 and below 8")
+    if not (sizes["n"] > 0 and sizes["excess"] * (k + 2) < 24):
+        raise fail("inference: n and excess", f"be above 0 and below 24 / {k + 2}")
     own = np.array(found["own_square"], dtype=np.bool_)
     # The solution of the equations is computed again.
     whole = replace(

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import f, kstest, norm, t
+from scipy.stats import chi2, f, kstest, norm, t
 from sklearn.exceptions import NotFittedError
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.linear_model import SKOPS_TYPES, load_model
 from skdp.linear_model._inference.estimate import (
     NoisyEquations,
     estimate,
@@ -236,10 +237,20 @@ def test_a_known_privacy_part_adds_degrees_of_freedom():
     assert p == pytest.approx(2 * t.sf(np.sqrt(statistic), 5 / share**2))
 
 
+@pytest.mark.parametrize("m", [1, 4])
 @pytest.mark.parametrize("excess", [1e-14, 1e-6, 0.3, 2.0])
-def test_the_expansion_of_the_quantile_is_inverted(excess):
-    for quantile in (0.0, 0.1, 1.7, 1.8, 5.0, 40.0):
-        assert narrowed(widened(quantile, excess), excess) == pytest.approx(quantile, rel=1e-9)
+def test_the_expansion_of_the_quantile_is_inverted(excess, m):
+    for root in (0.0, 0.1, 1.7, 1.8, 2.5, 5.0, 40.0):
+        assert narrowed(widened(root, excess, m), excess, m) == pytest.approx(root, rel=1e-9)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_the_expansion_is_that_of_a_mixture_of_normal_laws(m):
+    """The share beyond the quantile, for variances 1 - s and 1 + s with a small s."""
+    s, root = 0.1, np.sqrt(chi2.isf(0.01, m))
+    wide = widened(root, 3 * s**2, m) ** 2
+    assert np.mean(chi2.sf(wide / np.array([1 - s, 1 + s]), m)) == pytest.approx(0.01, rel=5e-3)
+    assert np.mean(chi2.sf(root**2 / np.array([1 - s, 1 + s]), m)) > 0.0103
 
 
 def test_the_joint_test_without_noise_is_the_f_test_of_least_squares():
@@ -446,4 +457,77 @@ def test_a_stored_inference_is_that_of_the_model():
     assert model.inference_.guarantee is model.guarantee_
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.conf_int(), model.conf_int())
+    assert str(again.summary()) == str(model.summary())
+
+
+@pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}, {"neighbors": "add_remove"}])
+def test_a_file_keeps_the_inference(parameters):
+    """Tables, intervals and tests are those of the model; moments are not needed."""
+    model = fitted(**parameters)
+    text = model.to_json()
+    again = load_model(text)
+    assert again.to_json() == text
+    assert str(again.summary()) == str(model.summary())
+    np.testing.assert_array_equal(again.conf_int(0.9), model.conf_int(0.9))
+    assert again.wald_test("job") == model.wald_test("job")
+    copy = pickle.loads(pickle.dumps(again))
+    np.testing.assert_array_equal(copy.p_values, model.p_values)
+
+
+def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
+    X, y = table(300, 2)
+    model = DPHuberRegressor(domain=Domain.unit_box(2, target=(-5, 5)), random_state=0).fit(X, y)
+    assert "inference" not in model.to_dict()
+    own = NoisyEquations(np.diag([-1.0, 1, 1, 1]), np.eye(4), np.zeros(4, bool), 300.0)
+    found = replace(estimate(own), freedom=7.5)
+    model._inference = Inference.of(found, *user_units(model.domain, True), model.domain, ["A."])
+    again = load_model(model.to_json()).inference_
+    assert again.estimate.freedom == 7.5
+    assert not again.is_usable
+    assert again.notes == ("A.",)
+    assert again.n_records is None
+
+
+EDITS = {
+    "matrix": lambda old: np.add(old, np.triu(np.ones((5, 5)))).tolist(),
+    "variance": lambda old: np.negative(old).tolist(),
+    "own_square": lambda old: [0] * 5,
+    "n": lambda old: 0,
+    "excess": lambda old: 9.0,
+    "sampling": lambda old: np.negative(old).tolist(),
+    "error_variance": lambda old: -1.0,
+    "freedom": lambda old: 0.0,
+    "rows": lambda old: old[1:],
+    "constants": lambda old: old[2:],
+    "notes": lambda old: "no list",
+    "n_records": lambda old: 1.5,
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_inference_is_refused(name):
+    content = fitted().to_dict()
+    own = content["inference"]
+    assert set(own) == set(EDITS)
+    with pytest.raises(ValueError, match="must"):
+        load_model(content | {"inference": own | {name: EDITS[name](own[name])}})
+    own.pop(name)
+    with pytest.raises(ValueError, match="Missing are"):
+        load_model(content)
+
+
+def test_a_file_of_several_models_has_no_inference():
+    X, _ = table(300, 2)
+    domain = Domain.unit_box(2, target=[0, 1, 2])
+    model = DPLogisticRegression(domain=domain, random_state=0).fit(X, np.arange(300) % 3)
+    content = model.to_dict() | {"inference": fitted().to_dict()["inference"]}
+    with pytest.raises(ValueError, match="absent for more than two labels"):
+        load_model(content)
+
+
+def test_skops_reads_an_inference():
+    skops = pytest.importorskip("skops.io")
+    model = fitted()
+    model._inference = model.inference_
+    again = skops.loads(skops.dumps(model), trusted=[*SKOPS_TYPES])
     assert str(again.summary()) == str(model.summary())

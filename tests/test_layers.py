@@ -128,11 +128,14 @@ PUBLIC = {
     "skdp.randomness": ["Lattice", "as_generator"],
     "skdp.rows": ["Block", "Kept", "KeptBlocks", "MemoryRows", "Rows"],
     "skdp.linear_model": [
+        "CoefficientTable",
         "DPHuberRegressor",
         "DPLinearRegression",
         "DPLogisticRegression",
+        "Inference",
         "SKOPS_TYPES",
         "Stage",
+        "WaldTest",
         "load_model",
     ],
 }

@@ -349,7 +349,7 @@ def inferred():
     """A model with intervals, of all kinds of columns."""
     X, _ = DOMAIN.sample(5000, random_state=0, with_target=True)
     y = 20 + X["age"].astype(float) / 2 + 10 * (X["job"] == "sales")
-    model = DPLinearRegression(epsilon=500.0, domain=DOMAIN, mechanism="matrix", random_state=0)
+    model = DPLinearRegression(epsilon=1e5, domain=DOMAIN, mechanism="matrix", random_state=0)
     return model.fit(X, y)
 
 

@@ -121,20 +121,17 @@ class CoefficientDisplay(Display):
         check_choice("unit", unit, UNITS)
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
-        coef, deviations = coefficients_of(model, label), deviations_of(model, label)
-        intervals = None
-        if getattr(model, "inference_", None) is not None:
-            coef, intervals = combined(model, label, np.eye(len(coef)), level)
+        coef, intervals = _estimates(model, label, level)
         found = _names(model, names, len(coef))
         factor = np.ones(len(coef)) if unit == "column" else _ranges(model, len(coef))
         kept = _greatest(coef * factor, most)
+        bands = {"deviations": deviations_of(model, label), "intervals": intervals}
         return cls(
             (coef * factor)[kept],
             [found[i] for i in kept],
-            deviations=None if deviations is None else (deviations * factor)[kept],
             level=level,
             unit=f"coefficient, for {'one unit' if unit == 'column' else 'the declared range'}",
-            intervals=None if intervals is None else (intervals * factor[:, None])[kept],
+            **{name: (own.T * factor).T[kept] for name, own in bands.items() if own is not None},
         ).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> CoefficientDisplay:
@@ -201,6 +198,14 @@ def words_of(level: float, is_interval: bool) -> str:
     return f"band: error due to privacy noise, {100 * level:.4g} % of the time"
 
 
+def _estimates(model: Any, label: Any, level: float) -> tuple[FloatArray, FloatArray | None]:
+    """Return the coefficients to draw, and their confidence intervals or None."""
+    coef = coefficients_of(model, label)
+    if getattr(model, "inference_", None) is None:
+        return coef, None
+    return combined(model, label, np.eye(len(coef)), level)
+
+
 def combined(
     model: Any, label: Any, rows: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -210,8 +215,10 @@ def combined(
     """
     found, sign = model.inference_, _row_of(model, label)[1]
     before = np.zeros((len(rows), len(found.names) - rows.shape[1]))  # the intercept
-    values, ends = found.combine(np.hstack([before, sign * rows]), level)
-    return values, ends
+    estimates: tuple[FloatArray, FloatArray] = found.combine(
+        np.hstack([before, sign * rows]), level
+    )
+    return estimates
 
 
 def last_step(estimator: Any) -> Any:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._checks import fail
 from skdp._identity import is_ours
 from skdp._json import VERSION, is_plain, package_version, to_text
+from skdp.linear_model._inference.described import described
 
 # Fitted attributes that are numbers or arrays of numbers; a model has those that it has.
 NUMBERS = ("normalizer_", "q_", "threshold_", "ridge_", "coef_std_", "intercept_std_")
@@ -40,7 +41,8 @@ class Exported:
         dict
             ``guarantee`` and ``stages``; ``coefficients`` and ``bounds`` in the user's units, to
             be read; ``classes``; ``attributes``; ``domain``; ``encoded``, from which predictions
-            are computed; ``parameters``, and in ``left_out`` the names of those that are objects.
+            are computed; ``parameters``, and in ``left_out`` the names of those that are objects;
+            ``inference`` if the model has one.
 
         Raises
         ------
@@ -66,6 +68,7 @@ def _entries(model: Any) -> dict[str, Any]:
     parameters, left_out = _parameters(model)
     names = getattr(model, "feature_names_in_", None)
     classes = getattr(model, "classes_", None)
+    inferred = _inference(model)
     return {
         "kind": kind,
         "version": VERSION,
@@ -85,7 +88,14 @@ def _entries(model: Any) -> dict[str, Any]:
         "encoded": _encoded(model),
         "parameters": parameters,
         "left_out": left_out,
+        **({} if inferred is None else {"inference": inferred}),
     }
+
+
+def _inference(model: Any) -> dict[str, Any] | None:
+    """Return the numbers of the model's inference, or None if it has none."""
+    found = getattr(model, "inference_", None)
+    return None if found is None else described(found)
 
 
 def in_units(model: Any) -> dict[str, Any]:

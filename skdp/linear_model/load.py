@@ -19,6 +19,7 @@ from skdp._checks import check_count, check_interval, fail
 from skdp._json import as_floats, check_keys, check_list, entries, from_text, is_plain
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
+from skdp.linear_model._inference.described import inference_from
 from skdp.linear_model._objective.clipping import ClippingBounds
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Stage
@@ -57,6 +58,7 @@ _KEYS = [
     "parameters",
     "left_out",
 ]
+_OPTIONAL = ["inference"]
 _CLIPPING = ("lower", "upper", "target")
 # Coefficients in the user's units are computed again. Another machine may round differently.
 _CLOSE = 1e-9
@@ -88,9 +90,9 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     -------
     estimator
         A fitted model of the same class, whose predictions are those of the original model, bit
-        for bit. It has the attributes that the file holds. Absent are the matrix ``coef_corr_``
-        and the objects ``noise_``, ``loss_``, ``history_`` and ``moments_``. ``guarantee_`` has
-        no privacy losses (`skdp.Guarantee.to_dict`).
+        for bit. It has the attributes that the file holds, and ``inference_`` if the model had it.
+        Absent are the matrix ``coef_corr_`` and the objects ``noise_``, ``loss_``, ``history_``
+        and ``moments_``. ``guarantee_`` has no privacy losses (`skdp.Guarantee.to_dict`).
 
         Its parameters are those of the original model, but ``random_state`` is None. A ledger,
         and parameters that were objects, must be set before ``fit`` is called again.
@@ -118,7 +120,7 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     ('the noise came from random_state and not from the operating system',)
     """
     content = _content(source)
-    found = check_keys("the model", entries("the model", content, ESTIMATORS), _KEYS)
+    found = check_keys("the model", entries("the model", content, ESTIMATORS), _KEYS, _OPTIONAL)
     if not isinstance(found["skdp"], str):
         raise fail("skdp", "be a version in a string")
     model = _with_parameters(ESTIMATORS[content["kind"]], found)
@@ -129,7 +131,7 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     model._set_coefficients()
     model.guarantee_ = Guarantee.from_dict(found["guarantee"])
     model.stages_ = _stages(found["stages"], model.guarantee_)
-    _set_attributes(model, found["attributes"])
+    _set_attributes(model, found["attributes"], found.get("inference"))
     _check_shown(model, found)
     return model
 
@@ -289,8 +291,8 @@ def _size(name: str, value: Any) -> float:
     return check_interval(name, value, 0.0, math.inf, "left")
 
 
-def _set_attributes(model: Any, found: Any) -> None:
-    """Set the attributes that are numbers or arrays of numbers."""
+def _set_attributes(model: Any, found: Any, inference: Any) -> None:
+    """Set the attributes that are numbers or arrays of numbers, and the inference."""
     check_keys("attributes", found, ("n_iter_", "converged_"), NUMBERS)
     model.n_iter_ = check_count("attributes: n_iter_", found["n_iter_"], 0)
     if not isinstance(found["converged_"], bool):
@@ -305,6 +307,10 @@ def _set_attributes(model: Any, found: Any) -> None:
         if len(getattr(model, "classes_", ())) < 3:
             raise fail("attributes: normalizer_", "be absent for fewer than three labels")
         Softmax(len(model.classes_), model.normalizer_)
+    if inference is not None:
+        if len(model._encoded_coef) > 1:
+            raise fail("inference", "be absent for more than two labels")
+        model._inference = inference_from(inference, model._design.domain, model._design.intercept)
 
 
 def _check_shown(model: Any, found: dict[str, Any]) -> None:

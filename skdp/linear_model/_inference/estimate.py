@@ -56,7 +56,7 @@ class NoisyEquations:
     n : float
         The number of records.
     excess : float
-        Upper bound on the excess kurtosis of linear combinations of the noise.
+        Upper bound on the excess kurtosis of linear combinations of the noise, below 24 / (k + 2).
     """
 
     matrix: FloatArray
@@ -189,7 +189,7 @@ class Estimate:
         far = most * float(np.linalg.norm(distance / most))  # squares of values may overflow
         square = self._square(rows, distance / far, far)
         freedom, excess = self._shares(rows)
-        root = narrowed(math.sqrt(square), excess)
+        root = narrowed(math.sqrt(square), excess, len(rows))
         return square, float(f.sf(root**2 / len(rows), len(rows), freedom))
 
     def _square(self, rows: FloatArray, direction: FloatArray, far: float) -> float:
@@ -240,20 +240,23 @@ def _square_in(covariance: FloatArray, direction: FloatArray) -> float:
     return float(np.sum((vectors.T @ direction) ** 2 / variances))
 
 
-def widened(quantile: float, excess: float) -> float:
-    """Return the quantile of a sum of normal errors and noise with this excess kurtosis.
+def widened(root: float, excess: float, m: int = 1) -> float:
+    """Return the root of a quantile of m normal errors with noise of this excess kurtosis.
 
-    It is the expansion of Cornish and Fisher, where it is not below the normal quantile.
+    ``root`` is that of the quantile of chi-square with m degrees of freedom. With v of mean 1 and
+    variance excess / 3, v times chi-square exceeds x with probability
+    sf(x) + excess / 12 x (x - m - 2) pdf(x) to first order. For m = 1 it is the expansion of
+    Cornish and Fisher. The result is not below ``root``.
     """
-    return quantile + max(0.0, quantile**3 - 3 * quantile) * excess / 24
+    return root + max(0.0, root**3 - (m + 2) * root) * excess / 24
 
 
-def narrowed(quantile: float, excess: float) -> float:
-    """Return the quantile that :func:`widened` maps to this one; ``excess`` is below 8."""
-    if quantile <= math.sqrt(3) or excess < 1e-12:
-        return quantile
+def narrowed(root: float, excess: float, m: int = 1) -> float:
+    """Return what :func:`widened` maps to ``root``; ``excess`` is below 24 / (m + 2)."""
+    if root <= math.sqrt(m + 2) or excess < 1e-12:
+        return root
     # The real root x of x^3 + p x = r.
-    p, r = 24 / excess - 3, 24 / excess * quantile
+    p, r = 24 / excess - (m + 2), 24 / excess * root
     size = math.sqrt(p / 3)
     return 2 * size * math.sinh(math.asinh(r / (2 * size**3)) / 3)
 

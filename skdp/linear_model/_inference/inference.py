@@ -59,7 +59,7 @@ class Inference:
     ----------
     names : tuple of str
         The coefficients: "intercept" first, if there is one, then the encoded columns
-        (:meth:`skdp.Domain.encoded_names`). All arrays have this order.
+        (:meth:`skdp.domain.Domain.encoded_names`). All arrays have this order.
     columns : tuple of str
         The declared column of each coefficient, "" for the intercept.
     estimate : object

@@ -157,8 +157,8 @@ class InferenceRelease:
     intercept : bool
     scores : Scores
         At the fitted model. Residuals have the greatest bound.
-    size : float
-        A public number of records, used where none is released.
+    size : float or None
+        A public number of records, used where none is released. None if there is none.
     are_persons : bool
         Whether records are persons, with the influences of all their rows.
     """
@@ -168,7 +168,7 @@ class InferenceRelease:
     layout: MomentLayout
     intercept: bool
     scores: Scores
-    size: float
+    size: float | None
     are_persons: bool
 
     def release(self, rng: Generator) -> tuple[Estimate, FloatArray, FloatArray]:
@@ -181,13 +181,15 @@ class InferenceRelease:
         exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
         crossed = release_exact(self.plan.scores, exact, rng)
         curved = release_exact(self.plan.curvatures, statistic, rng)
+        if n is None:  # weights and curvatures are at most 1
+            n = max(1.0, float(curved[0]) / float(self.plan.factor[0]) ** 2)
         equations = self._equations(crossed, curved, n, scores.unit)
         units, constants = self._units(scaler)
         found = self._solved(equations, n, scores)
         ratios = self._ratios(found, units, places, n, rng)
         return with_ratios(found, units, *ratios), units, constants
 
-    def _scaled(self, rng: Generator) -> tuple[float, Scaler, Scores]:
+    def _scaled(self, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""
         stage, q, scores = self.plan.scales, self.layout.n_encoded, self.scores
         if stage is None:
@@ -259,7 +261,7 @@ class InferenceRelease:
     ) -> tuple[FloatArray, float]:
         """Release squared influences; return the ratios of variances to those of ``found``."""
         k = len(found.theta)
-        contrasts = units if self.intercept else units[1:]
+        contrasts = one_size(units if self.intercept else units[1:])
         size = np.sqrt(np.abs(np.vecdot(contrasts @ found.sampling, contrasts)))
         size[size == 0] = 1.0
         noise = math.sqrt(float(variances(self.plan.squares)[0]))
@@ -276,6 +278,15 @@ class InferenceRelease:
         padded[:k] = exact
         ratios = release_exact(self.plan.squares, padded, rng)[:k] * longest
         return shrunk_ratios(ratios, noise * longest)
+
+
+def one_size(contrasts: FloatArray) -> FloatArray:
+    """Return rows whose greatest entry is 1: those of units such as 1e300 have no square.
+
+    Rows that overflow are 0.
+    """
+    size = np.abs(contrasts).max(axis=1, keepdims=True)
+    return np.asarray(np.nan_to_num(contrasts / size, nan=0.0))
 
 
 def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
@@ -298,9 +309,9 @@ def with_ratios(
     found: Estimate, units: FloatArray, ratios: FloatArray, deviation: float
 ) -> Estimate:
     """Return an estimate whose sampling variances of the user's coefficients are multiplied."""
-    contrasts = units if len(units) == len(found.theta) else units[1:]
-    size = np.abs(contrasts).max(axis=1, keepdims=True)
-    back = np.linalg.inv(contrasts / size) * np.sqrt(ratios)
-    step = back @ (contrasts / size)
+    contrasts = one_size(units if len(units) == len(found.theta) else units[1:])
+    # Rows of extreme units may have no inverse.
+    back = np.linalg.pinv(contrasts) * np.sqrt(ratios)
+    step = back @ contrasts
     freedom = 2 / max(deviation, 1e-9) ** 2
     return replace(found, sampling=step @ found.sampling @ step.T, freedom=freedom)

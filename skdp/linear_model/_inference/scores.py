@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from skdp._arrays import FloatArray, squared_lengths
@@ -33,6 +33,19 @@ from skdp.rows import Block
 
 # Bits of a float.
 _FLOAT_BITS = 53
+# Coefficients are at most 2^MOST_POWER, and multiples of 2^-MOST_POWER or so. Then no product with
+# them overflows, and none loses bits.
+MOST_POWER = 400
+
+
+def finite(values: ArrayLike) -> FloatArray:
+    """Return values within the limits of coefficients; 0 stands for nan.
+
+    Released coefficients overflow if units are extreme. The result of a record would then be no
+    number, and a sum that is no number is not bounded.
+    """
+    most = math.ldexp(1.0, MOST_POWER)
+    return np.asarray(np.nan_to_num(np.asarray(values, float), nan=0.0).clip(-most, most))
 
 
 def few_bits(values: FloatArray, terms: int) -> FloatArray:
@@ -41,8 +54,9 @@ def few_bits(values: FloatArray, terms: int) -> FloatArray:
     The sum of ``terms`` products of them with multiples of 2^-20 in [-1, 1] is then exact in
     floats, in any order.
     """
+    values = finite(values)
     bits = _FLOAT_BITS - NUMBER_BITS - math.ceil(math.log2(max(terms, 2)))
-    top = math.frexp(float(np.abs(values).max(initial=0.0)))[1]
+    top = max(math.frexp(float(np.abs(values).max(initial=0.0)))[1], -MOST_POWER)
     return np.asarray(np.ldexp(np.round(np.ldexp(values, bits - 1 - top)), top + 1 - bits))
 
 
@@ -85,9 +99,13 @@ class Scores:
     def _slopes(self) -> FloatArray:
         return few_bits(self.slopes, len(self.slopes))
 
+    @cached_property
+    def _constant(self) -> float:
+        return float(finite(self.constant))
+
     def residuals(self, rows: FloatArray) -> FloatArray:
         """Return y - eta of rows (1, x, y) of a regression, (n,)."""
-        return rows[:, -1] - (rows[:, 1:-1] @ self._slopes + self.constant)
+        return rows[:, -1] - (rows[:, 1:-1] @ self._slopes + self._constant)
 
     def of(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores of rows (1, x, y) and their curvatures over `unit`, (n,) each.
@@ -97,7 +115,7 @@ class Scores:
         if self.label is None:
             share = self.residuals(rows) / self.bound
             return share.clip(-1.0, 1.0), (np.abs(share) <= 1.0).astype(float)
-        p = expit(rows[:, 1:-1] @ self._slopes + self.constant)
+        p = expit(rows[:, 1:-1] @ self._slopes + self._constant)
         return (rows[:, -1] == self.label) - p, 4 * p * (1 - p)
 
 
@@ -110,7 +128,7 @@ class WeightedRows:
     scaler : Scaler
         Of the encoded columns.
     factor : ndarray of shape (n_encoded + 1,)
-        The factors f. That of the ones is 0 in a model without an intercept.
+        The factors f.
     """
 
     scaler: Scaler

@@ -66,8 +66,11 @@ class InferredPlan:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit."""
-        return (*self.model.stages, *self.inference.stages)
+        """The stages of the fit. Parts of the budget are known for all of them, or for none."""
+        every = (*self.model.stages, *self.inference.stages)
+        if all(own.epsilon is not None for own in every):
+            return every
+        return tuple(replace(own, epsilon=None, delta=None) for own in every)
 
     @property
     def losses(self) -> tuple[Any, ...]:
@@ -155,8 +158,9 @@ class Inferred:
             curvature_layout(plan.task),
             design.intercept,
             scores,
-            float(plan.task.known or 1),
-            plan.task.unit_rows != 1,
+            plan.task.known,
+            # Only persons may have a cap. One row of a person then has a share below 1.
+            plan.task.unit_rows != 1 or self.asked.rows_per_person != 1,
         )
         notes = _LABEL_NOTES if records.labels else _NUMBER_NOTES
         known = plan.task.n if plan.task.unit_rows == 1 else None

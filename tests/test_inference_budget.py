@@ -158,7 +158,8 @@ def test_more_than_two_labels_raise_before_anything_is_charged(kind):
 
 
 def numbers_of(model):
-    estimate, rows, constants = model._inference
+    found = model._inference
+    estimate, rows, constants = found.estimate, found.rows, found.constants
     return [estimate.theta, estimate.covariance, rows, constants, estimate.freedom]
 
 
@@ -232,7 +233,7 @@ def test_units_that_overflow_are_bounded(size, other, intercept, monkeypatch):
     )
     model.fit(pd.DataFrame(X, columns=["a", "b"]), other * rng.uniform(-1, 1, N))
     assert all(0 <= own <= N * 2**40 for own in sums[0])
-    assert np.all(np.isfinite(model._inference[0].covariance))
+    assert np.all(np.isfinite(model._inference.estimate.covariance))
 
 
 def test_a_private_number_of_records_is_estimated_where_no_number_is_declared(monkeypatch):

@@ -172,9 +172,10 @@ class InferenceRelease:
     are_persons: bool
 
     def release(self, rng: Generator) -> tuple[Estimate, FloatArray, FloatArray]:
-        """Return the estimate of the coefficients of scaled columns, and the map to user's units.
+        """Return the estimate of the changes of the coefficients of scaled columns, and maps.
 
-        The coefficients in the user's units are rows @ theta + constants.
+        The first map, (k, k), is that to changes of the intercept, if there is one, and the slopes
+        of encoded columns. The second is that to the user's units.
         """
         n, scaler, scores = self._scaled(rng)
         places = ScoreRows(scores, WeightedRows(scaler, self.plan.factor))
@@ -184,10 +185,11 @@ class InferenceRelease:
         if n is None:  # weights and curvatures are at most 1
             n = max(1.0, float(curved[0]) / float(self.plan.factor[0]) ** 2)
         equations = self._equations(crossed, curved, n, scores.unit)
-        units, constants = self._units(scaler)
+        step = self._step(scaler)
+        units = user_units(self.rows.domain, self.intercept, scores.label is None)[0] @ step
         found = self._solved(equations, n, scores)
         ratios = self._ratios(found, units, places, n, rng)
-        return with_ratios(found, units, *ratios), units, constants
+        return with_ratios(found, units, *ratios), step, units
 
     def _scaled(self, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""
@@ -232,16 +234,12 @@ class InferenceRelease:
         facts = matrix[kept, kept] / n, variance[kept, kept] / n**2, own_square[kept]
         return NoisyEquations(*facts, n, 6 / (k + 1))
 
-    def _units(self, scaler: Scaler) -> tuple[FloatArray, FloatArray]:
-        """Return the map of coefficients of scaled columns to the user's units."""
-        q, domain = self.layout.n_encoded, self.rows.domain
-        rows, constants = user_units(domain, self.intercept, self.scores.label is None)
+    def _step(self, scaler: Scaler) -> FloatArray:
+        """Return the map of coefficients of scaled columns to those of encoded columns."""
         step = np.diag(np.append(1.0, 1 / scaler.scale[:-1]))
         step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
         first = int(not self.intercept)
-        pilot = np.append(self.scores.constant, self.scores.slopes)[first:]
-        assert len(step) == q + 1
-        return rows @ step[first:, first:], constants + rows @ pilot
+        return step[first:, first:]
 
     def _solved(self, equations: NoisyEquations, n: float, scores: Scores) -> Estimate:
         """Return the solution; its sampling part is that of errors with one variance."""
@@ -278,6 +276,18 @@ class InferenceRelease:
         padded[:k] = exact
         ratios = release_exact(self.plan.squares, padded, rng)[:k] * longest
         return shrunk_ratios(ratios, noise * longest)
+
+
+def shrunk(found: Estimate) -> FloatArray:
+    """Return the estimated changes shrunk towards 0, by James and Stein's factor.
+
+    Changes within the noise are 0; great changes are kept. They are 0 without a solution.
+    """
+    H = found.equations.matrix[:-1, :-1]
+    size = float(found.theta @ H @ found.theta)
+    if not (found.is_usable and size > 0):
+        return np.zeros_like(found.theta)
+    return found.theta * max(0.0, 1 - float(np.sum(H * found.covariance)) / size)
 
 
 def one_size(contrasts: FloatArray) -> FloatArray:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.random import Generator
 
+from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail
+from skdp.domain.layout import number_units
+from skdp.linear_model._inference.estimate import user_units
 from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.plan import InferencePlan, curvature_layout, plan_inference
-from skdp.linear_model._inference.release import InferenceRelease
+from skdp.linear_model._inference.release import InferenceRelease, shrunk
 from skdp.linear_model._inference.scores import Scores
+from skdp.linear_model._shared.base import Solution
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.task import Stage, Task
@@ -162,7 +168,34 @@ class Inferred:
             # Only persons may have a cap. One row of a person then has a share below 1.
             plan.task.unit_rows != 1 or self.asked.rows_per_person != 1,
         )
+        found, step, units = stage.release(rng)
+        rows, constants = user_units(design.domain, design.intercept, not records.labels)
+        model = np.append(scores.constant, scores.slopes)[int(not design.intercept) :]
         notes = _LABEL_NOTES if records.labels else _NUMBER_NOTES
         known = plan.task.n if plan.task.unit_rows == 1 else None
-        found = Inference.of(*stage.release(rng), design.domain, notes, n_records=known)
-        return replace(solution, attributes=solution.attributes | {"_inference": found})
+        facts = units, constants + rows @ model, design.domain, notes
+        inference = Inference.of(found, *facts, n_records=known)
+        moved = _moved(solution, design, step @ shrunk(found), inference)
+        return replace(moved, attributes=moved.attributes | {"_inference": inference})
+
+
+def _moved(
+    solution: Solution, design: Design, change: FloatArray, inference: Inference
+) -> Solution:
+    """Return models whose coefficients are changed; then numbers are not clipped further."""
+    if not change.any():
+        return solution
+    domain, attributes = design.domain, dict(solution.attributes)
+    slopes = change[-domain.n_encoded :] / row_unit(domain)
+    constant = change[0] if design.intercept else 0.0
+    if "bounds_" in attributes:
+        half, centre = number_units(domain)
+        attributes["bounds_"] = np.column_stack([centre - half, centre + half])
+    if "coef_std_" in attributes:
+        errors, q = inference.privacy_error, domain.n_encoded
+        rows = inference.rows[-q:] / errors[-q:, None]
+        attributes["coef_std_"] = errors[-q:]
+        attributes["coef_corr_"] = rows @ inference.estimate.privacy @ rows.T
+        attributes["intercept_std_"] = float(errors[0]) if len(errors) > q else 0.0
+    coef, intercept = solution.coef + slopes, solution.intercept + constant
+    return replace(solution, coef=coef, intercept=intercept, attributes=attributes, clipping=None)

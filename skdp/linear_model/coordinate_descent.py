@@ -58,7 +58,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
         The delta of the budget. Many noisy steps cost much less with a small delta, such as 1e-6,
         than with delta = 0.
     neighbors, n_public, domain, fit_intercept, classes, class_weight, random_state, ledger, \
-rows_per_person, max_rows
+rows_per_person, max_rows, inference_share
         As in :class:`DPLogisticRegression`. Steps do not depend on ``class_weight``: if frequent
         labels have small weights, a greater ``step_size`` may be better. Leaving out rows by
         ``max_rows`` does not reduce the noise of this estimator.
@@ -166,7 +166,7 @@ class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
     Parameters
     ----------
     epsilon, delta, neighbors, n_public, domain, mechanism, fit_intercept, random_state, ledger, \
-rows_per_person, max_rows
+rows_per_person, max_rows, inference_share
         As in :class:`DPCoordinateDescentClassifier`. The domain declares the target's bounds,
         ``target=(lower, upper)``; without a domain features and target are clipped to [-1, 1].
     penalty, alpha, l1_ratio, n_passes, step_size, order, average, start, scaling_share, verbose, \

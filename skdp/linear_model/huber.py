@@ -39,7 +39,7 @@ class DPHuberRegressor(PrivateRegressor):
     epsilon, delta, neighbors, n_public, domain, mechanism, fit_intercept
         As in :class:`DPLogisticRegression`. The domain declares the target's bounds,
         ``target=(lower, upper)``; without a domain the target is clipped to [-1, 1].
-    random_state, ledger, rows_per_person, max_rows, q, regularization
+    random_state, ledger, rows_per_person, max_rows, inference_share, q, regularization
         As in :class:`DPLogisticRegression`.
     loss : "pseudo_huber" or Loss, default="pseudo_huber"
         A Loss must have ``target = "number"`` and accept targets scaled to [-1, 1].

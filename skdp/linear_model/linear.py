@@ -54,7 +54,7 @@ class DPLinearRegression(PrivateRegressor):
         few records it releases only the mean of the target, for any ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
-    ledger, rows_per_person, max_rows
+    ledger, rows_per_person, max_rows, inference_share
         As in :class:`DPLogisticRegression`. Leaving out rows by ``max_rows`` does not reduce the
         noise of this estimator.
     postprocess : {"auto", "pinv", "ridge", "psd"} or callable, default="auto"

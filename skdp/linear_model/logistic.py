@@ -84,6 +84,14 @@ class DPLogisticRegression(PrivateClassifier):
         Only with ``groups``, for tables in memory. Rows of a person after the first ``max_rows``
         are left out. A small value permits a smaller ridge in objective perturbation if a person
         may have fewer rows than the model has coefficients. None uses all rows.
+    inference_share : float in (0, 1), default=None
+        Share of epsilon, and of delta, for standard errors, confidence intervals and tests of the
+        coefficients: see :meth:`summary`. The rest is spent on a first model. Then sums of the
+        scores and of the curvatures at this model are released, from which an estimate without
+        shrinkage follows, and ``coef_`` is the first model moved towards this estimate as far as
+        the change exceeds its noise. Give 0.8 for a table of coefficients, and None for
+        predictions only. It needs two labels, and neither ``class_weight`` nor ``additive``.
+        Statement and proof: ``docs/proofs/inference.md``.
     q : float in (0, 1) or "auto", default="auto"
         Share of epsilon spent on the noise; the rest is spent on the curvature of the loss.
     regularization : float >= 0 or "auto", default="auto"
@@ -130,6 +138,10 @@ class DPLogisticRegression(PrivateClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Present only if X had column names.
     guarantee_ : Guarantee
+    inference_ : :class:`~skdp.linear_model.Inference`
+        Present only with ``inference_share``: estimates without shrinkage, their standard errors,
+        intervals and tests. ``coef_std_error_``, ``intercept_std_error_`` and ``p_values`` are
+        parts of it.
     stages_ : tuple of :class:`~skdp.linear_model.Stage`
         What was released, with which noise and which part of the budget.
     q_ : float

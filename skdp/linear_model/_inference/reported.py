@@ -14,7 +14,7 @@ from skdp._checks import fail
 from skdp.linear_model._inference.inference import INTERCEPT, Inference, WaldTest
 from skdp.linear_model._inference.table import CoefficientTable
 
-REMEDY = "Fit with inference_share=0.5."
+REMEDY = "Fit with inference_share=0.8."
 
 
 class Reported:

@@ -42,7 +42,7 @@ def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) 
         rule, remedy = "find moments of rows, not of persons", "Aggregate them to a row per person."
         raise fail("inference", rule, remedy=remedy)
     if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
-        remedy = 'Fit with inference_share=0.5, or with mechanism="matrix".'
+        remedy = 'Fit with inference_share=0.8, or with mechanism="matrix".'
         rule = "find moments in the units of the domain, with uncorrelated noise"
         raise fail("inference", rule, remedy=remedy)
     found = estimate(equations_of(moments, design.intercept))

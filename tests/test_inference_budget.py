@@ -236,6 +236,21 @@ def test_units_that_overflow_are_bounded(size, other, intercept, monkeypatch):
     assert np.all(np.isfinite(model._inference.estimate.covariance))
 
 
+def test_results_do_not_depend_on_units():
+    """Bit by bit for powers of two, also where the squares of coefficients overflow."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(N, 2)), rng.uniform(-1, 1, N)
+    found = []
+    for unit in (1.0, 2.0**-700):
+        domain = Domain({"a": (0, unit), "b": (0, 1)}, target=(-1, 1))
+        table = pd.DataFrame(X * [unit, 1], columns=["a", "b"])
+        model = DPLinearRegression(domain=domain, inference_share=0.3, random_state=0)
+        estimate, rows, _ = model.fit(table, y)._inference
+        found.append([estimate.theta, estimate.covariance, rows[0], rows[1] * unit, rows[2]])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_private_number_of_records_is_estimated_where_no_number_is_declared(monkeypatch):
     """Levels alone have no scales, whose release has the count."""
     seen, exact = [], release_module.InferenceRelease._equations

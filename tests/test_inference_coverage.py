@@ -61,8 +61,8 @@ def estimates(case):
 def counts(found, level):
     """How many intervals hold each coefficient."""
     total = np.zeros(len(TRUE), dtype=int)
-    for estimate, rows, constants in found:
-        low, high = estimate.intervals(rows, level).T + constants
+    for own in found:
+        low, high = own.estimate.intervals(own.rows, level).T + own.constants
         total += (low <= TRUE) & (high >= TRUE)
     return total
 

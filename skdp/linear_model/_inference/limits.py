@@ -48,7 +48,8 @@ class Limits:
         counted += (TARGET,) * is_regression
         if not counted:
             return None
-        ball = Sensitivity(LpBall(len(counted), p=math.inf), task.moved, task.neighbors)
+        # Each record counts as 0 to 1, so that a replaced one changes a count by at most 1 too.
+        ball = Sensitivity(LpBall(len(counted), p=math.inf), 1.0, task.neighbors)
         return cls(KNorm().calibrate(ball, epsilon=epsilon), counted)
 
     def release(self, rows: Rows, n: float, rng: Generator) -> str:

@@ -116,7 +116,7 @@ def test_the_guarantee_is_the_whole_budget_and_is_charged_once_before_noise(
     assert delta * 0.49 <= model.guarantee_.delta <= delta
     assert ledger.spent.epsilon <= 1.0 + 1e-9
     names = [stage.name for stage in model.stages_]
-    assert names[-4:] == ["scales", "scores", "curvatures", "squares"]
+    assert names[-5:] == ["scales", "limits", "scores", "curvatures", "squares"]
     parts = [stage.epsilon for stage in model.stages_]
     if delta == 0:
         assert 1 - 1e-9 <= sum(map(Fraction, parts)) <= 1
@@ -195,8 +195,8 @@ def test_a_later_reading_without_rows_is_no_error(groups):
     readings_of_model = 10**6
     made(kind, neighbors="add_remove").fit(source, target="y", groups=groups)
     every, readings_of_model = len(readings), 0
-    # The stage reads three times: scales, scores with curvatures, and squares.
-    for left in (3, 2, 1):
+    # The stage reads four times: scales, limits, scores with curvatures, and squares.
+    for left in (4, 3, 2, 1):
         readings.clear()
         readings_of_model = every - left
         model = made(kind, neighbors="add_remove").fit(source, target="y", groups=groups)
@@ -245,7 +245,8 @@ def test_results_do_not_depend_on_units():
         domain = Domain({"a": (0, unit), "b": (0, 1)}, target=(-1, 1))
         table = pd.DataFrame(X * [unit, 1], columns=["a", "b"])
         model = DPLinearRegression(domain=domain, inference_share=0.3, random_state=0)
-        estimate, rows, _ = model.fit(table, y)._inference
+        inference = model.fit(table, y)._inference
+        estimate, rows = inference.estimate, inference.rows
         found.append([estimate.theta, estimate.covariance, rows[0], rows[1] * unit, rows[2]])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -126,9 +126,7 @@ class Releases:
 
     @property
     def noises(self) -> dict[str, Any]:
-        parts = {"scales": self.plan.scales, "limits": self.plan.limits}
-        names = [name for name, part in parts.items() if part is not None]
-        return dict(zip([*names, "scores", "curvatures", "squares"], self.plan.noises, strict=True))
+        return dict(self.plan.named)
 
     @property
     def moved(self) -> int:

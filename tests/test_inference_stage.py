@@ -65,7 +65,7 @@ def worst(neighbors, delta, cap=0):
     corner, edges = [[1.0, 3.0, 1.0]] * 2, [[1.0, 1.5, 0.0], [0.0, 3.0, 0.0]]
     pairs = {
         "scales": (steep, [[1.0, 3.0, 1.0], [-1.0, 0.0, -1.0]], [1.0, -1.0]),
-        "limits": (flat, [[1.0, 3.0, 1.0], [0.0, 1.5, 0.0]], [1.0, 0.0]),
+        "limits": (flat, [[1.0, 1.5, 0.0], [0.0, 1.5, 0.0]], [1.0, 0.0]),
         "scores": (flat, corner, [1.0, -1.0]),
         "curvatures": (apart, edges, [1.0, 1.0]),
         "squares": (apart, edges, [1.0, 1.0]),
@@ -225,8 +225,7 @@ def test_gaussian_parts_are_one_release():
     stage = Releases.of(domain_of("mixed", True), np.random.default_rng(0), delta=1e-3)
     assert isinstance(stage.plan.scores, GaussianNoise)
     shifts = [noise.guarantee.losses[0][0].mu for noise in stage.plan.noises[2:]]
-    first = stage.plan.scales, stage.plan.limits
-    rest = stage.plan.epsilon - sum(own.noise.guarantee.epsilon for own in first)
+    rest = stage.plan.epsilon - sum(own.guarantee.epsilon for own in stage.plan.noises[:2])
     whole = Fraction(1 / gaussian_scale(rest, stage.plan.delta)) ** 2
     spent = sum(Fraction(own) ** 2 for own in shifts)
     assert whole * (1 - Fraction(1, 10**9)) < spent < whole * (1 + Fraction(1, 10**13))

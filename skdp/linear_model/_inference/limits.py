@@ -48,9 +48,9 @@ class Limits:
         counted += (TARGET,) * is_regression
         if not counted:
             return None
-        # Each record counts as 0 to 1, so that a replaced one changes a count by at most 1 too.
-        ball = Sensitivity(LpBall(len(counted), p=math.inf), 1.0, task.neighbors)
-        return cls(KNorm().calibrate(ball, epsilon=epsilon), counted)
+        # A replaced record changes each count by at most 1, too.
+        moved = Sensitivity(LpBall(len(counted), p=math.inf), 1.0, task.neighbors)
+        return cls(KNorm().calibrate(moved, epsilon=epsilon), counted)
 
     def release(self, rows: Rows, n: float, rng: Generator) -> str:
         """Release the counts, and return a sentence on their shares of n records."""

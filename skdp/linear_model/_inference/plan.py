@@ -70,10 +70,11 @@ class InferencePlan:
     @property
     def noises(self) -> tuple[Any, ...]:
         """The noises of the releases, in their order."""
-        return tuple(noise for _, noise in self._named)
+        return tuple(noise for _, noise in self.named)
 
     @property
-    def _named(self) -> list[tuple[str, Any]]:
+    def named(self) -> list[tuple[str, Any]]:
+        """The noises with the names of their releases."""
         first = [("scales", self.scales), ("limits", self.limits)]
         names = "scores", "curvatures", "squares"
         rest = zip(names, (self.scores, self.curvatures, self.squares), strict=True)
@@ -91,8 +92,8 @@ class InferencePlan:
     def stages(self) -> tuple[Stage, ...]:
         """The releases. Those with Gaussian noise are composed jointly."""
         if self.delta > 0:
-            return tuple(Stage.of(*own) for own in self._named)
-        return tuple(Stage.of(*own, own[1].guarantee.epsilon, 0.0) for own in self._named)
+            return tuple(Stage.of(*own) for own in self.named)
+        return tuple(Stage.of(*own, own[1].guarantee.epsilon, 0.0) for own in self.named)
 
     @property
     def losses(self) -> tuple[Any, ...]:

@@ -236,6 +236,16 @@ def test_units_that_overflow_are_bounded(size, other, intercept, monkeypatch):
     assert np.all(np.isfinite(model._inference.estimate.covariance))
 
 
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])
+def test_a_model_without_a_finite_coefficient_is_no_error(kind):
+    """An error would come after the budget was spent."""
+    rng = np.random.default_rng(0)
+    domain = Domain({"a": (0, 1e-300)}, target=(-1e300, 1e300))
+    X = pd.DataFrame({"a": 1e-300 * rng.uniform(size=N)})
+    model = made(kind, domain=domain, fit_intercept=False)
+    assert hasattr(model.fit(X, 1e300 * rng.uniform(-1, 1, N)), "inference_")
+
+
 def test_results_do_not_depend_on_units():
     """Bit by bit for powers of two, also where the squares of coefficients overflow."""
     rng = np.random.default_rng(0)

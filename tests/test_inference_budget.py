@@ -234,6 +234,7 @@ def test_units_that_overflow_are_bounded(size, other, intercept, monkeypatch):
     model.fit(pd.DataFrame(X, columns=["a", "b"]), other * rng.uniform(-1, 1, N))
     assert all(0 <= own <= N * 2**40 for own in sums[0])
     assert np.all(np.isfinite(model._inference.estimate.covariance))
+    assert not np.isnan(model.conf_int()).any()
 
 
 @pytest.mark.parametrize("kind", [DPLinearRegression, DPHuberRegressor])

@@ -203,7 +203,12 @@ class Inference:
             The lower and the upper ends; infinite where the noise hides the coefficient.
         """
         level = check_interval("level", level, 0.0, 1.0, "neither")
-        return np.asarray(self.estimate.intervals(self.rows, level) + self.constants[:, None])
+        return self._intervals(self.rows, self.constants, level)
+
+    def _intervals(self, rows: FloatArray, constants: FloatArray, level: float) -> FloatArray:
+        """Return intervals; they are unbounded where units overflow."""
+        ends = self.estimate.intervals(rows, level) + constants[:, None]
+        return np.where(np.isnan(ends), [-np.inf, np.inf], ends)
 
     def combine(self, weights: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return estimates and confidence intervals of combinations of coefficients.
@@ -221,8 +226,8 @@ class Inference:
         """
         level = check_interval("level", level, 0.0, 1.0, "neither")
         weights = self._weights(weights)
-        ends = self.estimate.intervals(weights @ self.rows, level)
-        return weights @ self.coef, ends + (weights @ self.constants)[:, None]
+        ends = self._intervals(weights @ self.rows, weights @ self.constants, level)
+        return weights @ self.coef, ends
 
     def wald_test(self, columns: Any, value: ArrayLike = 0.0) -> WaldTest:
         """Return the test that several coefficients, or combinations of them, have given values.

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from skdp import Domain, Spline
+from skdp.linear_model._inference.limits import AtBounds
 from skdp.linear_model._inference.plan import InferencePlan, plan_inference
 from skdp.linear_model._inference.release import ResidualRows, exact_squares
 from skdp.linear_model._inference.scores import Influences, ScoreRows, Scores, WeightedRows
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sums
+from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sum, exact_sums
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise
@@ -107,6 +108,8 @@ class Releases:
             is_number = self.places.scores.label is None
             own: Any = ResidualRows(rows, self.places.scores) if is_number else rows
             found["scales"] = scales.sums.exact(*exact_sums(own))
+        if self.plan.limits is not None:
+            found["limits"] = exact_sum(rows, AtBounds(self.plan.limits.counted))
         found["scores"] = exact_cross(rows, self.places.cross)
         found["curvatures"] = exact_gram(rows, self.places.square)[:-1, :-1]
         found["squares"] = exact_squares(rows, self.influences, self.are_persons)
@@ -123,8 +126,7 @@ class Releases:
 
     @property
     def noises(self) -> dict[str, Any]:
-        names = ["scales"] * (self.plan.scales is not None) + ["scores", "curvatures", "squares"]
-        return dict(zip(names, self.plan.noises, strict=True))
+        return dict(self.plan.named)
 
     @property
     def moved(self) -> int:
@@ -152,6 +154,8 @@ def share_of(name: str, noise: Any, one: Any, other: Any = None) -> Fraction:
     if name == "scales":
         own = noise.ball.gauge(np.array([float(Fraction(v) * UNIT) for v in change]))
         return Fraction(float(own) * (1 - 1e-12)) / calibrated
+    if name == "limits":
+        return max(abs(Fraction(v)) for v in change) * UNIT / calibrated
     if noise.ball.p == 1:  # type: ignore[attr-defined]
         return sum((abs(Fraction(v)) for v in change), Fraction(0)) * UNIT / calibrated
     return root(squares(change)) / calibrated

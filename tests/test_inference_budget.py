@@ -116,7 +116,7 @@ def test_the_guarantee_is_the_whole_budget_and_is_charged_once_before_noise(
     assert delta * 0.49 <= model.guarantee_.delta <= delta
     assert ledger.spent.epsilon <= 1.0 + 1e-9
     names = [stage.name for stage in model.stages_]
-    assert names[-4:] == ["scales", "scores", "curvatures", "squares"]
+    assert names[-5:] == ["scales", "limits", "scores", "curvatures", "squares"]
     parts = [stage.epsilon for stage in model.stages_]
     if delta == 0:
         assert 1 - 1e-9 <= sum(map(Fraction, parts)) <= 1
@@ -195,8 +195,8 @@ def test_a_later_reading_without_rows_is_no_error(groups):
     readings_of_model = 10**6
     made(kind, neighbors="add_remove").fit(source, target="y", groups=groups)
     every, readings_of_model = len(readings), 0
-    # The stage reads three times: scales, scores with curvatures, and squares.
-    for left in (3, 2, 1):
+    # The stage reads four times: scales, limits, scores with curvatures, and squares.
+    for left in (4, 3, 2, 1):
         readings.clear()
         readings_of_model = every - left
         model = made(kind, neighbors="add_remove").fit(source, target="y", groups=groups)
@@ -234,6 +234,22 @@ def test_units_that_overflow_are_bounded(size, other, intercept, monkeypatch):
     model.fit(pd.DataFrame(X, columns=["a", "b"]), other * rng.uniform(-1, 1, N))
     assert all(0 <= own <= N * 2**40 for own in sums[0])
     assert np.all(np.isfinite(model._inference.estimate.covariance))
+
+
+def test_results_do_not_depend_on_units():
+    """Bit by bit for powers of two, also where the squares of coefficients overflow."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(N, 2)), rng.uniform(-1, 1, N)
+    found = []
+    for unit in (1.0, 2.0**-700):
+        domain = Domain({"a": (0, unit), "b": (0, 1)}, target=(-1, 1))
+        table = pd.DataFrame(X * [unit, 1], columns=["a", "b"])
+        model = DPLinearRegression(domain=domain, inference_share=0.3, random_state=0)
+        inference = model.fit(table, y)._inference
+        estimate, rows = inference.estimate, inference.rows
+        found.append([estimate.theta, estimate.covariance, rows[0], rows[1] * unit, rows[2]])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_private_number_of_records_is_estimated_where_no_number_is_declared(monkeypatch):

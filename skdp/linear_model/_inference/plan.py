@@ -1,9 +1,9 @@
 """The releases of the inference stage, calibrated from public information only.
 
-Four releases follow the fitted model, each with a share of the stage's budget: *scales* (sums and
-squares of the numbers and of the residuals), *scores* (sums w psi f z), *curvatures* (sums
-w h f z z' f) and *squares* (sums of squared influences). Statement and proof:
-``docs/proofs/inference.md``.
+Releases follow the fitted model, each with a share of the stage's budget: *scales* (sums and
+squares of the numbers and of the residuals), *limits* (how many values are at bounds), *scores*
+(sums w psi f z), *curvatures* (sums w h f z z' f) and *squares* (sums of squared influences).
+Statement and proof: ``docs/proofs/inference.md``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
+from skdp.linear_model._inference.limits import Limits
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.linear_model._shared.task import Stage, Task
 from skdp.linear_model._standardize.column_sums import ColumnSums
@@ -28,10 +29,9 @@ from skdp.mechanisms.noise import publication, variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 
-# Shares of the stage's budget: of the scales, and of the scores, the curvatures and the squares in
-# what is left.
-
-SCALES, SCORES, CURVATURES, SQUARES = 0.16, 0.58, 0.35, 0.07
+# Shares of the stage's budget: of the scales and the limits, and of the scores, the curvatures and
+# the squares in what is left.
+SCALES, LIMITS, SCORES, CURVATURES, SQUARES = 0.16, 0.03, 0.58, 0.35, 0.07
 # The residuals have so much of the budget of the scales.
 APART = 0.4
 # The assumed n epsilon / columns^(3/2) if no number of records is public.
@@ -50,6 +50,7 @@ class InferencePlan:
     ----------
     scales : ScalingStage or None
         None if no column is scaled.
+    limits : Limits or None
     scores, curvatures, squares : noises
     factor : ndarray of shape (n_encoded + 1,)
         The factors f of the rows.
@@ -58,6 +59,7 @@ class InferencePlan:
     """
 
     scales: ScalingStage | None
+    limits: Limits | None
     scores: Any
     curvatures: MatrixNoise
     squares: Any
@@ -68,8 +70,15 @@ class InferencePlan:
     @property
     def noises(self) -> tuple[Any, ...]:
         """The noises of the releases, in their order."""
-        first = (self.scales.noise,) if self.scales else ()
-        return *first, self.scores, self.curvatures, self.squares
+        return tuple(noise for _, noise in self.named)
+
+    @property
+    def named(self) -> list[tuple[str, Any]]:
+        """The noises with the names of their releases."""
+        first = [("scales", self.scales), ("limits", self.limits)]
+        names = "scores", "curvatures", "squares"
+        rest = zip(names, (self.scores, self.curvatures, self.squares), strict=True)
+        return [*((name, own.noise) for name, own in first if own is not None), *rest]
 
     @property
     def mechanism(self) -> str:
@@ -82,11 +91,9 @@ class InferencePlan:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The releases. Those with Gaussian noise are composed jointly."""
-        names = ["scales"] * bool(self.scales) + ["scores", "curvatures", "squares"]
-        facts = [(name, noise) for name, noise in zip(names, self.noises, strict=True)]
         if self.delta > 0:
-            return tuple(Stage.of(name, noise) for name, noise in facts)
-        return tuple(Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in facts)
+            return tuple(Stage.of(*own) for own in self.named)
+        return tuple(Stage.of(*own, own[1].guarantee.epsilon, 0.0) for own in self.named)
 
     @property
     def losses(self) -> tuple[Any, ...]:
@@ -106,15 +113,16 @@ def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:
     ``task`` has the budget of the stage.
     """
     layout = curvature_layout(task)
-    first = SCALES * task.epsilon
-    scales = _scales(task, with_residuals, first)
-    rest = (task.epsilon - (first if scales else 0.0)) * (1 - 1e-15)
+    scales = _scales(task, with_residuals, SCALES * task.epsilon)
+    limits = Limits.plan(task, with_residuals, LIMITS * task.epsilon)
+    spent = SCALES * (scales is not None) + LIMITS * (limits is not None)
+    rest = task.epsilon * (1 - spent) * (1 - 1e-15)
     found = _pure(task, layout, rest), 0.0
     if task.delta > 0:
         gaussian = _gaussian(task, layout, rest), task.delta
         found = min(found, gaussian, key=lambda own: float(variances(own[0][0]).mean()))
     noises, delta = found
-    return InferencePlan(scales, *noises, factors(layout, task), task.epsilon, delta)
+    return InferencePlan(scales, limits, *noises, factors(layout, task), task.epsilon, delta)
 
 
 def curvature_layout(task: Task) -> MomentLayout:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import norm
@@ -144,6 +144,27 @@ def squares_of(rows: FloatArray) -> NDArray[np.int64]:
     return in_units(np.ones(len(rows)) @ np.square(rows))
 
 
+class Released(NamedTuple):
+    """An estimate of changes of coefficients.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        Of the coefficients of scaled columns.
+    step : ndarray of shape (k, k)
+        The map to changes of the intercept, if there is one, and the slopes of encoded columns.
+    units : ndarray of shape (n_encoded + 1, k)
+        The map to changes of the intercept and the slopes in the user's units.
+    notes : tuple of str
+        What was released of values at the bounds.
+    """
+
+    estimate: Estimate
+    step: FloatArray
+    units: FloatArray
+    notes: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class InferenceRelease:
     """The inference stage of a fit.
@@ -171,13 +192,11 @@ class InferenceRelease:
     size: float | None
     are_persons: bool
 
-    def release(self, rng: Generator) -> tuple[Estimate, FloatArray, FloatArray]:
-        """Return the estimate of the changes of the coefficients of scaled columns, and maps.
-
-        The first map, (k, k), is that to changes of the intercept, if there is one, and the slopes
-        of encoded columns. The second is that to the user's units.
-        """
+    def release(self, rng: Generator) -> Released:
+        """Return the estimate of the changes of the coefficients of scaled columns."""
         n, scaler, scores = self._scaled(rng)
+        limits = self.plan.limits
+        notes = () if limits is None or n is None else (limits.release(self.rows, n, rng),)
         places = ScoreRows(scores, WeightedRows(scaler, self.plan.factor))
         exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
         crossed = release_exact(self.plan.scores, exact, rng)
@@ -189,7 +208,7 @@ class InferenceRelease:
         units = user_units(self.rows.domain, self.intercept, scores.label is None)[0] @ step
         found = self._solved(equations, n, scores)
         ratios = self._ratios(found, units, places, n, rng)
-        return with_ratios(found, units, *ratios), step, units
+        return Released(with_ratios(found, units, *ratios), step, units, notes)
 
     def _scaled(self, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""

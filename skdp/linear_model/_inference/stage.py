@@ -168,10 +168,10 @@ class Inferred:
             # Only persons may have a cap. One row of a person then has a share below 1.
             plan.task.unit_rows != 1 or self.asked.rows_per_person != 1,
         )
-        found, step, units = stage.release(rng)
+        found, step, units, limits = stage.release(rng)
         rows, constants = user_units(design.domain, design.intercept, not records.labels)
         model = np.append(scores.constant, scores.slopes)[int(not design.intercept) :]
-        notes = _LABEL_NOTES if records.labels else _NUMBER_NOTES
+        notes = (*(_LABEL_NOTES if records.labels else _NUMBER_NOTES), *limits)
         known = plan.task.n if plan.task.unit_rows == 1 else None
         facts = units, constants + rows @ model, design.domain, notes
         inference = Inference.of(found, *facts, n_records=known)

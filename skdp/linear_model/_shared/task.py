@@ -76,14 +76,15 @@ class Stage:
     Attributes
     ----------
     name : {"scaling", "objective", "output", "cross", "moments", "gradients", "choices", \
-"scales", "scores", "curvatures", "squares"}
+"scales", "limits", "scores", "curvatures", "squares"}
         "scaling": sums from which clipping bounds, means and scales are estimated. "objective":
         the random linear term of the objective. "output": noise on its minimiser, which hides the
         inexactness of the solver. "cross": sums of products of the target with the features.
         "moments": sums of products of all columns. "gradients": steps of
         coordinate descent. "choices": private choices of greedy coordinates. The others are those
-        of the inference stage. "scales": sums of numbers and residuals. "scores" and "curvatures":
-        the estimating equations at the model. "squares": sums of squared influences.
+        of the inference stage. "scales": sums of numbers and residuals. "limits": how many values
+        are at bounds. "scores" and "curvatures": the estimating equations at the model. "squares":
+        sums of squared influences.
     law : str
         The law of the noise.
     releases : int

@@ -1,0 +1,78 @@
+"""The numbers of records with a value at a bound of the domain.
+
+A value beyond a bound is clipped to it. Then coefficients are those of clipped values, and no
+interval contains the difference. So the stage releases how many records have a number, and how many
+have a target, at a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from skdp.geometry import LpBall
+from skdp.linear_model._shared.gram import GRAM_BITS, exact_sum, release_exact
+from skdp.linear_model._shared.task import Task
+from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
+from skdp.mechanisms.noise import variances
+from skdp.rows import Block, Rows
+
+NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The release of the counts; public information only.
+
+    Attributes
+    ----------
+    noise : KNormNoise
+    counted : tuple of str
+        What is counted: `NUMBERS`, `TARGET` or both.
+    """
+
+    noise: KNormNoise
+    counted: tuple[str, ...]
+
+    @classmethod
+    def plan(cls, task: Task, is_regression: bool, epsilon: float) -> Limits | None:
+        """Return the calibrated release, or None if there is nothing to count."""
+        domain = task.design.domain
+        # Rows of a ball are bounded in length, not in each column.
+        counted = (NUMBERS,) * bool(domain.n_numbers and not domain.is_ball)
+        counted += (TARGET,) * is_regression
+        if not counted:
+            return None
+        # A replaced record changes each count by at most 1, too.
+        moved = Sensitivity(LpBall(len(counted), p=math.inf), 1.0, task.neighbors)
+        return cls(KNorm().calibrate(moved, epsilon=epsilon), counted)
+
+    def release(self, rows: Rows, n: float, rng: Generator) -> str:
+        """Release the counts, and return a sentence on their shares of n records."""
+        found = release_exact(self.noise, exact_sum(rows, AtBounds(self.counted)), rng)
+        shares = 100 * np.clip(found / n, 0.0, 1.0)
+        error = 200 * math.sqrt(float(variances(self.noise)[0])) / n
+        parts = [f"{s:.1f} % have {what}" for s, what in zip(shares, self.counted, strict=True)]
+        return (
+            f"Of the records, {' and '.join(parts)} (with an error of up to {min(error, 100):.1f}"
+            " points due to the noise). Values beyond a bound were clipped to it, which changes"
+            " the coefficients by more than the intervals tell if there are many."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AtBounds:
+    """The numbers of rows with a value at a bound, in units of 2^-40."""
+
+    counted: tuple[str, ...]
+
+    def __call__(self, block: Block) -> NDArray[Any]:
+        """Return the counts of a block."""
+        values = {NUMBERS: block.numbers, TARGET: block.target[:, None]}
+        found = [(np.abs(values[what]) >= 1.0).any(axis=1).sum() for what in self.counted]
+        return np.asarray(np.array(found, dtype=np.int64) * 2**GRAM_BITS)

@@ -98,8 +98,10 @@ print(MODEL.summary())
 # - The last two columns: the 95 % confidence interval. It holds 0 if and only if `P>|z|` is at
 #   least .05. It need not be symmetric about `coef`.
 #
-# An end may be `-inf` or `inf`: the noise is in the products of the columns, too, and it may be
-# that every value is compatible with what was released. This is a result, and not an error.
+# Notes below the table say what is assumed, and which share of the records, with noise, is at the
+# declared bounds. An end may be `-inf` or `inf`: the noise is in the products of the columns, too,
+# and it may be that every value is compatible with what was released. This is a result, and not an
+# error.
 #
 # This fit has fresh noise, so your table differs. The fits below have seeds (`random_state`). Then
 # results are repeatable, and the table says that the guarantee does not hold.
@@ -122,8 +124,7 @@ MODEL.summary(level=0.9).to_frame()[["coef", "std_error", "lower", "upper"]].rou
 
 # %% [markdown]
 # ## Beside the table without privacy
-# `plain` is least squares or logistic regression without privacy, with robust standard errors, as
-# `fit(cov_type="HC0")` in statsmodels, or with cluster-robust ones.
+# `plain` is a regression without privacy, with errors as `fit(cov_type="HC0")` in statsmodels.
 #
 # Two questions for each coefficient: in how many fits does the private interval hold the estimate
 # without privacy, and how many times as long is it as the interval without privacy (`length`, the
@@ -216,7 +217,7 @@ COMPARED = [compare("diabetes", MEASURES, (0, 350), *TABLE, at=[1.0, 3.0, 10.0])
 
 # %% [markdown]
 # At epsilon = 1 nothing can be said: 442 patients are too few for these four columns. At 3 the
-# intervals are five to seven times as long as those without privacy. At 10 they are less than twice
+# intervals are five to eight times as long as those without privacy. At 10 they are 1.5 to 2 times
 # as long, but 10 is a weak guarantee.
 #
 # A table at epsilon = 1 looks like this. The sentence below it names the column that the noise
@@ -227,9 +228,8 @@ print(private(MEASURES, (0, 350), *TABLE, epsilon=1.0, seed=0).summary())
 
 # %% [markdown]
 # Fewer columns need fewer records. A table of the body mass index alone has bounded intervals at
-# epsilon = 1, but they are long: 442 records with epsilon = 1 are few for any regression. At 3 it
-# is useful. It is the answer to another question: the other columns are not held constant. Decide
-# before the fit. To look at both tables costs both epsilons.
+# epsilon = 1, but they are long. At 3 it is useful. It answers another question: the other columns
+# are not held constant. Decide before the fit. To look at both tables costs both epsilons.
 
 # %%
 _ = compare("diabetes, one column", {"bmi": MEASURES["bmi"]}, (0, 350), *TABLE, at=[1.0, 3.0])
@@ -276,15 +276,15 @@ if SETTINGS.full:
     compare_california()
 
 # %% [markdown]
-# On Adult the private intervals at epsilon = 1 are 1.4 to 3.2 times as long as those without
-# privacy, and at epsilon = 4 about as long. With all seven statuses most intervals are unbounded.
+# On Adult the private intervals at epsilon = 1 are 1.4 to 3.5 times as long as those without
+# privacy, and at epsilon = 4 about as long. With all seven statuses all are unbounded.
 #
 # Some intervals do not hold the estimate without privacy as often as they should: those of the
 # hours at epsilon = 1, and those of the income in California. The reason is not the noise. Rows far
 # from the centre have smaller weights, the smaller the more noise. If the model is true, this
 # changes nothing. But house values above 500,000 dollars were recorded as 500,001, so no line fits
 # all incomes, and the private line is closer to the effect of the middle ones. Least squares with
-# such weights has nearly the same coefficient (last line). The last sentence of a table names the
+# such weights has nearly the same coefficient (last line). A note below each table names the
 # weights.
 
 # %% [markdown]

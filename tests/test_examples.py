@@ -213,6 +213,44 @@ def test_a_model_you_can_read(tmp_path):
     assert float(chances["3"]) < 0.5 < float(chances["8"]) < float(chances["17"])
 
 
+def compared(text, title):
+    """Return by coefficient how many intervals hold the estimate, and how long they are."""
+    block = text.split(f"{title}: 442 rows")[1].split("\n\n")[0]
+    found = {}
+    for name, cells in re.findall(r"^  (\w+) +-?[\d.]+ +[\d.]+((?: +\d+/20 +\S+)+)$", block, re.M):
+        pairs = re.findall(r"(\d+)/20 +(\S+)", cells)
+        found[name] = [(int(holds), float(length)) for holds, length in pairs]
+    return found
+
+
+@pytest.mark.slow
+def test_publish_a_regression_table(tmp_path):
+    """Few patients have unbounded intervals, which shrink with epsilon and hold the estimates.
+
+    The noise of the first table is fresh; that of the others has seeds.
+    """
+    text = run("10_publish_a_regression_table.py", tmp_path)
+    many = compared(text, "diabetes")
+    assert list(many) == ["intercept", "age", "sex_2", "bmi", "bp"]
+    for (_, one), (_, three), (_, ten) in many.values():
+        assert one == float("inf")
+        assert 3 < three < 10
+        assert 1 < ten < 2.5
+    few = compared(text, "diabetes, one column")
+    assert all(length < 20 for own in few.values() for _, length in own)
+    assert min(holds for own in (many | few).values() for holds, _ in own) >= 17
+    assert text.count("THE GUARANTEE DOES NOT HOLD") == 1
+    assert "All intervals are unbounded" in text or "have an unbounded interval" in text
+    assert "refused: The release does not fit" in text
+    assert "(1, 0)-differential privacy for one row" in text
+    naive, robust, sampling, _ = map(
+        float,
+        re.search(r"^schooling +(\d.*)$", text.split("standard errors  ")[1], re.M)[1].split(),
+    )
+    assert naive < 0.6 * robust
+    assert sampling == pytest.approx(robust, rel=0.3)
+
+
 @pytest.mark.slow
 def test_which_noise_when(tmp_path):
     """Where flipped Huber helps and where it does not, and that noise gives away what it may."""
@@ -243,6 +281,7 @@ def test_which_noise_when(tmp_path):
         ("06_coordinate_descent", {"passes"}),
         ("07_your_own_parts", {"own_law"}),
         ("09_a_model_you_can_read", {"effects", "bands", "labels"}),
+        ("10_publish_a_regression_table", {"table", "compared_diabetes"}),
     ],
 )
 def test_pictures_are_drawn(tmp_path, name, pictures):

@@ -162,7 +162,7 @@ def test_persons_have_no_intervals():
     X, y = table(200, 1)
     domain = Domain.unit_box(1, target=(-5, 5))
     model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0)
-    with pytest.raises(ValueError, match="find moments of rows, not of persons"):
+    with pytest.raises(ValueError, match="need moments of rows, not of persons"):
         model.fit(X, y, groups=np.arange(200) // 2).conf_int()
 
 

@@ -157,15 +157,15 @@ class Inference:
 
     @property
     def least_known(self) -> str:
-        """Name of the coefficient that the noise hides most.
+        """Name of the slope that the noise hides most.
 
         It has the greatest part in the direction of which the equations have the least information.
         """
         equations = self.estimate.equations.matrix[:-1, :-1]
         least = np.linalg.eigh(equations)[1][:, 0]
-        # The slopes come last in both.
-        place = int(np.argmax(np.abs(least))) - len(least)
-        return self.names[place] if -place <= len(self.names) else INTERCEPT
+        # The slopes come last in both. Nobody would leave out the intercept.
+        slopes = self.names[int(self.names[0] == INTERCEPT) :]
+        return slopes[int(np.argmax(np.abs(least[-len(slopes) :])))]
 
     @property
     def p_values(self) -> FloatArray:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _WIDTH = 78
 _HIDDEN = (
-    "{} of {} coefficients have an unbounded interval, as the noise hides them. A larger epsilon,"
-    " more records, fewer columns or narrower declared bounds would help."
+    "{} of {} coefficients have an unbounded interval, as the noise hides them. Their standard"
+    " errors are to first order in the noise, and not reliable. The noise hides {} most. A model"
+    " without it, a larger epsilon, more records or narrower declared bounds would help."
 )
 _UNUSABLE = (
     "All intervals are unbounded: the noise leaves no unique solution of the equations. It hides {}"
@@ -166,10 +167,11 @@ class CoefficientTable:
 
     def _notes(self, ends: Any) -> list[str]:
         """Return the sentences below the table."""
-        own, n_hidden = self.inference.guarantee, int(np.isinf(ends).any(axis=1).sum())
-        found = [_HIDDEN.format(n_hidden, len(ends))] if n_hidden else []
+        own, least = self.inference.guarantee, self.inference.least_known
+        n_hidden = int(np.isinf(ends).any(axis=1).sum())
+        found = [_HIDDEN.format(n_hidden, len(ends), least)] if n_hidden else []
         if not self.inference.is_usable:
-            found = [_UNUSABLE.format(self.inference.least_known)]
+            found = [_UNUSABLE.format(least)]
         if own is not None:
             found += [_VOID.format(why) for why in own.void_because]
             found += [_GUARANTEE.format(own)]

@@ -39,12 +39,18 @@ def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) 
         If the moments are scaled, their noise is correlated or rows are not independent.
     """
     if guarantee.unit == "person":
-        rule, remedy = "find moments of rows, not of persons", "Aggregate them to a row per person."
-        raise fail("inference", rule, remedy=remedy)
+        rule = "have standard errors: they need moments of rows, not of persons"
+        raise fail("the model", rule, remedy="Fit with inference_share=0.8.")
     if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
-        remedy = 'Fit with inference_share=0.8, or with mechanism="matrix".'
-        rule = "find moments in the units of the domain, with uncorrelated noise"
-        raise fail("inference", rule, remedy=remedy)
+        rule = (
+            "have standard errors: they need moments in the units of the domain, with"
+            " uncorrelated noise"
+        )
+        remedy = (
+            'Fit with inference_share=0.8, or with mechanism="matrix", which is for models of'
+            " from_moments, too."
+        )
+        raise fail("the model", rule, remedy=remedy)
     found = estimate(equations_of(moments, design.intercept))
     units = user_units(design.domain, design.intercept)
     known = None if moments.layout.adds else round(moments.n_records)

@@ -46,7 +46,8 @@ class MomentPlan:
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
-        return f"{self.layout.dim} moments with {type(self.noise).__name__}"
+        what = "moments" if self.layout.dim > 1 else "moment"
+        return f"{self.layout.dim} {what} with {type(self.noise).__name__}"
 
     @property
     def stages(self) -> tuple[Stage, ...]:

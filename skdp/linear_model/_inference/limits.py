@@ -55,13 +55,14 @@ class Limits:
     def release(self, rows: Rows, n: float, rng: Generator) -> str:
         """Release the counts, and return a sentence on their shares of n records."""
         found = release_exact(self.noise, exact_sum(rows, AtBounds(self.counted)), rng)
-        shares = 100 * np.clip(found / n, 0.0, 1.0)
-        error = 200 * math.sqrt(float(variances(self.noise)[0])) / n
-        parts = [f"{s:.1f} % have {what}" for s, what in zip(shares, self.counted, strict=True)]
+        error = 2 * math.sqrt(float(variances(self.noise)[0]))
+        ends = 100 * np.clip([(found - error) / n, (found + error) / n], 0.0, 1.0)
+        facts = zip(*ends, self.counted, strict=True)
+        parts = [f"{low:.1f} to {high:.1f} % have {what}" for low, high, what in facts]
         return (
-            f"Of the records, {' and '.join(parts)} (with an error of up to {min(error, 100):.1f}"
-            " points due to the noise). Values beyond a bound were clipped to it, which changes"
-            " the coefficients by more than the intervals tell if there are many."
+            f"Of the records, {' and '.join(parts)} (two standard deviations of the noise). Values"
+            " beyond a bound were clipped to it. If they are many, the coefficients are others than"
+            " those without bounds, and the intervals do not contain the difference."
         )
 
 

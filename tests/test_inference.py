@@ -438,7 +438,7 @@ def test_a_model_without_inference_has_no_such_attributes():
     model.fit(X, y)
     assert not any(hasattr(model, name) for name in names)
     for call in (model.conf_int, model.summary, lambda: model.wald_test("x0")):
-        with pytest.raises(ValueError, match=r"Fit with inference_share=0\.5"):
+        with pytest.raises(ValueError, match=r"Fit with inference_share=0\.8"):
             call()
 
 

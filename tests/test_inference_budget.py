@@ -245,7 +245,8 @@ def test_results_do_not_depend_on_units():
         domain = Domain({"a": (0, unit), "b": (0, 1)}, target=(-1, 1))
         table = pd.DataFrame(X * [unit, 1], columns=["a", "b"])
         model = DPLinearRegression(domain=domain, inference_share=0.3, random_state=0)
-        estimate, rows, _ = model.fit(table, y)._inference
+        own = model.fit(table, y)._inference
+        estimate, rows = own.estimate, own.rows
         found.append([estimate.theta, estimate.covariance, rows[0], rows[1] * unit, rows[2]])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -85,8 +85,9 @@ class DPLogisticRegression(PrivateClassifier):
         are left out. A small value permits a smaller ridge in objective perturbation if a person
         may have fewer rows than the model has coefficients. None uses all rows.
     inference_share : float in (0, 1), default=None
-        Share of epsilon, and of delta, for standard errors, confidence intervals and tests of the
-        coefficients: see :meth:`summary`. The rest is spent on a first model. Then sums of the
+        Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
+        see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then
+        sums of the
         scores and of the curvatures at this model are released, from which an estimate without
         shrinkage follows, and ``coef_`` is the first model moved towards this estimate as far as
         the change exceeds its noise. Give 0.8 for a table of coefficients, and None for

@@ -97,7 +97,7 @@ def _restated(value: Any, whole: Guarantee) -> Any:
         return {name: _restated(part, whole) for name, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         value = _restated_fields(value, whole)
-    if getattr(value, "guarantee", whole) == whole:
+    if getattr(value, "guarantee", whole) in (None, whole):
         return value
     value = copy.copy(value)
     try:

@@ -54,6 +54,9 @@ RATIO_NOISE, LEAST_LONGEST = 0.2, 8.0
 # deviation of their mean from 1, that of each from their mean as a share of it, and the least
 # share. A mean below HIDDEN deviations of its noise is raised to them.
 COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
+# The kurtosis of the changes of predictors (that of Laplace's law), and the longest step from
+# which their size is estimated.
+KURTOSIS, MOST_STEP = 6.0, 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +154,9 @@ class Released(NamedTuple):
     ----------
     estimate : Estimate
         Of the coefficients of scaled columns.
-    step : ndarray of shape (k, k)
-        The map to changes of the intercept, if there is one, and the slopes of encoded columns.
+    change : ndarray of shape (k,)
+        The change that a model makes of the intercept, if there is one, and of the slopes of
+        encoded columns.
     units : ndarray of shape (n_encoded + 1, k)
         The map to changes of the intercept and the slopes in the user's units.
     notes : tuple of str
@@ -160,7 +164,7 @@ class Released(NamedTuple):
     """
 
     estimate: Estimate
-    step: FloatArray
+    change: FloatArray
     units: FloatArray
     notes: tuple[str, ...]
 
@@ -207,8 +211,17 @@ class InferenceRelease:
         step = self._step(scaler)
         units = user_units(self.rows.domain, self.intercept, scores.label is None)[0] @ step
         found = self._solved(equations, n, scores)
-        ratios = self._ratios(found, units, places, n, rng)
-        return Released(with_ratios(found, units, *ratios), step, units, notes)
+        found = with_ratios(found, *self._ratios(found, places, n, rng))
+        change = step @ shrunk(found)
+        if scores.label is not None:
+            found = with_bending(found, self._curvature(curved, n))
+        return Released(found, change, units, notes)
+
+    def _curvature(self, curved: FloatArray, n: float) -> float:
+        """Return the mean of the weighted curvatures, from 0 to 1 and at least its noise."""
+        square = float(self.plan.factor[0]) ** 2
+        noise = math.sqrt(float(variances(self.plan.curvatures)[0]))
+        return min(max(float(curved[0]), noise) / square / n, 1.0)
 
     def _scaled(self, rng: Generator) -> tuple[float | None, Scaler, Scores]:
         """Release scales; return the number of records, the scaler, and the bounded scores."""
@@ -274,15 +287,14 @@ class InferenceRelease:
         return Estimate(equations, theta, inverse, size, sampling, privacy, usable)
 
     def _ratios(
-        self, found: Estimate, units: FloatArray, places: ScoreRows, n: float, rng: Generator
+        self, found: Estimate, places: ScoreRows, n: float, rng: Generator
     ) -> tuple[FloatArray, float]:
         """Release squared influences; return the ratios of variances to those of ``found``."""
         k = len(found.theta)
-        contrasts = one_size(units if self.intercept else units[1:])
-        size = np.sqrt(np.abs(np.vecdot(contrasts @ found.sampling, contrasts)))
+        size = np.sqrt(np.abs(np.diag(found.sampling)))
         size[size == 0] = 1.0
         noise = math.sqrt(float(variances(self.plan.squares)[0]))
-        step = contrasts @ found.inverse / n / places.scores.unit
+        step = found.inverse / n / places.scores.unit
         matrix = np.zeros((k, self.layout.n_rows))
         matrix[:, self.layout.n_rows - k :] = step / size[:, None]
         matrix /= self.plan.factor
@@ -298,6 +310,27 @@ class InferenceRelease:
         return shrunk_ratios(ratios, noise * longest)
 
 
+def with_bending(found: Estimate, curvature: float) -> Estimate:
+    """Return an estimate of labels whose sampling part holds the error of the linear equations.
+
+    ``curvature`` is the mean of the weighted curvatures 4 p (1 - p). The square of a bound on the
+    error is added to the variance: an interval of a normal estimate at this distance from the true
+    value then holds it as often as one without an error.
+    """
+    H = found.equations.matrix[:-1, :-1]
+    # The noise makes the step longer, and the bound greater.
+    size = float(found.theta @ H @ found.theta)
+    # The root mean square of 1 - 2 p, and so of p'' / p'.
+    bent = math.sqrt(max(1 - curvature, 0.0))
+    if not (found.is_usable and size > 0 and bent > 0):
+        return found
+    step = bent * math.sqrt(size / curvature)
+    # A change of predictors by t may give a step of 1 - exp(-t) only.
+    change = -math.log1p(-min(step, MOST_STEP))
+    bound = KURTOSIS * curvature / 4 * change**4 / bent**2
+    return replace(found, sampling=found.sampling + bound * found.inverse)
+
+
 def shrunk(found: Estimate) -> FloatArray:
     """Return the estimated changes shrunk towards 0, by James and Stein's factor.
 
@@ -308,15 +341,6 @@ def shrunk(found: Estimate) -> FloatArray:
     if not (found.is_usable and size > 0):
         return np.zeros_like(found.theta)
     return found.theta * max(0.0, 1 - float(np.sum(H * found.covariance)) / size)
-
-
-def one_size(contrasts: FloatArray) -> FloatArray:
-    """Return rows whose greatest entry is 1: those of units such as 1e300 have no square.
-
-    Rows that overflow are 0.
-    """
-    size = np.abs(contrasts).max(axis=1, keepdims=True)
-    return np.asarray(np.nan_to_num(contrasts / size, nan=0.0))
 
 
 def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
@@ -335,13 +359,13 @@ def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
     return found, left / middle
 
 
-def with_ratios(
-    found: Estimate, units: FloatArray, ratios: FloatArray, deviation: float
-) -> Estimate:
-    """Return an estimate whose sampling variances of the user's coefficients are multiplied."""
-    contrasts = one_size(units if len(units) == len(found.theta) else units[1:])
-    # Rows of extreme units may have no inverse.
-    back = np.linalg.pinv(contrasts) * np.sqrt(ratios)
-    step = back @ contrasts
-    freedom = 2 / max(deviation, 1e-9) ** 2
-    return replace(found, sampling=step @ found.sampling @ step.T, freedom=freedom)
+def with_ratios(found: Estimate, ratios: FloatArray, deviation: float) -> Estimate:
+    """Return an estimate whose sampling variances are multiplied by the ratios.
+
+    They are those of the coefficients of scaled columns. An intercept in the user's units may be
+    far from the records and correlated with slopes, and a ratio of its own would change
+    combinations of them, such as predictors near the records, by more than this ratio.
+    """
+    root = np.sqrt(ratios)
+    sampling = found.sampling * np.outer(root, root)
+    return replace(found, sampling=sampling, freedom=2 / max(deviation, 1e-9) ** 2)

@@ -14,7 +14,7 @@ from skdp.domain.layout import number_units
 from skdp.linear_model._inference.estimate import user_units
 from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.plan import InferencePlan, curvature_layout, plan_inference
-from skdp.linear_model._inference.release import InferenceRelease, shrunk
+from skdp.linear_model._inference.release import InferenceRelease
 from skdp.linear_model._inference.scores import Scores
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.design import Design
@@ -31,13 +31,14 @@ _NOTES = (
 _LABEL_NOTES = (
     *_NOTES,
     "The coefficients are those of the logistic likelihood, for records clipped to the bounds of"
-    " the domain. Rows far from the centre have smaller weights.",
+    " the domain. Rows far from the centre have smaller weights. Sampling errors contain a bound on"
+    " the error of the one step, which is large if the released model is far from the estimate.",
 )
 _NUMBER_NOTES = (
     *_NOTES,
     "The coefficients are those of least squares with residuals clipped at 4 standard deviations,"
     " for records clipped to the bounds of the domain. Rows far from the centre have smaller"
-    " weights.",
+    " weights. If errors are skewed, the intercept is not that of the mean.",
 )
 _REMEDIES = {
     "class_weight": "Weights of labels change the coefficients that are estimated.",
@@ -168,14 +169,14 @@ class Inferred:
             # Only persons may have a cap. One row of a person then has a share below 1.
             plan.task.unit_rows != 1 or self.asked.rows_per_person != 1,
         )
-        found, step, units, limits = stage.release(rng)
+        found, change, units, limits = stage.release(rng)
         rows, constants = user_units(design.domain, design.intercept, not records.labels)
         model = np.append(scores.constant, scores.slopes)[int(not design.intercept) :]
         notes = (*(_LABEL_NOTES if records.labels else _NUMBER_NOTES), *limits)
         known = plan.task.n if plan.task.unit_rows == 1 else None
         facts = units, constants + rows @ model, design.domain, notes
         inference = Inference.of(found, *facts, n_records=known)
-        moved = _moved(solution, design, step @ shrunk(found), inference)
+        moved = _moved(solution, design, change, inference)
         return replace(moved, attributes=moved.attributes | {"_inference": inference})
 
 

@@ -1,0 +1,133 @@
+"""The error of one step of Newton's method for labels is part of the variance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression
+from skdp.linear_model._inference.estimate import NoisyEquations, estimate
+from skdp.linear_model._inference.release import with_bending
+from skdp.model_selection import PrivateSearchCV
+
+N = 20_000
+
+
+def step(Z, truth, start):
+    """Return the estimate of a step without noise, and the mean curvature.
+
+    The targets are probabilities, so that the error of the step is all that is left.
+    """
+    p = expit(Z @ start)
+    h, score = 4 * p * (1 - p), expit(Z @ truth) - p
+    k = Z.shape[1]
+    matrix = np.zeros((k + 1, k + 1))
+    matrix[:k, :k] = Z.T @ (h[:, None] * Z) / len(Z)
+    matrix[:k, k] = matrix[k, :k] = 4 * Z.T @ score / len(Z)
+    facts = np.zeros_like(matrix), np.zeros(k + 1, bool), float(len(Z))
+    return estimate(NoisyEquations(matrix, *facts)), float(h.mean())
+
+
+def added(found, curvature):
+    """Return the standard deviations that the error of the step adds."""
+    more = with_bending(found, curvature).sampling - found.sampling
+    return np.sqrt(np.diag(more))
+
+
+DESIGNS = {
+    "normal": lambda rng: rng.standard_normal((N, 2)),
+    "uniform": lambda rng: rng.uniform(-2, 2, (N, 2)),
+}
+
+
+@pytest.mark.parametrize(
+    "truth", [(0.0, 1.0, -1.0), (-4.0, 0.8, 0.0), (0.0, 2.0, 0.0), (3.0, 1.0, 0.0)]
+)
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_error_of_a_step_is_within_its_bound(design, truth):
+    """For models that are shrunk by a share, as those that a step starts from.
+
+    The bound is no more than about three times the error.
+    """
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([np.ones(N), DESIGNS[design](rng)])
+    errors = []
+    for share in (0.9, 0.8):
+        found, curvature = step(Z, np.array(truth), share * np.array(truth))
+        error = np.abs(found.theta - (1 - share) * np.array(truth))
+        assert np.all(error <= added(found, curvature) + 1e-12), (share, error)
+        errors.append(float(error.max()))
+    assert errors[-1] > 0.3 * added(found, curvature).max()  # there is an error to be covered
+
+
+def test_a_short_step_adds_hardly_anything():
+    Z = np.column_stack([np.ones(N), np.random.default_rng(0).standard_normal((N, 2))])
+    truth = np.array([0.0, 1.0, -1.0])
+    found, curvature = step(Z, truth, truth + 0.02)
+    usual = np.sqrt(4 / N * np.diag(found.inverse))
+    assert np.all(added(found, curvature) < 0.1 * usual)
+
+
+def test_a_model_at_one_half_adds_nothing():
+    """There p'' is 0, and a curvature of 1 is the greatest."""
+    found, _ = step(np.ones((N, 1)), np.array([0.1]), np.array([0.0]))
+    np.testing.assert_array_equal(with_bending(found, 1.0).sampling, found.sampling)
+
+
+def test_intervals_of_rare_labels_hold_the_truth():
+    """A first model of a small budget is far from the truth; without the bound .8 would."""
+    domain = Domain({"x": (-4, 4), "z": (-4, 4)}, target=[0, 1])
+    truth, covered = np.array([0.8, 0.0]), []
+    for r in range(60):
+        rng = np.random.default_rng(r)
+        X = rng.standard_normal((4000, 2)).clip(-4, 4)
+        y = (rng.random(4000) < expit(X @ truth - 4.2)).astype(int)
+        model = DPLogisticRegression(
+            epsilon=4, domain=domain, inference_share=0.8, random_state=r
+        ).fit(pd.DataFrame(X, columns=["x", "z"]), y)
+        low, high = model.conf_int().T
+        covered.append((low <= truth) & (truth <= high))
+    assert np.mean(covered) > 0.9
+
+
+@pytest.mark.parametrize("origin", [2000.0, -3e6])
+@pytest.mark.parametrize("kind", [DPHuberRegressor, DPLogisticRegression])
+def test_intervals_of_predictions_do_not_depend_on_the_origin_of_a_column(kind, origin):
+    """The intercept is then far from the records, and all combinations with it cancel."""
+    rng, found = np.random.default_rng(0), []
+    x = rng.normal(20, 5, 5000).clip(0, 40)
+    errors = rng.standard_normal(5000) * np.exp((x - 20) / 10)  # ratios differ
+    y = errors + x / 10 > 2 if kind is DPLogisticRegression else errors
+    for zero in (0.0, origin):
+        target = [False, True] if kind is DPLogisticRegression else (-20, 20)
+        domain = Domain({"x": (zero, zero + 40)}, target=target)
+        model = kind(epsilon=4, domain=domain, inference_share=0.8, random_state=0)
+        model.fit(pd.DataFrame({"x": zero + x}), y)
+        value, ends = model.inference_.combine([[1.0, zero + 20.0]])
+        whole = model.wald_test([[1.0, zero + 20.0], [0.0, 1.0]], [0.0, 0.01]).p_value
+        found.append([*value, *ends[0], whole])
+    np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-3)
+
+
+def test_a_model_that_a_search_chose_has_its_inference():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, 2000)})
+    y = (rng.random(2000) < expit(2 * X["a"])).astype(int)
+    model = DPLogisticRegression(domain=Domain({"a": (-1, 1)}, target=[0, 1]), inference_share=0.5)
+    grid = {"regularization": [0.0, 1.0]}
+    search = PrivateSearchCV(model, grid, epsilon=8.0, random_state=0).fit(X, y)
+    best = search.best_estimator_
+    assert np.all(np.isfinite(best.conf_int()))
+    assert best.inference_.guarantee == best.guarantee_ == search.guarantee_
+
+
+def test_units_without_a_finite_ratio_are_no_error():
+    """An error would come after the budget was spent."""
+    rng = np.random.default_rng(0)
+    domain = Domain({"a": (0, 1e-300)}, target=(0, 1e300))
+    X, y = pd.DataFrame({"a": 1e-300 * rng.uniform(size=10)}), 1e300 * rng.uniform(size=10)
+    facts = {"fit_intercept": False, "inference_share": 0.8, "random_state": 0}
+    model = DPHuberRegressor(epsilon=36.0, delta=0.1, domain=domain, **facts).fit(X, y)
+    assert hasattr(model, "_inference")

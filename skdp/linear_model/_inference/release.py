@@ -280,7 +280,7 @@ class InferenceRelease:
         matrix[:, self.layout.n_rows - k :] = step / size[:, None]
         matrix /= self.plan.factor
         # No influence is longer than the norm of the matrix.
-        greatest = float(norm(matrix, 2)) ** 2 or 1.0
+        greatest = float(norm(matrix, 2)) ** 2
         longest = min(max(RATIO_NOISE / noise, LEAST_LONGEST * k / n), greatest)
         matrix /= math.sqrt(longest)
         exact = exact_squares(self.rows, Influences(places, matrix), self.are_persons)

@@ -121,3 +121,13 @@ def test_a_model_that_a_search_chose_has_its_inference():
     best = search.best_estimator_
     assert np.all(np.isfinite(best.conf_int()))
     assert best.inference_.guarantee == best.guarantee_ == search.guarantee_
+
+
+def test_the_number_of_persons_is_shown_where_it_is_public():
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame({"a": rng.uniform(-1, 1, 90)}), rng.uniform(-1, 1, 90)
+    domain = Domain({"a": (-1, 1)}, target=(-1, 1))
+    cases = [({}, 30), ({"neighbors": "add_remove"}, None), ({"rows_per_person": 2}, None)]
+    for facts, shown in cases:
+        model = DPHuberRegressor(domain=domain, inference_share=0.5, random_state=0, **facts)
+        assert model.fit(X, y, groups=np.arange(90) // 3).inference_.n_records == shown

@@ -173,9 +173,8 @@ class Inferred:
         rows, constants = user_units(design.domain, design.intercept, not records.labels)
         model = np.append(scores.constant, scores.slopes)[int(not design.intercept) :]
         notes = _LABEL_NOTES if records.labels else _NUMBER_NOTES
-        known = plan.task.n if plan.task.unit_rows == 1 else None
         facts = units, constants + rows @ model, design.domain, notes
-        inference = Inference.of(found, *facts, n_records=known)
+        inference = Inference.of(found, *facts, n_records=plan.task.n)
         moved = _moved(solution, design, change, inference)
         return replace(moved, attributes=moved.attributes | {"_inference": inference})
 

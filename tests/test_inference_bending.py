@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from skdp import Domain, DPHuberRegressor, DPLogisticRegression
+from skdp import Domain, DPCoordinateDescentRegressor, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate
 from skdp.linear_model._inference.release import with_bending
 from skdp.model_selection import PrivateSearchCV
@@ -123,11 +123,24 @@ def test_a_model_that_a_search_chose_has_its_inference():
     assert best.inference_.guarantee == best.guarantee_ == search.guarantee_
 
 
-def test_units_without_a_finite_ratio_are_no_error():
-    """An error would come after the budget was spent."""
+def test_the_number_of_persons_is_shown_where_it_is_public():
     rng = np.random.default_rng(0)
-    domain = Domain({"a": (0, 1e-300)}, target=(0, 1e300))
-    X, y = pd.DataFrame({"a": 1e-300 * rng.uniform(size=10)}), 1e300 * rng.uniform(size=10)
-    facts = {"fit_intercept": False, "inference_share": 0.8, "random_state": 0}
-    model = DPHuberRegressor(epsilon=36.0, delta=0.1, domain=domain, **facts).fit(X, y)
-    assert hasattr(model, "_inference")
+    X, y = pd.DataFrame({"a": rng.uniform(-1, 1, 90)}), rng.uniform(-1, 1, 90)
+    domain = Domain({"a": (-1, 1)}, target=(-1, 1))
+    cases = [({}, 30), ({"neighbors": "add_remove"}, None), ({"rows_per_person": 2}, None)]
+    for facts, shown in cases:
+        model = DPHuberRegressor(domain=domain, inference_share=0.5, random_state=0, **facts)
+        assert model.fit(X, y, groups=np.arange(90) // 3).inference_.n_records == shown
+
+
+def test_coefficients_that_a_penalty_made_zero_stay_zero():
+    """The estimate of the table is not sparse."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 4))
+    domain = Domain.box([-1] * 4, [1] * 4, target=(-4, 4))
+    y = 2 * X[:, 0] + 0.1 * rng.standard_normal(2000)
+    model = DPCoordinateDescentRegressor(
+        epsilon=50, domain=domain, penalty="l1", alpha=0.05, inference_share=0.5, random_state=0
+    ).fit(X, y)
+    assert np.count_nonzero(model.coef_) < 4
+    assert np.all(model.inference_.coef != 0)

@@ -87,12 +87,11 @@ class DPLogisticRegression(PrivateClassifier):
     inference_share : float in (0, 1), default=None
         Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
         see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then
-        sums of the
-        scores and of the curvatures at this model are released, from which an estimate without
-        shrinkage follows, and ``coef_`` is the first model moved towards this estimate as far as
-        the change exceeds its noise. Give 0.8 for a table of coefficients, and None for
-        predictions only. It needs two labels, and neither ``class_weight`` nor ``additive``.
-        Statement and proof: ``docs/proofs/inference.md``.
+        sums of the scores and of the curvatures at this model are released, from which an estimate
+        without shrinkage follows. ``coef_`` is the first model moved towards this estimate as far
+        as the change exceeds its noise; sparse models of coordinate descent are not moved. Give
+        0.8 for a table of coefficients, and None for predictions only. It needs two labels, and
+        neither ``class_weight`` nor ``additive``. Statement and proof: ``docs/proofs/inference.md``.
     q : float in (0, 1) or "auto", default="auto"
         Share of epsilon spent on the noise; the rest is spent on the curvature of the loss.
     regularization : float >= 0 or "auto", default="auto"

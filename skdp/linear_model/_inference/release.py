@@ -300,7 +300,6 @@ class InferenceRelease:
         matrix /= self.plan.factor
         # No influence is longer than the norm of the matrix.
         greatest = float(norm(matrix, 2)) ** 2
-        # It is 0 if no coefficient has a size in the user's units.
         longest = min(max(RATIO_NOISE / noise, LEAST_LONGEST * k / n), greatest) or 1.0
         matrix /= math.sqrt(longest)
         exact = exact_squares(self.rows, Influences(places, matrix), self.are_persons)

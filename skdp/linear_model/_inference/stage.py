@@ -44,6 +44,8 @@ _REMEDIES = {
     "class_weight": "Weights of labels change the coefficients that are estimated.",
     "additive": "Declare the curves: Domain.additive.",
 }
+# Penalties that make coefficients 0, which would move from there.
+_SPARSE = ("l1", "elasticnet")
 # Covers the rounding of shares that add up to the budget.
 ROUNDING = 1 - 1e-12
 
@@ -173,9 +175,10 @@ class Inferred:
         rows, constants = user_units(design.domain, design.intercept, not records.labels)
         model = np.append(scores.constant, scores.slopes)[int(not design.intercept) :]
         notes = (*(_LABEL_NOTES if records.labels else _NUMBER_NOTES), *limits)
-        known = plan.task.n if plan.task.unit_rows == 1 else None
         facts = units, constants + rows @ model, design.domain, notes
-        inference = Inference.of(found, *facts, n_records=known)
+        inference = Inference.of(found, *facts, n_records=plan.task.n)
+        if getattr(self.asked, "penalty", None) in _SPARSE:
+            change = np.zeros_like(change)
         moved = _moved(solution, design, change, inference)
         return replace(moved, attributes=moved.attributes | {"_inference": inference})
 

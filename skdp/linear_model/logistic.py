@@ -91,7 +91,7 @@ class DPLogisticRegression(PrivateClassifier):
         without shrinkage follows. ``coef_`` is the first model moved towards this estimate as far
         as the change exceeds its noise; sparse models of coordinate descent are not moved. Give
         0.8 for a table of coefficients, and None for predictions only. It needs two labels, and
-        neither ``class_weight`` nor ``additive``. Statement and proof: ``docs/proofs/inference.md``.
+        neither ``class_weight`` nor ``additive``. Proof: ``docs/proofs/inference.md``.
     q : float in (0, 1) or "auto", default="auto"
         Share of epsilon spent on the noise; the rest is spent on the curvature of the loss.
     regularization : float >= 0 or "auto", default="auto"

@@ -317,8 +317,8 @@ def with_bending(found: Estimate, curvature: float) -> Estimate:
     value then holds it as often as one without an error.
     """
     H = found.equations.matrix[:-1, :-1]
-    # The noise makes the step longer, and the bound greater.
-    size = float(found.theta @ H @ found.theta)
+    # Without what sampling and noise add to it.
+    size = float(found.theta @ H @ found.theta) - float(np.sum(H * found.covariance))
     # The root mean square of 1 - 2 p, and so of p'' / p'.
     bent = math.sqrt(max(1 - curvature, 0.0))
     if not (found.is_usable and size > 0 and bent > 0):

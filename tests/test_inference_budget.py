@@ -18,6 +18,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
+    load_model,
 )
 from skdp.linear_model._inference import release as release_module
 from skdp.linear_model._shared.design import Design
@@ -296,3 +297,18 @@ def test_one_row_of_each_person_with_a_share_below_one_is_a_person(monkeypatch):
     ]:
         made(DPLinearRegression, **facts).fit(frame, target="y", groups="person")
         assert seen[-1] is expected
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 50.0])
+@ALL
+def test_a_file_keeps_the_model_and_its_inference(kind, epsilon):
+    """Whether the coefficients were moved, as with much epsilon, or not."""
+    frame = table(kind).drop(columns="person")
+    model = made(kind, epsilon=epsilon).fit(frame, target="y")
+    again = load_model(model.to_json())
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    np.testing.assert_array_equal(again.conf_int(), model.conf_int())
+    X = frame.drop(columns="y")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    if epsilon > 1 and hasattr(model, "bounds_"):  # those of the domain
+        np.testing.assert_allclose(model.bounds_, [[0, 3], [-1, 1]], atol=1e-12)

@@ -126,7 +126,7 @@ rows_per_person, max_rows, inference_share
         Number of passes.
     converged_ : bool
         Whether all planned passes were made. False only if ``callback`` ended a descent early.
-    classes_, n_features_in_, feature_names_in_, guarantee_, stages_
+    classes_, n_features_in_, feature_names_in_, guarantee_, stages_, inference_
         As in :class:`DPLogisticRegression`.
     noise_ : RepeatedNoise
         The law of the noise of a step, on the sum over the records. With ``delta = 0`` its
@@ -183,7 +183,8 @@ callback
     ----------
     coef_ : ndarray of shape (n_encoded,), units of the target per unit of the column
     intercept_ : float, units of the target
-    history_, n_iter_, converged_, noise_, n_features_in_, feature_names_in_, guarantee_, stages_
+    history_, n_iter_, converged_, noise_, n_features_in_, feature_names_in_, guarantee_, stages_, \
+inference_
         As in :class:`DPCoordinateDescentClassifier`.
 
     Examples

@@ -71,8 +71,8 @@ class DPHuberRegressor(PrivateRegressor):
         The target is not clipped to them. The guarantee covers them.
     threshold_ : float, units of the target
         The threshold that was used. Absent if ``loss`` is a Loss.
-    n_features_in_, feature_names_in_, guarantee_, stages_, q_, ridge_, loss_, noise_, n_iter_, \
-converged_
+    n_features_in_, feature_names_in_, guarantee_, stages_, inference_, q_, ridge_, loss_, noise_, \
+n_iter_, converged_
         As in :class:`DPLogisticRegression`.
 
     Examples

@@ -10,7 +10,6 @@ from numpy.random import Generator
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail
-from skdp.domain.layout import number_units
 from skdp.linear_model._inference.estimate import user_units
 from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.plan import InferencePlan, curvature_layout, plan_inference
@@ -192,9 +191,11 @@ def _moved(
     domain, attributes = design.domain, dict(solution.attributes)
     slopes = change[-domain.n_encoded :] / row_unit(domain)
     constant = change[0] if design.intercept else 0.0
-    if "bounds_" in attributes:
-        half, centre = number_units(domain)
-        attributes["bounds_"] = np.column_stack([centre - half, centre + half])
+    clipping = solution.clipping
+    if clipping is not None:  # to the bounds of the domain only
+        ends = np.ones_like(clipping.upper)
+        clipping = replace(clipping, lower=-ends, upper=ends)
+        attributes["bounds_"] = clipping.in_units(domain)
     if "coef_std_" in attributes:
         errors, q = inference.privacy_error, domain.n_encoded
         rows = inference.rows[-q:] / errors[-q:, None]
@@ -202,4 +203,5 @@ def _moved(
         attributes["coef_corr_"] = rows @ inference.estimate.privacy @ rows.T
         attributes["intercept_std_"] = float(errors[0]) if len(errors) > q else 0.0
     coef, intercept = solution.coef + slopes, solution.intercept + constant
-    return replace(solution, coef=coef, intercept=intercept, attributes=attributes, clipping=None)
+    facts = {"attributes": attributes, "clipping": clipping}
+    return replace(solution, coef=coef, intercept=intercept, **facts)

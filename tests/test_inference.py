@@ -495,7 +495,6 @@ EDITS = {
     "n": lambda old: 0,
     "excess": lambda old: 9.0,
     "sampling": lambda old: np.negative(old).tolist(),
-    "error_variance": lambda old: -1.0,
     "freedom": lambda old: 0.0,
     "rows": lambda old: old[1:],
     "constants": lambda old: old[2:],

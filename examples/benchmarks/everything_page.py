@@ -167,7 +167,8 @@ BinAgg (Lin & Slavković 2026) is not on the package index. On simulated data of
 epsilon = 1 and delta = 1e-6, the l2 error of its coefficients was .139, and of two estimators of
 skdp .027 and .007; its 95 % intervals covered in 92 % of cases. Its public code, run once with the
 encoded columns and their bounds, had R² = .58 on california_housing, .20 on protein_casp and .00 on
-bike_sharing_hour (medians of three splits). DD-SSP (Ferrando & Sheldon 2025), objective
+bike_sharing_hour (medians of three splits). Its intervals are compared in
+[confidence intervals in figures](inference_figures.md). DD-SSP (Ferrando & Sheldon 2025), objective
 perturbation with delta (Redberg et al. 2023) and TukeyEM (Amin et al. 2023) are not run.
 
 ## Limitations

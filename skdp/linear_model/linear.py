@@ -78,9 +78,10 @@ class DPLinearRegression(PrivateRegressor):
         The released moments.
     inference_ : Inference
         Standard errors, intervals and tests; also :meth:`conf_int`, :meth:`summary`,
-        :meth:`wald_test`, ``coef_std_error_``, ``intercept_std_error_`` and ``p_values``. They need
-        ``mechanism="matrix"``, unless "auto" chose it, and rows that are not grouped: scaled
-        columns are clipped by unknown amounts, and other noise is correlated.
+        :meth:`wald_test`, ``coef_std_error_``, ``intercept_std_error_`` and ``p_values``. Without
+        ``inference_share`` they need ``mechanism="matrix"``, unless "auto" chose it, and rows that
+        are not grouped: scaled columns are clipped by unknown amounts, and other noise is
+        correlated.
     n_features_in_, feature_names_in_, guarantee_, stages_, noise_, n_iter_, converged_
         As in :class:`DPLogisticRegression`.
 

@@ -22,7 +22,6 @@ _KEYS = (
     "n",
     "excess",
     "sampling",
-    "error_variance",
     "freedom",
     "rows",
     "constants",
@@ -41,7 +40,6 @@ def described(found: Inference) -> dict[str, Any] | None:
         "n": equations.n,
         "excess": equations.excess,
         "sampling": own.sampling,
-        "error_variance": own.error_variance,
         "freedom": None if math.isinf(own.freedom) else own.freedom,
         "rows": found.rows,
         "constants": found.constants,
@@ -68,7 +66,7 @@ def inference_from(content: Any, domain: Domain, intercept: bool) -> Inference:
         raise fail("inference: variance", "be at least 0")
     if len(check_list("inference: own_square", found["own_square"], bool)) != k + 1:
         raise fail("inference: own_square", f"have {k + 1} entries")
-    sizes = {name: _size(name, found[name]) for name in ("n", "excess", "error_variance")}
+    sizes = {name: _size(name, found[name]) for name in ("n", "excess")}
     if not (sizes["n"] > 0 and sizes["excess"] * (k + 2) < 24):
         raise fail("inference: n and excess", f"be above 0 and below 24 / {k + 2}")
     own = np.array(found["own_square"], dtype=np.bool_)
@@ -76,7 +74,6 @@ def inference_from(content: Any, domain: Domain, intercept: bool) -> Inference:
     whole = replace(
         estimate(NoisyEquations(*square, own, sizes["n"], sizes["excess"])),
         sampling=_square("sampling", found, k),
-        error_variance=sizes["error_variance"],
         freedom=math.inf if found["freedom"] is None else _size("freedom", found["freedom"]),
     )
     if not whole.freedom > 0:

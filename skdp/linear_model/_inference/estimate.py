@@ -88,8 +88,6 @@ class Estimate:
     theta : ndarray of shape (k,)
     inverse : ndarray of shape (k, k)
         The inverse of H.
-    error_variance : float
-        Estimate of the variance of the errors.
     sampling, privacy : ndarray of shape (k, k)
         The parts of the covariance of ``theta``, to first order.
     is_usable : bool
@@ -101,7 +99,6 @@ class Estimate:
     equations: NoisyEquations
     theta: FloatArray
     inverse: FloatArray
-    error_variance: float
     sampling: FloatArray
     privacy: FloatArray
     is_usable: bool
@@ -281,24 +278,32 @@ def noise_covariance(
     return np.asarray(found[:-1, :-1])
 
 
-def estimate(equations: NoisyEquations) -> Estimate:
-    """Return the solution of the noisy normal equations, and its covariance."""
-    matrix, n = equations.matrix, equations.n
-    H, b = matrix[:-1, :-1], matrix[:-1, -1]
+def estimate(equations: NoisyEquations, error_variance: float | None = None) -> Estimate:
+    """Return the solution of the noisy normal equations, and its covariance.
+
+    The sampling part is that of errors with one variance, which is estimated if it is not given.
+    """
+    H, b = equations.matrix[:-1, :-1], equations.matrix[:-1, -1]
     inverse = np.asarray(np.linalg.pinv(H, hermitian=True))
     theta = inverse @ b
     u = np.append(-theta, 1.0)
     noise = equations.noise_covariance(u, u)
-    # u'(G + N)u is least at theta. The second term is what the noise lets it fall by.
-    freedom = 1 - len(theta) / n
-    rest = float(u @ matrix @ u) / max(freedom, 1 / n) + float(np.sum(inverse * noise))
-    least = np.sqrt(equations.product_variance(u)) / 2
-    error_variance = max(rest, float(least))
-    sampling = error_variance / n * inverse
+    if error_variance is None:
+        error_variance = _error_variance(equations, u, float(np.sum(inverse * noise)))
+    sampling = error_variance / equations.n * inverse
     usable = bool(np.linalg.eigvalsh(H)[0] > 0)
-    return Estimate(
-        equations, theta, inverse, error_variance, sampling, inverse @ noise @ inverse, usable
-    )
+    return Estimate(equations, theta, inverse, sampling, inverse @ noise @ inverse, usable)
+
+
+def _error_variance(equations: NoisyEquations, u: FloatArray, fallen: float) -> float:
+    """Return the estimated variance of the errors.
+
+    u'(G + N)u is least at the solution, and lower than at the truth by what the noise has fallen.
+    """
+    matrix, n = equations.matrix, equations.n
+    freedom = 1 - (len(u) - 1) / n
+    rest = float(u @ matrix @ u) / max(freedom, 1 / n) + fallen
+    return max(rest, math.sqrt(equations.product_variance(u)) / 2)
 
 
 def user_units(

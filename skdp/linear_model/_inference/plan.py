@@ -19,7 +19,7 @@ from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._inference.limits import Limits
 from skdp.linear_model._shared.gram import NUMBER_BITS
-from skdp.linear_model._shared.task import Stage, Task
+from skdp.linear_model._shared.task import Stage, Task, losses_of_all
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, sums_noise
 from skdp.mechanisms import KNorm, MatrixLaplaceNoise, Sensitivity
@@ -83,9 +83,10 @@ class InferencePlan:
     @property
     def mechanism(self) -> str:
         """The sentence of a guarantee."""
+        *names, last = (name for name, _ in self.named)
         return (
-            f"scores and curvatures of {len(self.factor)} coefficients for standard errors with"
-            f" {type(self.scores).__name__} and {type(self.curvatures).__name__}"
+            f"{', '.join(names)} and {last} of {len(self.factor)} coefficients for standard errors"
+            f" with {type(self.scores).__name__} and {type(self.curvatures).__name__}"
         )
 
     @property
@@ -98,8 +99,7 @@ class InferencePlan:
     @property
     def losses(self) -> tuple[Any, ...]:
         """Privacy losses of all releases with counts; empty if one of them has none."""
-        parts = [noise.guarantee.losses for noise in self.noises]
-        return sum(parts, ()) if all(parts) else ()
+        return losses_of_all(noise.guarantee.losses for noise in self.noises)
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""

@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray, squared_lengths
 from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._inference.estimate import Estimate, NoisyEquations, user_units
+from skdp.linear_model._inference.estimate import Estimate, NoisyEquations, estimate, user_units
 from skdp.linear_model._inference.plan import InferencePlan
 from skdp.linear_model._inference.scores import (
     Influences,
     ScoreRows,
     Scores,
     WeightedRows,
-    on_grid,
     with_residuals,
 )
 from skdp.linear_model._shared.gram import (
@@ -37,6 +36,7 @@ from skdp.linear_model._shared.gram import (
     exact_sum,
     exact_sums,
     in_units,
+    on_grid,
     release_exact,
 )
 from skdp.linear_model._standardize.scaler import Scaler
@@ -177,8 +177,6 @@ class InferenceRelease:
     ----------
     plan : InferencePlan
     rows : Rows
-    layout : MomentLayout
-        Of the curvatures.
     intercept : bool
     scores : Scores
         At the fitted model. Residuals have the greatest bound.
@@ -190,11 +188,15 @@ class InferenceRelease:
 
     plan: InferencePlan
     rows: Rows
-    layout: MomentLayout
     intercept: bool
     scores: Scores
     size: float | None
     are_persons: bool
+
+    @property
+    def layout(self) -> MomentLayout:
+        """The layout of the curvatures."""
+        return self.plan.curvatures.layout
 
     def release(self, rng: Generator) -> Released:
         """Return the estimate of the changes of the coefficients of scaled columns."""
@@ -210,7 +212,9 @@ class InferenceRelease:
         equations = self._equations(crossed, curved, n, scores.unit)
         step = self._step(scaler)
         units = user_units(self.rows.domain, self.intercept, scores.label is None)[0] @ step
-        found = self._solved(equations, n, scores)
+        # The sampling part of errors with one variance: the mean of psi^2 over that of h, in units.
+        usual = scores.usual if scores.label is None else scores.unit
+        found = estimate(equations, usual / scores.unit**2)
         found = with_ratios(found, *self._ratios(found, places, n, rng))
         change = step @ shrunk(found)
         if scores.label is not None:
@@ -272,19 +276,6 @@ class InferenceRelease:
         step[0, 1:] = -scaler.centre[:-1] / scaler.scale[:-1]
         first = int(not self.intercept)
         return step[first:, first:]
-
-    def _solved(self, equations: NoisyEquations, n: float, scores: Scores) -> Estimate:
-        """Return the solution; its sampling part is that of errors with one variance."""
-        H = equations.matrix[:-1, :-1]
-        inverse = np.asarray(np.linalg.pinv(H, hermitian=True))
-        theta = inverse @ equations.matrix[:-1, -1]
-        u = np.append(-theta, 1.0)
-        privacy = inverse @ equations.noise_covariance(u, u) @ inverse
-        # The mean of psi^2 over that of the curvature in units.
-        size = scores.unit if scores.label is not None else scores.usual
-        sampling = size / scores.unit**2 / n * inverse
-        usable = bool(np.linalg.eigvalsh(H)[0] > 0)
-        return Estimate(equations, theta, inverse, size, sampling, privacy, usable)
 
     def _ratios(
         self, found: Estimate, places: ScoreRows, n: float, rng: Generator

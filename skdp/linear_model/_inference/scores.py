@@ -27,7 +27,7 @@ from scipy.special import expit
 
 from skdp._arrays import FloatArray, squared_lengths
 from skdp.domain import Domain
-from skdp.linear_model._shared.gram import NUMBER_BITS, ROUNDER, whole_rows
+from skdp.linear_model._shared.gram import NUMBER_BITS, on_grid, whole_rows
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.rows import Block
 
@@ -86,14 +86,9 @@ class Scores:
     usual: float = 1.0
 
     @property
-    def greatest(self) -> float:
-        """The greatest value of the curvature, times the bound of residuals."""
-        return 1.0 if self.label is None else 0.25
-
-    @property
     def unit(self) -> float:
-        """The curvature for which `of` returns 1."""
-        return self.greatest / (self.bound if self.label is None else 1.0)
+        """The greatest curvature, for which `of` returns 1."""
+        return 1 / self.bound if self.label is None else 0.25
 
     @cached_property
     def _slopes(self) -> FloatArray:
@@ -167,12 +162,6 @@ class ScoreRows:
         z, root = self.weighted.of(rows)
         rows[:, :-1] = z * (root * np.sqrt(curvature))[:, None]
         rows[:, -1] = 0.0
-
-
-def on_grid(rows: FloatArray) -> None:
-    """Round rows to multiples of 2^-20, in place."""
-    rows += ROUNDER
-    rows -= ROUNDER
 
 
 @dataclass(frozen=True, eq=False)

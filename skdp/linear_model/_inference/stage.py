@@ -12,14 +12,14 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail
 from skdp.linear_model._inference.estimate import user_units
 from skdp.linear_model._inference.inference import Inference
-from skdp.linear_model._inference.plan import InferencePlan, curvature_layout, plan_inference
+from skdp.linear_model._inference.plan import InferencePlan, plan_inference
 from skdp.linear_model._inference.release import InferenceRelease
 from skdp.linear_model._inference.scores import Scores
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.records import Records
-from skdp.linear_model._shared.task import Stage, Task
+from skdp.linear_model._shared.task import Stage, Task, losses_of_all
 
 _NOTES = (
     "Method: one step of Newton's method from the released model, with sums of scores and of"
@@ -83,8 +83,7 @@ class InferredPlan:
     @property
     def losses(self) -> tuple[Any, ...]:
         """Privacy losses with counts; empty if those of one part are unknown."""
-        parts = self.model.losses, self.inference.losses
-        return sum(parts, ()) if all(parts) else ()
+        return losses_of_all((self.model.losses, self.inference.losses))
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""
@@ -116,11 +115,6 @@ class Inferred:
     asked: Any
     is_regression: bool
 
-    @property
-    def share(self) -> float:
-        """The share of epsilon."""
-        return float(self.asked.inference_share)
-
     def check(self, delta: float) -> None:
         """Raise an error unless the parameters are valid."""
         check_interval("inference_share", self.asked.inference_share, 0.0, 1.0, "neither")
@@ -137,7 +131,7 @@ class Inferred:
             rule = "be None for more than two labels"
             remedy = "Fit one model for each pair of labels."
             raise fail("inference_share", rule, self.asked.inference_share, remedy)
-        own = self.share * task.epsilon * ROUNDING
+        own = float(self.asked.inference_share) * task.epsilon * ROUNDING
         first = replace(task, epsilon=(task.epsilon - own) * ROUNDING, delta=task.delta / 2)
         model = self.algorithm.plan(first)
         # Noise without a delta leaves all of it.
@@ -163,7 +157,6 @@ class Inferred:
         stage = InferenceRelease(
             plan.inference,
             records.rows,
-            curvature_layout(plan.task),
             design.intercept,
             scores,
             plan.task.known,

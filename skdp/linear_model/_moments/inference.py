@@ -7,6 +7,7 @@ import numpy as np
 from skdp._checks import fail
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
 from skdp.linear_model._inference.inference import Inference
+from skdp.linear_model._inference.reported import REMEDY
 from skdp.linear_model._moments.moments import Moments
 from skdp.linear_model._shared.design import Design
 from skdp.mechanisms.matrix.noise import MatrixNoise
@@ -40,7 +41,7 @@ def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) 
     """
     if guarantee.unit == "person":
         rule = "have standard errors: they need moments of rows, not of persons"
-        raise fail("the model", rule, remedy="Fit with inference_share=0.8.")
+        raise fail("the model", rule, remedy=REMEDY)
     if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
         rule = (
             "have standard errors: they need moments in the units of the domain, with"

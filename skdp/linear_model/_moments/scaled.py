@@ -27,7 +27,7 @@ from skdp.geometry.moments.layout import IntArray
 from skdp.linear_model._moments.moments import MomentPlan, Moments, names_of
 from skdp.linear_model._moments.parts import Parts, Radii
 from skdp.linear_model._shared.gram import exact_both, exact_sums, release_exact
-from skdp.linear_model._shared.task import Stage
+from skdp.linear_model._shared.task import Stage, losses_of_all
 from skdp.linear_model._standardize.column_sums import Estimates
 from skdp.linear_model._standardize.rules import MOMENTS
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
@@ -93,8 +93,7 @@ class ScaledMoments(MomentPlan):
     @property
     def losses(self) -> tuple[Any, ...]:
         """Privacy losses of all releases with counts; empty if one of them has none."""
-        parts = [noise.guarantee.losses for noise in self.noises]
-        return sum(parts, ()) if all(parts) else ()
+        return losses_of_all(noise.guarantee.losses for noise in self.noises)
 
     def check_published(self) -> None:
         """Raise an error if 53-bit floats cannot keep the guarantee."""

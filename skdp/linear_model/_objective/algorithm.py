@@ -30,7 +30,7 @@ from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
 from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.records import Records
-from skdp.linear_model._shared.task import Stage, Task
+from skdp.linear_model._shared.task import Stage, Task, losses_of_all
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
@@ -98,11 +98,8 @@ class Plan:
     @property
     def losses(self) -> tuple[Any, ...]:
         """Privacy losses of both releases with counts; empty if those of one are unknown."""
-        known = self.objective.losses
-        if self.clipping and known:
-            first = self.clipping.noise.guarantee.losses
-            return first and (*first, *known)
-        return known
+        first = [self.clipping.noise.guarantee.losses] if self.clipping else []
+        return losses_of_all([*first, self.objective.losses])
 
 
 @dataclass(frozen=True, eq=False)

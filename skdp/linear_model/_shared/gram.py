@@ -153,11 +153,16 @@ def sums_of(numbers: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         Entries are first rounded to the grid, in place.
     """
     ones = np.ones(len(numbers))
-    numbers += ROUNDER
-    numbers -= ROUNDER
+    on_grid(numbers)
     sums = in_units(ones @ numbers)
     np.square(numbers, out=numbers)
     return sums, in_units(ones @ numbers)
+
+
+def on_grid(rows: FloatArray) -> None:
+    """Round numbers to multiples of 2^-20, in place."""
+    rows += ROUNDER
+    rows -= ROUNDER
 
 
 def in_units(sums: FloatArray) -> NDArray[np.int64]:
@@ -284,8 +289,7 @@ def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[Fl
             rows[:, 1:-1] /= unit
         if place is not None:
             place(rows)
-        rows += ROUNDER
-        rows -= ROUNDER
+        on_grid(rows)
         yield rows
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from skdp.linear_model._shared.design import Design
 from skdp.mechanisms.noise import variances
+
+# Privacy losses with counts.
+Losses = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,12 @@ def removed_and_added(task: Task) -> Task:
         epsilon=half,
         delta=task.delta / (1 + math.exp(min(half, 700.0))) * (1 - 1e-12),
     )
+
+
+def losses_of_all(parts: Iterable[Losses]) -> Losses:
+    """Return the privacy losses of all parts of a release; nothing if those of one are unknown."""
+    parts = tuple(parts)
+    return sum(parts, ()) if all(parts) else ()
 
 
 @dataclass(frozen=True)

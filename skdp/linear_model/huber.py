@@ -130,7 +130,7 @@ n_iter_, converged_
         if isinstance(self.loss, str):
             lower, upper = self.target_bounds_
             loss: Any = self.loss_
-            self.threshold_ = loss.threshold * (upper / 2 - lower / 2)
+            self.threshold_: float = loss.threshold * (upper / 2 - lower / 2)
 
     def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):

@@ -140,13 +140,7 @@ class PrivateLinearModel(FittedModel, Exported, BaseEstimator):  # type: ignore[
     inference_share: float | None = None
 
     def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        target: str | None = None,
-        groups: Any = None,
-        **unsupported: Any,
+        self, X: Any, y: Any = None, *, target: str | None = None, groups: Any = None, **others: Any
     ) -> Self:
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
 
@@ -185,9 +179,7 @@ class PrivateLinearModel(FittedModel, Exported, BaseEstimator):  # type: ignore[
         # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), one_call(), shared_threads():
             with spent_note() as spent:
-                refuse_parameters(unsupported)
-                self._check_parameters()
-                self._check_persons(groups)
+                self._check_call(groups, others)
                 warn_without(self.domain)
                 source = self._source(X, y, target, groups)
                 labels, weights = source.labels, self._label_weights(source.attributes)
@@ -293,8 +285,10 @@ class PrivateLinearModel(FittedModel, Exported, BaseEstimator):  # type: ignore[
         check_ledger("ledger", self.ledger)
         self._algorithm().check(self.delta)
 
-    def _check_persons(self, groups: Any) -> None:
-        """Raise an error unless the parameters of persons are valid."""
+    def _check_call(self, groups: Any, others: dict[str, Any]) -> None:
+        """Raise an error unless all parameters are valid, also those of ``fit``."""
+        refuse_parameters(others)
+        self._check_parameters()
         check_count("rows_per_person", self.rows_per_person)
         if self.max_rows is not None:
             check_count("max_rows", self.max_rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._inference.reported import Reported
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
-from skdp.linear_model._shared.batches import for_any_rows, score_by
+from skdp.linear_model._shared.batches import Score, for_any_rows, score_by
 from skdp.linear_model._shared.sources import LabelCoder
 from skdp.linear_model.fitted import FittedClassifier
 from skdp.linear_model.losses import Softmax
@@ -111,7 +111,7 @@ class PrivateClassifier(
             return np.column_stack([log_expit(-z), log_expit(z)])
         return self._log_shares(z)
 
-    score = score_by(accuracy_score, "accuracy")
+    score: ClassVar[Score] = score_by(accuracy_score, "accuracy")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

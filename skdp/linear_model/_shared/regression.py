@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -13,7 +13,7 @@ from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.linear_model._inference.reported import Reported
 from skdp.linear_model._shared.base import PrivateLinearModel
-from skdp.linear_model._shared.batches import for_any_rows, score_by
+from skdp.linear_model._shared.batches import Score, for_any_rows, score_by
 from skdp.linear_model._shared.sources import NumberCoder
 from skdp.linear_model.validation import check_target
 
@@ -54,7 +54,7 @@ class PrivateRegressor(RegressorMixin, Reported, PrivateLinearModel):  # type: i
         lower, upper = domain.target_bounds or (-np.inf, np.inf)
         return np.clip(domain.decode_target(scaled), lower, upper)
 
-    score = score_by(r2_score, "R^2")
+    score: ClassVar[Score] = score_by(r2_score, "R^2")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -93,6 +93,10 @@ TARGETS = {
     "pandas, string": pd.Series(Y, dtype="string"),
     "pandas, category": pd.Series(Y, dtype="category"),
 }
+if int(pa.__version__.partition(".")[0]) < 23:
+    # pyarrow does not convert levels of polars, whose positions have no sign.
+    for name in ("polars, categorical", "polars, enum"):
+        del TABLES[name], TARGETS[name]
 BY_TABLE = pytest.mark.parametrize("name", TABLES)
 
 

@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp.domain import Domain
-from skdp.linear_model._moments.moments import Moments
-from skdp.linear_model._shared.progress import Progress
 from skdp.linear_model._shared.task import Stage
-from skdp.linear_model.losses import AnyLoss
 from skdp.privacy import Guarantee
 
 
@@ -41,34 +38,3 @@ class FittedClassifier(FittedModel):
     intercept_: FloatArray
     classes_: NDArray[Any]
     normalizer_: float
-
-
-class FittedObjective:
-    """Attributes that objective perturbation adds."""
-
-    bounds_: FloatArray
-    q_: float
-    ridge_: FloatArray
-    loss_: AnyLoss
-
-
-class FittedHuber(FittedObjective):
-    """Attributes that robust regression adds."""
-
-    target_bounds_: tuple[float, float]
-    threshold_: float
-
-
-class FittedMoments:
-    """Attributes that the release of moments adds."""
-
-    moments_: Moments
-    coef_std_: FloatArray
-    intercept_std_: float
-    coef_corr_: FloatArray
-
-
-class FittedDescent:
-    """Attributes that coordinate descent adds."""
-
-    history_: list[Progress]

@@ -14,12 +14,11 @@ from skdp._checks import fail
 from skdp.domain.subset import subset
 from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.stage import with_inference
-from skdp.linear_model._moments.algorithm import FunctionalMechanism
+from skdp.linear_model._moments.algorithm import FittedMoments, FunctionalMechanism
 from skdp.linear_model._moments.inference import inference_of
 from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor
-from skdp.linear_model.fitted import FittedMoments
 
 
 @with_parameters

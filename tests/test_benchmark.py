@@ -14,20 +14,17 @@ import pytest
 import skdp
 from skdp import Domain
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "examples" / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import contenders as field
-import everything
-import everything_page as page
-import mutation_sites
-import opponents
-import peers
-import report
-import verdicts
-from contenders import Contender, Run
-from data import names_of, read
-from measures import AUROC, MEASURES, R2
-from verdicts import AHEAD, BEHIND, LEVEL, Cell, Scores
+from examples.benchmarks.peers import contenders as field
+from examples.benchmarks.peers import everything, opponents, peers, verdicts
+from examples.benchmarks.peers import everything_page as page
+from examples.benchmarks.peers.contenders import Contender, Run
+from examples.benchmarks.peers.verdicts import AHEAD, BEHIND, LEVEL, Cell, Scores
+from examples.benchmarks.shared import report
+from examples.benchmarks.shared.data import names_of, read
+from examples.benchmarks.shared.measures import AUROC, MEASURES, R2
+from examples.benchmarks.upkeep import mutation_sites
 
 HUBER = Contender(field.HUBER, "regression")
 

@@ -226,7 +226,10 @@ def test_a_null_number_is_an_error_that_names_the_column(cells, kind):
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("name", ["pa dictionary", "pa chunks", "pa", "pl", "pl categorical"])
+LABELS = ["pa dictionary", "pa chunks", "pa", "pl"]
+
+
+@pytest.mark.parametrize("name", LABELS + ["pl categorical"] * ("polars, enum" in TABLES))
 def test_a_null_label_is_an_error(name):
     """As an array of numpy, a null of a chunked dictionary of pyarrow would be the last label."""
     cells = [*Y[:-1].tolist(), None]

@@ -1,6 +1,7 @@
 """Print the lower bounds of the dependencies in pyproject.toml as pins, for `pip install`.
 
-With the names of extras, also theirs: python tests/package/lower_bounds.py plot pandas
+With the names of extras, also theirs; with ``--ranges`` requirements and not pins:
+python lower_bounds.py [--ranges] plot pandas
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
 def project() -> dict[str, Any]:
@@ -44,4 +45,6 @@ def pinned(requirement: str) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(dict.fromkeys(pinned(one) for one in requirements(sys.argv[1:]))))
+    extras = [name for name in sys.argv[1:] if name != "--ranges"]
+    found = dict.fromkeys(requirements(extras))
+    print("\n".join(found if "--ranges" in sys.argv else map(pinned, found)))

@@ -1,6 +1,6 @@
 """The API as a user calls it, for type checkers: `make types` runs mypy and pyright on this file.
 
-It is not run as a test. A wrong or missing type makes a checker fail.
+Its functions are not called. A wrong or missing type makes a checker fail.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class DPLinearRegression(PrivateRegressor):
         DPLinearRegression
             A fitted regressor of these columns in the user's units.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         if not hasattr(self, "moments_"):
             remedy = "Call it before the model is exported, or keep the model with pickle."
             rule = "find the released moments: the file of a model holds none"

@@ -23,6 +23,7 @@ from skdp.linear_model.validation import (
     check_ledger,
     check_table,
     check_target,
+    columns_kept,
     is_auto,
     spent_note,
     units_of,
@@ -236,7 +237,7 @@ class PrivateSearchCV(ChosenModel):
             If a run of random stopping fails. Its own error is not shown, as it may describe the
             run.
         """
-        with spent_note() as spent, without_spent_notes():
+        with columns_kept(self), spent_note() as spent, without_spent_notes():
             whole = self._check_parameters()
             candidates, X, y = self._read(X, y)
             n, persons = units_of(groups, len(y))

@@ -113,6 +113,8 @@ class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignor
         given, declared = input_features, domain.names
         if given is not None and declared is not None and tuple(given) != declared:
             raise fail("input_features", f"be the domain's names {list(declared)}", list(given))
+        if given is not None and len(given) != domain.n_columns:
+            raise fail("input_features", f"have {domain.n_columns} names", len(given))
         return np.array(domain.encoded_names(), dtype=object)
 
     @property
@@ -134,7 +136,7 @@ class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignor
         return self.domain
 
     def __sklearn_is_fitted__(self) -> bool:
-        return isinstance(self.domain, Encoding)
+        return True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

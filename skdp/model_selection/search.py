@@ -161,8 +161,11 @@ class PrivateSearchCV(ChosenModel):
         The strategy that was used.
     guarantee_ : Guarantee
         The guarantee of the whole search.
-    classes_, n_features_in_, feature_names_in_
-        As in the estimator.
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the chosen model, if it is a classifier.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Present only if X had column names.
 
     Examples
     --------

@@ -51,6 +51,32 @@ def test_every_parameter_is_documented(name):
     assert sorted(names) == sorted(parameters)
 
 
+@pytest.mark.parametrize("name", all_estimators())
+@pytest.mark.parametrize("section", ["Parameters", "Attributes"])
+def test_every_entry_of_an_estimator_has_a_type(name, section):
+    """Entries of one name each, from which scikit-learn's diagrams take their descriptions."""
+    entries = docscrape.NumpyDocString(inspect.getdoc(all_estimators()[name]))[section]
+    assert not [entry.name for entry in entries if "," in entry.name or not entry.type]
+
+
+# Descriptions that differ between estimators, since the parameters do.
+OWN = {"delta", "domain", "mechanism", "loss", "scaling_share", "additive", "inference_share"}
+OWN |= {"neighbors", "random_state", "max_rows", "class_weight", "alpha", "step_size", "clip"}
+OWN |= {"callback", "start"}
+
+
+def test_shared_parameters_have_one_description():
+    """Every estimator describes all of its parameters, and those of the same meaning alike."""
+    texts = {}
+    for name in set(all_estimators()) - {"PrivateSearchCV", "DomainEncoder"}:
+        doc = docscrape.NumpyDocString(inspect.getdoc(all_estimators()[name]))
+        for entry in doc["Parameters"]:
+            texts.setdefault(entry.name, set()).add((entry.type, " ".join(entry.desc)))
+    several = {name for name, found in texts.items() if len(found) > 1}
+    assert several <= OWN
+    assert len(texts.keys() - OWN) > 10
+
+
 def methods():
     """Public methods of estimators."""
     for name, kind in all_estimators().items():

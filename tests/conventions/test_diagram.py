@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from listing import all_estimators
+from public_estimators import all_estimators
 from sklearn.pipeline import make_pipeline
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger

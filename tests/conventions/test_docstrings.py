@@ -5,7 +5,7 @@ import pkgutil
 from importlib import import_module
 
 import pytest
-from listing import all_estimators, is_private
+from public_estimators import all_estimators, is_private
 
 import skdp
 from skdp import Domain, DPLogisticRegression

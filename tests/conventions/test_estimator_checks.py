@@ -1,7 +1,7 @@
 """scikit-learn's own checks of every public estimator, for several settings."""
 
 import pytest
-from listing import all_estimators
+from public_estimators import all_estimators
 from sklearn.utils.estimator_checks import (
     check_class_weight_classifiers,
     check_classifiers_train,

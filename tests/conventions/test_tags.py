@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from listing import all_estimators
+from public_estimators import all_estimators
 from scipy.sparse import csr_array
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError

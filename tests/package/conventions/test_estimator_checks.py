@@ -1,6 +1,7 @@
 """scikit-learn's own checks of every public estimator, for several settings."""
 
 import pytest
+import sklearn
 from public_estimators import all_estimators
 from sklearn.utils.estimator_checks import (
     check_class_weight_classifiers,
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.SkipTestWarning",
 )
 
+VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 MODELS = [
     DPLogisticRegression(),
     DPLogisticRegression(neighbors="add_remove", n_public=1000),
@@ -122,6 +124,7 @@ def test_scikit_learn_agrees_on_rarer_settings(estimator, check):
     check(estimator)
 
 
+@pytest.mark.skipif(VERSION < (1, 8), reason="older checks fit other labels to such models")
 @parametrize_with_checks(
     list(FOR_TWO),
     expected_failed_checks=FOR_TWO.get,

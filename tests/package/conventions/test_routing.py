@@ -164,7 +164,7 @@ def test_the_private_search_asks_for_itself(model, rows, answers, ids):
     assert private.fit(rows, answers, groups=ids).guarantee_.unit == "person"
     given = {"params": {"groups": ids}, "cv": KFold(2), "return_estimator": True}
     with sklearn.config_context(enable_metadata_routing=True):
-        with pytest.raises(UnsetMetadataPassedError, match=r"PrivateSearchCV\.set_fit_request"):
+        with pytest.raises(UnsetMetadataPassedError, match="PrivateSearchCV"):
             cross_validate(private, rows, answers, **given)
         private.set_fit_request(groups=True)
         found = cross_validate(private, rows, answers, **given)

@@ -127,6 +127,13 @@ def test_cross_validation_without_routing(model, rows, answers, ids):
     assert [one.guarantee_.unit for one in both["estimator"]] == ["person", "person"]
 
 
+def test_cross_validation_with_routing_refuses_the_array_of_folds(model, rows, answers, ids):
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = clone(model).set_fit_request(groups=True)
+        with pytest.raises(ValueError, match="metadata routing"):
+            cross_validate(asked, rows, answers, groups=ids, cv=GroupKFold(2))
+
+
 def test_parameters_of_persons_make_a_fit_without_identifiers_fail(model, rows, answers, ids):
     """A remedy for the trap: such a model fits persons, or nothing."""
     ledger = Ledger(100.0)

@@ -56,16 +56,6 @@ _UNDECLARED = (
 _DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
 
 
-def refuse_parameters(unsupported: dict[str, Any]) -> None:
-    """Raise an error for fit parameters that the privacy proof does not cover."""
-    if unsupported:
-        names = ", ".join(sorted(unsupported))
-        raise TypeError(
-            f"fit does not support {names}: the proof gives every record the same influence."
-            " Leave it out."
-        )
-
-
 def warn_without(domain: Domain | None) -> None:
     """Warn of a fit without a domain; nothing depends on the data."""
     if domain is None:
@@ -277,6 +267,16 @@ def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     return positions_of(y, Levels((None, *labels.tolist()), None))
 
 
+def refuse_unsupported(unsupported: dict[str, Any]) -> None:
+    """Raise an error for fit parameters that the privacy proof does not cover."""
+    if unsupported:
+        names = ", ".join(sorted(unsupported))
+        raise TypeError(
+            f"fit does not support {names}: the proof gives every record the same influence."
+            " Leave it out."
+        )
+
+
 def check_ledger(name: str, ledger: Any) -> None:
     """Raise an error unless a ledger is None or a Ledger: a subclass may not count."""
     if ledger is not None and type(ledger) is not Ledger:
@@ -331,6 +331,20 @@ def spent_note() -> Iterator[list[Guarantee]]:
             )
         else:
             error.add_note("No budget was spent and no noise was drawn.")
+        raise
+
+
+@contextmanager
+def columns_kept(estimator: Any) -> Iterator[None]:
+    """Restore the number and the names of an estimator's columns if its fit fails."""
+    facts, names = vars(estimator), ("n_features_in_", "feature_names_in_")
+    before = {name: facts[name] for name in names if name in facts}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            facts.pop(name, None)
+        facts.update(before)
         raise
 
 

@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_epsilon, check_interval, fail
 from skdp._identity import one_call
+from skdp._sklearn import Documented
 from skdp.domain import Domain
+from skdp.domain.encoder import declare_input
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model._shared.records import Records
@@ -36,8 +38,9 @@ from skdp.linear_model.validation import (
     check_ledger,
     check_table,
     chosen_publicly,
+    columns_kept,
     estimated_by,
-    refuse_parameters,
+    refuse_unsupported,
     spent_note,
     warn_without,
 )
@@ -117,7 +120,7 @@ def with_parameters(cls: type[T]) -> type[T]:
 
 
 @with_parameters
-class PrivateLinearModel(FittedModel, Exported, BaseEstimator):  # type: ignore[misc]
+class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # type: ignore[misc]
     """Base of the private linear models, with the parameters that all of them have.
 
     A subclass has the methods ``_target``, which returns the encoded target, the positions of the
@@ -178,7 +181,7 @@ class PrivateLinearModel(FittedModel, Exported, BaseEstimator):  # type: ignore[
         """
         # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), one_call(), shared_threads():
-            with spent_note() as spent:
+            with columns_kept(self), spent_note() as spent:
                 self._check_call(groups, others)
                 warn_without(self.domain)
                 source = self._source(X, y, target, groups)
@@ -287,7 +290,7 @@ class PrivateLinearModel(FittedModel, Exported, BaseEstimator):  # type: ignore[
 
     def _check_call(self, groups: Any, others: dict[str, Any]) -> None:
         """Raise an error unless all parameters are valid, also those of ``fit``."""
-        refuse_parameters(others)
+        refuse_unsupported(others)
         self._check_parameters()
         check_count("rows_per_person", self.rows_per_person)
         if self.max_rows is not None:
@@ -366,17 +369,18 @@ class PrivateLinearModel(FittedModel, Exported, BaseEstimator):  # type: ignore[
 
         The predictor of a row does not depend on other rows, bit for bit.
         """
-        check_is_fitted(self, "coef_")  # a failed fit may set other attributes
+        check_is_fitted(self)
         domain = self._design.domain
         X = check_table(self, X, domain, reset=False)
         model = self._encoded_coef, self._encoded_intercept
         return predictors(domain, X, *model, self._clipping)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.sparse = False
-        tags.target_tags.required = True
+        declare_input(tags.input_tags, self.domain)
         return tags
 
 

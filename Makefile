@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint types check benchmark docs clean
+.PHONY: demo test test-slow lint types check benchmark docs clean dist test-oldest test-newest test-prereleases
 
 # A stamp per extra: installing happens once, and again when pyproject.toml changes.
 $(VENV)/.created:
@@ -19,11 +19,11 @@ $(VENV)/.demo: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test]'
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.test pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.created pyproject.toml
@@ -38,7 +38,7 @@ $(VENV)/%/.created: examples/benchmarks/peers/%_peer.py | $(VENV)/.created
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.test pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test,docs]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,docs]'
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -65,6 +65,27 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/package/distribution/typed_use.py
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# Both archives, and a use of the wheel in an empty environment far from this folder.
+DISTRIBUTION := tests/package/distribution
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --wheel --outdir dist/tree .
+	$(BIN)/twine check --strict dist/*.tar.gz dist/*.whl
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/python $(DISTRIBUTION)/archives.py dist dist/tree
+	rm -r dist/tree
+	sh $(DISTRIBUTION)/use_wheel.sh $(PYTHON) dist/*.whl
+
+# What depends most on other packages: scikit-learn's conventions, tables, files, solvers, laws, drawings.
+SUBSET := README.md tests/linear_model/test_estimators.py tests/linear_model/test_estimators_sklearn.py \
+	tests/linear_model/test_export.py tests/domain/test_everyday_inputs.py tests/rows/test_streams.py \
+	tests/geometry/hull/test_hull_conic.py tests/linear_model/_inference/test_inference.py tests/inspection
+test-oldest test-newest test-prereleases:
+	sh $(DISTRIBUTION)/with_versions.sh $(PYTHON) $(@:test-%=%) $(SUBSET)
 
 check: lint types test test-slow
 

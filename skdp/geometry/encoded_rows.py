@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -107,7 +107,7 @@ class EncodedRowsBall:
     block_sizes: tuple[int, ...] = ()
     intercept: bool = True
     index: tuple[int, ...] | None = None
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_numbers", check_count("n_numbers", self.n_numbers, 0))

@@ -15,6 +15,8 @@ from skdp.inspection._drawing import COLORS, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
 
 
 UNITS = ("column", "range")
@@ -54,6 +56,9 @@ class CoefficientDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     """
+
+    points_: Line2D
+    bands_: LineCollection | None
 
     def __init__(
         self,

@@ -11,6 +11,8 @@ from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.lines import Line2D
 
 _QUARTILES = (0.25, 0.5, 0.75)
 # Labels of more ticks would overlap.
@@ -40,6 +42,10 @@ class EpsilonCurveDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     """
+
+    line_: Line2D
+    band_: PolyCollection
+    references_: list[Line2D]
 
     def __init__(self, curve: EpsilonCurve, *, label: str | None = None) -> None:
         self.curve = curve

@@ -15,6 +15,8 @@ from skdp.mechanisms.law_map import LawMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.contour import QuadContourSet
 
 
 _BLUE, _VERMILLION, _GREEN, _BLACK, _PURPLE, _SKY, _ORANGE = COLORS
@@ -54,6 +56,9 @@ class LawMapDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     """
+
+    mesh_: QuadMesh
+    contour_: QuadContourSet
 
     def __init__(self, law_map: LawMap) -> None:
         self.law_map = law_map

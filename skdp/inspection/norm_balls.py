@@ -16,6 +16,7 @@ from skdp.inspection._drawing import Display, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 _SPACE = "#B9C4D0"
@@ -43,6 +44,8 @@ class NormBallDisplay(Display):
     lines_ : list of matplotlib Line2D
         Outlines, in the order of the balls.
     """
+
+    lines_: list[Line2D]
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from skdp.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 Kind = Literal["profile", "tradeoff"]
@@ -50,6 +51,8 @@ class PrivacyProfileDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     """
+
+    line_: Line2D | list[Line2D]
 
     def __init__(
         self,

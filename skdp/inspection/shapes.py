@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skdp._arrays import FloatArray
@@ -107,6 +108,8 @@ class ShapeDisplay(Display):
     wider, and never narrower. Other models have no bands: the errors of their coefficients depend
     on the curvature of the loss, which is private.
     """
+
+    axes_: NDArray[Any]
 
     def __init__(self, shapes: Sequence[Shape], *, unit: str = "", level: float = 0.95) -> None:
         self.shapes = shapes

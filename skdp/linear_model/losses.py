@@ -15,6 +15,7 @@ shortest example.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -355,5 +356,6 @@ def _power(e: FloatArray, k: float) -> FloatArray:
     if abs(quarters - round(quarters)) > 1e-14 or quarters > 8:
         return np.asarray(e**k)
     root = np.sqrt(e)
+    fast: dict[int, Callable[[], FloatArray]]
     fast = {3: lambda: root * np.sqrt(root), 6: lambda: e * root, 8: lambda: e * e}
     return np.asarray(fast.get(round(quarters), lambda: e**k)())

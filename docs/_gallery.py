@@ -54,8 +54,9 @@ def lines_of(docstring: str) -> Lines:
 
 def downloads(name: str) -> str:
     """Return links to an example's notebook and script."""
-    files = (f"{name}.ipynb", f"{name}.py")
-    return "Download: " + " · ".join(f"{{download}}`{f} <../../examples/{f}>`" for f in files)
+    files = {"notebook": "ipynb", "script": "py"}
+    links = (f"{{download}}`{word} <../../examples/{name}.{end}>`" for word, end in files.items())
+    return "Download: " + " · ".join(links)
 
 
 def picture_of(notebook: dict[str, Any]) -> bytes | None:
@@ -78,7 +79,9 @@ def page_of(notebook: dict[str, Any], name: str) -> dict[str, Any]:
             continue
         said = " ".join(line for line in text.splitlines() if not line.startswith("#"))
         if number == 0:
-            text = f"# {lines_of(text).title}\n\n{text}\n\n{downloads(name)}"
+            lines = lines_of(text)
+            about = "" if lines.rest.startswith(lines.sentence) else lines.sentence
+            text = f"# {lines.title}\n\n{about}\n\n{lines.rest}\n\n{downloads(name)}"
         cell["source"] = NAMED_PAGE.sub(r"[docs/\1](../\1)", text)
     return notebook
 

@@ -11,6 +11,8 @@ from numpydoc.xref import DEFAULT_LINKS
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
+from _versions import context  # noqa: E402
+
 project = "skdp"
 author = "The skdp developers"
 copyright = author
@@ -115,12 +117,24 @@ toc_object_entries_show_parents = "hide"
 # Pages
 
 html_theme = "furo"
-html_title = f"skdp {release}"
+html_context = context()
+other = html_context["shown"] != html_context["stable"]
+html_title = "skdp dev" if html_context["shown"] == "dev" else f"skdp {release}"
+# A word here shows the note on the version, which is in `_templates/page.html`.
+html_theme_options = {"announcement": "version"} if html_context["stable"] and other else {}
+html_sidebars = {
+    "**": [
+        *(f"sidebar/{part}.html" for part in ("brand", "search", "scroll-start", "navigation")),
+        "versions.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_favicon = "icon.svg"
 html_logo = "icon.svg"
 html_baseurl = "https://skdp.readthedocs.io/en/stable/"  # every page names its address there
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_math_renderer = "mathml"  # and nothing else is loaded from elsewhere either
 html_copy_source = False
 html_show_sourcelink = False

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint types check benchmark docs clean
+.PHONY: demo test test-slow lint types check benchmark docs docs-versions clean
 
 # A stamp per extra: installing happens once, and again when pyproject.toml changes.
 $(VENV)/.created:
@@ -39,6 +39,7 @@ $(VENV)/%/.created: examples/benchmarks/%_peer.py | $(VENV)/.created
 
 $(VENV)/.docs: $(VENV)/.test pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test,docs]'
+	$(BIN)/python -m pip install --quiet --no-deps axe-playwright-python # for its file of axe-core
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -57,7 +58,11 @@ benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
 # The site, and a look at all its pages with Debian's chromium and chromium-driver where they are.
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -q -E -a -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
-	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/docs/test_docs_site.py
+	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/docs/test_docs_site.py tests/docs/test_docs_versions.py
+
+# The site of each release and of the head, below docs/_build/versions.
+docs-versions: $(VENV)/.docs
+	$(BIN)/python docs/_versions.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

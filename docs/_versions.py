@@ -18,7 +18,9 @@ from tempfile import TemporaryDirectory
 
 DOCS = Path(__file__).resolve().parent
 RELEASE = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")  # and no candidates
-FIRST = '<!doctype html><meta http-equiv="refresh" content="0; url={0}/index.html"><title>skdp</title>'
+FIRST = (
+    '<!doctype html><meta http-equiv="refresh" content="0; url={0}/index.html"><title>skdp</title>'
+)
 FIRST += '<a href="{0}/index.html">Documentation of skdp</a>\n'
 
 
@@ -27,6 +29,13 @@ def context() -> dict[str, object]:
     names = os.environ.get("SKDP_DOCS_VERSIONS", "").split()
     shown = os.environ.get("SKDP_DOCS_VERSION", "")
     return {"versions": names, "shown": shown, "stable": next(iter(names[:-1]), "")}
+
+
+def notes() -> dict[str, str]:
+    """Return the theme's option that shows the note, which is in ``_templates/page.html``."""
+    shown = context()
+    note = shown["stable"] and shown["shown"] != shown["stable"]
+    return {"announcement": "version"} if note else {}
 
 
 def releases(root: Path) -> list[str]:

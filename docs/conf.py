@@ -11,7 +11,7 @@ from numpydoc.xref import DEFAULT_LINKS
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from _versions import context  # noqa: E402
+from _versions import context, notes  # noqa: E402
 
 project = "skdp"
 author = "The skdp developers"
@@ -86,18 +86,23 @@ numpydoc_xref_aliases = (
     {word: word for word in DEFAULT_LINKS}  # "float" on every line needs no link
     | CLASSES
     | {
-        "ndarray": "numpy.ndarray",
-        "Generator": "numpy.random.Generator",
-        "numpy.random.Generator": "numpy.random.Generator",
-        "RandomState": "numpy.random.RandomState",
-        "numpy.random.RandomState": "numpy.random.RandomState",
-        "DataFrame": "pandas.DataFrame",
-        "Pipeline": "sklearn.pipeline.Pipeline",
-        "Axes": "matplotlib.axes.Axes",
-        "Figure": "matplotlib.figure.Figure",
-        "Line2D": "matplotlib.lines.Line2D",
+        name.rpartition(".")[2]: f":obj:`~{name}`"
+        for name in (
+            "fractions.Fraction",
+            "matplotlib.axes.Axes",
+            "matplotlib.figure.Figure",
+            "matplotlib.lines.Line2D",
+            "numpy.ndarray",
+            "numpy.random.Generator",
+            "numpy.random.RandomState",
+            "pandas.DataFrame",
+            "sklearn.pipeline.Pipeline",
+        )
+    }
+    | {
         "cvxpy.Variable": "cvxpy.expressions.variable.Variable",
-        "Fraction": "fractions.Fraction",
+        "numpy.random.Generator": ":obj:`numpy.random.Generator`",
+        "numpy.random.RandomState": ":obj:`numpy.random.RandomState`",
     }
 )
 autodoc_default_options = {
@@ -118,10 +123,8 @@ toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_context = context()
-other = html_context["shown"] != html_context["stable"]
 html_title = "skdp dev" if html_context["shown"] == "dev" else f"skdp {release}"
-# A word here shows the note on the version, which is in `_templates/page.html`.
-html_theme_options = {"announcement": "version"} if html_context["stable"] and other else {}
+html_theme_options = notes()
 html_sidebars = {
     "**": [
         *(f"sidebar/{part}.html" for part in ("brand", "search", "scroll-start", "navigation")),
@@ -152,7 +155,7 @@ ogp_social_cards = {"enable": False}
 # What is code already, and what reStructuredText would take for a reference in plain words:
 # the bars of a norm, and the last underscore of an attribute.
 LITERAL = re.compile(r"(``.*?``|`[^`]*`_?)")
-PAGE = re.compile(r"``docs/(\S+?)\.md``")
+PAGE = re.compile(r"(?P<code>``)?\bdocs/([\w/]+)\.md(?(code)``)")
 NAME = re.compile(rf"``((?:{'|'.join(ELSEWHERE)})\.[\w.]+)``")
 PLAIN = re.compile(r"\||(?<=\w)_(?!\w)")
 
@@ -161,7 +164,7 @@ def as_plain_words(app, what, name, obj, options, lines):
     """Keep |x| and shape_ as they are written; lead from names of pages and classes to them."""
     code = False
     for k, written in enumerate(lines):
-        line = NAME.sub(r":py:obj:`\1`", PAGE.sub(r":doc:`/\1`", written))
+        line = NAME.sub(r":py:obj:`\1`", PAGE.sub(r":doc:`/\2`", written))
         code = bool(line.strip()) and (code or line.lstrip().startswith(">>>"))
         if not code:
             parts = LITERAL.split(line)

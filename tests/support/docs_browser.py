@@ -19,7 +19,7 @@ AXE = "axe_playwright_python"
 # What axe-core does not look at: scikit-learn's diagram, which is scikit-learn's to repair; and on
 # most pages what is long and has colours that a few pages show, as it takes most of the time.
 FOREIGN = [".sk-top-container"]
-LONG = ["math", "pre span", ".sig > *", ".genindextable"]
+LONG = ["math", "pre span", ".sig > *", ".genindextable", ".sidebar-drawer", ".toc-drawer"]
 # The upper left cell of a table may be empty.
 LEFT_OUT = ["empty-table-header"]
 # Of every page: where its links lead, what can be led to, and what it had to load.
@@ -147,12 +147,17 @@ class Page:
 
 
 def look(browser, url, hidden=None):
-    """Load a page once, and look at it in every way; without axe-core if nothing is hidden."""
+    """Load a page once, and look at it in every way.
+
+    ``hidden`` is what axe-core leaves out, None if it is not asked. Where nothing of ours is left
+    out, dark colours are looked at, too.
+    """
     browser.get(url)
     out, ids, loaded = browser.execute_script(READ)
     barriers = []
     if hidden is not None:
         barriers = axe(browser, hidden)
+    if hidden == FOREIGN:
         show(browser, WIDE, "dark")
         barriers += [f"dark: {words}" for words in axe(browser, hidden, "color-contrast")]
     show(browser, NARROW)

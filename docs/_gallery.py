@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 DOCS = Path(__file__).resolve().parent
 EXAMPLES = DOCS.parent / "examples"
 PAGES = DOCS / "examples"
-MAKER = "notebooks.py"
+MAKER = "notebooks.py"  # no example
 WIDTH = 480  # pixels of a card's picture
 
 # What is right beside the script is not so in the site: names of pages become links, and links of
@@ -129,7 +129,7 @@ class Scripts(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the list."""
-        names = [path.stem for path in sorted(EXAMPLES.glob("*.py")) if path.name != MAKER]
+        names = [path.stem for path in sorted(EXAMPLES.glob("[a-z]*.py")) if path.name != MAKER]
         lines = []
         for name in names:
             if not (EXAMPLES / f"{name}.ipynb").exists():

@@ -125,7 +125,9 @@ def test_a_page_is_read_with_the_keyboard(browser, built):
     keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
     actions = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
     tell = (
-        "const e = document.activeElement, box = e.getBoundingClientRect();"
+        "const e = document.activeElement;"
+        "document.getAnimations().forEach(a => a.finish());"
+        "const box = e.getBoundingClientRect();"
         "return [e.className, e.name || '', getComputedStyle(e).outlineStyle, box.width, box.top]"
     )
     stops = []
@@ -189,10 +191,10 @@ def test_the_search_finds_a_page(browser, built, words, page):
         ('<p style="width: 500px">x</p>', "500px"),
         ('<div style="overflow: hidden"><p style="width: 500px">x</p></div>', "500px"),
         ('<img src="data:,">', "image-alt"),
-        ('<p style="color: #888; background: #fff">x</p>', "color-contrast"),
+        ('<p style="color: #888; background: #fff">pale words</p>', "color-contrast"),
         (
             "<style>@media (prefers-color-scheme: dark) {p {color: #222; background: #000}}</style>"
-            "<p>x</p>",
+            "<p>dark words</p>",
             "dark: color-contrast",
         ),
     ],

@@ -19,7 +19,8 @@ AXE = "axe_playwright_python"
 # What axe-core does not look at: scikit-learn's diagram, which is scikit-learn's to repair; and on
 # most pages what is long and has colours that a few pages show, as it takes most of the time.
 FOREIGN = [".sk-top-container"]
-LONG = ["math", "pre span", ".sig > *", ".genindextable", ".sidebar-drawer", ".toc-drawer"]
+LONG = ["math", "pre span", "tbody", ".genindextable", ".sidebar-drawer", ".toc-drawer"]
+LONG += [".sig > *", ".py.method", ".py.attribute", ".py.property"]
 # The upper left cell of a table may be empty.
 LEFT_OUT = ["empty-table-header"]
 # Of every page: where its links lead, what can be led to, and what it had to load.

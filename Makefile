@@ -59,7 +59,7 @@ benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
 docs: $(VENV)/.docs
 	rm -rf docs/_build/html # pages of source code are not written again
 	$(BIN)/python -m sphinx -q -E -a -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
-	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/docs/test_docs_site.py tests/docs/test_docs_versions.py
+	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/docs/test_docs_*.py
 
 # The site of each release and of the head, below docs/_build/versions.
 docs-versions: $(VENV)/.docs

@@ -233,6 +233,18 @@ def test_a_page_with_a_fault_is_refused(tmp_path, words, said):
     assert (said in heard) if said else not heard
 
 
+def test_the_gallery_shows_every_example(built):
+    """A card with a picture for each notebook, and a line for each other script."""
+    text = (built / "examples" / "index.html").read_text()
+    cards = text.split('<div class="card')[1:]
+    notebooks = sorted((ROOT / "examples").glob("*.ipynb"))
+    for card, path in zip(cards, notebooks, strict=True):
+        assert f"_images/{path.stem}.png" in card
+        assert f'href="{path.stem}.html"' in card
+    scripts = {path.stem for path in (ROOT / "examples").glob("[a-z]*.py")} - {"notebooks"}
+    assert {name for name in scripts if f"/{name}.py" in cards[-1]} == scripts
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_public_name_is_in_the_reference(built, room):
     """What a module exports is described on its page."""

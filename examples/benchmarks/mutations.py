@@ -83,7 +83,7 @@ class Map:
         if math.isinf(seconds):
             return [self.tests[k] for k in order]
         stem = Path(mutation.module).stem.strip("_")
-        named = re.compile(rf"tests/test_{stem}(_\w+)?\.py::")
+        named = re.compile(rf"tests/(\w+/)*test_{stem}(_\w+)?\.py::")
         taken, spent = [], 0.0
         for place, k in enumerate(self._spread(order)):
             wanted = place < FASTEST or named.match(self.tests[k])

@@ -29,7 +29,20 @@ Returns
 -------
 Dataset
     {notes}
+
+Examples
+--------
+{example}
 """
+_LOADED = """>>> from skdp.datasets import {function}
+>>> X, y, domain = {function}()
+>>> X.shape
+({rows}, {columns})"""
+# The data may not be here, but the declaration is.
+_FETCHED = """>>> from skdp.datasets import domain_of, {function}
+>>> X, y, domain = {function}()  # doctest: +SKIP
+>>> domain_of({name!r}).n_columns
+{columns}"""
 
 
 def _named(
@@ -37,6 +50,7 @@ def _named(
 ) -> Callable[..., Dataset]:
     """Return a function under its public name, with its documentation."""
     declared = declaration(name)
+    example = _FETCHED if declared.file else _LOADED
     only = "" if declared.openml or not declared.file else "It is read from a folder only."
     function.__name__ = function.__qualname__ = function_name
     function.__doc__ = _DOC.format(
@@ -46,6 +60,9 @@ def _named(
         columns=len(declared.columns),
         parameters=parameters,
         notes="\n    ".join(filter(None, (note, declared.caution, only))),
+        example=example.format(
+            function=function_name, name=name, rows=declared.rows, columns=len(declared.columns)
+        ),
     ).rstrip()
     return function
 
@@ -115,6 +132,13 @@ def fetch_bank_marketing(version: str = "full", **options: Any) -> Dataset:
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> from skdp.datasets import domain_of, fetch_bank_marketing
+    >>> X, y, domain = fetch_bank_marketing("additional")  # doctest: +SKIP
+    >>> domain_of("bank_marketing_additional").n_columns
+    20
     """
     check_choice("version", version, ("full", "additional"))
     return fetch(f"bank_marketing_{version}", **options)
@@ -133,6 +157,13 @@ def fetch_wine_quality(color: str = "red", **options: Any) -> Dataset:
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> from skdp.datasets import domain_of, fetch_wine_quality
+    >>> X, y, domain = fetch_wine_quality("white")  # doctest: +SKIP
+    >>> domain_of("wine_quality_white").target
+    (0.0, 10.0)
     """
     check_choice("color", color, ("red", "white"))
     return fetch(f"wine_quality_{color}", **options)

@@ -39,6 +39,17 @@ class EpsilonCurveDisplay(Display):
         Lines of the model without privacy and of the trivial model.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPLogisticRegression
+    >>> from skdp.inspection import EpsilonCurveDisplay
+    >>> from skdp.model_selection import epsilon_curve
+    >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
+    >>> curve = epsilon_curve(DPLogisticRegression(domain=domain), X, y, [0.1, 1.0], repeats=1)
+    >>> EpsilonCurveDisplay.from_curve(curve).ax_.get_xlabel()
+    'epsilon (log scale)'
     """
 
     def __init__(self, curve: EpsilonCurve, *, label: str | None = None) -> None:

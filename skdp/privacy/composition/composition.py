@@ -37,7 +37,15 @@ _FARTHEST = 1e9
 
 
 class Bounds(NamedTuple):
-    """Two numbers with the truth between them."""
+    """Two numbers with the truth between them.
+
+    Examples
+    --------
+    >>> from skdp.privacy import Composition, GaussianLoss
+    >>> lower, upper = Composition([(GaussianLoss(0.1), 10)]).delta_at(1.0)
+    >>> lower <= upper
+    True
+    """
 
     lower: float
     upper: float

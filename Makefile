@@ -32,7 +32,7 @@ $(VENV)/.bench: $(VENV)/.created pyproject.toml
 
 # A peer has an environment of its own, with the packages that its script names.
 PEERS := diffprivlib ebm
-$(VENV)/%/.created: examples/benchmarks/%_peer.py | $(VENV)/.created
+$(VENV)/%/.created: examples/benchmarks/peers/%_peer.py | $(VENV)/.created
 	$(PYTHON) -m venv $(VENV)/$*
 	$(VENV)/$*/bin/python -m pip install --quiet $$(sed -n 's/^# needs: //p' $<)
 	@touch $@
@@ -52,7 +52,7 @@ test-slow: $(VENV)/.test
 
 # Goes on where it was stopped. Needs SKDP_DATA; e.g. BENCHMARK="--repeats 5 --sets adult".
 benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
-	$(BIN)/python examples/benchmarks/everything.py --peers $(VENV) $(BENCHMARK)
+	$(BIN)/python -m examples.benchmarks.peers.everything --peers $(VENV) $(BENCHMARK)
 
 # The site, and a look at all its pages with Debian's chromium and chromium-driver where they are.
 docs: $(VENV)/.docs

@@ -7,8 +7,8 @@ that a model which only predicts needs less epsilon than a model which releases 
 What it does not show: results for other data. The only set for regression that comes with
 scikit-learn has 442 rows, which are few for privacy; `--full` has larger ones. AdaSSP has the same
 declared bounds here, and its outputs are counted as one release. With its author's preprocessing,
-which reads the data, it is compared in examples/benchmarks/adassp.py. The data are public. Curves
-like these of private data would be releases of their own.
+which reads the data, it is compared in examples/benchmarks/accuracy/adassp.py. The data are public.
+Curves like these of private data would be releases of their own.
 
     SKDP_DATA=path/to/datasets python 03_cost_regression.py --full --pictures folder
 """

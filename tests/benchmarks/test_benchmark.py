@@ -12,22 +12,16 @@ import numpy as np
 import pytest
 
 import skdp
+from examples.benchmarks.peers import contenders as field
+from examples.benchmarks.peers import everything, opponents, peers, verdicts
+from examples.benchmarks.peers import everything_page as page
+from examples.benchmarks.peers.contenders import Contender, Run
+from examples.benchmarks.peers.verdicts import AHEAD, BEHIND, LEVEL, Cell, Scores
+from examples.benchmarks.shared import report
+from examples.benchmarks.shared.data import names_of, read
+from examples.benchmarks.shared.measures import AUROC, MEASURES, R2
+from examples.benchmarks.upkeep import mutation_sites
 from skdp import Domain
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "benchmarks"))
-
-import contenders as field
-import everything
-import everything_page as page
-import mutation_sites
-import opponents
-import peers
-import report
-import verdicts
-from contenders import Contender, Run
-from data import names_of, read
-from measures import AUROC, MEASURES, R2
-from verdicts import AHEAD, BEHIND, LEVEL, Cell, Scores
 
 HUBER = Contender(field.HUBER, "regression")
 

@@ -1,22 +1,17 @@
 """The scores of the benchmark of everything, shares of the way, and two versions compared."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "benchmarks"))
-
-import contenders as field
-import everything_page as page
-import measures
-import objective_rules
-import versions
-from contenders import Run
-from measures import ACCURACY, AUROC, LOG_LOSS, R2
-from verdicts import Cell, Scores
+from examples.benchmarks.peers import contenders as field
+from examples.benchmarks.peers import everything_page as page
+from examples.benchmarks.peers import versions
+from examples.benchmarks.peers.contenders import Run
+from examples.benchmarks.peers.verdicts import Cell, Scores
+from examples.benchmarks.rules import objective_rules
+from examples.benchmarks.shared import measures
+from examples.benchmarks.shared.measures import ACCURACY, AUROC, LOG_LOSS, R2
 
 
 def run(method, score, epsilon=np.inf, name="adult", measure=AUROC):

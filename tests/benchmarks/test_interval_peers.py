@@ -1,18 +1,11 @@
 """The published methods for intervals give the figures that were published or follow from them."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "benchmarks"))
-
-import inference_peers
-import interval_peers
-from inference_peers import SETTINGS, exact
-from interval_peers import Bounds, binagg, binagg_mu
-
+from examples.benchmarks.intervals import inference_peers, interval_peers
+from examples.benchmarks.intervals.inference_peers import SETTINGS, exact
+from examples.benchmarks.intervals.interval_peers import Bounds, binagg, binagg_mu
 from skdp.privacy.conversions import gaussian_delta, mu_of_pure, rho_of_mu, rho_of_pure
 
 

@@ -1,26 +1,22 @@
 """Plans of a fit in many columns: in little time and without matrices over all moments.
 
-Times have a wide margin, for machines that are slow or busy: examples/benchmarks/plans.py measures.
+Times have a wide margin, for machines that are slow or busy: examples/benchmarks/speed/plans.py
+measures.
 """
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from examples.benchmarks.speed.plans import ESTIMATORS, Case
 from skdp import Domain, DPLogisticRegression
 from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.matrix.noise import MatrixNoise
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "benchmarks"))
-
-from plans import ESTIMATORS, Case
 
 CASES = [
     # Few records, and a column of three or more levels.
@@ -74,7 +70,7 @@ def test_a_fit_of_many_levels_takes_room_for_rows_and_levels_only(mechanism: str
 
 
 def test_the_command_times_a_plan_in_a_process_of_its_own() -> None:
-    from plans import timed
+    from examples.benchmarks.speed.plans import timed
 
     found = timed(Case("huber", 3, (), 100, 0.0, "replace_one", True), limit=60, memory=8)
     assert not found.failure

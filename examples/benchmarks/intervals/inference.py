@@ -1,0 +1,211 @@
+"""Coverage and length of confidence intervals with an inference stage, on simulated tables.
+
+Every repetition draws rows, errors and noise. Lengths are medians, over that of an oracle, which
+knows the law of the errors of the estimates: its intervals have the length with which 95 % of the
+intervals around the estimates hold the true slope. An unbounded interval covers, and its slope is
+unusable. A false alarm is an interval of a slope of 0 that does not hold 0: every design of two
+columns or more has one. Needs no data files.
+
+"clipped target" and "clipped columns" have bounds of the target or of the columns beyond which 5 %
+of the values lie; these are clipped. The true slopes are those of the model without clipping.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from examples.benchmarks.shared import report
+from examples.benchmarks.shared.report import FloatArray
+from skdp import (
+    Domain,
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
+
+ESTIMATORS: dict[str, Any] = {
+    "linear": DPLinearRegression,
+    "huber": DPHuberRegressor,
+    "logistic": DPLogisticRegression,
+    "descent regressor": DPCoordinateDescentRegressor,
+    "descent classifier": DPCoordinateDescentClassifier,
+}
+SIZES, EPSILONS, COLUMNS = [500, 2000, 20_000, 200_000], [0.1, 0.5, 1.0, 4.0], [1, 5, 20]
+RELATIONS, UNITS = ["replace_one", "add_remove"], ["row", "person"]
+LEVEL, SHARE = 0.95, 0.8
+# Of the rare level, of the correlated columns, and of the clipped values of one column.
+RARE, CORRELATION, CLIPPED = 0.05, 0.9, 1.96
+# A person has so many rows on average; this share of the variance is common to them.
+ROWS, COMMON = 4, 0.5
+
+
+def normal(n: int, p: int, rng: Generator) -> FloatArray:
+    return rng.standard_normal((n, p))
+
+
+def skewed(n: int, p: int, rng: Generator) -> FloatArray:
+    return rng.exponential(size=(n, p)).clip(max=8) - 4
+
+
+def rare(n: int, p: int, rng: Generator) -> FloatArray:
+    X = normal(n, p, rng)
+    X[:, 0] = rng.uniform(size=n) < RARE
+    return X
+
+
+def collinear(n: int, p: int, rng: Generator) -> FloatArray:
+    shared = rng.standard_normal((n, 1))
+    return np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * normal(n, p, rng)
+
+
+DESIGNS: dict[str, Callable[..., FloatArray]] = {
+    "normal": normal,
+    "skewed": skewed,
+    "rare level": rare,
+    "collinear": collinear,
+    "heteroskedastic": normal,
+}
+CLIPPED_DESIGNS = {"clipped target": normal, "clipped columns": normal}
+
+
+class Cell(NamedTuple):
+    """The settings of a row of the table. ``n`` is the number of records: rows or persons."""
+
+    estimator: str
+    unit: str
+    neighbors: str
+    design: str
+    n: int
+    p: int
+    epsilon: float
+    delta: float
+    share: float
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the target is a label."""
+        return self.estimator in ("logistic", "descent classifier")
+
+    def domain(self) -> Domain:
+        """Return bounds of 4 standard deviations; the column of the rare level has two levels."""
+        bound = CLIPPED if self.design == "clipped columns" else 4.0
+        columns: dict[str, Any] = {f"x{j}": (-bound, bound) for j in range(self.p)}
+        if self.design == "rare level":
+            columns["x0"] = [0.0, 1.0]
+        if self.has_labels:
+            return Domain(columns, target=[0, 1])
+        # The target's variance is 1 + |slopes|^2.
+        size = CLIPPED * np.sqrt(1 + np.sum(self.slopes() ** 2))
+        target = size if self.design == "clipped target" else 8.0
+        return Domain(columns, target=(-target, target))
+
+    def slopes(self) -> FloatArray:
+        """Return slopes with a sum of squares of about 1; the last one of several is 0."""
+        signs = np.where(np.arange(self.p) % 2, -1.0, 1.0) / np.sqrt(self.p)
+        signs[self.p - 1 if self.p > 1 else self.p :] = 0
+        return signs
+
+    def draw(self, rng: Generator) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Return rows, targets and the persons of rows."""
+        if self.unit == "row":
+            X = self._rows(self.n, rng)
+            return X, self._targets(X, rng.standard_normal(self.n), rng), None
+        ids = np.repeat(np.arange(self.n), rng.integers(1, 2 * ROWS, size=self.n))
+        own, shared = self._rows(len(ids), rng), self._rows(self.n, rng)[ids]
+        X = np.where(rng.uniform(size=own.shape) < COMMON, shared, own)
+        common = rng.standard_normal(self.n)[ids]
+        errors = np.sqrt(COMMON) * common + np.sqrt(1 - COMMON) * rng.standard_normal(len(ids))
+        return X, self._targets(X, errors, rng), ids
+
+    def _rows(self, n: int, rng: Generator) -> FloatArray:
+        draw = (DESIGNS | CLIPPED_DESIGNS)[self.design]
+        return draw(n, self.p, rng).clip(-4, 4)
+
+    def _targets(self, X: FloatArray, errors: FloatArray, rng: Generator) -> FloatArray:
+        z = X @ self.slopes()
+        if self.has_labels:
+            return (rng.uniform(size=len(z)) < 1 / (1 + np.exp(-z))).astype(float)
+        if self.design == "heteroskedastic":
+            errors = errors * np.sqrt(0.4 + 0.6 * X[:, 0] ** 2)
+        return z + errors
+
+
+def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
+    """Return what one release tells of each slope: the interval, the error and false alarms."""
+    rng = np.random.default_rng([seed, r, cell.n, cell.p])
+    X, y, ids = cell.draw(rng)
+    model = ESTIMATORS[cell.estimator](
+        epsilon=cell.epsilon,
+        delta=cell.delta,
+        domain=cell.domain(),
+        neighbors=cell.neighbors,
+        n_public=None if cell.neighbors == "replace_one" else cell.n,
+        inference_share=cell.share,
+        random_state=report.noise_seed(seed, r),
+    ).fit(X, y, groups=ids)
+    (low, high), truth = model.conf_int(LEVEL).T, cell.slopes()
+    return {
+        "covered": (low <= truth) & (truth <= high),
+        "length": high - low,
+        "error": model.inference_.coef[-cell.p :] - truth,
+        "alarm": (low > 0) | (high < 0),
+    }
+
+
+def row_of(cell: Cell, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of a cell; the coverage is the mean over the slopes, and the least."""
+    calls = [(cell, arguments.seed, r) for r in range(arguments.repeats)]
+    found = report.stacked(report.run(repetition, calls, arguments.jobs, str(tuple(cell))))
+    covered, bounded = found["covered"].mean(axis=0), np.isfinite(found["length"])
+    usable = found["covered"][bounded]
+    oracle = 2 * np.quantile(np.abs(found["error"]), LEVEL, axis=0)
+    return {
+        **cell._asdict(),
+        "repeats": arguments.repeats,
+        "coverage": float(covered.mean()),
+        "least": float(covered.min()),
+        "bounded coverage": float(usable.mean()) if usable.size else None,
+        "length": float(np.median(np.median(found["length"], axis=0) / oracle)),
+        "median length": float(np.median(found["length"])),
+        "unusable": float(1 - bounded.mean()),
+        "false alarms": float(found["alarm"][:, -1].mean()) if cell.p > 1 else None,
+    }
+
+
+def cells(arguments: argparse.Namespace) -> Iterator[Cell]:
+    """Yield the cells that are asked for; errors of labels have no variance of their own."""
+    names = ("estimators", "units", "neighbors", "designs", "sizes", "columns", "epsilons")
+    for facts in product(*(getattr(arguments, name) for name in names)):
+        cell = Cell(*facts, arguments.delta, arguments.share)
+        if not (cell.has_labels and cell.design in ("heteroskedastic", "clipped target")):
+            yield cell
+
+
+def main() -> None:
+    parser = report.parser_for(__doc__, repeats=1000)
+    estimators, designs = list(ESTIMATORS), list(DESIGNS)
+    every = [*designs, *CLIPPED_DESIGNS]
+    parser.add_argument("--estimators", nargs="+", choices=estimators, default=estimators[:3])
+    parser.add_argument("--units", nargs="+", choices=UNITS, default=UNITS)
+    parser.add_argument("--neighbors", nargs="+", choices=RELATIONS, default=RELATIONS)
+    parser.add_argument("--designs", nargs="+", choices=every, default=designs)
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
+    parser.add_argument("--columns", nargs="+", type=int, default=COLUMNS)
+    parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
+    parser.add_argument("--delta", type=float, default=0.0)
+    parser.add_argument("--share", type=float, default=SHARE)
+    arguments = parser.parse_args()
+    rows = [row_of(cell, arguments) for cell in cells(arguments)]
+    report.publish("inference", rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

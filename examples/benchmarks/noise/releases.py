@@ -1,0 +1,207 @@
+"""One noise multiplier for many releases: which law, how fast, and what other accounting costs.
+
+For each (epsilon, delta) and count, releases that one record moves by at most 1: the variance of
+every law over the Gaussian's, what "auto" takes, and what each calibration takes from a cold
+start, its search for the shape included: milliseconds, certified bounds and looks. The second
+table compares flipped Huber noise under zero-concentrated DP (docs/proofs/repeated_releases.md,
+Theorem 3), its shape optimised for that bound, with the same law under the certified bounds.
+
+The last table has the noise of a scaling stage, which releases the sums of k numbers and of their
+squares: standard deviations in a mean and in a mean square, times n epsilon or n mu, and those of
+noise for which the changes of both are charged separately.
+
+    python -m examples.benchmarks.noise.releases
+    python -m examples.benchmarks.noise.releases --only-sums
+    python -m examples.benchmarks.noise.releases --counts 10000 --mixed --repeats 9
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from examples.benchmarks.noise.composition import forget
+from examples.benchmarks.shared import report
+from skdp.geometry import LpBall
+from skdp.linear_model._standardize.column_sums import ColumnSums
+from skdp.linear_model._standardize.independent import independent
+from skdp.linear_model._standardize.stage import sums_noise
+from skdp.mechanisms import KNorm, Sensitivity
+from skdp.mechanisms.independent import _sketch, repeated
+from skdp.mechanisms.independent._composed import Composed
+from skdp.noise import FlippedHuber
+from skdp.privacy.conversions import zcdp_delta
+
+CELLS = [(0.1, 1e-3), (1.0, 1e-2), (1.0, 1e-5), (1.0, 1e-8), (10.0, 1e-5)]
+COUNTS = [1, 2, 4, 8, 16, 64, 256, 1024, 10_000]
+SHIFTED = "gaussian"
+MOST_MS = 500.0
+ASKED: Counter[str] = Counter()
+
+Shifts = list[tuple[float, int]]
+
+
+def counted(name: str) -> Callable[..., Any]:
+    """Return a method of `Composed` that counts how often it is called."""
+    method = getattr(Composed, name)
+
+    def called(self: Composed, *arguments: Any) -> Any:
+        ASKED[name] += 1
+        return method(self, *arguments)
+
+    return called
+
+
+def cold(name: str, shifts: Shifts, epsilon: float, delta: float) -> tuple[Any, float]:
+    """Return noise that was calibrated with nothing remembered, and the time."""
+    forget()
+    repeated._calibrated.cache_clear()
+    _sketch._ends.cache_clear()
+    ASKED.clear()
+    start = time.perf_counter()
+    noise = repeated.calibrate_releases(
+        name, shifts, neighbors="replace_one", epsilon=epsilon, delta=delta
+    )
+    return noise, 1e3 * (time.perf_counter() - start)
+
+
+def rows(shifts: Shifts, epsilon: float, delta: float, repeats: int) -> list[report.Row]:
+    """Return a row for each mechanism."""
+    gaussian = cold(SHIFTED, shifts, epsilon, delta)[0].var()
+    found: list[report.Row] = []
+    for name in repeated.MECHANISMS:
+        runs = [cold(name, shifts, epsilon, delta) for _ in range(repeats)]
+        noise, times = runs[0][0], [taken for _, taken in runs]
+        found.append(
+            {
+                "epsilon": epsilon,
+                "delta": delta,
+                "releases": sum(n for _, n in shifts),
+                "sizes": len(shifts),
+                "law": name,
+                "variance over Gaussian": noise.var() / gaussian,
+                "taken": type(noise.law).__name__,
+                "ms": float(np.median(times)),
+                "bounds": ASKED["_bound"],
+                "looks": ASKED["_look"],
+                "in time": report.verdict(float(np.median(times)), MOST_MS, None, higher=False),
+            }
+        )
+    return found
+
+
+def concentrated_variance(bend: float, count: int, epsilon: float, delta: float) -> float:
+    """Return the variance of flipped Huber noise, alpha = bend gamma, under zCDP."""
+
+    def excess(log_gamma: float) -> float:
+        gamma = math.exp(log_gamma)
+        rest = max(bend - 1 / gamma, 0.0)
+        xi, rho = count * (bend**2 - rest**2) / 2, count / gamma**2 / 2
+        found = zcdp_delta(rho, epsilon, xi)
+        return math.log(max(found, 1e-300) / delta)
+
+    middle = math.log(count) / 2 - math.log(epsilon)
+    if excess(middle + 40) > 0:
+        return math.inf
+    gamma = math.exp(brentq(excess, middle - 20, middle + 40, xtol=1e-6))
+    return FlippedHuber(bend, 1.0).var() * gamma**2
+
+
+def concentrated_row(count: int, epsilon: float, delta: float) -> report.Row:
+    """Compare both kinds of accounting of flipped Huber noise."""
+    bends = [0.0, *np.geomspace(1e-4, 30, 24)]
+    variances = [concentrated_variance(float(b), count, epsilon, delta) for b in bends]
+    best = int(np.argmin(variances))
+    mine = cold("flipped_huber", [(1.0, count)], epsilon, delta)[0]
+    gaussian = cold(SHIFTED, [(1.0, count)], epsilon, delta)[0]
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "releases": count,
+        "variance, certified": mine.var(),
+        "Gaussian": gaussian.var(),
+        "zCDP": variances[best],
+        "its alpha / gamma": bends[best],
+        "zCDP over certified": variances[best] / mine.var(),
+        "zCDP, our shape": concentrated_variance(
+            mine.law.alpha / mine.law.gamma, count, epsilon, delta
+        )
+        / mine.var(),
+    }
+
+
+def sums_row(k: int, neighbors: str, noise: str, in_ball: bool = False) -> report.Row:
+    """Return the noise in means and mean squares, jointly and separately charged."""
+    moved, n = (2.0, 1) if neighbors == "replace_one" else (1.0, None)
+    sums = ColumnSums(tuple(range(k)), n, tuple((j,) for j in range(k)))
+    places = [sums.dim - 2 * k, sums.dim - k]
+    if noise == "K-norm":
+        joint = np.sqrt(sums_noise(sums, moved, neighbors, 1.0).variance())[places]
+        box = KNorm("linf").calibrate(Sensitivity(LpBall(sums.dim, math.inf, moved)), epsilon=1.0)
+        apart = np.sqrt(box.variance())[places]
+        factors = np.array([1.0, 1 / sums.factor])
+    else:
+        gaussian, power = noise == "Gaussian", 2 if noise == "Gaussian" else 1
+        planned = independent(replace(sums, factor=1), gaussian, k if in_ball else 0)
+        size = sum(count * own**power for own, count in planned.shifts) ** (1 / power)
+        root = 1.0 if gaussian else math.sqrt(2)
+        joint = root * size * planned.units[places]
+        separate = sum(k * own**power for own in (moved, 1.0)) + (n is None)
+        apart = np.full(2, root * separate ** (1 / power))
+        factors = np.array([1.0, 1 / planned.sums.factor])
+        apart /= factors
+    row = {"numbers": k, "neighbors": neighbors, "noise": noise, "rows in a ball": in_ball}
+    for name, one, other in zip(("mean", "square"), joint * factors, apart * factors, strict=True):
+        row |= {name: one, f"{name}, apart": other, f"{name}, ratio": one / other}
+    return row
+
+
+def sums_rows() -> list[report.Row]:
+    rows = [
+        sums_row(k, neighbors, noise)
+        for noise in ("K-norm", "Gaussian", "Laplace")
+        for neighbors in ("replace_one", "add_remove")
+        for k in (1, 5, 30)
+    ]
+    balls = [
+        sums_row(k, neighbors, noise, True)
+        for noise in ("Gaussian", "Laplace")
+        for neighbors in ("replace_one", "add_remove")
+        for k in (5, 30)
+    ]
+    return [*rows, *balls]
+
+
+def main() -> None:
+    parser: argparse.ArgumentParser = report.parser_for(__doc__, repeats=3)
+    parser.add_argument("--counts", nargs="+", type=int, default=COUNTS)
+    parser.add_argument("--mixed", action="store_true", help="three sizes in place of one")
+    parser.add_argument("--only-sums", action="store_true", help="only the scaling stage")
+    arguments = parser.parse_args()
+    report.publish("releases_sums", sums_rows(), arguments)
+    if arguments.only_sums:
+        return
+    for name in ("_bound", "_look"):
+        setattr(Composed, name, counted(name))
+    measured, compared = [], []
+    for epsilon, delta in CELLS:
+        for count in arguments.counts:
+            third = count // 3
+            mixed = [(1.0, count - 2 * third), (0.5, third), (2.0, third)]
+            shifts = mixed if arguments.mixed and third else [(1.0, count)]
+            measured += rows(shifts, epsilon, delta, arguments.repeats)
+            compared.append(concentrated_row(count, epsilon, delta))
+    report.publish("releases_mixed" if arguments.mixed else "releases", measured, arguments)
+    report.publish("releases_concentrated", compared, arguments)
+
+
+if __name__ == "__main__":
+    main()

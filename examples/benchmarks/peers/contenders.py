@@ -1,0 +1,248 @@
+"""Who takes part in the benchmark of everything, and what one run of each is.
+
+A run fits on four fifths of a set's rows and scores on the others: accuracy, AUROC and log-loss, or
+R^2. All private methods have the same public bounds and epsilon at face value. One record is
+replaced, but for the guarantee ``SMALL``: there the table has one record more or less.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from examples.benchmarks.peers.opponents import (
+    AdaSSP,
+    BoostedAdaSSP,
+    DescentClassifier,
+    DescentRegressor,
+    DoubleNoise,
+    HessianMixing,
+)
+from examples.benchmarks.peers.peers import SEED, Peer, Scored, Wanted
+from examples.benchmarks.shared import report
+from examples.benchmarks.shared.data import DataSet, read
+from examples.benchmarks.shared.measures import class_scores, number_scores
+from skdp import (
+    DPCoordinateDescentClassifier,
+    DPCoordinateDescentRegressor,
+    DPHuberRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
+
+EPSILONS = (0.1, 0.5, 1.0, 4.0)
+# Where a method has no epsilon.
+NO_EPSILON = math.inf
+NONE, INVERSE_SQUARE, SMALL = "0", "1/n^2", "1e-6, add/remove"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method at a delta.
+
+    Attributes
+    ----------
+    method : str
+        The name in the tables. Settings of a peer share their name: "name, setting".
+    task : {"classification", "regression"}
+    delta : {"0", "1/n^2", "1e-6, add/remove"}
+    epsilons : tuple of float
+    """
+
+    method: str
+    task: str
+    delta: str = NONE
+    epsilons: tuple[float, ...] = EPSILONS
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbouring relation."""
+        return "add_remove" if self.delta == SMALL else "replace_one"
+
+    @property
+    def peer(self) -> Peer | None:
+        """The peer whose environment its runs need."""
+        return PEERS.get(self.method.partition(", ")[0])
+
+
+@dataclass(frozen=True)
+class Run:
+    """The scores of one method on one split of one set, by epsilon, and the seconds they took.
+
+    ``scores`` has a dictionary for each epsilon, from the names in `measures.MEASURES` to scores.
+    """
+
+    set: str
+    method: str
+    delta: str
+    repetition: int
+    scores: dict[float, dict[str, float]]
+    seconds: float
+
+    def line(self) -> str:
+        """Return the run as a line of JSON; scores have six digits."""
+        scores = {
+            f"{epsilon:g}": {name: float(f"{score:.6g}") for name, score in found.items()}
+            for epsilon, found in self.scores.items()
+        }
+        return json.dumps({**asdict(self), "scores": scores, "seconds": round(self.seconds, 3)})
+
+    @classmethod
+    def from_line(cls, line: str) -> Run | None:
+        """Return the run of a line; None if an older version stored it, with a single score."""
+        facts = json.loads(line)
+        scores = {float(epsilon): found for epsilon, found in facts["scores"].items()}
+        if not all(isinstance(found, dict) for found in scores.values()):
+            return None
+        return cls(**{**facts, "scores": scores})
+
+
+LOGISTIC, LINEAR, HUBER = "DPLogisticRegression", "DPLinearRegression", "DPHuberRegressor"
+DESCENT = {
+    "classification": "DPCoordinateDescentClassifier",
+    "regression": "DPCoordinateDescentRegressor",
+}
+OURS: dict[str, Any] = {
+    LOGISTIC: DPLogisticRegression,
+    LINEAR: DPLinearRegression,
+    HUBER: DPHuberRegressor,
+    DESCENT["classification"]: DPCoordinateDescentClassifier,
+    DESCENT["regression"]: DPCoordinateDescentRegressor,
+}
+# The same estimator with a curve in the place of the linear effect of each number.
+CURVES = {name: f"{name}, curves" for name in (LOGISTIC, HUBER)}
+PLAIN, TRIVIAL = "without privacy", "trivial"
+DIFFPRIVLIB, EBM = "diffprivlib", "DP-EBM"
+PEERS = {DIFFPRIVLIB: Peer("diffprivlib"), EBM: Peer("ebm", is_raw=True)}
+PENALTIES = {f"{DIFFPRIVLIB}, C=1": 1.0, f"{DIFFPRIVLIB}, C=0.1": 0.1}
+ADASSP, BOOSTED, MIXING = "AdaSSP", "Boosted AdaSSP", "Hessian mixing"
+DESCENDING, NEWTON = "DP-GD", "DP-Newton"
+# Settings: releases of AdaSSP, three or, with the eigenvalue of the noisy matrix, two; steps.
+KINDS: dict[str, dict[str, dict[str, Any]]] = {
+    ADASSP: {", three releases": {"extra": 1.0}, ", two releases": {"extra": 0.0}},
+    BOOSTED: {"": {}},
+    MIXING: {"": {}},
+    DESCENDING: {", 30 steps": {"steps": 30}, ", 300 steps": {"steps": 300}},
+    NEWTON: {"": {}},
+}
+LENGTHS = {"": {}, ", own lengths": {"own_lengths": True}}
+SETTINGS = {
+    method + kind + length: {**KINDS[method][kind], **LENGTHS[length]}
+    for method in KINDS
+    for kind, length in product(KINDS[method], LENGTHS)
+}
+OPPONENTS: dict[str, dict[str, Any]] = {
+    "classification": {DESCENDING: DescentClassifier, NEWTON: DoubleNoise},
+    "regression": {
+        ADASSP: AdaSSP,
+        BOOSTED: BoostedAdaSSP,
+        MIXING: HessianMixing,
+        DESCENDING: DescentRegressor,
+    },
+}
+ESTIMATORS = {
+    "classification": (LOGISTIC, CURVES[LOGISTIC], DESCENT["classification"]),
+    "regression": (LINEAR, HUBER, CURVES[HUBER], DESCENT["regression"]),
+}
+
+
+def contenders() -> list[Contender]:
+    """Return all of them; what is cheap first."""
+    found = []
+    for task, own in ESTIMATORS.items():
+        found += [Contender(name, task, epsilons=(NO_EPSILON,)) for name in (TRIVIAL, PLAIN)]
+        found += [Contender(name, task) for name in own if name != DESCENT[task]]
+        approximate = [name for name in own if name in (LOGISTIC, HUBER, DESCENT[task])]
+        found += [Contender(name, task, INVERSE_SQUARE) for name in approximate]
+        found += [Contender(name, task, SMALL) for name in (*own, *settings(task), EBM)]
+    pair = (*settings("regression", ADASSP), *settings("regression", BOOSTED))
+    found += [Contender(name, "regression", INVERSE_SQUARE) for name in pair]
+    found += [Contender(name, "classification") for name in PENALTIES]
+    return [*found, Contender(DIFFPRIVLIB, "regression")]
+
+
+def settings(task: str, method: str | None = None) -> list[str]:
+    """Return the names of the opponents of a task, or of one of them, with their settings."""
+    names = [method] if method else list(OPPONENTS[task])
+    return [name for name in SETTINGS if name.partition(", ")[0] in names]
+
+
+# Runs
+
+
+def runs(contender: Contender, name: str, wanted: Wanted, folder: Path | None = None) -> list[Run]:
+    """Make the wanted runs: repetitions, each with the epsilons that are missing.
+
+    ``folder`` holds the environments of the peers.
+    """
+    data = read(name)
+    if contender.peer:
+        facts = {
+            "delta": delta_of(contender, len(data.y)),
+            "norm": data.domain.encoded.row_norm(2),
+            "C": PENALTIES.get(contender.method),
+        }
+        scored = contender.peer.runs(data, wanted, facts, folder or Path())
+    else:
+        scored = (_here(contender, data, *one) for one in wanted)
+    return [Run(name, contender.method, contender.delta, *facts) for facts in scored]
+
+
+def _here(
+    contender: Contender, data: DataSet, repetition: int, epsilons: Iterable[float]
+) -> Scored:
+    """Return the repetition, its scores by epsilon, and the seconds."""
+    train, test = report.split(len(data.y), SEED, repetition)
+    began = perf_counter()
+    if contender.method in CURVES.values():
+        seen, unseen = data.X.iloc[train], data.X.iloc[test]
+    else:
+        seen, unseen = data.encoded[train], data.encoded[test]
+    measure = class_scores if data.task == "classification" else number_scores
+    scores = {}
+    for epsilon in epsilons:
+        model = _model(contender, data, epsilon, repetition).fit(seen, data.y[train])
+        scores[epsilon] = measure(model, unseen, data.y[test])
+    return repetition, scores, perf_counter() - began
+
+
+def _model(contender: Contender, data: DataSet, epsilon: float, repetition: int) -> Any:
+    """Return an estimator that is ready to be fitted."""
+    method, is_class = contender.method, contender.task == "classification"
+    if method == TRIVIAL:
+        return DummyClassifier() if is_class else DummyRegressor()
+    if method == PLAIN:
+        return LogisticRegression(max_iter=2000) if is_class else LinearRegression()
+    seed, domain = report.noise_seed(SEED, repetition), data.domain.encoded
+    delta, neighbors = delta_of(contender, len(data.y)), contender.neighbors
+    if method in SETTINGS:
+        kind = OPPONENTS[contender.task][method.partition(", ")[0]]
+        return kind(domain, epsilon, delta, neighbors, seed, **SETTINGS[method])
+    facts = report.facts_of_fit(len(data.y), epsilon, neighbors)
+    facts |= {"delta": delta, "random_state": seed}
+    if method in CURVES.values():
+        return curved(method, data, facts)
+    return OURS[method](domain=domain, **facts)
+
+
+def curved(method: str, data: DataSet, facts: dict[str, Any]) -> Any:
+    """Return an estimator for the raw columns whose numbers may have curves."""
+    own = next(name for name, known in CURVES.items() if known == method)
+    return OURS[own](domain=data.domain, additive="auto", **facts)
+
+
+def delta_of(contender: Contender, n_rows: int) -> float:
+    """Return delta as a number: 1 / n^2 takes the first digit of the number of training rows."""
+    if contender.delta == INVERSE_SQUARE:
+        facts = report.facts_of_fit(n_rows, 1.0, "replace_one", approximate=True)
+        return float(facts["delta"])
+    return float(contender.delta.partition(",")[0])

@@ -47,7 +47,8 @@ class EpsilonCurveDisplay(Display):
     >>> from skdp.model_selection import epsilon_curve
     >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
     >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
-    >>> curve = epsilon_curve(DPLogisticRegression(domain=domain), X, y, [0.1, 1.0], repeats=1)
+    >>> model = DPLogisticRegression(domain=domain)
+    >>> curve = epsilon_curve(model, X, y, [0.1, 1.0], repeats=1, cv=2)
     >>> EpsilonCurveDisplay.from_curve(curve).ax_.get_xlabel()
     'epsilon (log scale)'
     """

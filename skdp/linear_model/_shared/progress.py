@@ -31,7 +31,7 @@ class Progress:
     >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
     >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
     >>> seen = []
-    >>> model = DPCoordinateDescentClassifier(delta=1e-6, domain=domain, callback=seen.append)
+    >>> model = DPCoordinateDescentClassifier(n_passes=3, domain=domain, callback=seen.append)
     >>> model = model.fit(X, y)
     >>> seen[-1].n_pass == seen[-1].n_passes
     True

@@ -100,6 +100,17 @@ def test_a_missing_example_is_seen():
     assert not has_example(lambda: None)
 
 
+def test_every_page_for_users_has_an_example():
+    """Pages of the first two parts of the site show code that is run."""
+    docs = ROOT / "docs"
+    parts = (docs / "index.md").read_text(encoding="utf-8").split(":caption: ")
+    for part in parts:
+        if part.startswith(("Start\n", "User guide\n")):
+            pages = part.split("```")[0].split("\n\n", 1)[1].split()
+            assert pages
+            assert not [p for p in pages if ">>> " not in (docs / f"{p}.md").read_text("utf-8")]
+
+
 def test_the_page_on_installing_has_every_extra():
     """Names, and the least versions of what is always installed."""
     text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")

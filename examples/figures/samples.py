@@ -1,0 +1,1 @@
+def compared(f, i): return 0, []

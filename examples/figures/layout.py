@@ -6,6 +6,7 @@ the cells of a column. Cells that it does not mention keep their text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +38,8 @@ class Layout:
         For tables with a field for each row: the fields by the text of the first cell.
     aliases : dict
         Values by the text that stands for them on the page.
+    digits : int
+        Significant digits of printed numbers, whose last zeros are left out; 0 if they are not.
     """
 
     table: str = ""
@@ -47,6 +50,7 @@ class Layout:
     headings: dict[str, list[str]] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)
     aliases: dict[str, Any] = field(default_factory=dict)
+    digits: int = 0
 
     def values(self, table: Table, found: Sequence[Output]) -> Iterator[tuple[int, int, list[Any]]]:
         """Yield row, column and values of the cells for which the command has a row."""
@@ -59,14 +63,16 @@ class Layout:
             for j, heading in enumerate(table.headings[index:], index):
                 fields = self._fields(heading, labels)
                 chosen = [row for row in own if self._is_column(heading, row)]
-                values = {tuple(row.get(f) for f in fields) for row in chosen if has_all(row, fields)}
+                values = {
+                    tuple(row.get(f) for f in fields) for row in chosen if has_all(row, fields)
+                }
                 if fields and len(values) == 1:
                     yield k, j, list(*values)
 
     def _columns_of_labels(self, table: Table) -> int:
         if self.labels or not self.rows:
             return 1
-        return 1 if "," in table.rows[0][0] and len(self.rows) > 1 else len(self.rows)
+        return 1 if ", " in table.rows[0][0] and len(self.rows) > 1 else len(self.rows)
 
     def _is_used(self, row: Row) -> bool:
         return all(is_same(str(value), row.get(name)) for name, value in self.where.items())
@@ -103,7 +109,11 @@ def has_all(row: Row, fields: Sequence[str]) -> bool:
 def filled(table: Table, layout: Layout, found: Sequence[Output]) -> Table:
     """Return the table of a page with the numbers of a command."""
     for row, column, values in layout.values(table, found):
-        numbers = [None if value is None else float(value) for value in values]
+        shown = NUMBER.findall(table.rows[row][column])
+        numbers = [
+            None if agree(one, value, layout.digits) else float(value)
+            for one, value in zip(shown, values, strict=True)
+        ]
         table = table.with_cell(row, column, restyled(table.rows[row][column], numbers))
     return table
 
@@ -114,20 +124,30 @@ def differences(table: Table, layout: Layout, found: Sequence[Output]) -> tuple[
     for row, column, values in layout.values(table, found):
         count += 1
         shown = NUMBER.findall(table.rows[row][column])
-        if len(shown) != len(values) or not all(map(agree, shown, values)):
+        if len(shown) != len(values) or not all(
+            agree(one, value, layout.digits) for one, value in zip(shown, values, strict=True)
+        ):
             place = f"row {row + 1} ({table.rows[row][0]}), column {table.headings[column]!r}"
             text = ", ".join(map(str, values))
             wrong.append(f"{place}: the page has {table.rows[row][column]!r}, computed: {text}")
     return count, wrong
 
 
-def agree(shown: str, value: Any) -> bool:
+def agree(shown: str, value: Any, digits: int = 0) -> bool:
     """Whether a number of a page is a computed one, rounded to the digits that are shown.
 
     A number that was printed with fewer digits is only known up to half a unit of its last one.
     """
     if value is None:
         return True
-    known = 0.5 * unit_of(value) if isinstance(value, str) else 0.0
-    difference = abs(value_of(shown) - float(value))
-    return difference <= (0.5 * unit_of(shown) + known) * (1 + 1e-9)
+    difference, half = abs(value_of(shown) - float(value)), 0.5 * unit_of(shown)
+    if not isinstance(value, str):
+        return difference <= half * (1 + 1e-9)
+    # Ties are left out: two numbers with equally many digits have to be the same.
+    known = 0.5 * (last_digit(float(value), digits) if digits else unit_of(value))
+    return difference < (half + known) * (1 - 1e-9)
+
+
+def last_digit(value: float, digits: int) -> float:
+    """Return the unit of the last of the significant digits of a number."""
+    return float(10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)) if value else 0.0

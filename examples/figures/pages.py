@@ -98,11 +98,13 @@ def table_at(lines: Sequence[str], start: int) -> Table:
 
 def cells_of(line: str) -> tuple[str, ...]:
     """Return the cells of a line of a table."""
-    return tuple(cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|"))
+    return tuple(
+        cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")
+    )
 
 
 def unique(headings: Sequence[str]) -> tuple[str, ...]:
-    """Number headings that occur before: "soft", "soft 2"."""
+    """Return headings with a number where one occurs again: "soft", "soft 2"."""
     seen: dict[str, int] = {}
     found = []
     for heading in headings:

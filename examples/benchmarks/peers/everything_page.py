@@ -240,7 +240,7 @@ def small_parts(by_measure: Mapping[str, Scores]) -> Iterator[str]:
     yield from behind_lists(by_measure, SHARED, SMALL_RIVALS)
     for task, columns in SMALL_COLUMNS.items():
         against = [rival for rival in SMALL_RIVALS[task] if rival.peer == EBM]
-        if found := list(_rows(by_measure[SHARED[task]], task, columns, against)):
+        if found := list(rows_of(by_measure[SHARED[task]], task, columns, against)):
             yield f"{TITLES[SHARED[task]]}, medians. A dagger: behind DP-EBM.\n"
             yield _table(f"small-{task}", found)
 
@@ -347,15 +347,16 @@ def task_rows(scores: Scores, task: str, measure: str) -> Iterator[report.Row]:
     """Yield a row for each set and epsilon; verdicts are marked in the first measure of a task."""
     is_first = measure == MEASURES[task][0]
     against = [rival for rival in RIVALS[task] if is_first and rival.peer == DIFFPRIVLIB]
-    yield from _rows(scores, task, COLUMNS[task], against)
+    yield from rows_of(scores, task, COLUMNS[task], against)
 
 
-def _rows(
+def rows_of(
     scores: Scores,
     task: str,
     columns: Sequence[tuple[str, str]],
     against: Sequence[Rival],
 ) -> Iterator[report.Row]:
+    """Yield a row for each set and epsilon, with marks where ours is behind some rivals."""
     sets = sets_of(scores, task)
     marked = {
         (rival.own, rival.own_delta, outcome.set, outcome.epsilon)

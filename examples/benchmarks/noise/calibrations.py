@@ -35,7 +35,7 @@ from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
 from skdp.privacy.losses.shift import log_delta
 
-TESTS = str(Path(__file__).resolve().parents[3] / "tests")
+TESTS = str(Path(__file__).resolve().parents[3] / "tests" / "support")
 
 DIGITS = 50
 STEPS = (2e-12, 1e-11, 1e-10, 1e-9, 1e-6)

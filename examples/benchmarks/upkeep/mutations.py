@@ -41,10 +41,10 @@ from examples.benchmarks.upkeep import mutation_sites
 from examples.benchmarks.upkeep.mutation_sites import FOLDERS, Mutation
 
 ROOT = report.RESULTS.parent
-NEEDED = ("skdp", "tests", "docs", "examples", "README.md", "CHANGELOG.md", "LICENSE", "Makefile")
 UNUSED = shutil.ignore_patterns("__pycache__", "_build", ".*_cache", ".hypothesis")
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 FASTEST, TIMEOUT = 40, 120.0
+COVERAGE = "coverage.json"
 # Bytecode of a file that was changed within a second would be taken for that of the original.
 QUIET = {"PYTHONPATH": ".", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
 _SECONDS = re.compile(r"^([\d.]+)s (?:setup|call) +(.+?)\s*$", re.MULTILINE)
@@ -56,12 +56,16 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Map:
-    """Tests with their seconds; for each line of a module a number whose bits are tests."""
+    """Tests with their seconds; for each line of a module a number whose bits are tests.
+
+    ``statements`` has, for each module of the package, how many it has and how many no test runs.
+    """
 
     tests: list[str]
     seconds: list[float]
     lines: dict[str, dict[str, str]]
     texts: dict[str, str]
+    statements: dict[str, tuple[int, int]]
 
     def of(self, module: str, lines: Iterator[int]) -> set[int]:
         """Return the places of the tests that run some of the lines."""
@@ -84,7 +88,7 @@ class Map:
         if math.isinf(seconds):
             return [self.tests[k] for k in order]
         stem = Path(mutation.module).stem.strip("_")
-        named = re.compile(rf"tests/test_{stem}(_\w+)?\.py::")
+        named = re.compile(rf"tests/(\w+/)*test_{stem}(_\w+)?\.py::")
         taken, spent = [], 0.0
         for place, k in enumerate(self._spread(order)):
             wanted = place < FASTEST or named.match(self.tests[k])
@@ -109,9 +113,9 @@ def text_of(path: Path) -> str:
 
 def measured(copy: Path) -> Map:
     """Run the fast tests once, and return which run what."""
-    sources = [f"--cov=skdp/{folder}" for folder in FOLDERS]
-    options = ["--cov-context=test", "--cov-report=", "--durations=0", "--durations-min=0", "-vv"]
-    command = [*PYTEST, "-n", "2", "--dist", "worksteal", *sources, *options]
+    options = ["--cov=skdp", "--cov-context=test", f"--cov-report=json:{COVERAGE}"]
+    options += ["--durations=0", "--durations-min=0", "-vv"]
+    command = [*PYTEST, "-n", "2", "--dist", "worksteal", *options]
     done = subprocess.run(command, cwd=copy, env=os.environ | QUIET, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit("The tests fail without any mutation:\n" + done.stdout[-3000:])
@@ -131,10 +135,12 @@ def read_coverage(copy: Path, output: str) -> Map:
     for spent, name in _SECONDS.findall(output):
         if name in seconds:
             seconds[name] += float(spent)
-    modules = {k: Path(p).relative_to((copy / "skdp").resolve()) for k, p in paths.items()}
+    package = (copy / "skdp").resolve()
+    modules = {k: Path(p).relative_to(package) for k, p in paths.items()}
+    modules = {k: path for k, path in modules.items() if path.parts[0] in FOLDERS}
     masks: dict[str, dict[int, int]] = {path.as_posix(): {} for path in modules.values()}
     for file, context, bits in found:
-        if names[context]:
+        if names[context] and file in modules:
             lines = masks[modules[file].as_posix()]
             for line in np.flatnonzero(
                 np.unpackbits(np.array([*bits], np.uint8), bitorder="little")
@@ -142,7 +148,12 @@ def read_coverage(copy: Path, output: str) -> Map:
                 lines[int(line)] = lines.get(int(line), 0) | 1 << place[names[context]]
     texts = {module: text_of(copy / "skdp" / module) for module in masks}
     as_text = {m: {str(k): f"{v:x}" for k, v in lines.items()} for m, lines in masks.items()}
-    return Map(tests, list(seconds.values()), as_text, texts)
+    totals = json.loads((copy / COVERAGE).read_text(encoding="utf-8"))["files"]
+    counts = {name: found["summary"] for name, found in totals.items()}
+    statements = {
+        name: (count["num_statements"], count["missing_lines"]) for name, count in counts.items()
+    }
+    return Map(tests, list(seconds.values()), as_text, texts, statements)
 
 
 def known_map(path: Path, copy: Path) -> Map:
@@ -162,12 +173,14 @@ def known_map(path: Path, copy: Path) -> Map:
 
 
 def copied(source: Path, target: Path) -> Path:
-    """Copy what the tests need."""
-    target.mkdir(parents=True)
-    for name in (*NEEDED, "pyproject.toml"):
-        if (source / name).is_dir():
-            shutil.copytree(source / name, target / name, ignore=UNUSED)
-        else:
+    """Copy what is under version control, as it is now."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=source, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        if (source / name).is_file():  # not if it was removed without a commit
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source / name, target / name)
     return target
 
@@ -227,7 +240,7 @@ def run_all(
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         copies: Queue[Path] = Queue()
         for job in range(arguments.jobs):
-            copies.put(copied(copy, Path(folder) / str(job)))
+            copies.put(shutil.copytree(copy, Path(folder) / str(job), ignore=UNUSED))
         seconds = math.inf if arguments.everything else arguments.seconds
         work = partial(tried, copies=copies, tests=tests, seconds=seconds, extra=arguments.extra)
         for done, (mutation, row) in enumerate(zip(todo, pool.map(work, todo), strict=True), 1):

@@ -1,0 +1,496 @@
+"""The benchmark of everything: what is run, what is kept, what the page says of it."""
+
+import ast
+import csv
+import dataclasses
+import os
+import stat
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skdp
+from examples.benchmarks.peers import contenders as field
+from examples.benchmarks.peers import everything, opponents, peers, verdicts
+from examples.benchmarks.peers import everything_page as page
+from examples.benchmarks.peers.contenders import Contender, Run
+from examples.benchmarks.peers.verdicts import AHEAD, BEHIND, LEVEL, Cell, Scores
+from examples.benchmarks.shared import report
+from examples.benchmarks.shared.data import names_of, read
+from examples.benchmarks.shared.measures import AUROC, MEASURES, R2
+from examples.benchmarks.upkeep import mutation_sites
+from skdp import Domain
+
+HUBER = Contender(field.HUBER, "regression")
+
+
+def run(method, scores, repetition=0, name="diabetes", delta="0", measure=R2):
+    """Return a run; its scores are numbers by epsilon, all of one measure."""
+    found = {epsilon: {measure: score} for epsilon, score in scores.items()}
+    return Run(name, method, delta, repetition, found, 1.0)
+
+
+def field_of(scores_by_method, repeats=20, **facts):
+    """Runs at epsilon = 1 whose score is the given one of each repetition."""
+    return [
+        run(method, {1.0: score[k]}, k, **facts)
+        for method, score in scores_by_method.items()
+        for k in range(repeats)
+    ]
+
+
+# Who takes part
+
+
+def test_every_estimator_takes_part():
+    """An estimator that is added to the package has to be added to the benchmark."""
+    ours = {name for name in skdp.__all__ if name.startswith("DP")}
+    assert ours == set(field.OURS)
+    assert ours <= {c.method for c in field.contenders()}
+
+
+def test_delta_is_that_of_the_training_rows():
+    """1 / n^2 for n = 400 to the first digit: four fifths of 442 rows train."""
+    own = Contender(field.DESCENT["regression"], "regression", field.INVERSE_SQUARE)
+    assert field.delta_of(own, 442) == pytest.approx(1 / 400**2)
+    assert field.delta_of(HUBER, 442) == 0
+
+
+# Runs
+
+
+def test_runs_repeat_and_differ_between_splits():
+    """The same split and seed give the same score; another split another one."""
+    wanted = [(0, (0.5, 4.0)), (1, (0.5, 4.0))]
+    first, again = (field.runs(HUBER, "diabetes", wanted) for _ in range(2))
+    assert [r.scores for r in first] == [r.scores for r in again]
+    assert first[0].scores != first[1].scores
+    assert list(first[0].scores) == [0.5, 4.0]
+
+
+def test_a_run_comes_back_from_its_line():
+    """With infinite epsilon of the references, and to six digits."""
+    one = run(field.TRIVIAL, {np.inf: -1 / 3}, 4)
+    back = Run.from_line(one.line())
+    assert back.scores == {np.inf: {R2: -0.333333}}
+    assert (back.set, back.method, back.delta, back.repetition) == ("diabetes", "trivial", "0", 4)
+
+
+def test_runs_of_several_measures():
+    """Each task has its own; a classifier's are of one fit."""
+    found = field.runs(
+        Contender(field.TRIVIAL, "classification"), "breast_cancer_wdbc", [(0, (1.0,))]
+    )
+    assert tuple(found[0].scores[1.0]) == MEASURES["classification"]
+    assert found[0].scores[1.0][AUROC] == 0.5
+
+
+def test_runs_of_an_older_version_are_told_and_kept(tmp_path, capsys):
+    """They had a number in place of a dictionary, or another delta; they are not used."""
+    path, new = tmp_path / "runs.jsonl", run(field.HUBER, {1.0: 0.5}).line() + "\n"
+    older = new.replace('{"r2": 0.5}', "0.5")
+    other = new.replace('"delta": "0"', '"delta": "1e-6"')
+    assert new not in (older, other)
+    path.write_text(older + new + other, encoding="utf-8")
+    assert len(list(everything.load(path))) == 1
+    assert "2 runs of an older version" in capsys.readouterr().err
+    everything.repair(path)
+    assert path.read_text(encoding="utf-8") == older + new + other
+
+
+def test_curves_are_fitted_to_the_raw_columns():
+    """Ours chooses curves by itself, and has no settings to choose from."""
+    own = Contender(field.CURVES[field.HUBER], "regression", field.SMALL, (4.0,))
+    model = field._model(own, read("diabetes"), 4.0, 0)
+    assert (model.neighbors, model.delta) == ("add_remove", 1e-6)
+    assert (model.domain, model.additive) == (read("diabetes").domain, "auto")
+    assert np.isfinite(field.runs(own, "diabetes", [(0, (4.0,))])[0].scores[4.0][R2])
+    assert verdicts.settings_of(field.HUBER) == [field.HUBER]
+
+
+# Opponents
+
+
+def fitted(name, epsilon, **facts):
+    """The predictions of an opponent in the target's units, and those of least squares."""
+    data = read("diabetes")
+    kind, settings = field.OPPONENTS["regression"][name], {"neighbors": "add_remove", **facts}
+    model = kind(data.domain.encoded, epsilon, 1e-6, seed=0, **settings).fit(data.encoded, data.y)
+    plain = field._model(Contender(field.PLAIN, "regression"), data, np.inf, 0)
+    return model.predict(data.encoded), plain.fit(data.encoded, data.y).predict(data.encoded)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(
+    ("name", "most", "facts"),
+    [
+        (field.ADASSP, 0.1, {"extra": 0.0}),
+        (field.ADASSP, 0.1, {"extra": 1.0}),
+        (field.BOOSTED, 0.1, {}),
+        (field.DESCENDING, 8.0, {"steps": 20_000}),
+    ],
+)
+def test_opponents_without_noise_are_least_squares(name, most, facts, neighbors):
+    """At epsilon = 1e9 little but the moments is left; at 0.01 it is far off (the twin).
+
+    The descent has not ended after 20,000 steps.
+    """
+    (near, plain), (far, _) = (
+        fitted(name, epsilon, neighbors=neighbors, **facts) for epsilon in (1e9, 0.01)
+    )
+    assert np.abs(near - plain).max() < most
+    assert np.abs(far - plain).max() > 50
+
+
+def test_hessian_mixing_comes_near_to_least_squares():
+    """At epsilon = 1000 the sketches have little noise; at 0.1 the model is far off (the twin)."""
+    near, plain = fitted(field.MIXING, 1000.0, rounds=10, factor=50)
+    far, _ = fitted(field.MIXING, 0.1)
+    assert np.abs(near - plain).mean() < 5 < 30 < np.abs(far - plain).mean()
+
+
+def test_sketches_have_the_divergence_of_normal_laws():
+    """Of order 3, of variances v and v - 1, by quadrature; at the variance that was needed."""
+    v, order, x = 9.0, 3.0, np.linspace(-60, 60, 200_001)
+    p, q = (np.exp(-(x**2) / (2 * s)) / np.sqrt(2 * np.pi * s) for s in (v - 1, v))
+    exact = [np.log(np.trapezoid(a**order * b ** (1 - order), x)) for a, b in [(p, q), (q, p)]]
+    found = -(order * np.log1p(-1 / v) - np.log1p(-order / v)) / 2
+    assert max(exact) == pytest.approx(abs(found), rel=1e-6)
+    needed = [opponents.sketch_variance(60, 3, epsilon, 1e-7) for epsilon in (0.5, 1.0, 2.0)]
+    assert needed == sorted(needed, reverse=True)
+
+
+@pytest.mark.parametrize("own_lengths", [False, True])
+def test_no_row_of_an_opponent_is_longer_than_one(own_lengths):
+    data = read("diabetes")
+    facts = {"neighbors": "add_remove", "seed": 0, "own_lengths": own_lengths}
+    model = opponents.AdaSSP(data.domain.encoded, 1.0, 1e-6, **facts)
+    lengths = np.linalg.norm(model._rows(data.encoded), axis=1)
+    assert lengths.max() <= 1 + 1e-12
+    assert (lengths.min() > 1 - 1e-12) == own_lengths
+
+
+@pytest.mark.parametrize("name", [field.DESCENDING, field.NEWTON])
+def test_classifiers_of_the_literature_learn(name):
+    """Nearly as good as without privacy at epsilon = 20, and not at 0.001 (the twin)."""
+    wanted = [(0, (0.001, 20.0))]
+    method = next(m for m in field.settings("classification", name) if "30 " not in m)
+    own = Contender(method, "classification", field.SMALL)
+    far, near = field.runs(own, "breast_cancer_wdbc", wanted)[0].scores.values()
+    assert near[AUROC] > 0.95 > far[AUROC]
+
+
+def test_a_record_moves_a_step_by_at_most_one():
+    """A residual of 5 is clipped: without clipping the step would be longer than the noise is."""
+    model = opponents.DescentRegressor(None, 1e9, 1e-6, "add_remove", seed=0)
+    rows, t = np.array([[0.6, 0.8]]), np.array([5.0])
+    rng = np.random.default_rng(0)
+    coef = opponents.descended(model, rows, lambda u: u - t, 1.0, 1, rng)
+    assert np.linalg.norm(coef) == pytest.approx(1, abs=1e-3)
+
+
+def test_adassp_noise_covers_every_replacement():
+    """Of X'X and X'y together, over angles between rows; a tenth less would not cover them."""
+    c = np.linspace(-1, 1, 2001)
+    rows = np.stack([c, np.sqrt(1 - c * c)], axis=1)
+    matrix = np.array([1.0, 0.0])[:, None] * np.array([1.0, 0.0]) - rows[:, :, None] * rows[:, None]
+    vector = np.array([1.0, 0.0]) + rows  # targets 1 and -1
+    changes = (matrix**2).sum(axis=(1, 2)) + (vector**2).sum(axis=1)
+    square = opponents.SQUARES["replace_one"]
+    assert 0.9 * square < changes.max() <= square + 1e-9
+    # The least eigenvalue moves by at most the spectral norm of the matrix's change, and Boosted
+    # AdaSSP counts the matrix for itself.
+    assert np.abs(np.linalg.eigvalsh(matrix)).max() <= 1 + 1e-9
+    assert (matrix**2).sum(axis=(1, 2)).max() == pytest.approx(2)
+
+
+# Peers, by a stand-in for their environments
+
+STAND_IN = """
+import json, sys
+import numpy as np
+arrays, asked = dict(np.load(sys.argv[2])), json.loads(sys.argv[3])
+if asked["task"] == "classification":
+    sys.exit("no classes here")
+for split in asked["splits"]:
+    test = arrays["test%d" % split["repetition"]]
+    numbers = [own for own in asked["bounds"] if own]
+    facts = [len(asked["bounds"]), len(test), min(numbers)[0], float(np.ptp(arrays["y"]))]
+    scores = [(epsilon, {"r2": fact}) for epsilon, fact in zip(split["epsilons"], facts)]
+    print(json.dumps({"repetition": split["repetition"], "scores": scores, "seconds": 0.5}))
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """A folder of environments, each with a program that is called as their Python is."""
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN, encoding="utf-8")
+    for peer in field.PEERS.values():
+        program = peer.python(tmp_path)
+        program.parent.mkdir(parents=True)
+        program.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n', encoding="utf-8"
+        )
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return tmp_path
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
+@pytest.mark.parametrize("name", field.PEERS)
+def test_arrays_and_scores_cross_to_the_other_environment(name, stand_in):
+    """It sees its rows, the same test rows, public bounds, and the target in its bounds."""
+    wanted = [(0, field.EPSILONS), (3, field.EPSILONS)]
+    delta = field.SMALL if name == field.EBM else field.NONE
+    found = field.runs(Contender(name, "regression", delta), "diabetes", wanted, stand_in)
+    data = read("diabetes")
+    assert [r.repetition for r in found] == [0, 3]
+    # The target is declared from 0 to 350, and the last of the columns from 50.
+    facts = {
+        field.DIFFPRIVLIB: [data.encoded.shape[1], -1, 2 * np.ptp(data.y) / 350],
+        field.EBM: [data.X.shape[1], 0, np.ptp(data.y)],
+    }[name]
+    facts.insert(1, round(0.2 * len(data.y)))
+    assert [scores[R2] for scores in found[0].scores.values()] == pytest.approx(facts)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
+def test_a_failure_over_there_is_told(stand_in):
+    contender = Contender(f"{field.DIFFPRIVLIB}, C=1", "classification")
+    with pytest.raises(SystemExit, match="no classes here"):
+        field.runs(contender, "breast_cancer_wdbc", [(0, (1.0,))], stand_in)
+
+
+def test_indicators_have_zero_as_their_lower_bound():
+    """Numbers have -1: bounds are those of the encoded columns."""
+    columns, bounds, _ = peers.encoded(read("diabetes"))
+    lower = np.array(bounds)[:, 0]
+    indicators = [k for block in read("diabetes").domain.encoded.blocks for k in range(99)[block]]
+    assert (lower[indicators] == 0).all()
+    assert np.isin(lower, [-1, 0]).all()
+    assert (columns["X"] >= lower).all()
+
+
+def test_raw_columns_are_within_their_bounds():
+    """Levels are texts, and have none."""
+    data = read("diabetes")
+    columns, bounds, target = peers.raw(data)
+    assert (list(columns), target) == ([f"X{k}" for k in range(len(bounds))], (0, 350))
+    for cells, own in zip(columns.values(), bounds, strict=True):
+        assert (cells.dtype.kind == "U") == (own is None)
+        assert own is None or (own[0] <= cells.min() and cells.max() <= own[1])
+    assert bounds.count(None) == len(data.domain.blocks)
+    shifted = Domain({name: [0, 1] for name in data.X}, target=(100, 145))
+    assert peers.raw(dataclasses.replace(data, domain=shifted))[2] == (0, 45)
+
+
+def test_peers_without_an_environment_are_left_out(stand_in):
+    def methods(*asked):
+        return {c.method for c in everything.chosen(everything.parse([*asked]))}
+
+    found = methods("--peers", str(stand_in))
+    assert found == {c.method for c in field.contenders()}
+    field.PEERS[field.EBM].python(stand_in).unlink()
+    assert found - methods("--peers", str(stand_in)) == {field.EBM}
+    assert found - methods() == {field.DIFFPRIVLIB, *field.PENALTIES, field.EBM}
+
+
+@pytest.mark.parametrize("peer", field.PEERS.values())
+def test_scripts_of_peers_say_what_they_need(peer):
+    """The Makefile reads it; versions are pinned, and nothing of skdp is imported."""
+    text = peer.script.read_text(encoding="utf-8")
+    needs = text.splitlines()[0].removeprefix("# needs: ").split()
+    assert all("==" in need for need in needs)
+    assert "skdp" not in {node.names[0].name for node in imports(text)}
+    makefile = Path(__file__).parents[2] / "Makefile"
+    line = next(x for x in makefile.read_text(encoding="utf-8").splitlines() if "PEERS :=" in x)
+    assert peer.environment in line.split()
+
+
+def imports(text):
+    """The import statements of a source."""
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import)]
+
+
+# What is left to run
+
+
+def test_only_what_is_missing_is_run():
+    """A stored epsilon is not run again, another is, and the rest of the splits."""
+    jobs = list(
+        everything.missing([run(field.HUBER, {0.1: 0.0, 4.0: 0.5})], [HUBER], ["diabetes"], 2)
+    )
+    assert [job.wanted for job in jobs] == [((0, (0.5, 1.0)), (1, field.EPSILONS))]
+    stored = [run(field.HUBER, dict.fromkeys(field.EPSILONS, 0.0), k) for k in range(2)]
+    assert not list(everything.missing(stored, [HUBER], ["diabetes"], 2))
+
+
+def test_the_order_gives_a_table_early():
+    """All sets have their first splits before any has more; the large ones come last, alone."""
+    names = names_of("regression")
+    jobs = list(everything.missing([], [HUBER], names, 10))
+    large = [job for job in jobs if job.name in everything.LARGE]
+    usual = jobs[: len(jobs) - len(large)]
+    assert not {job.name for job in usual} & everything.LARGE
+    firsts = [job.wanted[0][0] for job in usual]
+    assert firsts == [0] * (len(names) - 1) + [5] * (len(names) - 1)
+    assert [len(job.wanted) for job in large] == [1] * 10
+
+
+def test_a_line_that_was_cut_off_is_dropped(tmp_path):
+    """And what is stored afterwards stands on a line of its own."""
+    path = tmp_path / "runs.jsonl"
+    whole = run(field.HUBER, {1.0: 0.5}).line() + "\n"
+    path.write_text(whole + whole[:20], encoding="utf-8")
+    assert len(list(everything.load(path))) == 1
+    everything.repair(path)
+    assert path.read_text(encoding="utf-8") == whole
+    assert not list(everything.load(tmp_path / "none"))
+
+
+# Verdicts
+
+
+def test_verdicts_tell_noise_from_loss():
+    """Lost on all 20 splits is behind; lost on 11 of 20 is what a coin does.
+
+    Nothing is random here, the scores are made.
+    """
+    base = np.linspace(0.5, 0.6, 20)
+    eleven = np.where(np.arange(20) < 11, -1e-3, 5e-4)
+    scores = Scores.of(
+        field_of(
+            {
+                "peer": base,
+                "better": base + 1e-3,
+                "same": base,
+                "worse": base - 1e-3,
+                "wavering": np.sort(base + eleven) - 1e-5 * (np.arange(20) == 9),
+            }
+        )
+    )
+    cell = {name: Cell("diabetes", name, "0", 1.0) for name in ("better", "same", "worse")}
+    peer = Cell("diabetes", "peer", "0", 1.0)
+    assert scores.verdict(cell["better"], peer) == AHEAD
+    assert scores.verdict(cell["same"], peer) == AHEAD
+    assert scores.verdict(cell["worse"], peer) == BEHIND
+    assert scores.verdict(Cell("diabetes", "wavering", "0", 1.0), peer) == LEVEL
+
+
+def test_five_splits_are_too_few_to_be_behind():
+    """A coin loses five times of five in 1 of 16 cases, two-sided."""
+    scores = Scores.of(field_of({"own": np.zeros(5), "peer": np.ones(5)}, repeats=5))
+    own, peer = (Cell("diabetes", name, "0", 1.0) for name in ("own", "peer"))
+    assert scores.verdict(own, peer) == LEVEL
+
+
+def test_the_peer_is_given_its_better_setting():
+    """Ours has none to choose from."""
+    runs = field_of(
+        {f"{field.DIFFPRIVLIB}, C=1": np.zeros(3), f"{field.DIFFPRIVLIB}, C=0.1": np.ones(3)}, 3
+    )
+    scores = Scores.of(runs)
+    assert scores.median("diabetes", field.DIFFPRIVLIB, "0", 1.0) == 1
+    assert scores.median("diabetes", field.LOGISTIC, "0", 1.0) is None
+    assert verdicts.settings_of(field.LOGISTIC) == [field.LOGISTIC]
+
+
+# The page
+
+
+@pytest.fixture
+def written(tmp_path):
+    """The page of a small field in which least squares is behind and Huber is ahead."""
+    base = np.linspace(0.2, 0.4, 20)
+    runs = field_of({field.LINEAR: base - 0.1, field.HUBER: base + 0.1, field.DIFFPRIVLIB: base})
+    runs += [run(field.TRIVIAL, {np.inf: 0.0}), run(field.PLAIN, {np.inf: 0.5})]
+    page.write(runs, tmp_path)
+    return tmp_path
+
+
+def test_page_says_where_ours_is_behind(written):
+    """With both medians; and nowhere that the other one is."""
+    text = (written / "benchmark.md").read_text(encoding="utf-8")
+    assert (
+        f"**{field.LINEAR} (delta = 0) against diffprivlib, behind:** diabetes at 1 (.200 to .300)"
+        in text
+    )
+    assert f"**{field.HUBER} (delta = 0) against diffprivlib" not in text
+    line = next(line for line in text.splitlines() if line.startswith("| diabetes | 1 "))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells == ["diabetes", "1", ".200†", ".400", *[""] * 3, ".300", "", "", ".500", ".000"]
+    assert "are set on simulated populations only" in text
+    shares = [line for line in text.splitlines() if line.startswith("| DPHuberRegressor ")]
+    assert "80 %" in shares[0]
+    assert "## Classification" not in text
+    assert "20 random splits (at least 1 for trivial, without privacy on diabetes)" in text
+
+
+def test_table_and_picture_are_written(written):
+    """A row for each figure, with quartiles; a picture for each task that was run."""
+    with (written / "benchmark.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 5
+    huber = next(row for row in rows if row["method"] == field.HUBER)
+    assert float(huber["median"]) == pytest.approx(0.4)
+    assert float(huber["lower quartile"]) == pytest.approx(0.35)
+    assert (written / "benchmark_regression.png").read_bytes().startswith(b"\x89PNG")
+    assert not (written / "benchmark_classification.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (0.8251, ".825"),
+        (-0.0004, ".000"),
+        (-0.25, "-.250"),
+        (1.0, "1.000"),
+        (-3e7, "-3e7"),
+        (10.25, "10.250"),
+    ],
+)
+def test_numbers_are_short(value, text):
+    assert page.number(value) == text
+
+
+def test_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
+    """The first call runs and writes; the second one runs nothing more."""
+    store, docs = tmp_path / "runs.jsonl", tmp_path / "docs"
+    asked = ["--sets", "diabetes", "--methods", "Huber", "trivial", "--repeats", "1", "--jobs", "1"]
+    asked += ["--store", str(store), "--docs", str(docs)]
+    everything.main(asked)
+    first = store.read_text(encoding="utf-8")
+    assert len(first.splitlines()) == 6  # Huber at three deltas, its curves at two, the mean
+    assert "6/6 runs" in capsys.readouterr().err
+    everything.main(asked)
+    assert store.read_text(encoding="utf-8") == first
+    assert "runs" not in capsys.readouterr().err
+    assert (docs / "benchmark.md").exists()
+    assert report.RESULTS not in store.parents
+
+
+def test_exclusions_of_mutations_name_what_there_is():
+    """A name that is no longer defined would hide that its successor is not excluded."""
+    package = Path(skdp.__file__).parent
+    for module in mutation_sites.EXCLUDED:
+        assert (package / module).exists(), module
+    for module, names in mutation_sites.NAMES.items():
+        tree = ast.parse((package / module).read_text(encoding="utf-8"))
+        statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+        defined = {name for node in statements for name in mutation_sites.defined(node)}
+        assert set(names.split()) <= defined, module
+
+
+def test_mutations_are_drawn_from_all_folders_of_the_package():
+    package = Path(skdp.__file__).parent
+    drawn = mutation_sites.drawn(package, 10**6, np.random.default_rng(0))
+    modules = {mutation.module for mutation in drawn}
+    assert {"linear_model/_objective/families.py", "rows/total.py"} <= modules
+    assert not modules & set(mutation_sites.EXCLUDED)
+    for mutation in drawn[::50]:
+        source = (package / mutation.module).read_bytes()
+        assert source[mutation.start : mutation.stop].decode() == mutation.old
+        ast.parse(mutation.applied(source))

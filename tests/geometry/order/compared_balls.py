@@ -1,0 +1,141 @@
+"""Balls that the tests of orders share, and a search that the bounds are held against."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp.geometry import (
+    EncodedRowsBall,
+    LpBall,
+    MappedBall,
+    ProductBall,
+    ScaledBall,
+    ShearedBall,
+    SimplexBall,
+    SumBall,
+)
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "compare_norm_balls.py"
+
+
+def load_example() -> Any:
+    spec = importlib.util.spec_from_file_location("compare_norm_balls", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look a class up by its module
+    spec.loader.exec_module(module)
+    return module
+
+
+example = load_example()
+CURVED = example.CurvedBall()
+INF = math.inf
+
+
+@dataclass(frozen=True)
+class Shy:
+    """A ball that has nothing but what it must have."""
+
+    ball: Any
+    exact: ClassVar[bool] = False
+
+    @property
+    def dim(self) -> int:
+        return int(self.ball.dim)
+
+    def gauge(self, v: Any) -> Any:
+        return self.ball.gauge(v)
+
+    def sample(self, n: int, rng: Any) -> Any:
+        return self.ball.sample(n, rng)
+
+
+@dataclass
+class Slow:
+    """A ball whose gauge and support take a millisecond for each vector, and are counted."""
+
+    ball: Any
+    asked: int = 0
+    exact: ClassVar[bool] = True
+
+    @property
+    def dim(self) -> int:
+        return int(self.ball.dim)
+
+    def _wait(self, v: Any) -> Any:
+        count = np.size(v) // self.dim
+        self.asked += count
+        time.sleep(1e-3 * count)
+        return v
+
+    def gauge(self, v: Any) -> Any:
+        return self.ball.gauge(self._wait(v))
+
+    def support(self, w: Any) -> Any:
+        return self.ball.support(self._wait(w))
+
+    def sample(self, n: int, rng: Any) -> Any:
+        return self.ball.sample(n, rng)
+
+
+@dataclass(frozen=True)
+class Hexagon:
+    """{v : |F v| <= 1}, known by its faces only, as a hull of half-spaces may be."""
+
+    dim: ClassVar[int] = 2
+    exact: ClassVar[bool] = True
+
+    def facets(self) -> Any:
+        return np.array([[1.0, 0.2], [-0.3, 0.8], [0.9, -0.7]])
+
+    def gauge(self, v: Any) -> Any:
+        return np.abs(np.asarray(v) @ self.facets().T).max(axis=-1)
+
+    def sample(self, n: int, rng: Any) -> Any:
+        u = rng.uniform(-3, 3, (40 * n + 400, 2))
+        return u[self.gauge(u) <= 1][:n]
+
+
+SHEAR = np.array([[1.0, 0.7], [-0.2, 1.5]])
+PLANE = [
+    LpBall(2, p=1),
+    LpBall(2, p=1.5, weights=(1.0, 3.0)),
+    LpBall(2, p=2, radius=0.3),
+    LpBall(2, p=7, weights=(20.0, 1.0)),
+    LpBall(2, p=INF),
+    MappedBall(LpBall(2, p=3), SHEAR),
+    MappedBall(LpBall(2), SHEAR),
+    ShearedBall(LpBall(2, p=3), (0.0, 0.7)),
+    MappedBall(ScaledBall(LpBall(2, p=INF), 2.0), SHEAR.T),
+    SimplexBall(2),
+    EncodedRowsBall(0, (1,)),
+    SumBall((LpBall(1), LpBall(1)), (1.0, 2.0)),
+    ProductBall((LpBall(1), LpBall(1, radius=3.0)), ((1,), (0,))),
+    CURVED,
+    Hexagon(),
+]
+
+
+def brute(ball: Any, over: Any) -> float:
+    """Return the greatest |u|_ball / |u|_over over many angles, finer around the best."""
+
+    def ratio(turn: Any) -> Any:
+        u = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+        return ball.gauge(u) / over.gauge(u)
+
+    turns = np.linspace(0, np.pi, 2001)
+    at = turns[np.argsort(ratio(turns))[-3:]]
+    step = turns[1]
+    for _ in range(5):  # fifty times as fine in each round
+        around = at[:, None] + np.linspace(-step, step, 101)
+        at, step = around[np.arange(3), ratio(around).argmax(axis=1)], step / 50
+    return float(ratio(at).max())

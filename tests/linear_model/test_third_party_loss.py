@@ -1,0 +1,97 @@
+"""A loss of somebody else's: one small class, with the privacy witness and both estimators."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from exact_minimiser import Minimiser, noise_scale
+
+from skdp import Domain, DPHuberRegressor
+from skdp._identity import fingerprint
+from skdp.linear_model._objective.perturbation import greatest_leverage
+
+
+@dataclass(frozen=True)
+class LogCosh:
+    """c^2 log cosh(r / c): slope c tanh(r / c), curvature 1 - (slope / c)^2."""
+
+    threshold: float = 1.0
+    target: ClassVar[str] = "number"
+
+    @property
+    def slope_bound(self):
+        return self.threshold
+
+    def value(self, z, y):
+        r = np.abs(z - y) / self.threshold
+        return self.threshold**2 * (r + np.log1p(np.exp(-2 * r)) - np.log(2))
+
+    def slope(self, z, y):
+        return self.threshold * np.tanh((z - y) / self.threshold)
+
+    def curvature(self, z, y):
+        return 1 - np.tanh((z - y) / self.threshold) ** 2
+
+    def curvature_bound(self, low, high):
+        return 1 - (np.asarray(low, dtype=float) / self.threshold) ** 2
+
+
+class Loose(LogCosh):
+    """The same, but a class that is no frozen dataclass of its own."""
+
+
+def test_the_regressor_takes_it():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 3))
+    y = X @ [0.4, -0.2, 0.1] + 0.05 * rng.normal(size=4000)
+    domain = Domain.unit_box(3, target=(-1.0, 1.0))
+    model = DPHuberRegressor(loss=LogCosh(0.2), domain=domain).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert "LogCosh(threshold=0.2)" in model.guarantee_.mechanism
+    assert not hasattr(model, "threshold_")
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_its_loss_of_privacy_stays_below_epsilon(epsilon, neighbors):
+    """The same witness as for the package's own losses, and not without effect."""
+    loss, q = LogCosh(0.3), 0.9
+    leverage = greatest_leverage(loss, q, epsilon, neighbors)
+    law = {"scale": noise_scale(loss, q, epsilon, neighbors), "ridge": [1 / leverage]}
+    outputs = np.concatenate([-np.geomspace(1e-3, 50, 40), np.geomspace(1e-3, 50, 40)])
+    others = ([0.9, -0.3], [1.0, 0.0])
+    records = [(x, y) for x in (-1.0, -0.4, 0.7, 1.0) for y in (-1.0, 0.2, 1.0)]
+    logs = [
+        [
+            Minimiser(loss, np.append(others[0], x)[:, None], [*others[1], y], **law).log_density(
+                np.array([a])
+            )
+            for a in outputs
+        ]
+        for x, y in records
+    ]
+    if neighbors == "add_remove":
+        without = Minimiser(loss, np.array(others[0])[:, None], others[1], **law)
+        base = np.array([without.log_density(np.array([a])) for a in outputs])
+        worst = np.abs(np.array(logs) - base).max()
+    else:
+        worst = np.ptp(logs, axis=0).max()
+    assert 0.3 * epsilon < worst <= epsilon
+
+
+def test_only_frozen_losses_are_remembered():
+    """A loss that could change is searched anew at every fit."""
+    assert fingerprint(LogCosh()) is not None
+    assert fingerprint(Loose()) is None
+
+
+def test_a_curvature_bound_of_nan_is_refused():
+    """Taken for a small one it would leave the objective without a ridge."""
+
+    class Broken(Loose):
+        def curvature_bound(self, low, high):
+            return np.full_like(np.asarray(low, dtype=float), np.nan)
+
+    with pytest.raises(ValueError, match="never NaN"):
+        greatest_leverage(Broken(0.3), 0.9, 1.0, "replace_one")

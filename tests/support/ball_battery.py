@@ -1,0 +1,129 @@
+"""The battery for this package's own balls: `skdp.testing.check_ball`'s parts, one by one.
+
+`check_norm` looks for a counter-example besides. False alarms are derived in
+skdp/testing/ball.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.random import Generator
+
+from skdp.geometry import NormBall
+from skdp.testing import ball as public
+from skdp.testing._ball_draws import ALARM, SIGMAS, hit_and_run, near, same_law
+from skdp.testing.ball import (
+    Array,
+    Check,
+    check_box,
+    check_covariance,
+    check_polytope,
+    check_protocol,
+    check_radius,
+    check_rejection,
+    check_stationary,
+    check_support,
+    corners,
+    gradient,
+    lp_gauge,
+    polytope_moments,
+)
+
+__all__ = [
+    "ALARM",
+    "BATTERY",
+    "QUICK",
+    "SIGMAS",
+    "Array",
+    "Check",
+    "check_box",
+    "check_covariance",
+    "check_norm",
+    "check_polytope",
+    "check_protocol",
+    "check_radius",
+    "check_rejection",
+    "check_stationary",
+    "check_support",
+    "corners",
+    "gradient",
+    "hit_and_run",
+    "lp_gauge",
+    "near",
+    "polytope_moments",
+    "same_law",
+]
+
+QUICK = settings(
+    max_examples=25, deadline=None, derandomize=True, database=None, report_multiple_bugs=False
+)
+
+
+def check_norm(ball: Any, rng: Generator) -> None:
+    """The gauge is a norm, also where a search looks for a point at which it is none."""
+    assert isinstance(ball, NormBall)
+    public.check_norm(ball, rng)
+    numbers = st.floats(-1e3, 1e3, allow_subnormal=False)
+    pairs = arrays(np.float64, (2, ball.dim), elements=numbers)
+
+    @settings(QUICK)
+    @given(pairs, st.floats(1e-3, 1e3))
+    def holds(pair: Array, factor: float) -> None:
+        public.check_norm_at(ball, pair, factor)
+
+    holds()
+
+
+BATTERY: tuple[Check, ...] = tuple(
+    check_norm if check is public.check_norm else check for check in public.BATTERY
+)
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A ball with some of its members replaced; each replacement is given the ball first."""
+
+    ball: Any
+    other: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    @property
+    def dim(self) -> int:
+        return int(self.ball.dim)
+
+    exact = True
+
+    def gauge(self, v: Any) -> Any:
+        return self._call("gauge", v)
+
+    def sample(self, n: int, rng: Generator) -> Any:
+        return self._call("sample", n, rng)
+
+    def log_volume(self) -> Any:
+        return self._call("log_volume")
+
+    def support(self, w: Any) -> Any:
+        return self._call("support", w)
+
+    def bounding_box(self) -> Any:
+        return self._call("bounding_box")
+
+    def covariance(self) -> Any:
+        return self._call("covariance")
+
+    def variance(self) -> Any:
+        return self._call("variance")
+
+    def extreme_points(self) -> Any:
+        return self._call("extreme_points")
+
+    def _call(self, member: str, *args: Any) -> Any:
+        if member in self.other:
+            return self.other[member](self.ball, *args)
+        return getattr(self.ball, member)(*args)

@@ -1,0 +1,45 @@
+"""The exact density of objective perturbation's minimiser, for rows and for weighted rows."""
+
+import math
+
+import numpy as np
+
+
+def noise_scale(loss, q, epsilon, neighbors):
+    return (2 if neighbors == "replace_one" else 1) * loss.slope_bound / (epsilon * q)
+
+
+class Minimiser:
+    """The exact law of argmin J for given rows, in the maximum norm (B = 1 on [-1, 1]^d)."""
+
+    def __init__(self, loss, rows, targets, *, scale, ridge, leverage=math.inf):
+        self.loss, self.scale, self.ridge = loss, scale, np.asarray(ridge, dtype=float)
+        self.rows, self.targets = np.atleast_2d(rows), np.asarray(targets, dtype=float)
+        self.weight = np.minimum(1.0, leverage / np.sum(self.rows**2 / self.ridge, axis=1))
+
+    def log_density(self, a):
+        """Density of the minimiser at a, up to the constant of the law of V."""
+        z = self.rows @ a
+        slope = self.weight * self.loss.slope(z, self.targets)
+        curvature = self.weight * self.loss.curvature(z, self.targets)
+        v = -(slope @ self.rows + self.ridge * a)
+        hessian = (self.rows.T * curvature) @ self.rows + np.diag(self.ridge)
+        return self.log_noise(v) + np.linalg.slogdet(hessian)[1]
+
+    def log_noise(self, v):
+        """Log-density of V up to its constant."""
+        return -np.max(np.abs(v)) / self.scale
+
+
+class Weighted(Minimiser):
+    """The same for given weights of rows, and for Gaussian noise if a deviation is given."""
+
+    def __init__(self, loss, rows, targets, weights, *, scale, ridge, deviation=None):
+        ridge = np.broadcast_to(np.asarray(ridge, dtype=float), np.shape(np.atleast_2d(rows))[1:])
+        super().__init__(loss, rows, targets, scale=scale, ridge=ridge)
+        self.weight, self.deviation = np.asarray(weights, dtype=float), deviation
+
+    def log_noise(self, v):
+        if self.deviation is None:
+            return super().log_noise(v)
+        return -(v @ v) / self.deviation**2 / 2

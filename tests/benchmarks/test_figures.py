@@ -3,14 +3,10 @@
 import dataclasses
 import re
 import shlex
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import betabinom
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from examples.figures import __main__ as command
 from examples.figures import pages, samples

@@ -18,6 +18,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from examples.figures import samples
 from examples.figures.layout import differences, filled
@@ -107,20 +108,20 @@ def full(chosen: Sequence[Figure], arguments: argparse.Namespace) -> list[str]:
 
 
 def fast(chosen: Sequence[Figure]) -> list[str]:
-    """Run the fast parts and compare them."""
-    wrong, runs = [], {}
+    """Run the fast parts, two at a time, and compare them."""
+    wrong, commands = [], list(dict.fromkeys(f.fast for f in chosen if f.fast))
+    with ThreadPoolExecutor(2) as pool:
+        runs = dict(zip(commands, pool.map(run, commands), strict=True))
     for figure in chosen:
         item = item_of(figure)
         if figure.fast:
-            if figure.fast not in runs:
-                runs[figure.fast] = run(figure.fast)
             count, found = compared(figure, runs[figure.fast], item)
             say = f"{count} cells compared" if count else "no cell compared"
             print(f"{figure.name}: {say}", flush=True)
             wrong += found or ([] if count else [f"{figure.name}: no cell was found"])
         if figure.sample:
             count, found = samples.compared(figure, item)
-            print(f"{figure.name}: {count} cells within their bands or not", flush=True)
+            print(f"{figure.name}: {count} cells compared", flush=True)
             wrong += found
     return wrong
 
@@ -146,23 +147,23 @@ def write(figure: Figure, found: Run) -> None:
         table = filled(item.table, figure.layout, found.tables)
         lines = written(table, path.read_text(encoding="utf-8").splitlines())
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    elif item.picture is not None:
-        copy_picture(figure, item)
+    elif item.picture is not None or figure.file:
+        copy(figure, item)
     elif figure.kind != "facts":
         print(f"{figure.name}: composed by hand from {place_of(found.command).with_suffix('.txt')}")
         return
     write_records(records() | {figure.name: {**found.facts, "seconds": found.seconds}})
 
 
-def copy_picture(figure: Figure, item: Item) -> None:
-    """Copy the picture that a command drew to its place."""
-    name = (ROOT / item.page).parent / str(item.picture)
-    place = place_of(figure.command)
-    drawn = place.with_suffix(".png")
-    if "{folder}" in figure.command:
-        drawn = place.with_suffix("") / figure.file
-    if "{" in figure.command:
-        shutil.copyfile(drawn, name)
+def copy(figure: Figure, item: Item) -> None:
+    """Copy what a command drew or wrote to its place; a page with the table beside it."""
+    page, place = ROOT / item.page, place_of(figure.command)
+    if item.picture is None:
+        for path in place.with_suffix("").glob(f"{page.stem}.*"):
+            shutil.copyfile(path, page.with_suffix(path.suffix))
+    elif "{" in figure.command:
+        drawn = place.with_suffix("") / figure.file if figure.file else place.with_suffix(".png")
+        shutil.copyfile(drawn, page.parent / item.picture)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Figure:
     layout : Layout or None
         Without one the numbers are composed by hand from what the command prints.
     file : str
-        The picture's name in "{folder}".
+        What is copied from "{folder}": a picture, or a page that the command writes.
     note : str
         What to know, such as a difference between the command and the table.
     """
@@ -77,7 +77,10 @@ def _figure(name: str, facts: dict[str, Any]) -> Figure:
     layout = facts.pop("layout", None)
     needs = tuple(facts.pop("needs", ()))
     if layout is not None:
-        layout = Layout(**{k: tuple(v) if isinstance(v, list) else v for k, v in layout.items()})
+        settings: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in layout.items()
+        }
+        layout = Layout(**settings)
     return Figure(name=name, needs=needs, layout=layout, **facts)
 
 

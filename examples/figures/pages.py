@@ -157,4 +157,6 @@ def in_form_of(text: str, value: float | None) -> str:
     found = f"{value:,.{decimals}f}" if "," in text else f"{value:.{decimals}f}"
     if text.lstrip("+-").startswith("."):
         found = re.sub(r"^(-?)0\.", r"\1.", found)
+    if not float(found.replace(",", "")):
+        found = found.lstrip("-")
     return "+" + found if text.startswith("+") and value >= 0 else found

@@ -7,7 +7,8 @@
     make figures-check                                  # a fast part, without data files
 
 A command that has ended is kept in the folder ``results/figures`` and is not run again, so a run
-that was stopped goes on where it was; ``--again`` runs it once more. Pages are written as soon as a
+that was stopped goes on where it was. The list tells at which commit it has ended, and ``--again``
+runs it once more. Pages are written as soon as a
 command has ended. A fast part is always compared and never written.
 """
 
@@ -73,8 +74,8 @@ def show(chosen: Sequence[Figure]) -> None:
 
 def state_of(figure: Figure) -> str:
     """Return whether the command has ended, can be run, or what is missing."""
-    if kept(figure.command):
-        return "done"
+    if found := kept(figure.command):
+        return f"done at {found.facts['commit']}"
     if "SKDP_DATA" in figure.needs and not os.environ.get("SKDP_DATA"):
         return "needs SKDP_DATA"
     return "to run"

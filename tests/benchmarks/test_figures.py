@@ -262,7 +262,7 @@ def test_the_list_tells_time_and_state(small, capsys):
     assert not (small / "calls").exists()
     command.main([])
     command.main(["--list"])
-    assert re.search(r"done\nTo run: 0 commands, about 0 minutes", capsys.readouterr().out)
+    assert re.search(r"done at \w+\nTo run: 0 commands, about 0 minutes", capsys.readouterr().out)
     with pytest.raises(SystemExit, match="No figure has a name that begins with two"):
         command.main(["--only", "two"])
 

@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
+from skdp._sklearn import Documented
+from skdp.domain.columns import Levels
 from skdp.domain.tables import as_table
 
 # The arrays that encoders returned, while they exist, with their domains; by the ids of the arrays.
@@ -37,7 +39,7 @@ class Encoding(Protocol):
         """Map rows into the domain and encode them."""
 
 
-class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DomainEncoder(Documented, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Transformer that clips, scales and one-hot encodes by a public domain.
 
     Nothing is learned from data. Therefore the encoder costs no privacy, needs no ``fit``, and
@@ -111,6 +113,8 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         given, declared = input_features, domain.names
         if given is not None and declared is not None and tuple(given) != declared:
             raise fail("input_features", f"be the domain's names {list(declared)}", list(given))
+        if given is not None and len(given) != domain.n_columns:
+            raise fail("input_features", f"have {domain.n_columns} names", len(given))
         return np.array(domain.encoded_names(), dtype=object)
 
     @property
@@ -137,8 +141,19 @@ class DomainEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.string = tags.input_tags.categorical = True
+        declare_input(tags.input_tags, self.domain)
         return tags
+
+
+def declare_input(tags: Any, domain: Any) -> None:
+    """Set what scikit-learn's tags say about tables of a domain; without one they hold numbers."""
+    columns = getattr(domain, "_columns", ())
+    levels = [column for column in columns if isinstance(column, Levels)]
+    tags.categorical = bool(levels)
+    tags.string = any(isinstance(level, str) for column in levels for level in column.levels)
+    # A missing level without a rule is read as another one.
+    ruled = [column in levels or getattr(column, "missing", None) is not None for column in columns]
+    tags.allow_nan = bool(ruled) and all(ruled)
 
 
 def decode_coef(

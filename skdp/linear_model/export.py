@@ -52,7 +52,7 @@ class Exported:
             If a level or a label is not a string, a finite number or a bool, or the class is not
             one of this package.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         return _entries(self)
 
     def to_json(self) -> str:

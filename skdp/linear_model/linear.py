@@ -33,10 +33,26 @@ class DPLinearRegression(PrivateRegressor):
 
     Parameters
     ----------
-    epsilon, delta, neighbors, n_public, domain, fit_intercept
-        As in :class:`DPLogisticRegression`. The domain declares the target's bounds; without a
-        domain features and target are clipped to [-1, 1]. Under ``"add_remove"`` the number of
-        records is released with noise too.
+    epsilon : float > 0, default=1.0
+        The privacy budget of one call of ``fit``.
+    delta : float in [0, 1), default=0.0
+        The delta of the budget. Noise that is pure DP does not use it, and the guarantee then has
+        delta = 0.
+    neighbors : {"replace_one", "add_remove"}, default="replace_one"
+        The neighbouring relation. "replace_one": one record is replaced, and the number of records
+        is public. "add_remove": one record is added or removed, and the number of records is
+        private. With ``fit(..., groups=ids)`` a record is a person with all its rows, and the
+        number of rows is private under both relations. Under "add_remove" the number of records is
+        released with noise too.
+    n_public : int, default=None
+        A public order of magnitude of the number of records (of persons, with ``groups``), for the
+        automatic choices under "add_remove". None assumes a medium number.
+    domain : Domain, default=None
+        Public bounds and levels of the columns, and bounds of the target,
+        ``target=(lower, upper)``. With None the columns and the target are clipped to [-1, 1], and
+        an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The guarantee covers it like the coefficients.
     mechanism : {"auto", "matrix", "hull", "laplace", "l1", "l2", "linf", "gaussian", \
             "elliptic", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
             "offset_gaussian"}, norm ball or object with ``calibrate``, default="auto"
@@ -54,9 +70,24 @@ class DPLinearRegression(PrivateRegressor):
         few records it releases only the mean of the target, for any ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
-    ledger, rows_per_person, max_rows, inference_share
-        As in :class:`DPLogisticRegression`. Leaving out rows by ``max_rows`` does not reduce the
-        noise of this estimator.
+    ledger : Ledger, default=None
+        A ledger that is charged before any noise is drawn.
+    rows_per_person : int >= 1, default=1
+        Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
+        ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
+        value persons with more rows have more weight, up to this number of rows. Then the sum of
+        the weights is private, and "replace_one" is planned as a removal and an addition with half
+        of epsilon each.
+    max_rows : int >= 1, default=None
+        Only with ``groups``, for tables in memory. Rows of a person after the first ``max_rows``
+        are left out, which does not reduce the noise of this estimator. None uses all rows.
+    inference_share : float in (0, 1), default=None
+        Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
+        see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then
+        sums of the scores and of the curvatures at this model are released, from which an estimate
+        without shrinkage follows. ``coef_`` is the first model moved towards this estimate as far
+        as the change exceeds its noise. Give 0.8 for a table of coefficients, and None for
+        predictions only. Proof: ``docs/proofs/inference.md``.
     postprocess : {"auto", "pinv", "ridge", "psd"} or callable, default="auto"
         The method that computes coefficients from the moments. "auto" is a posterior mean after a
         release of scaled columns. Otherwise it projects the moments on the set of possible moments
@@ -78,12 +109,27 @@ class DPLinearRegression(PrivateRegressor):
         The released moments.
     inference_ : Inference
         Standard errors, intervals and tests; also :meth:`conf_int`, :meth:`summary`,
-        :meth:`wald_test`, ``coef_std_error_``, ``intercept_std_error_`` and ``p_values``. Without
-        ``inference_share`` they need ``mechanism="matrix"``, unless "auto" chose it, and rows that
-        are not grouped: scaled columns are clipped by unknown amounts, and other noise is
-        correlated.
-    n_features_in_, feature_names_in_, guarantee_, stages_, noise_, n_iter_, converged_
-        As in :class:`DPLogisticRegression`.
+        :meth:`wald_test` and the next three attributes. Without ``inference_share`` they need
+        ``mechanism="matrix"``, unless "auto" chose it, and rows that are not grouped: scaled
+        columns are clipped by unknown amounts, and other noise is correlated.
+    coef_std_error_ : ndarray of shape (n_encoded,)
+        Standard errors of the estimated coefficients.
+    intercept_std_error_ : float
+        Standard error of the estimated intercept.
+    p_values : ndarray of shape (n_encoded,)
+        P-values of the tests that coefficients are 0.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Present only if X had column names.
+    guarantee_ : Guarantee
+    stages_ : tuple of :class:`~skdp.linear_model.Stage`
+        What was released, with which noise and which part of the budget.
+    noise_ : noise of the mechanism
+        The law of the noise of the moments, without its draw.
+    n_iter_ : int
+        Always 1.
+    converged_ : bool
+        Always True.
 
     Examples
     --------
@@ -134,7 +180,7 @@ class DPLinearRegression(PrivateRegressor):
         DPLinearRegression
             A fitted regressor of these columns in the user's units.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         if not hasattr(self, "moments_"):
             remedy = "Call it before the model is exported, or keep the model with pickle."
             rule = "find the released moments: the file of a model holds none"

@@ -140,8 +140,13 @@ class DPLogisticRegression(PrivateClassifier):
     guarantee_ : Guarantee
     inference_ : :class:`~skdp.linear_model.Inference`
         Present only with ``inference_share``: estimates without shrinkage, their standard errors,
-        intervals and tests. ``coef_std_error_``, ``intercept_std_error_`` and ``p_values`` are
-        parts of it.
+        intervals and tests. The next three attributes are parts of it.
+    coef_std_error_ : ndarray of shape (1, n_encoded)
+        Standard errors of the estimated coefficients.
+    intercept_std_error_ : ndarray of shape (1,)
+        Standard error of the estimated intercept.
+    p_values : ndarray of shape (1, n_encoded)
+        P-values of the tests that coefficients are 0.
     stages_ : tuple of :class:`~skdp.linear_model.Stage`
         What was released, with which noise and which part of the budget.
     q_ : float

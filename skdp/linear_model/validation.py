@@ -255,6 +255,16 @@ def _positions(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     return positions_of(y, Levels((None, *labels.tolist()), None))
 
 
+def refuse_unsupported(unsupported: dict[str, Any]) -> None:
+    """Raise an error for fit parameters that the privacy proof does not cover."""
+    if unsupported:
+        names = ", ".join(sorted(unsupported))
+        raise TypeError(
+            f"fit does not support {names}: the proof gives every record the same influence."
+            " Leave it out."
+        )
+
+
 def check_ledger(name: str, ledger: Any) -> None:
     """Raise an error unless a ledger is None or a Ledger: a subclass may not count."""
     if ledger is not None and type(ledger) is not Ledger:
@@ -309,6 +319,20 @@ def spent_note() -> Iterator[list[Guarantee]]:
             )
         else:
             error.add_note("No budget was spent and no noise was drawn.")
+        raise
+
+
+@contextmanager
+def columns_kept(estimator: Any) -> Iterator[None]:
+    """Restore the number and the names of an estimator's columns if its fit fails."""
+    facts, names = vars(estimator), ("n_features_in_", "feature_names_in_")
+    before = {name: facts[name] for name in names if name in facts}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            facts.pop(name, None)
+        facts.update(before)
         raise
 
 

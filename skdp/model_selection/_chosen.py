@@ -12,6 +12,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._sklearn import Documented
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -25,7 +27,7 @@ def _if_best_has(name: str) -> Callable[[Method], Method]:
     return cast(Callable[[Method], Method], available_if(has))
 
 
-class ChosenModel(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class ChosenModel(Documented, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Base of a search that predicts by ``best_estimator_``."""
 
     @_if_best_has("predict")
@@ -59,14 +61,16 @@ class ChosenModel(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self._best().classes_)
 
     def _best(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
+        check_is_fitted(self)
         return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        for name in ("estimator_type", "classifier_tags", "regressor_tags"):
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
             setattr(tags, name, getattr(inner, name))
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = False  # a pipeline may accept it, the search does not
         tags.target_tags.required = True
         return tags

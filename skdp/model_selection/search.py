@@ -23,6 +23,7 @@ from skdp.linear_model.validation import (
     check_ledger,
     check_table,
     check_target,
+    columns_kept,
     is_auto,
     spent_note,
     units_of,
@@ -160,8 +161,11 @@ class PrivateSearchCV(ChosenModel):
         The strategy that was used.
     guarantee_ : Guarantee
         The guarantee of the whole search.
-    classes_, n_features_in_, feature_names_in_
-        As in the estimator.
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the chosen model, if it is a classifier.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Present only if X had column names.
 
     Examples
     --------
@@ -236,7 +240,7 @@ class PrivateSearchCV(ChosenModel):
             If a run of random stopping fails. Its own error is not shown, as it may describe the
             run.
         """
-        with spent_note() as spent, without_spent_notes():
+        with columns_kept(self), spent_note() as spent, without_spent_notes():
             whole = self._check_parameters()
             candidates, X, y = self._read(X, y)
             n, persons = units_of(groups, len(y))

@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import skdp.linear_model._shared.base as base
 from skdp import (
@@ -486,19 +485,3 @@ def test_the_dry_run_draws_no_noise(people, domain, answers, monkeypatch, fits):
     search(domain, strategy="disjoint", epsilon=1.0).fit(people, answers)
     seen = {(ridge, epsilon) for ridge, epsilon, made in plans if made == 0}
     assert seen == {(ridge, epsilon) for ridge in (1e9, 0.0) for epsilon in (0.25, 0.75)}
-
-
-@pytest.mark.filterwarnings(
-    "ignore::skdp.PrivacyLeakWarning", "ignore::sklearn.exceptions.SkipTestWarning"
-)
-@parametrize_with_checks(
-    [
-        PrivateSearchCV(
-            DPLogisticRegression(), {"q": [0.9, 0.8]}, strategy="disjoint", epsilon=5.0
-        ),
-        PrivateSearchCV(DPHuberRegressor(), {"q": [0.9]}, strategy="random_stopping", **QUICK),
-    ]
-)
-def test_scikit_learn_agrees(estimator, check):
-    """Every check of check_estimator."""
-    check(estimator)

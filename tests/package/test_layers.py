@@ -23,6 +23,7 @@ BASE = {
     "_lazy",
     "_progress",
     "_search",
+    "_sklearn",
 }
 GROUND = BASE | {"randomness"}
 MIDDLE = GROUND | {"domain", "privacy", "noise", "geometry"}
@@ -37,6 +38,7 @@ ALLOWED = {
     "_lazy": set(),
     "_progress": set(),
     "_search": {"_checks"},
+    "_sklearn": set(),
     "randomness": BASE,
     "domain": BASE,
     "privacy": BASE,

@@ -116,7 +116,7 @@ class Reported:
         return self._checked_inference().summary(level, type(self).__name__)
 
     def _checked_inference(self) -> Inference:
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         # A search may have put its own guarantee in the place of that of the fit.
         return replace(self._found_inference(), guarantee=self.guarantee_)
 

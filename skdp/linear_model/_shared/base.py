@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_epsilon, check_interval, fail
 from skdp._identity import one_call
+from skdp._sklearn import Documented
 from skdp.domain import Domain
+from skdp.domain.encoder import declare_input
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model._shared.records import Records
@@ -35,7 +37,9 @@ from skdp.linear_model.validation import (
     check_ledger,
     check_table,
     chosen_publicly,
+    columns_kept,
     estimated_by,
+    refuse_unsupported,
     spent_note,
 )
 from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
@@ -119,7 +123,7 @@ def with_parameters(cls):
 
 
 @with_parameters
-class PrivateLinearModel(Exported, BaseEstimator):
+class PrivateLinearModel(Documented, Exported, BaseEstimator):
     """Base of the private linear models, with the parameters that all of them have.
 
     A subclass has the methods ``_target``, which returns the encoded target, the positions of the
@@ -178,8 +182,8 @@ class PrivateLinearModel(Exported, BaseEstimator):
         """
         # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), one_call(), shared_threads():
-            with spent_note() as spent:
-                _refuse(unsupported)
+            with columns_kept(self), spent_note() as spent:
+                refuse_unsupported(unsupported)
                 self._check_parameters()
                 self._check_persons(groups)
                 _warn_without(self.domain)
@@ -362,28 +366,19 @@ class PrivateLinearModel(Exported, BaseEstimator):
 
         The predictor of a row does not depend on other rows, bit for bit.
         """
-        check_is_fitted(self, "coef_")  # a failed fit may set other attributes
+        check_is_fitted(self)
         domain = self._design.domain
         X = check_table(self, X, domain, reset=False)
         model = self._encoded_coef, self._encoded_intercept
         return predictors(domain, X, *model, self._clipping)
 
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "coef_")
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.sparse = False
-        tags.target_tags.required = True
+        declare_input(tags.input_tags, self.domain)
         return tags
-
-
-def _refuse(unsupported):
-    """Raise an error for fit parameters that the privacy proof does not cover."""
-    if unsupported:
-        names = ", ".join(sorted(unsupported))
-        raise TypeError(
-            f"fit does not support {names}: the proof gives every record the same influence."
-            " Leave it out."
-        )
 
 
 def _warn_without(domain):

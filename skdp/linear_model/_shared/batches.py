@@ -92,7 +92,7 @@ def _gathered(entries: Any) -> Any:
 
 
 def _checked_header(model: Any, data: Stream | Collection) -> Any:
-    check_is_fitted(model, "coef_")
+    check_is_fitted(model)
     domain = model._design.domain
     return check_table(model, header_of(data, domain, None), domain, reset=False)
 

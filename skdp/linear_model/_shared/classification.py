@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,8 @@ class PrivateClassifier(ClassifierMixin, Reported, PrivateLinearModel):
     class_weight: Any = None
 
     def _declared_labels(self):
-        if self.classes is None and self.domain is not None:
-            return self.domain.target_labels
-        return self.classes
+        inferred = getattr(self.domain, "target_labels", None)
+        return inferred if self.classes is None else self.classes
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -111,6 +111,11 @@ class PrivateClassifier(ClassifierMixin, Reported, PrivateLinearModel):
         # decides. Of 300 records its test requires an accuracy of .83: coordinate descent has .88
         # in the median, and less than .83 with some seeds.
         tags.classifier_tags.poor_score = True
+        labels = self._declared_labels()
+        is_for_two = self.inference_share is not None
+        with suppress(TypeError):  # of labels that `fit` refuses
+            is_for_two |= labels is not None and len(labels) == 2
+        tags.classifier_tags.multi_class = not is_for_two
         return tags
 
     def _log_shares(self, z):

@@ -37,7 +37,12 @@ _FARTHEST = 1e9
 
 
 class Bounds(NamedTuple):
-    """Two numbers with the truth between them."""
+    """Two numbers with the truth between them.
+
+    Attributes
+    ----------
+    lower, upper : float
+    """
 
     lower: float
     upper: float

@@ -1,0 +1,20 @@
+"""What estimators of several folders tell scikit-learn."""
+
+from __future__ import annotations
+
+# As the documentation's address in the project's metadata, which a test compares. A constant does
+# not depend on how the package was installed.
+DOCUMENTATION = "https://skdp.readthedocs.io/en/stable/"
+
+
+class Documented:
+    """Base of estimators whose diagram leads to the documentation of their class."""
+
+    # Names of scikit-learn, which reads them in `_get_doc_link`.
+    _doc_link_module = "skdp"
+    _doc_link_template = DOCUMENTATION + "reference/{page}.html#skdp.{page}.{name}"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        """Return the public module of the class, which is the page, and its name."""
+        kind = type(self)
+        return {"page": kind.__module__.split(".")[1], "name": kind.__name__}

@@ -1,0 +1,73 @@
+"""The diagram of an estimator leads to its documentation, and shows only what was released."""
+
+import html
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from public_estimators import all_estimators
+from sklearn.pipeline import make_pipeline
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger
+from skdp._sklearn import DOCUMENTATION
+
+ROOT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").exists())
+
+
+def instance(name):
+    """An estimator without settings."""
+    kind = all_estimators()[name]
+    if name == "PrivateSearchCV":
+        return kind(DPLogisticRegression(), {})
+    return kind(Domain.unit_box(1)) if name == "DomainEncoder" else kind()
+
+
+@pytest.mark.parametrize("name", all_estimators())
+def test_a_link_to_the_documentation(name):
+    """The page is one of the documentation, and describes the module of the class."""
+    link = instance(name)._get_doc_link()
+    assert link.startswith(DOCUMENTATION)
+    page, place = link.removeprefix(DOCUMENTATION).split("#")
+    module = place.rpartition(".")[0]
+    source = ROOT / "docs" / Path(page).with_suffix(".md")
+    assert re.search(rf"^\.\. automodule:: {re.escape(module)}$", source.read_text(), re.MULTILINE)
+    assert place == f"{module}.{name}"
+    assert f'href="{html.escape(link)}"' in instance(name)._repr_html_()
+
+
+def test_the_address_is_that_of_the_metadata():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls")
+    if declared is None:
+        pytest.skip("the project's metadata have no addresses")
+    assert DOCUMENTATION.startswith(declared["Documentation"].rstrip("/") + "/")
+
+
+def test_a_subclass_of_a_user_has_no_link():
+    class Own(DPLogisticRegression):
+        pass
+
+    assert Own()._get_doc_link() == ""
+
+
+def test_parts_of_a_pipeline_have_links():
+    domain = Domain.unit_box(1, (0, 1))
+    shown = make_pipeline(domain.encoder(), DPHuberRegressor(domain=domain))._repr_html_()
+    for name in ("domain.html#skdp.domain.DomainEncoder", "#skdp.linear_model.DPHuberRegressor"):
+        assert name in shown
+
+
+@pytest.mark.parametrize("name", set(all_estimators()) - {"DomainEncoder"})
+def test_a_diagram_shows_no_private_attribute(name):
+    """Newer versions of scikit-learn show fitted attributes; these are public and documented."""
+    X, y = np.random.default_rng(0).uniform(-1, 1, (400, 1)), np.arange(400) % 2
+    model = instance(name).set_params(epsilon=3.0, ledger=Ledger(9.0)).fit(X, y)
+    shown = model._repr_html_()
+    assert name in shown
+    hidden = {
+        one for part in (model, getattr(model, "best_estimator_", model)) for one in vars(part)
+    }
+    hidden = {one for one in hidden if one.startswith("_")}
+    assert hidden
+    assert not [one for one in hidden if f">{one}<" in shown.replace(" ", "").replace("\n", "")]

@@ -1,0 +1,143 @@
+"""Docstrings name every parameter of public classes and functions, and every fitted attribute."""
+
+import inspect
+import pkgutil
+from importlib import import_module
+
+import pytest
+from public_estimators import all_estimators, is_private
+
+import skdp
+from skdp import Domain, DPLogisticRegression
+
+docscrape = pytest.importorskip("numpydoc.docscrape")
+
+
+def exported():
+    """Classes and functions that the package and its folders export, by their full names."""
+    found = {}
+    for module in pkgutil.walk_packages(skdp.__path__, "skdp."):
+        if module.ispkg and module.name.count(".") == 1 and not is_private(module.name):
+            own = import_module(module.name)
+            for name in getattr(own, "__all__", ()):
+                part = getattr(own, name)
+                if inspect.isfunction(part) or (inspect.isclass(part) and has_parameters(part)):
+                    found[f"{module.name}.{name}"] = part
+    return found
+
+
+def has_parameters(kind):
+    """Whether a class is made with parameters of its own: no protocol and no exception."""
+    return not (getattr(kind, "_is_protocol", False) or issubclass(kind, Exception))
+
+
+def documented(part, section):
+    """Names in a section of a docstring."""
+    entries = docscrape.NumpyDocString(inspect.getdoc(part))[section]
+    return [name.strip().lstrip("*") for entry in entries for name in entry.name.split(",")]
+
+
+PUBLIC = exported()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_parameter_is_documented(name):
+    """Fields of a class of results may be documented as attributes."""
+    part = PUBLIC[name]
+    parameters = [own for own in inspect.signature(part).parameters if own != "self"]
+    names = documented(part, "Parameters")
+    if inspect.isclass(part) and not names:
+        names = documented(part, "Attributes")
+    assert sorted(names) == sorted(parameters)
+
+
+@pytest.mark.parametrize("name", all_estimators())
+@pytest.mark.parametrize("section", ["Parameters", "Attributes"])
+def test_every_entry_of_an_estimator_has_a_type(name, section):
+    """Entries of one name each, from which scikit-learn's diagrams take their descriptions."""
+    entries = docscrape.NumpyDocString(inspect.getdoc(all_estimators()[name]))[section]
+    assert not [entry.name for entry in entries if "," in entry.name or not entry.type]
+
+
+# Descriptions that differ between estimators, since the parameters do.
+OWN = {"delta", "domain", "mechanism", "loss", "scaling_share", "additive", "inference_share"}
+OWN |= {"neighbors", "random_state", "max_rows", "class_weight", "alpha", "step_size", "clip"}
+OWN |= {"callback", "start"}
+
+
+def test_shared_parameters_have_one_description():
+    """Every estimator describes all of its parameters, and those of the same meaning alike."""
+    texts = {}
+    for name in set(all_estimators()) - {"PrivateSearchCV", "DomainEncoder"}:
+        doc = docscrape.NumpyDocString(inspect.getdoc(all_estimators()[name]))
+        for entry in doc["Parameters"]:
+            texts.setdefault(entry.name, set()).add((entry.type, " ".join(entry.desc)))
+    several = {name for name, found in texts.items() if len(found) > 1}
+    assert several <= OWN
+    assert len(texts.keys() - OWN) > 10
+
+
+def methods():
+    """Public methods of estimators."""
+    for name, kind in all_estimators().items():
+        for method, own in inspect.getmembers(kind, inspect.isfunction):
+            if not method.startswith("_") and own.__module__.startswith("skdp."):
+                yield pytest.param(own, id=f"{name}.{method}")
+
+
+@pytest.mark.parametrize("method", methods())
+def test_methods_say_what_they_do(method):
+    """A section of parameters, where there is one, names all."""
+    assert inspect.getdoc(method)
+    if names := documented(method, "Parameters"):
+        kinds = inspect.Parameter
+        parameters = inspect.signature(method).parameters.values()
+        given = [own.name for own in parameters if own.kind is not kinds.VAR_KEYWORD]
+        assert sorted(names) == sorted(set(given) - {"self"})
+
+
+FITS = {
+    "DPLogisticRegression": [{}, {"inference_share": 0.5}, {"n_labels": 3}],
+    "DPCoordinateDescentClassifier": [{}, {"inference_share": 0.5}, {"n_labels": 3}],
+    "DPHuberRegressor": [{}, {"inference_share": 0.5}],
+    "DPLinearRegression": [{"mechanism": "matrix"}, {"inference_share": 0.5}],
+    "DPCoordinateDescentRegressor": [{}, {"inference_share": 0.5}],
+    "PrivateSearchCV": [{"strategy": "random_stopping"}, {"strategy": "disjoint"}],
+    "DomainEncoder": [{}],
+}
+
+
+def fitted(name, n_labels=2, **settings):
+    """An estimator that was fitted to a table with named columns."""
+    kind = all_estimators()[name]
+    is_regressor = name.endswith(("Regressor", "LinearRegression"))
+    labels = list(range(n_labels))
+    domain = Domain({"x": (0, 1), "k": ["a", "b"]}, (0, 1) if is_regressor else labels)
+    X, y = domain.sample(400, random_state=0, with_target=True)
+    if name == "DomainEncoder":
+        return domain.encoder().fit(X)
+    if name == "PrivateSearchCV":
+        model = DPLogisticRegression(domain=domain)
+        return kind(model, {"q": [0.8]}, epsilon=3.0, **settings).fit(X, y)
+    return kind(domain=domain, **settings).fit(X, y)
+
+
+def attributes(estimator):
+    """Public attributes that the fit of an estimator set."""
+    return {name for name, _ in inspect.getmembers(estimator) if is_fitted_attribute(name)}
+
+
+def is_fitted_attribute(name):
+    """By scikit-learn's convention; p-values have a name without an underscore at its end."""
+    return (name.endswith("_") and not name.startswith("_")) or name == "p_values"
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_attributes_are_those_of_the_docstring(name):
+    """Of several fits together, since some attributes depend on parameters."""
+    found = set().union(*(attributes(fitted(name, **settings)) for settings in FITS[name]))
+    assert sorted(found) == sorted(documented(all_estimators()[name], "Attributes"))
+
+
+def test_the_attributes_of_every_estimator_are_compared():
+    assert set(FITS) == set(all_estimators())

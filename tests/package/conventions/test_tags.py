@@ -1,0 +1,210 @@
+"""scikit-learn's tags of estimators are true: data of each kind are fitted, or refused clearly."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from public_estimators import all_estimators
+from scipy.sparse import csr_array
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+
+from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, Spline
+from skdp.domain import DomainEncoder
+from skdp.model_selection import PrivateSearchCV
+
+N, TARGET = 300, [0, 1]
+NUMBER, LEVELS = {"x": (0, 1)}, {"k": ["a", "b"]}
+MISSING = Domain(NUMBER | LEVELS, TARGET, missing="indicator")
+# The domain, and whether it accepts strings, has columns of levels, and accepts missing cells.
+DOMAINS = {
+    "numbers": (Domain(NUMBER, TARGET), False, False, False),
+    "levels": (Domain(LEVELS, TARGET), True, True, True),
+    "levels that are numbers": (Domain({"k": [0, 1]}, TARGET), False, True, True),
+    "both": (Domain(NUMBER | LEVELS, TARGET), True, True, False),
+    "a rule": (MISSING, True, True, True),
+    "a rule for one of two": (
+        Domain({"x": (0, 1), "z": (0, 1)}, TARGET, missing={"x": "middle"}),
+        *(False, False, False),
+    ),
+    "a curve": (Domain({"x": Spline(0, 1)}, TARGET), False, False, False),
+    "a curve with a rule": (
+        Domain({"x": Spline(0, 1, missing="middle")}, TARGET),
+        *(False, False, True),
+    ),
+    "encoded": (MISSING.encoded, False, False, False),
+    "encoded curve": (Domain({"x": Spline(0, 1)}, TARGET).encoded, False, False, False),
+    "unit box": (Domain.unit_box(2, TARGET), False, False, False),
+    "ball": (Domain.l2_ball(2, 1.0, TARGET), False, False, False),
+}
+CASES = pytest.mark.parametrize("name", DOMAINS)
+
+
+def fits(domain):
+    """Estimators of a domain, each as a function that fits a table."""
+    for model in estimators(domain):
+        y = np.arange(N) % 2
+
+        def fit(X, model=model, y=y):
+            return model.transform(X) if isinstance(model, DomainEncoder) else model.fit(X, y)
+
+        yield model, fit
+
+
+def estimators(domain):
+    """The encoder, a model and a search."""
+    model = DPLogisticRegression(domain=domain, ledger=Ledger(100.0))
+    return domain.encoder(), model, PrivateSearchCV(model, {"q": [0.8]}, epsilon=5.0)
+
+
+def refused(fit, X, model, match=""):
+    """Whether a table is refused, with a text and without a charge."""
+    ledger = getattr(getattr(model, "estimator", model), "ledger", None)
+    with pytest.raises((TypeError, ValueError), match=match):
+        fit(X)
+    assert ledger is None or ledger.entries == ()
+
+
+@CASES
+def test_tags_follow_the_domain(name):
+    domain, *truth = DOMAINS[name]
+    for estimator in estimators(domain):
+        tags = get_tags(estimator).input_tags
+        assert [tags.string, tags.categorical, tags.allow_nan] == truth
+        assert not any([tags.sparse, tags.positive_only, tags.pairwise, tags.one_d_array])
+
+
+@CASES
+def test_strings_are_taken_as_the_tag_says(name):
+    domain, strings, *_ = DOMAINS[name]
+    X = domain.sample(N, random_state=0)
+    assert strings == any(pd.api.types.is_string_dtype(kind) for kind in pd.DataFrame(X).dtypes)
+    words = pd.DataFrame(X).astype(str).replace(".*", "word", regex=True)
+    for model, fit in fits(domain):
+        if get_tags(model).input_tags.string:
+            fit(X)
+        else:
+            refused(fit, words, model, "column")
+
+
+@CASES
+def test_missing_cells_are_taken_as_the_tag_says(name):
+    domain, *_, missing = DOMAINS[name]
+    X = pd.DataFrame(domain.sample(N, random_state=0))
+    for column in X.columns:
+        holed = X.astype({column: object})
+        holed.loc[3, column] = None
+        for model, fit in fits(domain):
+            if missing:
+                fit(holed)
+            elif name not in ("both", "a rule for one of two"):  # some of their columns accept them
+                refused(fit, holed, model, r"missing|finite")
+    if not missing:
+        X = X.astype(object)
+        X.loc[3] = None
+        for model, fit in fits(domain):
+            refused(fit, X, model, r"missing|finite")
+
+
+@CASES
+def test_sparse_tables_are_refused(name):
+    domain = DOMAINS[name][0]
+    for model, fit in fits(domain):
+        refused(fit, csr_array(np.zeros((N, domain.n_columns))), model, "toarray")
+
+
+def test_negative_numbers_are_taken():
+    domain = Domain.box([-2], [-1], target=TARGET)
+    for _, fit in fits(domain):
+        fit(np.linspace(-2, -1, N)[:, None])
+
+
+def test_only_numbers_are_taken_without_a_domain():
+    for kind in set(all_estimators().values()) - {DomainEncoder, PrivateSearchCV}:
+        tags = get_tags(kind()).input_tags
+        assert not any([tags.string, tags.categorical, tags.allow_nan])
+
+
+def test_tags_of_targets():
+    """One target, numbers of both signs, and it is required."""
+    X, y = np.zeros((N, 1)), np.linspace(-1, 1, N)
+    for name, kind in all_estimators().items():
+        if kind is DomainEncoder:
+            assert not get_tags(Domain.unit_box(1).encoder()).target_tags.required
+            continue
+        model = PrivateSearchCV(DPHuberRegressor(), {}) if kind is PrivateSearchCV else kind()
+        tags = get_tags(model).target_tags
+        assert [tags.required, tags.single_output] == [True, True]
+        assert not any([tags.multi_output, tags.positive_only, tags.one_d_labels])
+        is_classifier = "Classifier" in name or "Logistic" in name
+        target = (y > 0).astype(int) if is_classifier else y
+        if is_classifier:
+            model.set_params(classes=[0, 1])
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            model.fit(X)
+        with pytest.raises(ValueError, match="1d array"):
+            model.fit(X, np.column_stack([target, target]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "multi_class"),
+    [
+        ({}, True),
+        ({"inference_share": 0.5}, False),
+        ({"classes": ["a", "b", "c"]}, True),
+        ({"classes": ["a", "b"]}, False),
+        ({"domain": Domain.unit_box(1, ["a", "b", "c"])}, True),
+        ({"domain": Domain.unit_box(1, ["a", "b"])}, False),
+        ({"classes": ["a", "b", "c"], "domain": Domain.unit_box(1, ["a", "b"])}, True),
+    ],
+)
+def test_more_than_two_labels_are_taken_as_the_tag_says(settings, multi_class):
+    X, y = np.zeros((N, 1)), np.array(["a", "b", "c"])[np.arange(N) % 3]
+    model = DPLogisticRegression(**settings)
+    assert get_tags(model).classifier_tags.multi_class == multi_class
+    assert get_tags(PrivateSearchCV(model, {})).classifier_tags.multi_class == multi_class
+    assert not get_tags(model).classifier_tags.multi_label
+    if multi_class:
+        assert len(model.fit(X, y).classes_) == 3
+    else:
+        with pytest.raises(ValueError, match=r"two labels|declared labels only"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("classes", [3, "ab", [[1], [1, 2]], np.array(1), [0]])
+def test_tags_of_labels_that_a_fit_refuses(classes):
+    """Tags are read before a fit, which raises the error."""
+    get_tags(DPLogisticRegression(classes=classes))
+    get_tags(DPLogisticRegression(domain=classes))
+
+
+def test_a_seed_determines_a_fit():
+    """So no estimator is tagged as one that a seed does not determine."""
+    X, y = np.random.default_rng(0).uniform(-1, 1, (N, 2)), np.arange(N) % 2
+    for kind in all_estimators().values():
+        if kind is not DomainEncoder:
+            model = (
+                kind(DPLogisticRegression(), {"q": [0.8]}) if kind is PrivateSearchCV else kind()
+            )
+            model.set_params(random_state=0)
+            assert not get_tags(model).non_deterministic
+            np.testing.assert_array_equal(model.fit(X, y).predict(X), model.fit(X, y).predict(X))
+
+
+def test_only_the_encoder_needs_no_fit():
+    encoder, *others = estimators(Domain.unit_box(1, TARGET))
+    assert [get_tags(one).requires_fit for one in (encoder, *others)] == [False, True, True]
+    np.testing.assert_array_equal(encoder.transform([[2.0]]), [[1.0]])
+    for model in others:
+        with pytest.raises(NotFittedError):
+            model.predict([[2.0]])
+
+
+def test_meta_estimators_read_that_missing_cells_are_accepted():
+    domain = DOMAINS["a rule"][0]
+    model = DPLogisticRegression(domain=domain)
+    for meta in (BaggingClassifier(model, bootstrap=False), VotingClassifier([("a", model)])):
+        assert get_tags(meta).input_tags.allow_nan
+        X = domain.sample(N, random_state=0)
+        X.loc[3, "x"] = np.nan
+        assert len(meta.fit(X, np.arange(N) % 2).predict(X)) == N

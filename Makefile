@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint types check benchmark docs docs-versions clean dist \
-  test-oldest test-newest test-prereleases
+.PHONY: demo test test-slow lint types check benchmark figures figures-check docs docs-versions \
+  dist test-oldest test-newest test-prereleases clean
 
 # A stamp per extra: installing happens once, and again when pyproject.toml changes.
 $(VENV)/.created:
@@ -55,6 +55,14 @@ test-slow: $(VENV)/.test
 # Goes on where it was stopped. Needs SKDP_DATA; e.g. BENCHMARK="--repeats 5 --sets adult".
 benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
 	$(BIN)/python -m examples.benchmarks.peers.everything --peers $(VENV) $(BENCHMARK)
+
+# Every table and picture of figures. Goes on where it was stopped; FIGURES="--list" tells the times.
+figures: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
+	$(BIN)/python -m examples.figures $(FIGURES)
+
+# A part of them in a minute, without data files: cells that are not what the pages say are errors.
+figures-check: $(VENV)/.test
+	$(BIN)/python -m examples.figures --fast $(FIGURES)
 
 # The site, and a look at all its pages with Debian's chromium and chromium-driver where they are.
 docs: $(VENV)/.docs

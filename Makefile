@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint types check benchmark docs clean dist test-oldest test-newest test-prereleases
+.PHONY: demo test test-slow lint types check benchmark figures figures-check docs docs-versions \
+  dist test-oldest test-newest test-prereleases clean
 
 # A stamp per extra: installing happens once, and again when pyproject.toml changes.
 $(VENV)/.created:
@@ -39,6 +40,7 @@ $(VENV)/%/.created: examples/benchmarks/peers/%_peer.py | $(VENV)/.created
 
 $(VENV)/.docs: $(VENV)/.test pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test,docs]'
+	$(BIN)/python -m pip install --quiet --no-deps axe-playwright-python # for its file of axe-core
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -54,10 +56,23 @@ test-slow: $(VENV)/.test
 benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
 	$(BIN)/python -m examples.benchmarks.peers.everything --peers $(VENV) $(BENCHMARK)
 
+# Every table and picture of figures. Goes on where it was stopped; FIGURES="--list" tells the times.
+figures: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
+	$(BIN)/python -m examples.figures $(FIGURES)
+
+# A part of them in a minute, without data files: cells that are not what the pages say are errors.
+figures-check: $(VENV)/.test
+	$(BIN)/python -m examples.figures --fast $(FIGURES)
+
 # The site, and a look at all its pages with Debian's chromium and chromium-driver where they are.
 docs: $(VENV)/.docs
+	rm -rf docs/_build/html # pages of source code are not written again
 	$(BIN)/python -m sphinx -q -E -a -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
-	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/docs/test_docs_site.py
+	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/docs/test_docs_*.py
+
+# The site of each release and of the head, below docs/_build/versions.
+docs-versions: $(VENV)/.docs
+	$(BIN)/python docs/_versions.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

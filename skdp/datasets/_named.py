@@ -29,7 +29,20 @@ Returns
 -------
 Dataset
     {notes}
+
+Examples
+--------
+{example}
 """
+_LOADED = """>>> from skdp.datasets import {function}
+>>> X, y, domain = {function}()
+>>> X.shape
+({rows}, {columns})"""
+# The data may not be here, but the declaration is.
+_FETCHED = """>>> from skdp.datasets import domain_of, {function}
+>>> X, y, domain = {function}()  # doctest: +SKIP
+>>> domain_of({name!r}).n_columns
+{columns}"""
 
 
 class Loader(Protocol):
@@ -58,6 +71,7 @@ F = TypeVar("F", bound=Callable[..., Dataset])
 def _named(function: F, function_name: str, name: str, parameters: str, note: str) -> F:
     """Return a function under its public name, with its documentation."""
     declared = declaration(name)
+    example = _FETCHED if declared.file else _LOADED
     only = "" if declared.openml or not declared.file else "It is read from a folder only."
     function.__name__ = function.__qualname__ = function_name
     function.__doc__ = _DOC.format(
@@ -67,6 +81,9 @@ def _named(function: F, function_name: str, name: str, parameters: str, note: st
         columns=len(declared.columns),
         parameters=parameters,
         notes="\n    ".join(filter(None, (note, declared.caution, only))),
+        example=example.format(
+            function=function_name, name=name, rows=declared.rows, columns=len(declared.columns)
+        ),
     ).rstrip()
     return function
 
@@ -136,6 +153,13 @@ def fetch_bank_marketing(version: str = "full", **options: Any) -> Dataset:
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> from skdp.datasets import fetch_bank_marketing, names
+    >>> X, y, domain = fetch_bank_marketing("additional")  # doctest: +SKIP
+    >>> sorted(name for name in names() if name.startswith("bank"))
+    ['bank_marketing_additional', 'bank_marketing_full']
     """
     check_choice("version", version, ("full", "additional"))
     return fetch(f"bank_marketing_{version}", **options)
@@ -154,6 +178,13 @@ def fetch_wine_quality(color: str = "red", **options: Any) -> Dataset:
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> from skdp.datasets import fetch_wine_quality, names
+    >>> X, y, domain = fetch_wine_quality("white")  # doctest: +SKIP
+    >>> sorted(name for name in names() if name.startswith("wine_quality"))
+    ['wine_quality_red', 'wine_quality_white']
     """
     check_choice("color", color, ("red", "white"))
     return fetch(f"wine_quality_{color}", **options)

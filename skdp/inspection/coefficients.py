@@ -55,6 +55,14 @@ class CoefficientDisplay(Display):
     bands_ : matplotlib LineCollection or None
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skdp.inspection import CoefficientDisplay
+    >>> import numpy as np
+    >>> display = CoefficientDisplay(np.array([2.0, -1.0]), ["age", "hours"]).plot()
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()]
+    ['age', 'hours']
     """
 
     points_: Line2D

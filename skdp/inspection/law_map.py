@@ -55,6 +55,14 @@ class LawMapDisplay(Display):
         None if no line lies within the map.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skdp.inspection import LawMapDisplay
+    >>> from skdp.mechanisms.law_map import law_map
+    >>> found = law_map([0.1, 1.0], [1e-9, 0.1], laws=["laplace", "gaussian"])
+    >>> LawMapDisplay.from_map(found).ax_.get_xlabel()
+    'epsilon'
     """
 
     mesh_: QuadMesh

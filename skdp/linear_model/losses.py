@@ -28,6 +28,8 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive
 from skdp._identity import claims, remembered
 
+__all__ = ["Logistic", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
+
 # Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
 # Kinds of targets.
@@ -52,6 +54,15 @@ class Loss(Bounded, Protocol):
     any other class is computed whenever it is needed. A loss may have a further member,
     ``one_sided = True``, if phi'(., y) never changes its sign for any y. With delta > 0 it then
     needs a little less noise. For any other loss this statement invalidates the guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.linear_model.losses import Loss, PseudoHuber
+    >>> loss: Loss = PseudoHuber(0.5)
+    >>> slope = loss.slope(np.array([-3.0, 0.0, 3.0]), np.zeros(3))
+    >>> bool(np.abs(slope).max() <= loss.slope_bound)
+    True
     """
 
     @property
@@ -85,6 +96,8 @@ class Logistic:
 
     With s = |phi'| the curvature is exactly s (1 - s), and c = 1.
 
+    Examples
+    --------
     >>> float(Logistic().curvature_bound(0.9, 1.0).round(12))
     0.09
     """

@@ -93,7 +93,7 @@ def scores(kind: Any, domain: Domain, data: Any, delta: float, seed: int, most: 
     names = np.unique(ids)
     test = np.isin(ids, rng.choice(names, len(names) // 5, replace=False))
     rows = X[~test], y[~test], ids[~test]
-    settings = {"domain": domain, "delta": delta}
+    settings = {"domain": domain, "delta": delta, "random_state": seed}
     fits = [
         kind(epsilon=EPSILON, **settings).fit(*rows[:2], groups=rows[2]),
         kind(epsilon=EPSILON, **settings).fit(*one_row(*rows, rng)),

@@ -210,21 +210,22 @@ def page(scores: Scores, by_measure: Mapping[str, Scores]) -> Iterator[str]:
     """Yield the page part by part; ``scores`` are in the first measure of each task."""
     yield HEAD.format(repeats=repeats_text(scores))
     yield "## Share of the way from trivial to without privacy\n"
-    yield report.table(list(share_rows(by_measure, COLUMNS))) + "\n"
+    yield _table("shares", share_rows(by_measure, COLUMNS))
     yield "## Who is ahead\n"
     yield "In accuracy and R².\n"
-    yield report.table(list(verdict_rows(by_measure, FIRST, RIVALS))) + "\n"
+    yield _table("verdicts", verdict_rows(by_measure, FIRST, RIVALS))
     yield from behind_lists(by_measure, FIRST, RIVALS)
     for task in [task for task in COLUMNS if sets_of(scores, task)]:
         yield f"## {task.capitalize()}\n"
         for name in MEASURES[task]:
             if name == MEASURES[task][0]:
                 picture = f"benchmark_{task}.png"
+                yield f"<!-- figure: benchmark-{task} -->"
                 yield f"![{TITLES[name]} against epsilon, a panel for each set]({picture})\n"
                 yield f"{TITLES[name]}, medians. A dagger: behind diffprivlib.\n"
             else:
                 yield f"{TITLES[name]}, medians.\n"
-            yield report.table(list(task_rows(by_measure[name], task, name))) + "\n"
+            yield _table(f"{task}-{name}", task_rows(by_measure[name], task, name))
     if any(cell.delta == SMALL for cell in scores.by_cell):
         yield from small_parts(by_measure)
     yield TAIL
@@ -234,14 +235,18 @@ def small_parts(by_measure: Mapping[str, Scores]) -> Iterator[str]:
     """Yield what is said of the guarantee SMALL: shares, verdicts, and medians."""
     yield "## One record added or removed, delta = 1e-6\n"
     yield "Shares of the way from trivial to without privacy, and verdicts in AUROC and R².\n"
-    yield report.table(list(share_rows(by_measure, SMALL_COLUMNS))) + "\n"
-    yield report.table(list(verdict_rows(by_measure, SHARED, SMALL_RIVALS))) + "\n"
+    yield _table("small-shares", share_rows(by_measure, SMALL_COLUMNS))
+    yield _table("small-verdicts", verdict_rows(by_measure, SHARED, SMALL_RIVALS))
     yield from behind_lists(by_measure, SHARED, SMALL_RIVALS)
     for task, columns in SMALL_COLUMNS.items():
         against = [rival for rival in SMALL_RIVALS[task] if rival.peer == EBM]
-        if found := list(_rows(by_measure[SHARED[task]], task, columns, against)):
+        if found := list(rows_of(by_measure[SHARED[task]], task, columns, against)):
             yield f"{TITLES[SHARED[task]]}, medians. A dagger: behind DP-EBM.\n"
-            yield report.table(found) + "\n"
+            yield _table(f"small-{task}", found)
+
+
+def _table(name: str, rows: Iterable[report.Row]) -> str:
+    return f"<!-- figure: benchmark-{name} -->\n{report.table(list(rows))}\n"
 
 
 def sets_of(scores: Scores, task: str) -> list[str]:
@@ -342,15 +347,16 @@ def task_rows(scores: Scores, task: str, measure: str) -> Iterator[report.Row]:
     """Yield a row for each set and epsilon; verdicts are marked in the first measure of a task."""
     is_first = measure == MEASURES[task][0]
     against = [rival for rival in RIVALS[task] if is_first and rival.peer == DIFFPRIVLIB]
-    yield from _rows(scores, task, COLUMNS[task], against)
+    yield from rows_of(scores, task, COLUMNS[task], against)
 
 
-def _rows(
+def rows_of(
     scores: Scores,
     task: str,
     columns: Sequence[tuple[str, str]],
     against: Sequence[Rival],
 ) -> Iterator[report.Row]:
+    """Yield a row for each set and epsilon, with marks where ours is behind some rivals."""
     sets = sets_of(scores, task)
     marked = {
         (rival.own, rival.own_delta, outcome.set, outcome.epsilon)

@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint types check benchmark figures figures-check docs clean
+.PHONY: demo test test-slow lint types check benchmark figures figures-check docs docs-versions \
+  dist test-oldest test-newest test-prereleases clean
 
 # A stamp per extra: installing happens once, and again when pyproject.toml changes.
 $(VENV)/.created:
@@ -19,11 +20,11 @@ $(VENV)/.demo: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test]'
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.test pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.created pyproject.toml
@@ -38,7 +39,8 @@ $(VENV)/%/.created: examples/benchmarks/peers/%_peer.py | $(VENV)/.created
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.test pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,test,docs]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,docs]'
+	$(BIN)/python -m pip install --quiet --no-deps axe-playwright-python # for its file of axe-core
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -64,8 +66,13 @@ figures-check: $(VENV)/.test
 
 # The site, and a look at all its pages with Debian's chromium and chromium-driver where they are.
 docs: $(VENV)/.docs
+	rm -rf docs/_build/html # pages of source code are not written again
 	$(BIN)/python -m sphinx -q -E -a -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
-	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/docs/test_docs_site.py
+	SKDP_SITE=$(CURDIR)/docs/_build/html $(BIN)/python -m pytest -q -m slow tests/docs/test_docs_*.py
+
+# The site of each release and of the head, below docs/_build/versions.
+docs-versions: $(VENV)/.docs
+	$(BIN)/python docs/_versions.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -73,6 +80,27 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/package/distribution/typed_use.py
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# Both archives, and a use of the wheel in an empty environment far from this folder.
+DISTRIBUTION := tests/package/distribution
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --wheel --outdir dist/tree .
+	$(BIN)/twine check --strict dist/*.tar.gz dist/*.whl
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/python $(DISTRIBUTION)/archives.py dist dist/tree
+	rm -r dist/tree
+	sh $(DISTRIBUTION)/use_wheel.sh $(PYTHON) dist/*.whl
+
+# What depends most on other packages: scikit-learn's conventions, tables, files, solvers, laws, drawings.
+SUBSET := README.md tests/linear_model/test_estimators.py tests/linear_model/test_estimators_sklearn.py \
+	tests/linear_model/test_export.py tests/domain/test_everyday_inputs.py tests/rows/test_streams.py \
+	tests/geometry/hull/test_hull_conic.py tests/linear_model/_inference/test_inference.py tests/inspection
+test-oldest test-newest test-prereleases:
+	sh $(DISTRIBUTION)/with_versions.sh $(PYTHON) $(@:test-%=%) $(SUBSET)
 
 check: lint types test test-slow
 

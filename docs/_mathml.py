@@ -57,8 +57,8 @@ def displayed(self: HTML5Translator, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-# Where a dollar is a dollar: in code, and in signatures.
-CODE = nodes.literal | nodes.literal_block | nodes.inline
+# Where a dollar is a dollar: in code, in signatures, and in what a notebook's cell displays.
+CODE = nodes.literal | nodes.literal_block | nodes.inline | nodes.raw
 
 
 def find_broken(app: Sphinx, doctree: nodes.document) -> None:

@@ -1,4 +1,4 @@
-"""A first private model in five minutes.
+"""A first private model in five minutes: declare, fit, read the guarantee, count the budget.
 
 This example shows four things. Bounds and labels are declared with a reason for each, and are never
 computed from the rows. The guarantee states in words what every patient can rely on. Coefficients

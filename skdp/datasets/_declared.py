@@ -32,6 +32,15 @@ class Reason:
         read from the data or from published ranges of them, and is not public knowledge.
     why : str
         Unit and reason.
+
+    Examples
+    --------
+    >>> from skdp.datasets import load_breast_cancer
+    >>> reason = load_breast_cancer().reasons["mean radius"]
+    >>> reason.basis
+    'informed'
+    >>> print(reason)
+    a round number above the range that scikit-learn documents (informed)
     """
 
     basis: str

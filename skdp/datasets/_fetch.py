@@ -13,7 +13,18 @@ from skdp.datasets._declared import Declaration, declaration
 
 
 class DataNotFound(ValueError):
-    """Error for a data set that is neither in a folder nor at OpenML."""
+    """Error for a data set that is neither in a folder nor at OpenML.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from skdp.datasets import DataNotFound, fetch
+    >>> try:
+    ...     fetch("king_county_house_sales", folder=mkdtemp())
+    ... except DataNotFound:
+    ...     print("download the file first")
+    download the file first
+    """
 
 
 def fetch(
@@ -48,6 +59,13 @@ def fetch(
     ValueError
         If the name is unknown, a file does not have the checksum in SHA256SUMS, or OpenML's data
         differ from the declaration.
+
+    Examples
+    --------
+    >>> from skdp.datasets import domain_of, fetch
+    >>> X, y, domain = fetch("adult")  # doctest: +SKIP
+    >>> domain_of("adult").target  # the declaration needs no data
+    ['<=50K', '>50K']
     """
     declared, place = declaration(name), _folder.folder_of(folder)
     if declared.file is None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, fail
 from skdp.domain._declaration import declare as _declare
-from skdp.domain._declaration.describe import describe, from_dict, from_json, to_dict, to_json
+from skdp.domain._declaration.describe import Described
 from skdp.domain._declaration.sample import sample
 from skdp.domain._projections import Box, ball_norm, box_norm
 from skdp.domain.columns import UNIT, Column, Number
@@ -23,7 +23,7 @@ from skdp.domain.layout import Layout, Piece, encode
 from skdp.domain.reading import read_target
 
 
-class Domain:
+class Domain(Described):
     """Public declaration of the columns of a table and of its target.
 
     All bounds, scales and sensitivities of the package follow from the domain. Therefore nothing
@@ -351,8 +351,6 @@ class Domain:
         return DomainEncoder(self)
 
     additive, interact, decode_coef, sample = _declare.additive, interact, decode_coef, sample
-    to_dict, to_json = to_dict, to_json
-    from_dict, from_json = classmethod(from_dict), classmethod(from_json)
 
     @cached_property
     def _labels(self) -> tuple[str, ...]:
@@ -396,5 +394,3 @@ class Domain:
         raise AttributeError(f"A domain cannot be changed; build a new one to set {name!r}.")
 
     __delattr__ = __setattr__
-
-    __repr__ = describe

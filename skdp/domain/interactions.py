@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from skdp._checks import fail
 from skdp.domain._projections import largest_indicators
 from skdp.domain.columns import Column, Levels
 from skdp.domain.splines import GRID, STEPS, Spline, SplineBlock, on_grid
+
+D = TypeVar("D", bound=Any)  # a Domain, which imports this module
 
 # Limits of an interaction: corners of its simplex, nodes, and entries of its table.
 MOST_CORNERS, MOST_POSITIONS, MOST_ENTRIES = 2**13, 2**13, 2**21
@@ -150,7 +152,7 @@ class Interaction:
         return Interaction, self._columns  # without the table
 
 
-def interact(self: Any, first: str, second: str) -> Any:
+def interact(self: D, first: str, second: str) -> D:
     """Return the domain with a joint effect of two columns in the place of their own effects.
 
     Two columns of levels have an effect for each pair of levels, a column of levels and a
@@ -207,7 +209,8 @@ def interact(self: Any, first: str, second: str) -> Any:
         raise fail("first and second", "be a new pair of two columns", [first, second])
     as_interaction(f"columns {first!r} and {second!r}", [columns[place] for place in pair])
     pairs = tuple(sorted((*self._pairs, pair)))
-    return self._build(self._columns, self._names, self._target, None, pairs, self.estimated)
+    built: D = self._build(self._columns, self._names, self._target, None, pairs, self.estimated)
+    return built
 
 
 def as_interaction(label: str, columns: Sequence[Column]) -> Interaction:

@@ -60,3 +60,14 @@ def block_moments(
     pairs = k * (k - 1) * up_2 + j * (j - 1) * down_2 - 2 * k * j * up * down
     cross = pairs / max(m * (m - 1), 1)
     return (law * mean).sum(axis=1), (law * square).sum(axis=1), (law * cross).sum(axis=1)
+
+
+def greatest_sums(
+    blocks: list[FloatArray], shape: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the greatest sum of positive parts over the blocks, and of negative parts."""
+    up, down = np.zeros(shape), np.zeros(shape)
+    for block in blocks:
+        up = np.maximum(up, block.clip(min=0).sum(axis=-1))
+        down = np.maximum(down, (-block).clip(min=0).sum(axis=-1))
+    return up, down

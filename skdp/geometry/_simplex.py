@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -55,7 +54,7 @@ class SimplexBall:
     """
 
     dim: int
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_count("dim", self.dim))

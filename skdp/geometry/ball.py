@@ -39,6 +39,17 @@ class NormBall(Protocol):
     uniform law, (dim, dim), ``variance()``, its diagonal, and ``first_covariance()``, its first
     row, (dim,); ``extreme_points()`` of shape (count, dim). Balls built from balls support the
     members that all parts support.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.geometry import LpBall, NormBall
+    >>> ball: NormBall = LpBall(2, p=1)
+    >>> float(ball.gauge([0.5, -0.25]))
+    0.75
+    >>> points = ball.sample(1000, np.random.default_rng(0))
+    >>> bool((ball.gauge(points) <= 1).all())
+    True
     """
 
     @property

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -34,7 +34,13 @@ from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._draws import gammas, uniforms
-from skdp.geometry._blocks import block_moments, draw_block, log_binomials, log_convolve
+from skdp.geometry._blocks import (
+    block_moments,
+    draw_block,
+    greatest_sums,
+    log_binomials,
+    log_convolve,
+)
 from skdp.geometry._direct_sum import ProductBall
 from skdp.geometry.ball import NormBall, as_points, listable
 from skdp.geometry.lp import LpBall, sign_patterns
@@ -107,7 +113,7 @@ class EncodedRowsBall:
     block_sizes: tuple[int, ...] = ()
     intercept: bool = True
     index: tuple[int, ...] | None = None
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_numbers", check_count("n_numbers", self.n_numbers, 0))
@@ -148,7 +154,7 @@ class EncodedRowsBall:
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
         head, numbers, blocks = self._split(v)
-        up, down = _greatest_sums(blocks, numbers.shape[:-1])
+        up, down = greatest_sums(blocks, numbers.shape[:-1])
         need = np.maximum(2 * up - head, 2 * down + head) if self.intercept else up + down
         return np.asarray(np.maximum(need, np.abs(numbers).max(axis=-1, initial=0.0)))
 
@@ -160,7 +166,7 @@ class EncodedRowsBall:
         if self.intercept:
             return self._join((a - b)[:, None], numbers, *blocks)
         if blocks:
-            up, down = _greatest_sums(blocks, (n,))
+            up, down = greatest_sums(blocks, (n,))
             factor = uniforms(n, rng) ** (1 / self._n_levels) / (up + down)
             blocks = [factor[:, None] * block for block in blocks]
         return self._join(numbers, *blocks)
@@ -357,6 +363,12 @@ def rows_ball(domain: EncodedDomain, intercept: bool = True) -> NormBall:
     -------
     NormBall
         Its coordinates are the intercept, if any, and then the encoded columns.
+
+    Examples
+    --------
+    >>> from skdp import Domain
+    >>> rows_ball(Domain({"age": (17, 90), "sex": ["f", "m"]})).dim  # and the intercept
+    3
     """
     radius = domain.radius if domain.is_ball else None
     if radius is not None:
@@ -386,14 +398,3 @@ def columns_of(domain: EncodedDomain) -> tuple[tuple[int, ...], list[tuple[int, 
 
     blocks = map(chosen, domain.blocks)
     return chosen(domain.number_index), [block for block in blocks if block]
-
-
-def _greatest_sums(
-    blocks: list[FloatArray], shape: tuple[int, ...]
-) -> tuple[FloatArray, FloatArray]:
-    """Return the greatest sum of positive parts over the blocks, and of negative parts."""
-    up, down = np.zeros(shape), np.zeros(shape)
-    for block in blocks:
-        up = np.maximum(up, block.clip(min=0).sum(axis=-1))
-        down = np.maximum(down, (-block).clip(min=0).sum(axis=-1))
-    return up, down

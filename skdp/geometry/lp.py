@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -52,7 +51,7 @@ class LpBall:
     p: float = 2.0
     radius: float = 1.0
     weights: Sequence[float] | FloatArray | None = None
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_count("dim", self.dim))

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -61,7 +60,7 @@ class SquaresBall:
 
     n_numbers: int
     counted: bool = False
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_numbers", check_count("n_numbers", self.n_numbers))

@@ -15,6 +15,8 @@ from skdp.inspection._drawing import COLORS, Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
 
 
 UNITS = ("column", "range")
@@ -53,7 +55,18 @@ class CoefficientDisplay(Display):
     bands_ : matplotlib LineCollection or None
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skdp.inspection import CoefficientDisplay
+    >>> import numpy as np
+    >>> display = CoefficientDisplay(np.array([2.0, -1.0]), ["age", "hours"]).plot()
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()]
+    ['age', 'hours']
     """
+
+    points_: Line2D
+    bands_: LineCollection | None
 
     def __init__(
         self,

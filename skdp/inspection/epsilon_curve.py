@@ -11,6 +11,8 @@ from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.lines import Line2D
 
 _QUARTILES = (0.25, 0.5, 0.75)
 # Labels of more ticks would overlap.
@@ -39,7 +41,23 @@ class EpsilonCurveDisplay(Display):
         Lines of the model without privacy and of the trivial model.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPLogisticRegression
+    >>> from skdp.inspection import EpsilonCurveDisplay
+    >>> from skdp.model_selection import epsilon_curve
+    >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
+    >>> model = DPLogisticRegression(domain=domain)
+    >>> curve = epsilon_curve(model, X, y, [0.1, 1.0], repeats=1, cv=2)
+    >>> EpsilonCurveDisplay.from_curve(curve).ax_.get_xlabel()
+    'epsilon (log scale)'
     """
+
+    line_: Line2D
+    band_: PolyCollection
+    references_: list[Line2D]
 
     def __init__(self, curve: EpsilonCurve, *, label: str | None = None) -> None:
         self.curve = curve

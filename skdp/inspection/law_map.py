@@ -15,6 +15,8 @@ from skdp.mechanisms.law_map import LawMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.contour import QuadContourSet
 
 
 _BLUE, _VERMILLION, _GREEN, _BLACK, _PURPLE, _SKY, _ORANGE = COLORS
@@ -53,7 +55,18 @@ class LawMapDisplay(Display):
         None if no line lies within the map.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skdp.inspection import LawMapDisplay
+    >>> from skdp.mechanisms.law_map import law_map
+    >>> found = law_map([0.1, 1.0], [1e-9, 0.1], laws=["laplace", "gaussian"])
+    >>> LawMapDisplay.from_map(found).ax_.get_xlabel()
+    'epsilon'
     """
+
+    mesh_: QuadMesh
+    contour_: QuadContourSet
 
     def __init__(self, law_map: LawMap) -> None:
         self.law_map = law_map

@@ -16,6 +16,7 @@ from skdp.inspection._drawing import Display, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 _SPACE = "#B9C4D0"
@@ -42,7 +43,17 @@ class NormBallDisplay(Display):
     figure_ : matplotlib Figure
     lines_ : list of matplotlib Line2D
         Outlines, in the order of the balls.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.inspection import NormBallDisplay
+    >>> display = NormBallDisplay.from_balls([LpBall(2), LpBall(2, p=1)], sensitivity=LpBall(2))
+    >>> len(display.lines_)
+    2
     """
+
+    lines_: list[Line2D]
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from skdp.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 Kind = Literal["profile", "tradeoff"]
@@ -49,7 +50,17 @@ class PrivacyProfileDisplay(Display):
         Curves; a list if there are several.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skdp import Guarantee
+    >>> from skdp.inspection import PrivacyProfileDisplay
+    >>> display = PrivacyProfileDisplay.from_guarantee(Guarantee(1.0), ["pure"], kind="tradeoff")
+    >>> display.ax_.get_xlabel()
+    'type I error (false alarms)'
     """
+
+    line_: Line2D | list[Line2D]
 
     def __init__(
         self,

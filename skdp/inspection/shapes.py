@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skdp._arrays import FloatArray
@@ -106,7 +107,19 @@ class ShapeDisplay(Display):
     from a file, the band has the sum of the standard deviations of an effect's terms. It is then
     wider, and never narrower. Other models have no bands: the errors of their coefficients depend
     on the curvature of the loss, which is private.
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPHuberRegressor, Spline
+    >>> from skdp.inspection import ShapeDisplay
+    >>> domain = Domain({"hour": Spline(0, 24, knots=4), "sky": ["clear", "rain"]}, target=(0, 100))
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
+    >>> display = ShapeDisplay.from_estimator(DPHuberRegressor(domain=domain).fit(X, y))
+    >>> [shape.name for shape in display.shapes]
+    ['hour', 'sky']
     """
+
+    axes_: NDArray[Any]
 
     def __init__(self, shapes: Sequence[Shape], *, unit: str = "", level: float = 0.95) -> None:
         self.shapes = shapes

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from skdp.linear_model._descent.algorithm import CoordinateDescent
+from skdp.linear_model._descent.algorithm import CoordinateDescent, FittedDescent
 from skdp.linear_model._descent.rules import LOGISTIC, SQUARED
 from skdp.linear_model._inference.stage import with_inference
-from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
+from skdp.linear_model._shared.base import Algorithm, PrivateLinearModel, with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
 from skdp.linear_model._shared.regression import PrivateRegressor
 
 
 @with_parameters
-class _DescentEstimator(PrivateLinearModel):
+class _DescentEstimator(PrivateLinearModel, FittedDescent):
     """The parameters of both estimators."""
 
     penalty: Any = "auto"
@@ -29,7 +29,7 @@ class _DescentEstimator(PrivateLinearModel):
     verbose: int = 0
     callback: Any = None
 
-    def _algorithm(self):
+    def _algorithm(self) -> Algorithm:
         asked = self._asked()
         own = CoordinateDescent(self._kind, asked)
         return with_inference(own, asked, is_regression=self._kind is SQUARED)

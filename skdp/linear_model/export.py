@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -164,7 +165,10 @@ def _weights_given(value: Any) -> list[list[Any]] | None:
 
 
 # Parameters that are not single values.
-_WRITERS = {"classes": _labels_given, "class_weight": _weights_given}
+_WRITERS: dict[str, Callable[[Any], Any]] = {
+    "classes": _labels_given,
+    "class_weight": _weights_given,
+}
 
 
 def _labels(classes: Any) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 from skdp._checks import check_positive, fail
 from skdp.linear_model._inference.stage import with_inference
-from skdp.linear_model._objective.algorithm import ObjectivePerturbation
+from skdp.linear_model._objective.algorithm import FittedHuber, ObjectivePerturbation
 from skdp.linear_model._objective.rules import residual_moments
-from skdp.linear_model._objective.task import Reference
-from skdp.linear_model._shared.base import with_parameters
+from skdp.linear_model._objective.task import ModelTask, Reference
+from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor
 from skdp.linear_model.losses import PseudoHuber
 from skdp.linear_model.validation import is_auto
@@ -22,7 +23,7 @@ MANY, MANY_POWER = 4000.0, 0.25
 
 
 @with_parameters
-class DPHuberRegressor(PrivateRegressor):
+class DPHuberRegressor(PrivateRegressor, FittedHuber):
     """Private robust linear regression. Use it when you need predictions.
 
     The method is objective perturbation of the pseudo-Huber loss. The slope of this loss is
@@ -185,36 +186,40 @@ class DPHuberRegressor(PrivateRegressor):
     scaling_share: Any = "auto"
     additive: Any = None
 
-    def _algorithm(self):
+    def _algorithm(self) -> Algorithm:
         asked = self._asked()
         # A threshold or a loss of the user is in units of the domain.
         scales_target = isinstance(self.loss, str) and is_auto(self.threshold)
         own = ObjectivePerturbation(self._reference, self._losses, asked, scales_target)
         return with_inference(own, asked, is_regression=True)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         if not is_auto(self.threshold):
             check_positive("threshold", self.threshold, 'Or give "auto".')
 
-    def _store(self, plan, solution, attributes, design):
+    def _store(
+        self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
+    ) -> None:
         super()._store(plan, solution, attributes, design)
         if isinstance(self.loss, str):
             lower, upper = self.target_bounds_
-            self.threshold_ = self.loss_.threshold * (upper / 2 - lower / 2)
+            loss: Any = self.loss_
+            self.threshold_: float = loss.threshold * (upper / 2 - lower / 2)
 
-    def _losses(self, task):
+    def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):
             return (self.loss,)
         if self.loss != "pseudo_huber":
             raise fail("loss", "be 'pseudo_huber' or a Loss", self.loss)
         if is_auto(self.threshold):
             return (PseudoHuber(_usual_threshold(task.size, task.weight)),)
-        lower, upper = task.design.domain.target_bounds
-        return (PseudoHuber(float(self.threshold) / (upper / 2 - lower / 2)),)
+        bounds = task.design.domain.target_bounds
+        assert bounds is not None  # the domain of a regressor
+        return (PseudoHuber(float(self.threshold) / (bounds[1] / 2 - bounds[0] / 2)),)
 
 
-def _usual_threshold(n, weight):
+def _usual_threshold(n: float, weight: float) -> float:
     """Return the threshold in half-ranges of the target; see the comment on LEAST."""
     growth = max(1.0, weight / SMALL) ** POWER * max(1.0, n / MANY) ** MANY_POWER
-    return min(GREATEST, LEAST * growth)
+    return float(min(GREATEST, LEAST * growth))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import fail
 from skdp.domain.subset import subset
+from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.stage import with_inference
-from skdp.linear_model._moments.algorithm import FunctionalMechanism
+from skdp.linear_model._moments.algorithm import FittedMoments, FunctionalMechanism
 from skdp.linear_model._moments.inference import inference_of
-from skdp.linear_model._shared.base import with_parameters
+from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.regression import PrivateRegressor
 
 
 @with_parameters
-class DPLinearRegression(PrivateRegressor):
+class DPLinearRegression(PrivateRegressor, FittedMoments):
     """Regressor for several analyses of one release: least squares from private moments.
 
     The method is the functional mechanism. ``fit`` releases noisy sums of products of all columns
@@ -151,20 +153,25 @@ class DPLinearRegression(PrivateRegressor):
 
     postprocess: Any = "auto"
 
-    def _algorithm(self):
+    def _algorithm(self) -> Algorithm:
         asked = self._asked()
         return with_inference(FunctionalMechanism(asked), asked, is_regression=True)
 
-    def _store(self, plan, solution, attributes, design):
+    def _store(
+        self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
+    ) -> None:
         super()._store(plan, solution, attributes, design)
         self.moments_ = replace(solution.attributes["moments_"], noise=self.noise_)
 
-    def _found_inference(self):
-        if "_inference" in vars(self):
-            return self._inference
+    def _found_inference(self) -> Inference:
+        found: Inference | None = vars(self).get("_inference")
+        if found is not None:
+            return found
         return inference_of(getattr(self, "moments_", None), self._design, self.guarantee_)
 
-    def from_moments(self, columns=None, target=None):
+    def from_moments(
+        self, columns: Sequence[str] | None = None, target: str | None = None
+    ) -> DPLinearRegression:
         """Return the regression of one column on others from the same release, at no cost.
 
         Parameters
@@ -193,7 +200,7 @@ class DPLinearRegression(PrivateRegressor):
             raise fail("from_moments", rule, remedy=remedy)
         last = whole.n_encoded + 1
         chosen = [p + 1 for p in places]
-        model = clone(self).set_params(domain=domain, ledger=None)
+        model: DPLinearRegression = clone(self).set_params(domain=domain, ledger=None)
         for name in ("guarantee_", "noise_", "stages_", "n_iter_", "converged_"):
             setattr(model, name, getattr(self, name))
         model.n_features_in_ = domain.n_columns

@@ -6,19 +6,19 @@ from typing import Any, ClassVar
 
 from skdp._checks import fail
 from skdp.linear_model._inference.stage import with_inference
-from skdp.linear_model._objective.algorithm import ObjectivePerturbation
+from skdp.linear_model._objective.algorithm import FittedObjective, ObjectivePerturbation
 from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
-from skdp.linear_model._objective.task import Reference
-from skdp.linear_model._shared.base import with_parameters
+from skdp.linear_model._objective.task import ModelTask, Reference
+from skdp.linear_model._shared.base import Algorithm, with_parameters
 from skdp.linear_model._shared.classification import PrivateClassifier
-from skdp.linear_model.losses import Logistic, SharpLogistic, Softmax
+from skdp.linear_model.losses import Logistic, Loss, SharpLogistic, Softmax
 
-LOSSES = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
+LOSSES: dict[str, Loss] = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
 CANDIDATES = (Logistic(), *(SharpLogistic(middle) for middle in (0.6, 0.75, 0.8)))
 
 
 @with_parameters
-class DPLogisticRegression(PrivateClassifier):
+class DPLogisticRegression(PrivateClassifier, FittedObjective):
     """Private logistic regression. Use it when you need a single model.
 
     The method is objective perturbation: the released coefficients minimise the logistic loss
@@ -193,12 +193,12 @@ class DPLogisticRegression(PrivateClassifier):
     scaling_share: Any = "auto"
     additive: Any = None
 
-    def _algorithm(self):
+    def _algorithm(self) -> Algorithm:
         asked = self._asked()
         own = ObjectivePerturbation(self._reference, self._losses, asked)
         return with_inference(own, asked, is_regression=False)
 
-    def _losses(self, task):
+    def _losses(self, task: ModelTask) -> tuple[Any, ...]:
         if not isinstance(self.loss, str):
             return (self.loss,)
         if task.n_classes > 1:

@@ -15,6 +15,7 @@ shortest example.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -26,6 +27,8 @@ from scipy.special import expit
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive
 from skdp._identity import claims, remembered
+
+__all__ = ["Logistic", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
 
 # Bounds the rounding error of a slope, and the error of solving for a slope, for slopes up to 1.
 _SLOPE_ERROR = 32 * float(np.finfo(float).eps)
@@ -51,6 +54,15 @@ class Loss(Bounded, Protocol):
     any other class is computed whenever it is needed. A loss may have a further member,
     ``one_sided = True``, if phi'(., y) never changes its sign for any y. With delta > 0 it then
     needs a little less noise. For any other loss this statement invalidates the guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.linear_model.losses import Loss, PseudoHuber
+    >>> loss: Loss = PseudoHuber(0.5)
+    >>> slope = loss.slope(np.array([-3.0, 0.0, 3.0]), np.zeros(3))
+    >>> bool(np.abs(slope).max() <= loss.slope_bound)
+    True
     """
 
     @property
@@ -84,6 +96,8 @@ class Logistic:
 
     With s = |phi'| the curvature is exactly s (1 - s), and c = 1.
 
+    Examples
+    --------
     >>> float(Logistic().curvature_bound(0.9, 1.0).round(12))
     0.09
     """
@@ -355,5 +369,6 @@ def _power(e: FloatArray, k: float) -> FloatArray:
     if abs(quarters - round(quarters)) > 1e-14 or quarters > 8:
         return np.asarray(e**k)
     root = np.sqrt(e)
+    fast: dict[int, Callable[[], FloatArray]]
     fast = {3: lambda: root * np.sqrt(root), 6: lambda: e * root, 8: lambda: e * e}
     return np.asarray(fast.get(round(quarters), lambda: e**k)())

@@ -31,7 +31,7 @@ from skdp.domain.cells import (
 from skdp.domain.columns import Levels, positions_of
 from skdp.domain.encoder import refuse_encoded
 from skdp.domain.tables import as_table
-from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning
+from skdp.privacy import Guarantee, Ledger, PrivacyLeakWarning, UndeclaredDomainWarning
 from skdp.privacy.guarantee import compose
 from skdp.rows.persons import Persons
 
@@ -47,7 +47,19 @@ _PUBLIC_WEIGHTS = (
     'Weights that are "balanced" would be computed from the data. Give numbers, such as'
     " 1 / (n_labels * share) for each label with a share that is publicly known."
 )
+_UNDECLARED = (
+    "No domain was given. Every number, and the target of a regression, is clipped to [-1, 1]:"
+    " a cell outside is read as the nearest bound, and no error tells of it, because that would"
+    " disclose data. Declare public bounds, for instance domain=Domain({'age': (17, 90)}). If all d"
+    " columns are in [-1, 1], declare domain=Domain.unit_box(d): then there is no warning."
+)
 _DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
+
+
+def warn_without(domain: Domain | None) -> None:
+    """Warn of a fit without a domain; nothing depends on the data."""
+    if domain is None:
+        warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=3)
 
 
 def check_table(estimator: Any, X: Any, domain: Any, *, reset: bool) -> Any:

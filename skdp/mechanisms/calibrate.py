@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
@@ -10,17 +10,37 @@ from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
 from skdp.mechanisms._noise_check import check_noise
 from skdp.mechanisms.auto import Auto
 from skdp.mechanisms.knorm.noise import KNorm
-from skdp.mechanisms.noise import Noise
+from skdp.mechanisms.noise import BaseNoise, Noise
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
 __all__ = ["GAUSSIANS", "LAWS", "Noise", "calibrate"]
 
 _NAMES = ("auto", *CHOICES)
+N = TypeVar("N", covariant=True)
+
+
+class Mechanism(Protocol[N]):
+    """An object that calibrates noise."""
+
+    def calibrate(self, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0) -> N:
+        """Return noise that makes a release (epsilon, delta)-private."""
+
+
+@overload
+def calibrate(
+    mechanism: str | NormBall, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
+) -> BaseNoise: ...
+
+
+@overload
+def calibrate(
+    mechanism: Mechanism[N], sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
+) -> N: ...
 
 
 def calibrate(
     mechanism: Any, sensitivity: Sensitivity, *, epsilon: float, delta: float = 0.0
-) -> Noise:
+) -> Any:
     """Return the noise of a mechanism that makes a release (epsilon, delta)-private.
 
     Parameters

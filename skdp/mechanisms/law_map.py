@@ -41,6 +41,13 @@ class LawMap:
     dim : int
     norm : {"l1", "l2", "linf"}
         The differences have length at most 1 in this norm.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms.law_map import law_map
+    >>> found = law_map([0.3, 3.0], [1e-9, 0.01], laws=["laplace", "gaussian"])
+    >>> found.variances.shape
+    (2, 2, 2)
     """
 
     laws: tuple[str, ...]

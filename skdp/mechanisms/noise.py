@@ -153,6 +153,15 @@ def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatA
     ValueError
         If ``value`` does not have ``dim`` finite entries, or epsilon is too small to be kept by
         numbers of 53 bits.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate, release
+    >>> from skdp.testing.examples import LaplaceInTheBox
+    >>> noise = calibrate(LaplaceInTheBox(), Sensitivity(LpBall(2)), epsilon=1.0)
+    >>> release(noise, [12.0, -3.0]).shape
+    (2,)
     """
     lattice, stretch = publication(noise)
     return lattice.publish(value, lambda generator: stretch * noise.rvs(generator), rng)

@@ -116,8 +116,7 @@ def epsilon_curve(
 ) -> EpsilonCurve:
     """Fit a private model at several epsilons on repeated splits, and score it on test records.
 
-    **A curve of private data is a release that no guarantee covers**, and a ledger is charged for
-    the fits only. See `EpsilonCurve` for alternatives.
+    **No guarantee covers a curve of private data**: see `EpsilonCurve`. A ledger counts the fits.
 
     Parameters
     ----------
@@ -147,19 +146,39 @@ def epsilon_curve(
     ------
     BudgetExceeded
         If the estimator's ledger has too little left; before the first fit if its delta is 0.
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPLogisticRegression
+    >>> domain = Domain({"age": (17, 90)}, target=["no", "yes"])
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
+    >>> epsilon_curve(DPLogisticRegression(domain=domain), X, y, [0.1, 1.0], repeats=1).epsilons
+    array([0.1, 1. ])
     """
     grid, score = _checked_grid(estimator, epsilons), check_scoring(estimator, scoring)
-    X, y = _data(X, y)
-    data = X, y, units_of(groups, len(y))[1]
+    data = (*_data(X, y), units_of(groups, len(y))[1])
     splits = list(_splits(estimator, data, check_count("repeats", repeats), cv, random_state))
+    found = _runs(estimator, grid, data, splits, score, random_state, n_jobs, verbose)
+    return EpsilonCurve(grid, found[2:], found[0], found[1], *_names(estimator, scoring))
+
+
+def _runs(
+    estimator: Any,
+    grid: FloatArray,
+    data: _Data,
+    splits: list[_Split],
+    score: Any,
+    random_state: int | None,
+    n_jobs: int | None,
+    verbose: int,
+) -> FloatArray:
+    """Return the scores of the trivial model, of that without privacy, and at each epsilon."""
     _check_ledger(estimator, grid, len(splits))
-    references = _references(estimator, X, y)
+    references = _references(estimator, *data[:2])
     models = (_models(estimator, grid, random_state, k) for k in range(len(splits)))
     calls = map(delayed(partial(_scores, references, data, score)), models, splits)
     runs = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
-    found = np.array([*with_bar(runs, len(splits), "split", verbose)]).T
-    names = type(private_step(estimator)).__name__, _score_name(estimator, scoring)
-    return EpsilonCurve(grid, found[2:], found[0], found[1], *names)
+    return np.array([*with_bar(runs, len(splits), "split", verbose)]).T
 
 
 def _checked_grid(estimator: Any, epsilons: Sequence[float]) -> FloatArray:
@@ -260,7 +279,11 @@ def _scores(
     return [float(score(model, X_test, y[test])) for model in fitted]
 
 
-def _score_name(estimator: Any, scoring: Any) -> str:
+def _names(estimator: Any, scoring: Any) -> tuple[str, str]:
+    """Return the names of the estimator and of the score."""
+    private = private_step(estimator)
     if scoring is None:
-        return "accuracy" if is_classifier(private_step(estimator)) else "R^2"
-    return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", "score"))
+        score = "accuracy" if is_classifier(private) else "R^2"
+    else:
+        score = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+    return type(private).__name__, str(score)

@@ -31,6 +31,16 @@ class Law(Protocol):
     A law must be hashable and must not change between its calibration and its draws. Results are
     cached only for a class that is itself a frozen dataclass of numbers. For a class outside
     this package they are cached only during one fit or calibration.
+
+    Examples
+    --------
+    >>> from skdp.noise import Laplace
+    >>> from skdp.noise.law import Law
+    >>> law: Law = Laplace(scale=2.0)
+    >>> float(law.logsf(0.0).round(6))  # half of the mass is above 0
+    -0.693147
+    >>> float(law.isf(0.25).round(6))
+    1.386294
     """
 
     def logpdf(self, x: ArrayLike) -> FloatArray:

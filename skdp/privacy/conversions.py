@@ -29,7 +29,15 @@ _FARTHEST = 1e300
 
 
 class Concentrated(NamedTuple):
-    """(xi, rho)-zCDP: Rényi divergences of order a > 1 are at most xi + rho a."""
+    """(xi, rho)-zCDP: Rényi divergences of order a > 1 are at most xi + rho a.
+
+    Examples
+    --------
+    >>> from skdp.privacy.conversions import flipped_huber_zcdp
+    >>> found = flipped_huber_zcdp(1.0, 1.0, 0.5)
+    >>> found.rho > 0
+    True
+    """
 
     xi: float
     rho: float
@@ -188,7 +196,14 @@ def rho_of_pure(epsilon: float) -> float:
 
 
 def rho_of_mu(mu: float) -> float:
-    """Return the least rho such that mu-Gaussian-DP implies rho-zCDP: mu^2 / 2."""
+    """Return the least rho such that mu-Gaussian-DP implies rho-zCDP: mu^2 / 2.
+
+    Examples
+    --------
+    >>> from skdp.privacy.conversions import rho_of_mu
+    >>> round(rho_of_mu(1.0), 9)
+    0.5
+    """
     mu = _check_amount("mu", mu)
     return at_least_tiny(mu * mu / 2 * (1 + MARGIN), mu)
 

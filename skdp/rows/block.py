@@ -40,6 +40,15 @@ class Block:
         have no persons.
     person : ndarray of int, shape (n,), or None
         The position of each row's person; private.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.rows import Block
+    >>> sex = np.array([0, 1, 1], dtype=np.uint8)
+    >>> block = Block(np.array([[0.5], [-0.5], [0.0]]), (sex,), np.array([1, 0, 1]))
+    >>> len(block)
+    3
     """
 
     numbers: FloatArray

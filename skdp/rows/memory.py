@@ -25,6 +25,13 @@ class KeptBlocks:
     ----------
     states : list
         It is changed by `map`, which replaces the states one by one and so saves memory.
+
+    Examples
+    --------
+    >>> from skdp.rows import KeptBlocks
+    >>> kept = KeptBlocks([1.0, 2.0])
+    >>> kept.map(lambda state: 10 * state).sum(lambda state: state)
+    30.0
     """
 
     is_read_again = False
@@ -55,6 +62,16 @@ class MemoryRows:
         Encoded numbers in [-1, 1], or positions of labels.
     members : Members, optional
         The person and the share of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain
+    >>> from skdp.rows import MemoryRows
+    >>> domain = Domain({"age": (20, 100)}, target=(0, 10))
+    >>> rows = MemoryRows(domain, [[40], [60]], np.array([0.0, 1.0]))
+    >>> rows.n, rows.sum(lambda block: float(block.numbers.sum()))
+    (2, -0.5)
     """
 
     def __init__(

@@ -10,7 +10,19 @@ from skdp.rows.block import Block
 
 
 class Kept(Protocol):
-    """What was kept of blocks of rows."""
+    """What was kept of blocks of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain
+    >>> from skdp.rows import Kept, MemoryRows
+    >>> domain = Domain({"age": (20, 100)}, target=(0, 10))
+    >>> rows = MemoryRows(domain, [[40], [60]], np.array([0.0, 1.0]))
+    >>> kept: Kept = rows.keep(lambda block: block.target.copy())
+    >>> kept.sum(lambda target: float(target.sum()))
+    1.0
+    """
 
     @property
     def is_read_again(self) -> bool:
@@ -34,6 +46,16 @@ class Rows(Protocol):
     as integers of any size, if no entry exceeds 2^55. Floats are added in an order that is fixed
     for the same rows, in the same blocks. Lists are joined. Functions must not change their
     argument, and they may run in other threads or processes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain
+    >>> from skdp.rows import MemoryRows, Rows
+    >>> domain = Domain({"age": (20, 100)}, target=(0, 10))
+    >>> rows: Rows = MemoryRows(domain, [[40], [80]], np.array([0.0, 1.0]))
+    >>> rows.sum(lambda block: float(block.numbers.sum()))
+    0.0
     """
 
     @property

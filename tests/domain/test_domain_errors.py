@@ -178,7 +178,8 @@ def test_bad_numbers_tell_the_column_and_nothing_else(name, recwarn):
     frame = people(hours=SECRETS[name])
     shown = private_error(lambda: PEOPLE.encode(frame))
     remedy = {"dates": "Give days since a public date", "strings": "Drop.* declare its levels"}
-    if name in remedy:
+    # Before version 3 pandas has no type for texts.
+    if name in remedy and frame["hours"].dtype != object:
         assert re.match(
             re.escape(PRIVATE_ERROR.partition(" For missing")[0]) + f" {remedy[name]}", shown
         )

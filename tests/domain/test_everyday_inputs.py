@@ -93,6 +93,10 @@ TARGETS = {
     "pandas, string": pd.Series(Y, dtype="string"),
     "pandas, category": pd.Series(Y, dtype="category"),
 }
+if int(pa.__version__.partition(".")[0]) < 23:
+    # pyarrow does not convert levels of polars, whose positions have no sign.
+    for name in ("polars, categorical", "polars, enum"):
+        del TABLES[name], TARGETS[name]
 BY_TABLE = pytest.mark.parametrize("name", TABLES)
 
 
@@ -222,7 +226,10 @@ def test_a_null_number_is_an_error_that_names_the_column(cells, kind):
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("name", ["pa dictionary", "pa chunks", "pa", "pl", "pl categorical"])
+LABELS = ["pa dictionary", "pa chunks", "pa", "pl"]
+
+
+@pytest.mark.parametrize("name", LABELS + ["pl categorical"] * ("polars, enum" in TABLES))
 def test_a_null_label_is_an_error(name):
     """As an array of numpy, a null of a chunked dictionary of pyarrow would be the last label."""
     cells = [*Y[:-1].tolist(), None]

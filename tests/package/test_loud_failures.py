@@ -53,6 +53,10 @@ KINDS = {
     "datetimes": [dt.datetime(2000, 1, 1), dt.datetime(2001, 1, 1)],
 }
 NUMBERS = {"numbers", "floats", "bools"}
+# Before version 3 pandas has no type for texts: they are objects, which may be anything.
+TYPED_TEXTS = pd.Series(["a"], dtype="str").dtype != object
+TEXTS = {"strings", "digits"} if TYPED_TEXTS else set(KINDS)
+needs_typed_texts = pytest.mark.skipif(not TYPED_TEXTS, reason="texts have no type in pandas 2")
 COLUMNS = {
     "int64": (pd.Series([0, 1]), NUMBERS),
     "uint8": (pd.Series([0, 1], dtype="uint8"), NUMBERS),
@@ -63,11 +67,11 @@ COLUMNS = {
     "boolean": (pd.Series([True, None], dtype="boolean"), NUMBERS),
     "int64, arrow": (pd.Series([0, 1], dtype="int64[pyarrow]"), NUMBERS),
     "category of integers": (pd.Series([0, 1], dtype="category"), NUMBERS),
-    "str": (pd.Series(["a", "b"], dtype="str"), {"strings", "digits"}),
+    "str": (pd.Series(["a", "b"], dtype="str"), TEXTS),
     "string": (pd.Series(["a", None], dtype="string"), {"strings", "digits"}),
     "string, python": (pd.Series(["a", "b"], dtype=pd.StringDtype("python")), None),
     "string, arrow": (pd.Series(["a", "b"], dtype="string[pyarrow]"), {"strings", "digits"}),
-    "category": (pd.Series(["a", "b"], dtype="str").astype("category"), {"strings", "digits"}),
+    "category": (pd.Series(["a", "b"], dtype="str").astype("category"), TEXTS),
     "datetime": (pd.Series(pd.to_datetime(["2000-01-01", None])), {"datetimes"}),
     "datetime, zone": (pd.Series(pd.to_datetime(["2000-01-01"], utc=True)), {"datetimes"}),
     "date, arrow": (pd.Series([dt.date(2000, 1, 1)], dtype="date32[pyarrow]"), {"dates"}),
@@ -126,6 +130,7 @@ def test_a_fit_and_a_prediction_refuse_them_before_a_charge(estimator):
     assert len(ledger.entries) == 1
 
 
+@needs_typed_texts
 def test_files_are_refused_by_the_types_that_they_state(tmp_path):
     """But texts of a CSV file spell levels that are numbers."""
     domain = Domain({"age": (0, 1), "sex": [0, 1]}, target=["no", "yes"])
@@ -167,6 +172,8 @@ NO_NUMBERS = {
 def test_columns_that_hold_no_numbers_tell_what_to_do(name):
     """With and without a domain the error names the column."""
     cells, remedy = NO_NUMBERS[name]
+    if name in ("str", "category") and not TYPED_TEXTS:
+        remedy = "For missing cells declare"
     table, ledger = pd.DataFrame({"age": [0.5, 0.5], "seen": cells}), Ledger(1.0)
     for domain in (None, Domain({"age": (0, 1), "seen": (0, 1)}, target=["no", "yes"])):
         model = DPLogisticRegression(domain=domain, classes=["no", "yes"], ledger=ledger)

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from skdp.domain.splines import Spline
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
 # Positions of two columns of the table, the lesser first, for each interaction.
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
+
+D = TypeVar("D", bound=Any)  # a Domain, which imports this module
 
 # Half a range and its inverse must both be normal numbers, with room for one more halving.
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min
@@ -284,13 +286,13 @@ def _as_float(value: Any) -> float:
 
 
 def additive(
-    self: Any,
+    self: D,
     *,
     knots: int = 8,
     degree: int = 3,
     columns: Iterable[str] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
-) -> Any:
+) -> D:
     """Return the domain with a curve in the place of the linear effect of each number.
 
     Parameters
@@ -338,7 +340,8 @@ def additive(
         else c
         for name, c in placed
     )
-    return self._build(found, self._names, self._target, None, self._pairs, self.estimated)
+    built: D = self._build(found, self._names, self._target, None, self._pairs, self.estimated)
+    return built
 
 
 def _as_curve(

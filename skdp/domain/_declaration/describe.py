@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import reduce
 from importlib import import_module
-from typing import Any
+from typing import Any, Self, cast
 
 from skdp._checks import fail
 from skdp._json import VERSION, as_floats, check_keys, check_list, entries, from_text, is_plain
@@ -23,16 +23,122 @@ from skdp.domain.splines import Spline, SplineBlock
 _SPLINE = ("bounds", "knots", "degree", "missing")
 
 
-def describe(self: Any) -> str:
-    """Return the declaration in one line, and the cost of bounds that were estimated."""
-    text = _declaration(self._columns, self._names, self._target, self._radius)
-    text += "".join(f".interact({', '.join(map(repr, pair))})" for pair in _pairs(self))
-    estimated = self.estimated
-    if estimated is None:
-        return text
-    cost = f"epsilon = {estimated.epsilon:g}, delta = {estimated.delta:g}"
-    unit = " per person" if estimated.unit == "person" else ""
-    return f"{text}, estimated with {cost}{unit}"
+class Described:
+    """Methods of a domain that print it, and that write and read it."""
+
+    def __repr__(self: Any) -> str:
+        """Return the declaration in one line, and the cost of bounds that were estimated."""
+        text = _declaration(self._columns, self._names, self._target, self._radius)
+        text += "".join(f".interact({', '.join(map(repr, pair))})" for pair in _pairs(self))
+        estimated = self.estimated
+        if estimated is None:
+            return text
+        cost = f"epsilon = {estimated.epsilon:g}, delta = {estimated.delta:g}"
+        unit = " per person" if estimated.unit == "person" else ""
+        return f"{text}, estimated with {cost}{unit}"
+
+    def to_dict(self: Any) -> dict[str, Any]:
+        """Return the domain as a dict of strings, numbers, bools, lists and None.
+
+        Returns
+        -------
+        dict
+            `from_dict` returns an equal domain, with levels of the same types.
+
+        Raises
+        ------
+        ValueError
+            If a level is not a string, a finite number or a bool. The message names the column.
+
+        Examples
+        --------
+        >>> from skdp import Domain
+        >>> domain = Domain({"age": (17, 90), "sex": ["Female", "Male"]}, target=[0, 1])
+        >>> for key, value in domain.to_dict().items():
+        ...     print(key, "-", value)
+        kind - Domain
+        version - 1
+        columns - [{'name': 'age', 'bounds': [17.0, 90.0], 'missing': None},
+            {'name': 'sex', 'levels': ['Female', 'Male'], 'other': 'Female', 'missing': None}]
+        target - {'levels': [0, 1]}
+        radius - None
+        estimated - None
+        >>> Domain.from_dict(domain.to_dict()) == domain
+        True
+        """
+        names = iter(self._labels)
+        labels = [[next(names) for _ in range(column.n_in)] for column in self._columns]
+        columns = [
+            _column_entries(column, own, self._names is not None)
+            for column, own in zip(self._columns, labels, strict=True)
+        ]
+        found = {
+            "kind": "Domain",
+            "version": VERSION,
+            "columns": columns,
+            "target": self._target and _target_entries("the target", self._target),
+            "radius": self._radius,
+            "estimated": self.estimated and self.estimated.to_dict(),
+        }
+        return found | ({"interactions": _pairs(self)} if self._pairs else {})
+
+    def to_json(self: Any) -> str:
+        """Return the domain as JSON text; see `to_dict`."""
+        return json_of(self.to_dict()) + "\n"
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return the domain of a dict.
+
+        Parameters
+        ----------
+        content : dict
+            A result of `to_dict`.
+
+        Returns
+        -------
+        Domain
+
+        Raises
+        ------
+        ValueError
+            If an entry is unknown, missing or of another type, or the declaration is invalid.
+        """
+        name, domain = "the domain", cast(Any, cls)
+        keys = "columns", "target", "radius", "estimated"
+        found = check_keys(name, entries(name, content, ("Domain",)), keys, ("interactions",))
+        joined = _checked_pairs(found.get("interactions", []))
+        declared = check_list("the domain's columns", found["columns"], dict)
+        pairs = [_column(place, part) for place, part in enumerate(declared)]
+        columns = tuple(column for _, column in pairs)
+        names = [own for own, _ in pairs]
+        named = None
+        if any(own is not None for own in names):
+            if None in names:
+                raise fail(name, "have a name for every column, or for none")
+            named = _declare.as_names(one for own in names for one in own or ())
+        target, radius = found["target"], found["radius"]
+        if target is not None:
+            target = _declare_target(target)
+        estimated = found["estimated"]
+        if estimated is not None:
+            # By name: domains do not depend on guarantees.
+            estimated = import_module("skdp.privacy").Guarantee.from_dict(estimated)
+        if radius is None:
+            if not columns:
+                raise fail(name, "have at least one column")
+            built = domain._build(columns, named, target, None, (), estimated)
+            return cast(Self, reduce(lambda built, pair: built.interact(*pair), joined, built))
+        radius = float(as_floats("radius", radius, ()))
+        ball = domain.l2_ball(max(1, len(columns)), radius)
+        if named is not None or columns != ball._columns or joined:
+            raise fail(name, "have columns with the bounds -radius and radius, without names")
+        return cast(Self, domain._build(columns, None, target, radius, (), estimated))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the domain of JSON text; see `from_dict`."""
+        return cls.from_dict(from_text("the domain", text))
 
 
 def _declaration(
@@ -78,111 +184,6 @@ def _by_name(columns: Sequence[Column], names: Sequence[str]) -> Iterator[tuple[
 
 def _target_text(target: Number | tuple[Hashable, ...]) -> str:
     return repr(target) if isinstance(target, Number) else f"[{listed(map(repr, target))}]"
-
-
-def to_dict(self: Any) -> dict[str, Any]:
-    """Return the domain as a dict of strings, numbers, bools, lists and None.
-
-    Returns
-    -------
-    dict
-        `from_dict` returns an equal domain, with levels of the same types.
-
-    Raises
-    ------
-    ValueError
-        If a level is not a string, a finite number or a bool. The message names the column.
-
-    Examples
-    --------
-    >>> from skdp import Domain
-    >>> domain = Domain({"age": (17, 90), "sex": ["Female", "Male"]}, target=[0, 1])
-    >>> for key, value in domain.to_dict().items():
-    ...     print(key, "-", value)
-    kind - Domain
-    version - 1
-    columns - [{'name': 'age', 'bounds': [17.0, 90.0], 'missing': None},
-        {'name': 'sex', 'levels': ['Female', 'Male'], 'other': 'Female', 'missing': None}]
-    target - {'levels': [0, 1]}
-    radius - None
-    estimated - None
-    >>> Domain.from_dict(domain.to_dict()) == domain
-    True
-    """
-    names = iter(self._labels)
-    labels = [[next(names) for _ in range(column.n_in)] for column in self._columns]
-    columns = [
-        _column_entries(column, own, self._names is not None)
-        for column, own in zip(self._columns, labels, strict=True)
-    ]
-    found = {
-        "kind": "Domain",
-        "version": VERSION,
-        "columns": columns,
-        "target": self._target and _target_entries("the target", self._target),
-        "radius": self._radius,
-        "estimated": self.estimated and self.estimated.to_dict(),
-    }
-    return found | ({"interactions": _pairs(self)} if self._pairs else {})
-
-
-def to_json(self: Any) -> str:
-    """Return the domain as JSON text; see `to_dict`."""
-    return json_of(to_dict(self)) + "\n"
-
-
-def from_dict(cls: Any, content: Mapping[str, Any]) -> Any:
-    """Return the domain of a dict.
-
-    Parameters
-    ----------
-    content : dict
-        A result of `to_dict`.
-
-    Returns
-    -------
-    Domain
-
-    Raises
-    ------
-    ValueError
-        If an entry is unknown, missing or of another type, or the declaration is invalid.
-    """
-    name = "the domain"
-    keys = "columns", "target", "radius", "estimated"
-    found = check_keys(name, entries(name, content, ("Domain",)), keys, ("interactions",))
-    joined = _checked_pairs(found.get("interactions", []))
-    declared = check_list("the domain's columns", found["columns"], dict)
-    pairs = [_column(place, part) for place, part in enumerate(declared)]
-    columns = tuple(column for _, column in pairs)
-    names = [own for own, _ in pairs]
-    named = None
-    if any(own is not None for own in names):
-        if None in names:
-            raise fail(name, "have a name for every column, or for none")
-        named = _declare.as_names(one for own in names for one in own or ())
-    target, radius = found["target"], found["radius"]
-    if target is not None:
-        target = _declare_target(target)
-    estimated = found["estimated"]
-    if estimated is not None:
-        # By name: domains do not depend on guarantees.
-        estimated = import_module("skdp.privacy").Guarantee.from_dict(estimated)
-    if radius is None:
-        if not columns:
-            raise fail(name, "have at least one column")
-        built = cls._build(columns, named, target, None, (), estimated)
-        return reduce(lambda domain, pair: domain.interact(*pair), joined, built)
-    radius = float(as_floats("radius", radius, ()))
-    ball = cls.l2_ball(max(1, len(columns)), radius)
-    if named is not None or columns != ball._columns or joined:
-        raise fail(name, "have columns with the bounds -radius and radius, without names")
-    return cls._build(columns, None, target, radius, (), estimated)
-
-
-def from_json(cls: Any, text: str) -> Any:
-    """Return the domain of JSON text; see `from_dict`."""
-    return from_dict(cls, from_text("the domain", text))
 
 
 def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, Any]:

@@ -213,6 +213,10 @@ def _norm(variable: Any, lower: Any, upper: Any) -> Cell | None:
     return _even_norm(lower, name, slope, float(np.max(upper.value)))
 
 
+def _has_axis(lower: Any) -> bool:
+    return getattr(lower, "axis", None) is not None  # quad_over_lin has one since cvxpy 1.7
+
+
 def _even_norm(lower: Any, name: str, matrix: FloatArray, top: float) -> Cell | None:
     """Return the cell of |matrix v| <= top for a norm or a square of one, if it is known."""
     if name == "norm_inf" and lower.axis is None:
@@ -221,7 +225,7 @@ def _even_norm(lower: Any, name: str, matrix: FloatArray, top: float) -> Cell | 
         if len(matrix) > MOST_SIGNED:
             return NormCell(matrix / top, 1.0)
         return HalfSpaces(sign_patterns(len(matrix)) @ matrix / top)
-    if name == "quad_over_lin" and lower.args[1].is_constant() and lower.axis is None:
+    if name == "quad_over_lin" and lower.args[1].is_constant() and not _has_axis(lower):
         return NormCell(matrix / math.sqrt(top * float(np.max(lower.args[1].value))), 2.0)
     if name == "QuadForm" and lower.args[1].is_constant():
         sizes, axes = np.linalg.eigh(np.asarray(lower.args[1].value, dtype=float))

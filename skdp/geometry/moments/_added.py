@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -66,7 +65,7 @@ class AddedBall(VariablesBall):
     n_squares: int
     n_plain: int
     block_sizes: tuple[int, ...] = ()
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

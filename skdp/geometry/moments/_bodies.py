@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -81,7 +80,7 @@ class NumbersBall(VariablesBall):
     n_squares: int
     n_plain: int
     level: int = 1
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -208,7 +207,7 @@ class DifferenceBall:
     """
 
     dim: int
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_count("dim", self.dim))

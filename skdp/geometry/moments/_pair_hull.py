@@ -46,7 +46,7 @@ class PairHull:
     """
 
     dim: ClassVar[int] = 4
-    exact: ClassVar[bool] = True
+    exact = True
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., 4) to (...), rounded up in its last digits."""

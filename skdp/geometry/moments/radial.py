@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -49,7 +49,7 @@ class RadialMomentBall:
 
     layout: MomentLayout
     radius: float
-    exact: ClassVar[bool] = True
+    exact = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", check_positive("radius", self.radius))

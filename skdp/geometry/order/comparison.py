@@ -84,6 +84,15 @@ class Comparison(Mapping[str, ComparedBall]):
     rows : tuple of ComparedBall
         In the order given.
     epsilon : float
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, compare
+    >>> comparison = compare({"l1": LpBall(2, p=1), "l2": LpBall(2)}, sensitivity=LpBall(2))
+    >>> comparison["l2"].radius
+    1.0
+    >>> comparison.volume_order
+    ('l2', 'l1')
     """
 
     rows: tuple[ComparedBall, ...]

@@ -47,6 +47,12 @@ _AUTO = 'Or give "auto".'
 _MOST, _LEAST = 1e30, 1e-30
 
 
+class FittedDescent:
+    """Attributes that coordinate descent adds."""
+
+    history_: list[Progress]
+
+
 @dataclass(frozen=True, eq=False)
 class CoordinateDescent:
     """Noisy coordinate descent with the parameters of an estimator.

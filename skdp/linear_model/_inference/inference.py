@@ -34,6 +34,16 @@ class WaldTest:
     n_restrictions : int
         Number of tested combinations of coefficients: the degrees of freedom of the statistic.
     p_value : float
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPLinearRegression
+    >>> domain = Domain({"age": (17, 90), "job": ["clerk", "craft", "sales"]}, target=(0, 100))
+    >>> X, y = domain.sample(5000, random_state=0, with_target=True)  # artificial rows
+    >>> model = DPLinearRegression(epsilon=4.0, domain=domain, inference_share=0.8).fit(X, y)
+    >>> test = model.wald_test("job")  # both coefficients of the column together
+    >>> test.n_restrictions, bool(0 <= test.p_value <= 1)
+    (2, True)
     """
 
     statistic: float

@@ -13,20 +13,17 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.linear_model._inference.inference import INTERCEPT, Inference, WaldTest
 from skdp.linear_model._inference.table import CoefficientTable
+from skdp.linear_model.fitted import FittedModel
 
 REMEDY = "Fit with inference_share=0.8."
 
 
-class Reported:
+class Reported(FittedModel):
     """Standard errors, intervals and tests of a fitted model.
 
     Properties are absent, and methods raise an error, if the fit released nothing to compute them
     from. They cost no privacy.
     """
-
-    coef_: FloatArray
-    intercept_: Any
-    guarantee_: Any
 
     @property
     def inference_(self) -> Inference:

@@ -15,7 +15,7 @@ from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.plan import InferencePlan, plan_inference
 from skdp.linear_model._inference.release import InferenceRelease
 from skdp.linear_model._inference.scores import Scores
-from skdp.linear_model._shared.base import Solution
+from skdp.linear_model._shared.base import Algorithm, Solution
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import row_unit
 from skdp.linear_model._shared.records import Records
@@ -91,7 +91,7 @@ class InferredPlan:
         self.inference.check_published()
 
 
-def with_inference(algorithm: Any, asked: Any, is_regression: bool) -> Any:
+def with_inference(algorithm: Algorithm, asked: Any, is_regression: bool) -> Algorithm:
     """Return the algorithm, followed by the inference stage if it is asked for."""
     if asked.inference_share is None:
         return algorithm

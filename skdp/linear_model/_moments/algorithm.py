@@ -30,6 +30,15 @@ from skdp.linear_model._shared.task import Task
 SMOOTH = 0.05
 
 
+class FittedMoments:
+    """Attributes that the release of moments adds."""
+
+    moments_: Moments
+    coef_std_: FloatArray
+    intercept_std_: float
+    coef_corr_: FloatArray
+
+
 @dataclass(frozen=True, eq=False)
 class FunctionalMechanism:
     """The functional mechanism with the parameters of :class:`DPLinearRegression`."""

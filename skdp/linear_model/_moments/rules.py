@@ -174,7 +174,8 @@ def _noise(ball: Any, mechanism: Any, signal: float, task: Task) -> Noise:
     budget = {"epsilon": task.epsilon, "delta": task.delta}
     if isinstance(mechanism, str):
         return _named_noise(ball, mechanism, signal, task.design.intercept, **budget)
-    return calibrate(mechanism, _sensitivity(ball), **budget)
+    noise: Noise = calibrate(mechanism, _sensitivity(ball), **budget)
+    return noise
 
 
 @remembered(maxsize=32)
@@ -184,8 +185,13 @@ def _named_noise(
     weights, sensitivity = importance(ball.layout, signal, intercept), _sensitivity(ball)
     if mechanism == "auto":
         return _least(ball, sensitivity, weights, epsilon, delta)
-    named = {"matrix": MatrixLaplace(weights), "elliptic": EllipticGaussian(weights)}
-    return calibrate(named.get(mechanism, mechanism), sensitivity, epsilon=epsilon, delta=delta)
+    named: dict[str, Any] = {
+        "matrix": MatrixLaplace(weights),
+        "elliptic": EllipticGaussian(weights),
+    }
+    chosen = named.get(mechanism, mechanism)
+    noise: Noise = calibrate(chosen, sensitivity, epsilon=epsilon, delta=delta)
+    return noise
 
 
 def _least(
@@ -197,7 +203,9 @@ def _least(
         # Both use the same ellipsoid: which one has less variance is known before calibration.
         less = knorm_is_less(ball.dim, epsilon, delta)
         candidates.append(EllipticKNorm(weights) if less else EllipticGaussian(weights))
-    noises = [calibrate(c, sensitivity, epsilon=epsilon, delta=delta) for c in candidates]
+    noises: list[Noise] = [
+        calibrate(c, sensitivity, epsilon=epsilon, delta=delta) for c in candidates
+    ]
     errors = [float(weights @ variances(noise)) for noise in noises]
     best = int(np.argmin(errors))
     if _hull_error(ball, weights, epsilon) < HULL_ADVANTAGE * errors[best]:

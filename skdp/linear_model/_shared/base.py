@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Protocol, dataclass_transform
+from typing import Any, Protocol, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.random import Generator
@@ -32,6 +32,7 @@ from skdp.linear_model._shared.sources import (
 )
 from skdp.linear_model._shared.task import Task, removed_and_added
 from skdp.linear_model.export import Exported
+from skdp.linear_model.fitted import FittedModel
 from skdp.linear_model.validation import (
     RECORDS,
     check_ledger,
@@ -41,24 +42,20 @@ from skdp.linear_model.validation import (
     estimated_by,
     refuse_unsupported,
     spent_note,
+    warn_without,
 )
-from skdp.privacy import Guarantee, Ledger, UndeclaredDomainWarning
+from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
-from skdp.rows import MemoryRows
+from skdp.rows import MemoryRows, Rows
 from skdp.rows.cluster import ClusterRows
 from skdp.rows.collection import Collection, is_collection
 from skdp.rows.persons import Persons
 from skdp.rows.streamed import StreamedRows
-from skdp.rows.streams import CsvStream, stream_of
+from skdp.rows.streams import CsvStream, Stream, stream_of
 from skdp.rows.threads import shared_threads
 
-_UNDECLARED = (
-    "No domain was given. Every number, and the target of a regression, is clipped to [-1, 1]:"
-    " a cell outside is read as the nearest bound, and no error tells of it, because that would"
-    " disclose data. Declare public bounds, for instance domain=Domain({'age': (17, 90)}). If all d"
-    " columns are in [-1, 1], declare domain=Domain.unit_box(d): then there is no warning."
-)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,21 +106,21 @@ class Algorithm(Protocol):
 
 
 @dataclass_transform(kw_only_default=True)
-def with_parameters(cls):
+def with_parameters(cls: type[T]) -> type[T]:
     """Make the annotated names of an estimator's class parameters, with their defaults.
 
     A default is no attribute of the class: an instance that lacks a parameter, such as its
     ledger, raises an AttributeError when it is fitted.
     """
-    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    made: Any = dataclass(kw_only=True, eq=False, repr=False)(cls)
     for parameter in fields(made):
         if parameter.name in vars(made):
             delattr(made, parameter.name)
-    return made
+    return cls
 
 
 @with_parameters
-class PrivateLinearModel(Documented, Exported, BaseEstimator):
+class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # type: ignore[misc]
     """Base of the private linear models, with the parameters that all of them have.
 
     A subclass has the methods ``_target``, which returns the encoded target, the positions of the
@@ -145,7 +142,9 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
     max_rows: int | None = None
     inference_share: float | None = None
 
-    def fit(self, X, y=None, *, target=None, groups=None, **unsupported):
+    def fit(
+        self, X: Any, y: Any = None, *, target: str | None = None, groups: Any = None, **others: Any
+    ) -> Self:
         """Fit the model. Each call spends ``epsilon`` and ``delta``.
 
         Parameters
@@ -183,10 +182,8 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
         # Whether numpy warns of underflow would depend on the data.
         with np.errstate(all="ignore"), one_call(), shared_threads():
             with columns_kept(self), spent_note() as spent:
-                refuse_unsupported(unsupported)
-                self._check_parameters()
-                self._check_persons(groups)
-                _warn_without(self.domain)
+                self._check_call(groups, others)
+                warn_without(self.domain)
                 source = self._source(X, y, target, groups)
                 labels, weights = source.labels, self._label_weights(source.attributes)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
@@ -206,7 +203,7 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
             self._store(plan, solution, source.attributes, design)
             return self
 
-    def _source(self, X, y, target, groups):
+    def _source(self, X: Any, y: Any, target: str | None, groups: Any) -> Source:
         """Return the rows, after checks of what is public of them."""
         if is_collection(X):
             data = Collection.with_target(X, y, target)
@@ -229,7 +226,9 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
         known = partial(memory, members=members)
         return Source(lambda: len(persons), known, labels, attributes, "person")
 
-    def _distant(self, data, target, groups, rows):
+    def _distant(
+        self, data: Stream | Collection, target: Any, groups: Any, rows: Callable[..., Rows]
+    ) -> Source:
         """Return rows that are not in memory."""
         header = header_of(data, self.domain, target, groups)
         check_table(self, header, self.domain, reset=True)
@@ -250,16 +249,16 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
         persons = len(known.persons)
         return Source(lambda: persons, partial(rows, **facts), labels, attributes, "person")
 
-    def _label_weights(self, attributes):
+    def _label_weights(self, attributes: dict[str, Any]) -> FloatArray | None:
         """Return the weights of rows by their labels, or None."""
         return None
 
-    def _asked(self):
+    def _asked(self) -> Any:
         """Return the parameters; later changes of the estimator do not change them."""
         names = [parameter.name for parameter in fields(self)]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
-    def _plan(self, design, n, n_models, unit="row"):
+    def _plan(self, design: Design, n: int, n_models: int, unit: str = "row") -> Any:
         """Return the plan for n rows or persons, from public information only."""
         task = Task(
             design,
@@ -277,7 +276,7 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
                 task = removed_and_added(task)
         return self._algorithm().plan(task)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         check_epsilon(self.epsilon, "Smaller is more private; 1.0 is common.")
         check_interval("delta", self.delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
@@ -289,8 +288,10 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
         check_ledger("ledger", self.ledger)
         self._algorithm().check(self.delta)
 
-    def _check_persons(self, groups):
-        """Raise an error unless the parameters of persons are valid."""
+    def _check_call(self, groups: Any, others: dict[str, Any]) -> None:
+        """Raise an error unless all parameters are valid, also those of ``fit``."""
+        refuse_unsupported(others)
+        self._check_parameters()
         check_count("rows_per_person", self.rows_per_person)
         if self.max_rows is not None:
             check_count("max_rows", self.max_rows)
@@ -300,7 +301,7 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
                 remedy = "Give the identifiers of persons: fit(X, y, groups=ids)."
                 raise fail(name, f"be {usual} where rows have no persons", value, remedy)
 
-    def _public_domain(self, n_columns):
+    def _public_domain(self, n_columns: int) -> Domain:
         """Return the declared domain, or bounds of [-1, 1] for every column."""
         domain = self.domain
         if domain is None:
@@ -310,7 +311,7 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _guarantee(self, plan, unit="row"):
+    def _guarantee(self, plan: Any, unit: str = "row") -> Guarantee:
         seeded = "the noise came from random_state and not from the operating system"
         is_whole = self._is_whole(unit)
         return Guarantee(
@@ -325,18 +326,20 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
             unit=unit,
         )
 
-    def _is_whole(self, unit):
+    def _is_whole(self, unit: str) -> bool:
         """Return whether the plan has the whole budget, and is not one for half a replacement."""
         return unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
 
-    def _assumptions(self, unit="row"):
+    def _assumptions(self, unit: str = "row") -> tuple[str, ...]:
         return (
             chosen_publicly(self.domain, "the labels and all parameters"),
             RECORDS[unit],
             "running time, memory and errors are not observed",
         )
 
-    def _store(self, plan, solution, attributes, design):
+    def _store(
+        self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design
+    ) -> None:
         """Set the fitted attributes."""
         self._design = design
         if solution.domain is not None:
@@ -361,7 +364,7 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
         self._set_coefficients()
 
     @np.errstate(all="ignore")
-    def _predictor(self, X):
+    def _predictor(self, X: Any) -> FloatArray:
         """Return the linear predictor of the encoded and clipped rows, (n, models).
 
         The predictor of a row does not depend on other rows, bit for bit.
@@ -372,24 +375,18 @@ class PrivateLinearModel(Documented, Exported, BaseEstimator):
         model = self._encoded_coef, self._encoded_intercept
         return predictors(domain, X, *model, self._clipping)
 
-    def __sklearn_is_fitted__(self):
+    def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         declare_input(tags.input_tags, self.domain)
         return tags
 
 
-def _warn_without(domain):
-    """Warn of a fit without a domain; nothing depends on the data."""
-    if domain is None:
-        warnings.warn(_UNDECLARED, UndeclaredDomainWarning, stacklevel=3)
-
-
-def _with_reasons(noise, void_because):
+def _with_reasons(noise: Any, void_because: tuple[str, ...]) -> Any:
     """Return the noise with the reasons why its guarantee is void."""
     if not (void_because and is_dataclass(noise)):
         return noise
-    guarantee = replace(noise.guarantee, void_because=void_because)  # type: ignore[union-attr]
-    return replace(noise, guarantee=guarantee)  # type: ignore[type-var]
+    known: Any = noise
+    return replace(known, guarantee=replace(known.guarantee, void_because=void_because))

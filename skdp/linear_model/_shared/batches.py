@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +13,9 @@ from skdp.linear_model._shared.sources import header_of, spell_levels
 from skdp.linear_model.validation import check_table
 from skdp.rows.collection import Collection, is_collection, predictions
 from skdp.rows.streams import CsvStream, Stream, stream_of
+
+M = TypeVar("M")
+R = TypeVar("R")
 
 _SECTIONS = """
 
@@ -31,7 +34,7 @@ ndarray, dask array or iterator of ndarray
 """
 
 
-def for_any_rows(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
     """Let a method of predictions take collections of dask, files and functions.
 
     For a collection it returns a dask array, and for rows that are read in batches an iterator of
@@ -74,7 +77,14 @@ float
 """
 
 
-def score_by(metric: Callable[..., float], name: str) -> Callable[..., float]:
+class Score(Protocol):
+    """The method ``score`` of an estimator."""
+
+    def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score; it is not private."""
+
+
+def score_by(metric: Callable[..., float], name: str) -> Any:
     """Return a method that scores the predictions for tables of all kinds."""
 
     def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -24,6 +24,17 @@ class Progress:
     coef : ndarray of shape (n_encoded,), or (n_classes, n_encoded) for a joint model
         Coefficients in the user's units, as in ``coef_``, but not averaged over passes.
     intercept : float, or ndarray of shape (n_classes,)
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPCoordinateDescentClassifier
+    >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
+    >>> seen = []
+    >>> model = DPCoordinateDescentClassifier(n_passes=3, domain=domain, callback=seen.append)
+    >>> model = model.fit(X, y)
+    >>> seen[-1].n_pass == seen[-1].n_passes
+    True
     """
 
     model: int

@@ -90,6 +90,18 @@ class GaussianNoise(BaseNoise):
         A; a number stands for a multiple of the identity, a vector for a diagonal matrix.
     guarantee : Guarantee
         Guarantee of one release.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> noise = calibrate("gaussian", Sensitivity(LpBall(2)), epsilon=1.0, delta=1e-6)
+    >>> type(noise).__name__, noise.guarantee.delta
+    ('GaussianNoise', 1e-06)
+    >>> noise.covariance().diagonal().round(1).tolist()
+    [17.8, 17.8]
+    >>> noise.release([12.0, -3.0]).shape
+    (2,)
     """
 
     dim: int

@@ -44,6 +44,16 @@ class IndependentNoise(BaseNoise):
     losses : tuple of (PrivacyLoss, int)
         Losses of the coordinates with their numbers. They dominate the privacy loss of the
         release at every epsilon.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> noise = calibrate("flipped_huber", Sensitivity(LpBall(1)), epsilon=1.0, delta=0.01)
+    >>> type(noise).__name__, float(noise.covariance()[0, 0].round(3))
+    ('IndependentNoise', 1.704)
+    >>> noise.release([412.0]).shape
+    (1,)
     """
 
     law: Any

@@ -93,6 +93,18 @@ class RepeatedNoise(BaseNoise):
         releases, also if later ones depend on earlier results. Those of Gaussian noise are one.
     shifts : tuple of (float, int)
         The releases of the calibration, as in `Releases`.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import calibrate_releases
+    >>> noise = calibrate_releases(
+    ...     "auto", [(1.0, 100)], neighbors="add_remove", epsilon=1.0, delta=1e-6
+    ... )
+    >>> type(noise).__name__, noise.guarantee.epsilon
+    ('RepeatedNoise', 1.0)
+    >>> daily = [noise.release([float(count)]) for count in (12, 15, 11)]
+    >>> len(daily)
+    3
     """
 
     law: Any

@@ -45,6 +45,16 @@ class KNormNoise(BaseNoise):
     losses : tuple of (PrivacyLoss, int)
         They dominate the privacy loss of the release, and so bound its privacy profile; empty if
         only the guarantee is known. They are exact for l_1, l_2 and l_inf.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall
+    >>> from skdp.mechanisms import Sensitivity, calibrate
+    >>> noise = calibrate("l2", Sensitivity(LpBall(3)), epsilon=1.0)
+    >>> type(noise).__name__, noise.guarantee.delta
+    ('KNormNoise', 0.0)
+    >>> noise.covariance().diagonal().round(6).tolist()
+    [4.0, 4.0, 4.0]
     """
 
     ball: NormBall

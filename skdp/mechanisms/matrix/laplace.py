@@ -60,6 +60,15 @@ class MatrixLaplaceNoise(MatrixNoise):
         The diagonal of S: entry (i, j) of the matrix has variance (n_rows + 1) / 2 over
         S_ii S_jj, on the diagonal twice that.
     guarantee : Guarantee
+
+    Examples
+    --------
+    >>> from skdp.geometry import MomentBall, MomentLayout
+    >>> from skdp.mechanisms import MatrixLaplace, Sensitivity
+    >>> moments = MomentBall(MomentLayout(2, range(2)), level=0)
+    >>> noise = MatrixLaplace().calibrate(Sensitivity(moments), epsilon=1.0)
+    >>> type(noise).__name__, noise.dim == moments.dim
+    ('MatrixLaplaceNoise', True)
     """
 
     layout: MomentLayout

@@ -72,6 +72,16 @@ class MatrixGaussianNoise(MatrixNoise):
     deviation : float > 0
         Standard deviation on the diagonal; off the diagonal it is divided by sqrt(2).
     guarantee : Guarantee
+
+    Examples
+    --------
+    >>> from skdp import Guarantee
+    >>> from skdp.geometry import MomentLayout
+    >>> from skdp.mechanisms import MatrixGaussianNoise
+    >>> layout = MomentLayout(2, range(2))
+    >>> noise = MatrixGaussianNoise(layout, 3.0, Guarantee(1.0, 1e-6))
+    >>> noise.release([0.0] * noise.dim).shape == (noise.dim,)
+    True
     """
 
     layout: MomentLayout

@@ -316,6 +316,15 @@ def multivariate_canonical(
     ------
     ValueError
         If there is none, as for (epsilon, 0) (Awan & Dong 2022, Theorem 4.8), or none is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.noise import multivariate_canonical
+    >>> from skdp.privacy import tradeoff
+    >>> noise = multivariate_canonical(tradeoff.gaussian(1.0), dim=2, norm="l1")
+    >>> noise.rvs(3, np.random.default_rng(0)).shape
+    (3, 2)
     """
     dim, norm = check_count("dim", dim, least=2), check_choice("norm", norm, NORMS)
     curve: Any = tradeoff.curve

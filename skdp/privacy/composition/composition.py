@@ -42,6 +42,13 @@ class Bounds(NamedTuple):
     Attributes
     ----------
     lower, upper : float
+
+    Examples
+    --------
+    >>> from skdp.privacy import Composition, GaussianLoss
+    >>> lower, upper = Composition([(GaussianLoss(0.1), 10)]).delta_at(1.0)
+    >>> lower <= upper
+    True
     """
 
     lower: float

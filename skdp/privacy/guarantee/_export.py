@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 from skdp._json import VERSION, as_floats, check_keys, entries
 from skdp.privacy.guarantee._card import card_html
@@ -14,76 +14,80 @@ _NEEDED = ("epsilon", "delta", "neighbors", "mechanism", "assumptions", "void_be
 _NAME = "the guarantee"
 
 
-def to_dict(self: Any) -> dict[str, Any]:
-    """Return the guarantee as a dict of strings, numbers, lists and None.
+class Exported:
+    """Methods of a guarantee that return it as a dict or as HTML, and that read a dict."""
 
-    The privacy losses are left out: most of them are functions. `from_dict` returns a guarantee
-    with the same epsilon and delta, whose conversions to other epsilons and deltas are true and
-    may be greater.
+    def to_dict(self: Any) -> dict[str, Any]:
+        """Return the guarantee as a dict of strings, numbers, lists and None.
 
-    Returns
-    -------
-    dict
-        All parameters but ``losses``. ``equivalents`` has ``mu`` and ``rho``, which follow from
-        the losses, or None if the guarantee has none or does not hold.
+        The privacy losses are left out: most of them are functions. `from_dict` returns a guarantee
+        with the same epsilon and delta, whose conversions to other epsilons and deltas are true and
+        may be greater.
 
-    Examples
-    --------
-    >>> from skdp import Guarantee
-    >>> for key, value in Guarantee(0.5, mechanism="laplace").to_dict().items():
-    ...     print(key, "-", value)
-    kind - Guarantee
-    version - 1
-    epsilon - 0.5
-    delta - 0.0
-    neighbors - replace_one
-    mechanism - laplace
-    assumptions - []
-    void_because - []
-    unit - row
-    equivalents - {'mu': 0.6238..., 'rho': 0.1224...}
-    """
-    found = {"kind": "Guarantee", "version": VERSION}
-    for parameter in _exported(type(self)):
-        value = getattr(self, parameter)
-        found[parameter] = list(value) if isinstance(value, tuple) else value
-    equal = {"mu": self.mu, "rho": self.rho}
-    known = {
-        name: float(value) if self.holds and value < math.inf else None
-        for name, value in equal.items()
-    }
-    return found | {"equivalents": known}
+        Returns
+        -------
+        dict
+            All parameters but ``losses``. ``equivalents`` has ``mu`` and ``rho``, which follow from
+            the losses, or None if the guarantee has none or does not hold.
 
+        Examples
+        --------
+        >>> from skdp import Guarantee
+        >>> for key, value in Guarantee(0.5, mechanism="laplace").to_dict().items():
+        ...     print(key, "-", value)
+        kind - Guarantee
+        version - 1
+        epsilon - 0.5
+        delta - 0.0
+        neighbors - replace_one
+        mechanism - laplace
+        assumptions - []
+        void_because - []
+        unit - row
+        equivalents - {'mu': 0.6238..., 'rho': 0.1224...}
+        """
+        found = {"kind": "Guarantee", "version": VERSION}
+        for parameter in _exported(type(self)):
+            value = getattr(self, parameter)
+            found[parameter] = list(value) if isinstance(value, tuple) else value
+        equal = {"mu": self.mu, "rho": self.rho}
+        known = {
+            name: float(value) if self.holds and value < math.inf else None
+            for name, value in equal.items()
+        }
+        return found | {"equivalents": known}
 
-def from_dict(cls: Any, content: Mapping[str, Any]) -> Any:
-    """Return the guarantee of a dict, without privacy losses.
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return the guarantee of a dict, without privacy losses.
 
-    Parameters
-    ----------
-    content : dict
-        A result of `to_dict`. Its ``equivalents`` are not used.
+        Parameters
+        ----------
+        content : dict
+            A result of `to_dict`. Its ``equivalents`` are not used.
 
-    Returns
-    -------
-    Guarantee
+        Returns
+        -------
+        Guarantee
 
-    Raises
-    ------
-    ValueError
-        If an entry is unknown, missing, of another type or out of range.
-    """
-    found = entries(_NAME, content, ("Guarantee",))
-    found = dict(check_keys(_NAME, found, _NEEDED, (*_exported(cls), "equivalents")))
-    equal = check_keys("equivalents", found.pop("equivalents", {}), (), ("mu", "rho"))
-    for name, value in equal.items():
-        if value is not None:
-            as_floats(name, value, ())
-    return cls(**found)
+        Raises
+        ------
+        ValueError
+            If an entry is unknown, missing, of another type or out of range.
+        """
+        found = entries(_NAME, content, ("Guarantee",))
+        found = dict(check_keys(_NAME, found, _NEEDED, (*_exported(cls), "equivalents")))
+        equal = check_keys("equivalents", found.pop("equivalents", {}), (), ("mu", "rho"))
+        for name, value in equal.items():
+            if value is not None:
+                as_floats(name, value, ())
+        return cls(**found)
 
+    def to_html(self) -> str:
+        """Return the card as HTML: one element with inline styles, for any page."""
+        return card_html(self)
 
-def to_html(self: Any) -> str:
-    """Return the card as HTML: one element with inline styles, for any page."""
-    return card_html(self)
+    _repr_html_ = to_html
 
 
 def _exported(cls: Any) -> list[str]:

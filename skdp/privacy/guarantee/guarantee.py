@@ -21,7 +21,7 @@ from skdp.privacy._rounding import tested
 from skdp.privacy.decimals import as_decimal, float_above
 from skdp.privacy.guarantee import profile as _profile
 from skdp.privacy.guarantee._card import NEIGHBORS, UNITS, card
-from skdp.privacy.guarantee._export import from_dict, to_dict, to_html
+from skdp.privacy.guarantee._export import Exported
 from skdp.privacy.guarantee.profile import Losses
 
 __all__ = ["NEIGHBORS", "Guarantee"]
@@ -31,7 +31,7 @@ _ROUNDING = 16 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Exported):
     """A statement of differential privacy about one release, or several composed.
 
     Parameters
@@ -261,9 +261,6 @@ class Guarantee:
 
     def __str__(self) -> str:
         return card(self)
-
-    to_dict, to_html, _repr_html_ = to_dict, to_html, to_html
-    from_dict = classmethod(from_dict)
 
     @property
     def _equivalents(self) -> _profile.Equivalents:

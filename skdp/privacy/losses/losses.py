@@ -53,7 +53,14 @@ class Profile(Protocol):
 
 
 class PrivacyLoss(Profile, Protocol):
-    """The law of L = log dP/dQ. P may have mass at L = inf, and Q at L = -inf."""
+    """The law of L = log dP/dQ. P may have mass at L = inf, and Q at L = -inf.
+
+    Examples
+    --------
+    >>> loss: PrivacyLoss = GaussianLoss(1.0)
+    >>> [round(math.exp(log_share), 4) for log_share in loss.log_tails(0.5)]
+    [0.5, 0.1587, 0.5, 0.8413]
+    """
 
     def log_tails(self, loss: ArrayLike) -> Tails:
         """Return log P(L > loss), log Q(L > loss), log P(L <= loss), log Q(L <= loss)."""

@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy.special import expit
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.utils.fixes import parse_version
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPCoordinateDescentRegressor
 
@@ -33,6 +35,9 @@ REGRESSIONS = {
     ),
 }
 
+# Since scikit-learn 1.8 l1_ratio alone says which penalty is meant.
+OLDER = parse_version(sklearn.__version__) < parse_version("1.8")
+
 
 def logistic(alpha, l1_ratio, **parameters):
     """The same objective: scikit-learn's C is over the number of records."""
@@ -40,7 +45,9 @@ def logistic(alpha, l1_ratio, **parameters):
         parameters |= {"solver": "saga", "random_state": 0, "tol": 1e-8}
     c = np.inf if alpha == 0 else 1 / (N * alpha)
     common = {"tol": 1e-10, "max_iter": 20_000} | parameters
-    return LogisticRegression(C=c, l1_ratio=l1_ratio, **common)
+    if OLDER and l1_ratio:
+        common["penalty"] = "elasticnet"
+    return LogisticRegression(C=c, l1_ratio=l1_ratio if l1_ratio or not OLDER else None, **common)
 
 
 CLASSIFICATIONS = {

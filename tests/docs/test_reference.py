@@ -1,0 +1,123 @@
+"""The reference: every public name is in a summary, and has an example in its docstring."""
+
+import inspect
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+import skdp
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path for path in (ROOT / "docs" / "reference").glob("*.md") if path.stem != "index")
+SUMMARY = re.compile(
+    r"\.\. currentmodule:: (\S+)\n\n\.\. autosummary::\n(?:   :.*\n)*\n((?:   \w+\n)+)"
+)
+DESCRIBED = re.compile(r"\.\. (?:auto|py:)module:: (\S+)")
+
+
+def modules_of(page):
+    """Return the modules that a page describes."""
+    return DESCRIBED.findall(page.read_text(encoding="utf-8"))
+
+
+def public_names(module):
+    """Return the classes and functions that a module exports, or else defines, as on the page."""
+    there = import_module(module)
+    own = (
+        name for name, found in vars(there).items() if getattr(found, "__module__", "") == module
+    )
+    names = getattr(there, "__all__", None) or [name for name in own if name[0] != "_"]
+    return {name for name in names if callable(getattr(there, name))}
+
+
+def has_example(documented):
+    """Return whether a docstring has a section of examples with a line of code."""
+    text = inspect.cleandoc(documented.__doc__ or "")
+    _, found, examples = text.partition("\nExamples\n--------\n")
+    return bool(found) and ">>> " in examples
+
+
+MODULES = ["skdp", *(module for page in PAGES for module in modules_of(page))]
+DOCUMENTED = {
+    f"{module}.{name}": getattr(import_module(module), name)
+    for module in MODULES
+    for name in sorted(public_names(module))
+}
+
+
+def test_every_folder_has_a_page():
+    """A public folder of the package is a page of the reference."""
+    folders = {found.name for found in iter_modules(skdp.__path__) if found.ispkg}
+    assert {page.stem for page in PAGES} == {name for name in folders if name[0] != "_"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_summaries_of_a_page_have_every_name(page):
+    """The tables at the top list each public name once, and nothing else."""
+    text = page.read_text(encoding="utf-8")
+    listed = [
+        f"{module}.{name}" for module, names in SUMMARY.findall(text) for name in names.split()
+    ]
+    there = {f"{module}.{name}" for module in modules_of(page) for name in public_names(module)}
+    assert sorted(listed) == sorted(there)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_begins_with_a_sentence(page):
+    """What the module is for stands between the title and the first table."""
+    title, _, rest = page.read_text(encoding="utf-8").partition("\n")
+    introduction = rest.partition("```")[0]
+    assert title == f"# skdp.{page.stem}"
+    assert re.search(r"\w[^.]*\.", introduction)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_every_public_class_and_function_has_an_example(name):
+    """The examples themselves are run as doctests."""
+    assert has_example(DOCUMENTED[name])
+
+
+def test_a_missing_example_is_seen():
+    """The twin: a docstring without the section, and one whose section has no code."""
+
+    def without():
+        """Return nothing. >>> is a prompt."""
+
+    def empty():
+        """Return nothing.
+
+        Examples
+        --------
+        There are none.
+        """
+
+    assert not has_example(without)
+    assert not has_example(empty)
+    assert not has_example(lambda: None)
+
+
+def test_every_page_for_users_has_an_example():
+    """Pages of the first two parts of the site show code that is run."""
+    docs = ROOT / "docs"
+    parts = (docs / "index.md").read_text(encoding="utf-8").split(":caption: ")
+    for part in parts:
+        if part.startswith(("Start\n", "User guide\n")):
+            pages = part.split("```")[0].split("\n\n", 1)[1].split()
+            assert pages
+            assert not [p for p in pages if ">>> " not in (docs / f"{p}.md").read_text("utf-8")]
+
+
+def test_the_page_on_installing_has_every_extra():
+    """Names, and the least versions of what is always installed."""
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"Python {project['requires-python'].removeprefix('>=')} " in text
+    for extra in project["optional-dependencies"]:
+        assert f"`{extra}`" in text, extra
+    for requirement in project["dependencies"]:
+        name, version = requirement.split(">=")
+        assert re.search(rf"\b{name} {re.escape(version)}\b", text), requirement

@@ -8,8 +8,8 @@
 
 A command that has ended is kept in the folder ``results/figures`` and is not run again, so a run
 that was stopped goes on where it was. The list tells at which commit it has ended, and ``--again``
-runs it once more. Pages are written as soon as a
-command has ended. A fast part is always compared and never written.
+runs it once more. Pages are written as soon as a command has ended. A fast part is always compared
+and never written.
 """
 
 from __future__ import annotations

@@ -274,9 +274,3 @@ def test_a_command_that_fails_is_not_kept(small):
         runs.run("-c 'raise SystemExit(3)'")
     assert runs.kept("-c 'raise SystemExit(3)'") is None
     assert isinstance(runs.run("-c pass"), Run)
-
-
-@pytest.mark.slow
-def test_the_fast_part_agrees_with_the_pages():
-    """What `make figures-check` runs."""
-    assert command.main(["--fast"]) == 0

@@ -1,14 +1,28 @@
 """What several test modules share: one small table with its public domain."""
 
+import gc
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
+from _pytest.doctest import DoctestModule
 
 from skdp import Domain
 
 COLUMNS = {"age": (17, 90), "sex": ["f", "m"], "job": ["none", "clerk", "smith"], "hours": (0, 80)}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for no examples in the docstrings of tests: there are none, and a look takes long."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
+
+
+def pytest_collection_finish():
+    """Exempt all that was imported and collected from garbage collection, which would scan it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their markers

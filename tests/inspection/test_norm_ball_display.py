@@ -147,19 +147,6 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         NormBallDisplay.from_balls(BALLS)
 
 
-def test_importing_needs_no_matplotlib() -> None:
-    code = """
-import sys, sklearn.linear_model
-before = set(sys.modules)
-import skdp.inspection, skdp.geometry.order.comparison
-print(*set(sys.modules) - before)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    new = set(done.stdout.split())
-    assert "skdp.inspection" in new
-    assert not {"matplotlib", "pandas", "cvxpy"} & new
-
-
 @pytest.mark.slow
 def test_the_example_prints_the_tables_and_saves_the_pictures(tmp_path: Path) -> None:
     """Run as a user runs it: areas, the paradox, two image files and nothing else."""

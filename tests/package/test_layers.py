@@ -410,22 +410,25 @@ def test_importing_the_package_imports_no_part_of_it():
 
 
 def test_parts_are_attributes_of_the_package():
-    """Without an import of their own; so are the version and all names."""
-    code = (
-        "import skdp; print(skdp.__version__, skdp.mechanisms.__name__, skdp.randomness.__name__)"
-    )
-    assert in_a_new_process(code)[1:] == ["skdp.mechanisms", "skdp.randomness"]
+    """Without an import of their own; so are modules of parts, the version and all names."""
+    names = [
+        "skdp.mechanisms", "skdp.randomness", "skdp.linear_model.losses",
+        "skdp.linear_model.validation",
+    ]  # fmt: skip
+    code = f"import skdp; print(skdp.__version__, {', '.join(f'{n}.__name__' for n in names)})"
+    assert in_a_new_process(code)[1:] == names
     folders = {path.parent.name for path in ROOT.glob("[!_]*/__init__.py")}
     assert folders <= set(dir(skdp))
 
 
 def test_heavy_packages_are_not_imported_at_the_top():
-    """Beyond scikit-learn's own imports, skdp brings none of the heavy ones."""
+    """Beyond scikit-learn's own imports, skdp brings none of the heavy ones, nor do pictures."""
     code = """
 import sys
 import sklearn.linear_model
 before = set(sys.modules)
 import skdp, skdp.geometry, skdp.mechanisms, skdp.privacy, skdp.randomness
+import skdp.inspection, skdp.geometry.order.comparison
 for name in skdp.__all__:
     getattr(skdp, name)
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))

@@ -10,25 +10,30 @@ def noise_scale(loss, q, epsilon, neighbors):
 
 
 class Minimiser:
-    """The exact law of argmin J for given rows, in the maximum norm (B = 1 on [-1, 1]^d)."""
+    """The exact law of argmin J for given rows, in the maximum norm (B = 1 on [-1, 1]^d).
 
-    def __init__(self, loss, rows, targets, *, scale, ridge, leverage=math.inf):
+    ``counts`` are the numbers of times that each row is there.
+    """
+
+    def __init__(self, loss, rows, targets, *, scale, ridge, leverage=math.inf, counts=1):
         self.loss, self.scale, self.ridge = loss, scale, np.asarray(ridge, dtype=float)
         self.rows, self.targets = np.atleast_2d(rows), np.asarray(targets, dtype=float)
-        self.weight = np.minimum(1.0, leverage / np.sum(self.rows**2 / self.ridge, axis=1))
+        weight = np.minimum(1.0, leverage / np.sum(self.rows**2 / self.ridge, axis=1))
+        self.weight = weight * counts
 
     def log_density(self, a):
-        """Density of the minimiser at a, up to the constant of the law of V."""
-        z = self.rows @ a
-        slope = self.weight * self.loss.slope(z, self.targets)
-        curvature = self.weight * self.loss.curvature(z, self.targets)
+        """Density of the minimiser at outputs a (..., d), up to the constant of the law of V."""
+        z = a @ self.rows.T
+        targets = np.broadcast_to(self.targets, z.shape)
+        slope = self.weight * self.loss.slope(z, targets)
+        curvature = self.weight * self.loss.curvature(z, targets)
         v = -(slope @ self.rows + self.ridge * a)
-        hessian = (self.rows.T * curvature) @ self.rows + np.diag(self.ridge)
+        hessian = (self.rows.T * curvature[..., None, :]) @ self.rows + np.diag(self.ridge)
         return self.log_noise(v) + np.linalg.slogdet(hessian)[1]
 
     def log_noise(self, v):
         """Log-density of V up to its constant."""
-        return -np.max(np.abs(v)) / self.scale
+        return -np.max(np.abs(v), axis=-1) / self.scale
 
 
 class Weighted(Minimiser):
@@ -42,4 +47,4 @@ class Weighted(Minimiser):
     def log_noise(self, v):
         if self.deviation is None:
             return super().log_noise(v)
-        return -(v @ v) / self.deviation**2 / 2
+        return -np.sum(v**2, axis=-1) / self.deviation**2 / 2

@@ -194,9 +194,10 @@ def old_release(noise, exact, unit, rng):
     return np.array([int(m) / 2**GRAM_BITS for m in exact + old_on_lattice(drawn, rng)])
 
 
-OLD = [(0.004, 20), (0.1, 40), pytest.param(1.0, 100, marks=pytest.mark.slow)]
+OLD = [(0.004, 20), (0.1, 40), (1.0, 100)]
 
 
+@pytest.mark.rest_is_slow(1)
 @pytest.mark.parametrize(("epsilon", "columns"), OLD)
 def test_a_lattice_finer_than_the_noise_is_caught(epsilon, columns, monkeypatch, planned_once):
     """Differences of Wishart matrices have the grid of the operands."""
@@ -293,9 +294,9 @@ TWINS = [
 @pytest.mark.rest_is_slow(5)
 @pytest.mark.parametrize("twin", TWINS, ids=lambda kind: kind.__name__)
 def test_what_leaks_beside_a_release_is_caught(twin, planned_once):
-    estimator = twin(epsilon=0.1, delta=DELTA)
+    estimator, n_fits = twin(epsilon=0.1, delta=DELTA), 40 if twin is Stamps else fits_for(0.1)
     with pytest.raises(AssertionError, match="shows which of two neighbours was fitted"):
-        check_attack(estimator, tables(3, True), 40)
+        check_attack(estimator, tables(3, True), n_fits)
 
 
 @pytest.mark.parametrize("twin", [TurnsFlags, Transposes, ChangesTypes, Widens])

@@ -36,7 +36,7 @@ from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
 from skdp.linear_model._solver.problem import Each, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
-from skdp.linear_model.losses import AnyLoss, Loss, Softmax, greatest_curvature, size_of_slopes
+from skdp.linear_model.losses import Loss, Softmax, greatest_curvature, size_of_slopes
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
@@ -100,22 +100,6 @@ class Plan:
         """Privacy losses of both releases with counts; empty if those of one are unknown."""
         first = [self.clipping.noise.guarantee.losses] if self.clipping else []
         return losses_of_all([*first, self.objective.losses])
-
-
-class FittedObjective:
-    """Attributes that objective perturbation adds."""
-
-    bounds_: FloatArray
-    q_: float
-    ridge_: FloatArray
-    loss_: AnyLoss
-
-
-class FittedHuber(FittedObjective):
-    """Attributes that robust regression adds."""
-
-    target_bounds_: tuple[float, float]
-    threshold_: float
 
 
 @dataclass(frozen=True, eq=False)

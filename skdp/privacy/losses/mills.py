@@ -13,6 +13,8 @@ from skdp._arrays import FloatArray
 _SHORT, _LONG = roots_legendre(8), roots_legendre(24)
 # For greater t the series of 1 - t R(t) has sixteen digits, and the difference loses four.
 _FAR = 100.0
+# For fewer points the number of calls determines the time: all nodes are taken at once.
+_FEW = 2048
 
 
 def mills_ratio(t: FloatArray | float) -> FloatArray:
@@ -25,7 +27,8 @@ def fall_of_mills_ratio(t: FloatArray | float, width: FloatArray | float) -> Flo
     t, width = np.broadcast_arrays(np.asarray(t, dtype=float), np.asarray(width, dtype=float))
     fall = np.zeros(t.shape)
     wide = width > np.maximum(1.0, t / 2)
-    fall[wide] = mills_ratio(t[wide]) - mills_ratio(t[wide] + width[wide])
+    if wide.any():
+        fall[wide] = mills_ratio(t[wide]) - mills_ratio(t[wide] + width[wide])
     # Close values cancel, but -R' = 1 - t R(t) is positive and smooth.
     near = ~wide & (t <= 1e100)
     fall[near] = _integral_of_slope(t[near], width[near] / 2)
@@ -34,9 +37,12 @@ def fall_of_mills_ratio(t: FloatArray | float, width: FloatArray | float) -> Flo
 
 def _integral_of_slope(t: FloatArray, half: FloatArray) -> FloatArray:
     nodes, lengths = _SHORT if half.max(initial=0.0) <= 0.25 else _LONG
-    total = np.zeros(t.shape)
-    for node, length in zip(nodes, lengths, strict=True):
-        total += length * _slope(t + half * (1 + node))
+    total, at_once = np.zeros(t.shape), len(nodes) if t.size <= _FEW else 1
+    for start in range(0, len(nodes), at_once):
+        some = slice(start, start + at_once)
+        slopes = _slope(t + half * (1 + nodes[some, None]))
+        for slope, length in zip(slopes, lengths[some], strict=True):
+            total += length * slope
     return half * total
 
 

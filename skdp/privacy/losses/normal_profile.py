@@ -40,7 +40,8 @@ def log_delta(mu: ArrayLike, epsilon: ArrayLike) -> FloatArray:
     found = np.empty(a.shape)
     # A delta near 1 is computed from its distance to 1.
     high = a < -2
-    found[high] = np.log1p(-np.exp(log_spared(mu[high], epsilon[high])))
+    if high.any():
+        found[high] = np.log1p(-np.exp(log_spared(mu[high], epsilon[high])))
     # e^epsilon phi(b) = phi(a): delta = phi(a) (R(a) - R(b)), R = Phi(-t) / phi(t).
     low = a[~high]
     with np.errstate(divide="ignore", over="ignore"):

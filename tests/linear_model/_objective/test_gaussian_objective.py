@@ -1,5 +1,6 @@
 """Gaussian objective perturbation: exact densities of the minimiser against the joint profile."""
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -7,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from scipy import integrate
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -44,11 +44,12 @@ def log_density(loss, records, *, deviation, ridge, radius):
 
 
 def true_delta(loss, data, other, epsilon, **law):
-    """The least delta at epsilon of one data set against another, by quadrature."""
+    """The least delta of one data set against another, at a number or an array of epsilons."""
     law["radius"] = 12 * law["deviation"] / law["ridge"] + 5
     (p, step), (q, _) = (log_density(loss, d, **law) for d in (data, other))
     assert np.exp(p).sum() * step == pytest.approx(1, abs=1e-6)
-    return float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum() * step)
+    p, q = np.exp(p), np.exp(q)
+    return np.sum(np.maximum(p - np.multiply.outer(np.exp(epsilon), q), 0.0), axis=-1) * step
 
 
 def pairs(neighbors):
@@ -76,11 +77,12 @@ def test_no_pair_of_data_sets_exceeds_the_profile(loss, neighbors, epsilon, delt
     shift = greatest_shift(loss, leverage, epsilon, delta, neighbors)
     profile = JointProfile(loss, shift, leverage, neighbors)
     law = {"deviation": loss.slope_bound / shift, "ridge": 1 / leverage}
+    at = np.array([0.5, 1.0, 1.3]) * epsilon
+    most = np.exp(profile(at)) * (1 + 1e-6) + 1e-14
     for data, other in pairs(neighbors):
-        for at in (0.5 * epsilon, epsilon, 1.3 * epsilon):
-            found = true_delta(loss, data, other, at, **law)
-            assert found <= math.exp(profile(at)) * (1 + 1e-6) + 1e-14
-        assert true_delta(loss, data, other, epsilon, **law) <= delta * (1 + 1e-6)
+        found = true_delta(loss, data, other, at, **law)
+        assert np.all(found <= most)
+        assert found[1] <= delta * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-5), (1.0, 1e-6)])
@@ -109,7 +111,16 @@ def test_a_determinant_that_is_not_paid_for_is_caught():
 def expectation(tau, cost, epsilon, z):
     """E (1 - exp(epsilon - tau(Z) Z - tau(Z)^2 / 2 - cost))_+ by brute force over Z."""
     worst = tau * z + tau**2 / 2 + cost
-    return integrate.simpson(np.maximum(-np.expm1(epsilon - worst), 0.0) * norm.pdf(z), x=z)
+    return np.maximum(-np.expm1(epsilon - worst), 0.0) @ masses(z[0], z[-1], len(z))
+
+
+@functools.cache
+def masses(low, high, n):
+    """Simpson's weights of an odd number of points, times the normal density."""
+    z, step = np.linspace(low, high, n, retstep=True)
+    rule = np.where(np.arange(n) % 2 == 1, 4.0, 2.0)
+    rule[[0, -1]] = 1.0
+    return rule * step / 3 * norm.pdf(z)
 
 
 def cost_at(loss, share, leverage):

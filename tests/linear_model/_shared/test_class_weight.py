@@ -273,7 +273,7 @@ def worst_loss(loss, neighbors, weights, epsilon=1.0, q=0.9):
     def logs(data):
         rows, targets = np.array([x for x, _ in data])[:, None], [y for _, y in data]
         exact = Weighted(loss, rows, targets, [weights[y] for y in targets], **law)
-        return np.array([exact.log_density(np.array([a])) for a in outputs])
+        return exact.log_density(outputs[:, None])
 
     worst = 0.0
     for others in ([(0.9, 1), (-0.3, 0)], [(1.0, 1)] * 5, [(1.0, 0)] * 5):

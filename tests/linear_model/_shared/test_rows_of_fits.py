@@ -35,7 +35,7 @@ from skdp.rows.threads import shared_threads
 
 DOMAIN = Domain({"a": (0, 100), "c": ["x", "y", "z"], "b": (-1, 1)}, target=(-5.0, 5.0))
 FEATURES = {"a": (0, 100), "c": ["x", "y", "z"], "b": (-1, 1)}
-BLOCK_SIZES = [(2**13, 2**18), (7, 2**18), (1000, 2**18), (2**13, 1)]
+BLOCK_SIZES = [(2**13, 2**18), (31, 2**18), (1000, 2**18), (2**13, 1)]
 
 
 def table(n: int) -> tuple[pd.DataFrame, Any, Any]:

@@ -245,7 +245,7 @@ def test_fits_agree(monkeypatch: Any, estimator: Any, is_frame: bool) -> None:
 
 def test_weights_of_very_wide_rows_have_the_same_bits(monkeypatch: Any) -> None:
     """Sums of more than 2^13 squares are rounded: they have one order of summation."""
-    width, rng = 100_000, np.random.default_rng(0)
+    width, rng = 20_000, np.random.default_rng(0)
     coordinates = Coordinates(Design(Domain.box([-1] * width, [1] * width), False))
     numbers = (np.rint(rng.uniform(0.5, 1, (width, 16)) * 2**20) / 2**20).astype(np.float32)
     rows = DesignRows(numbers, np.zeros((0, 16), np.uint8), np.zeros(16))
@@ -300,9 +300,11 @@ def test_other_losses_are_left_to_arrays() -> None:
 
 
 def test_small_fits_do_not_import_the_compiler_and_large_ones_do_without_it() -> None:
+    """The limit of few rows is lowered for the large fit."""
     code = """
 import sys
 import numpy as np
+import skdp._compiled
 from skdp import Domain, DPLogisticRegression
 X = np.random.default_rng(0).uniform(-1, 1, (ROWS, 2))
 model = DPLogisticRegression(epsilon=1.0, domain=Domain.box([-1, -1], [1, 1]), classes=[0, 1])
@@ -311,8 +313,12 @@ model.fit(X, X[:, 0] > 0)
 assert AFTER
 """
     small = code.replace("ROWS", "1000").replace("BEFORE", "")
-    blocked = code.replace("ROWS", "2_000_000").replace("BEFORE", "sys.modules['numba'] = None")
-    for text, after in ((small, "'numba' not in sys.modules"), (blocked, "model.coef_.size")):
+    without = "sys.modules['numba'] = None; skdp._compiled.MANY = 10_000"
+    blocked = code.replace("ROWS", "20_000").replace("BEFORE", without)
+    for text, after in (
+        (small, "'numba' not in sys.modules"),
+        (blocked, "skdp._compiled._KERNELS == [None]"),
+    ):
         subprocess.run([sys.executable, "-c", text.replace("AFTER", after)], check=True)
 
 

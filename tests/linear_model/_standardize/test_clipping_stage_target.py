@@ -187,7 +187,7 @@ def test_targets_far_outside_their_unit_cost_no_more_than_epsilon(epsilon):
             Minimiser(loss, [[0.9], [x]], [150.0, y], scale=scale, ridge=[1 / leverage])
             for x, y in records
         ]
-        logs = np.array([[law.log_density(np.array([a])) for a in outputs] for law in laws])
+        logs = [law.log_density(outputs[:, None]) for law in laws]
         return float(np.ptp(logs, axis=0).max())
 
     assert 2 * c / scale == pytest.approx(q * epsilon)

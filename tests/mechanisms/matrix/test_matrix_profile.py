@@ -1,5 +1,6 @@
 """The privacy loss of matrix Laplace noise: that of Laplace, and less for replaced records."""
 
+import functools
 import math
 
 import numpy as np
@@ -15,10 +16,23 @@ from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import ShiftLoss
 
 
-def deltas_of(D, shares, rng, n=4000):
+@functools.cache
+def differences():
+    """10,000 draws of the noise for two rows, (10,000, 2, 2)."""
+    rng = np.random.default_rng(14)
+    return np.array([wishart(2, 3, rng) - wishart(2, 3, rng) for _ in range(10_000)]) / 2
+
+
+@functools.cache
+def draws_with_density(n):
+    """The first n of them, and their log-densities."""
+    return differences()[:n], log_density(differences()[:n])
+
+
+def deltas_of(D, shares, n=4000):
     """The delta of the shift D at each epsilon, from draws, and their standard errors."""
-    M = np.array([wishart(2, 3, rng) - wishart(2, 3, rng) for _ in range(n)]) / 2
-    loss = log_density(M) - log_density(M + D)
+    M, density = draws_with_density(n)
+    loss = density - log_density(M + D)
     gains = -np.expm1(np.minimum(shares - loss[:, None], 0))
     return gains.mean(axis=0), gains.std(axis=0) / math.sqrt(n)
 
@@ -34,7 +48,7 @@ def test_no_difference_is_told_apart_better_than_laplaces(values, norm):
     rng = np.random.default_rng(11)
     turn = np.linalg.qr(rng.normal(size=(2, 2)))[0]
     epsilons = norm * np.array([0.0, 0.3, 0.6, 0.9])
-    found, error = deltas_of(norm * turn @ np.diag(values) @ turn.T, epsilons, rng)
+    found, error = deltas_of(norm * turn @ np.diag(values) @ turn.T, epsilons)
     laplace = ShiftLoss(Laplace(), norm)
     assert np.all(found - 6 * error <= np.exp(laplace.log_delta(epsilons)))
     if values == (1.0, 0.0):
@@ -69,7 +83,7 @@ def test_a_replaced_record_is_told_apart_no_better_than_its_loss_says(norm):
     exceeded = 0
     for a, b in ((rho, rho), (rho, 0.0), (rho, 0.6 * rho), (0.5 * rho, 0.5 * rho)):
         turn = np.linalg.qr(rng.normal(size=(2, 2)))[0]
-        found, error = deltas_of(turn @ np.diag([a, -b]) @ turn.T, epsilons, rng, 2000)
+        found, error = deltas_of(turn @ np.diag([a, -b]) @ turn.T, epsilons, 2000)
         assert np.all(found - 6 * error <= np.exp(loss.log_delta(epsilons)))
         assert np.all(found - 6 * error <= np.exp(loss.reversed().log_delta(epsilons)))
         exceeded += bool(np.any(found - 6 * error > np.exp(weak.log_delta(epsilons))))
@@ -81,8 +95,7 @@ def test_the_distance_for_two_rows_is_that_of_three_laplace_variables():
 
     10,000 draws, Kolmogorov's test at 1e-6.
     """
-    rng = np.random.default_rng(14)
-    N = np.array([wishart(2, 3, rng) - wishart(2, 3, rng) for _ in range(10_000)]) / 2
+    rng, N = np.random.default_rng(16), differences()
     x = np.abs(N[:, 0, 0] - N[:, 1, 1])
     assert kstest(x, np.vectorize(distance_of_three)).pvalue > 1e-6
     two = np.abs(rng.laplace(size=(2, 10_000)).sum(axis=0))

@@ -16,7 +16,7 @@ ROOT = Path(skdp.__file__).parents[1]
 FACTS = lower_bounds.project()
 EXTRAS = FACTS["optional-dependencies"]
 # Modules of packages that have other names, and programs that a command runs.
-MODULES = {"scikit-learn": "sklearn", "dp-accounting": "dp_accounting"}
+MODULES = {"scikit-learn": "sklearn", "sphinxext-opengraph": "sphinxext.opengraph"}
 PROGRAMS = {
     "ruff": "Makefile",
     "mypy": "Makefile",
@@ -31,9 +31,8 @@ PROGRAMS = {
     "scipy-stubs": None,
     "furo": "docs/conf.py",
     "numpydoc": "docs/conf.py",
-    "myst-parser": "docs/conf.py",
 }
-WORDS = {"pytest-xdist": "-n 2", "myst-parser": "myst_parser", "sphinx": "-m sphinx"}
+WORDS = {"pytest-xdist": "-n 2", "sphinx": "-m sphinx"}
 
 
 def text_of(name):

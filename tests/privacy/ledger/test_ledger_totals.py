@@ -87,38 +87,43 @@ def test_a_spend_reads_only_what_is_new(composition, monkeypatch):
     assert read == [50, 1, 1, 1, 54, 2]
 
 
-@pytest.mark.parametrize("composition", ["adaptive", "fixed", "sums"])
-def test_processes_that_add_entries_by_turns_never_overspend(composition):
-    """Gaussian spends of two processes at once fill the ledger as those of one do."""
-    alone, ledger = (Ledger(EPSILON, DELTA, composition=composition) for _ in range(2))
+def test_processes_that_add_entries_by_turns_never_overspend():
+    """Gaussian spends of two processes at once fill each ledger as those of one do."""
+    alone, ledgers = (
+        [Ledger(EPSILON, DELTA, composition=own) for own in ("adaptive", "fixed", "sums")]
+        for _ in range(2)
+    )
     step, program = (
         gaussian(0.05, 1e-6),
         """
         import pickle, sys
         from skdp.privacy import BudgetExceeded
-        ledger, step = pickle.loads(bytes.fromhex(sys.argv[1]))
-        sys.stdin.readline()
-        try:
-            for won in range(1000):
-                ledger.spend(step)
-        except BudgetExceeded:
-            print(won)
+        ledgers, step = pickle.loads(bytes.fromhex(sys.argv[1]))
+        for ledger in ledgers:
+            sys.stdin.readline()
+            try:
+                for won in range(1000):
+                    ledger.spend(step)
+            except BudgetExceeded:
+                print(won, flush=True)
     """,
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", textwrap.dedent(program), pickle.dumps((ledger, step)).hex()]
+    command = [sys.executable, "-c", textwrap.dedent(program), pickle.dumps((ledgers, step)).hex()]
     pipe = subprocess.PIPE
     workers = [
         subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env) for _ in range(2)
     ]
-    for worker in workers:
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    won = [int(worker.communicate(timeout=60)[0]) for worker in workers]
-    while fits(alone, step):
-        pass
-    assert sum(won) == len(ledger.entries) == len(alone.entries) >= 5
-    assert ledger.spent == alone.spent
+    for ledger, single in zip(ledgers, alone, strict=True):
+        for worker in workers:
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        won = [int(worker.stdout.readline()) for worker in workers]
+        while fits(single, step):
+            pass
+        assert sum(won) == len(ledger.entries) == len(single.entries) >= 5
+        assert ledger.spent == single.spent
+    assert [worker.wait(timeout=60) for worker in workers] == [0, 0]
 
 
 def change(ledger, statement):

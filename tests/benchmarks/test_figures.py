@@ -179,7 +179,7 @@ def test_a_changed_digit_of_a_page_is_found():
 @pytest.mark.parametrize(("place", "right"), [(1, True), (10, False), (0.1, False)])
 def test_a_wrong_median_is_outside_of_its_band(place, right, monkeypatch):
     """Each stored median of skdp, ten times as large or as small."""
-    figure, item = FIGURES["readme-simulation"], placed()["readme-simulation"]
+    figure, item = FIGURES["accuracy-simulation"], placed()["accuracy-simulation"]
     monkeypatch.setattr(samples, "_simulated", lambda: simulated(item.table))
     text = f"{pages.value_of(item.table.rows[0][1]) * place:.3g}"
     spoilt = dataclasses.replace(item, table=item.table.with_cell(0, 1, text))
@@ -190,7 +190,7 @@ def test_a_wrong_median_is_outside_of_its_band(place, right, monkeypatch):
 def simulated(table):
     """Runs whose medians are those of the page, with a spread of a half."""
     spread = np.linspace(0.5, 1.5, samples.FEW)[:, None]
-    names = FIGURES["readme-simulation"].layout.headings
+    names = FIGURES["accuracy-simulation"].layout.headings
     cells = {
         h: [pages.value_of(row[k]) for row in table.rows] for k, h in enumerate(table.headings)
     }

@@ -96,13 +96,14 @@ dist: $(VENV)/.dev
 	sh $(DISTRIBUTION)/use_wheel.sh $(PYTHON) dist/*.whl
 
 # What depends most on other packages: scikit-learn's conventions, tables, files, solvers, laws, drawings.
-SUBSET := README.md tests/linear_model/test_estimators.py tests/linear_model/test_estimators_sklearn.py \
+SUBSET := README.md tests/linear_model/test_estimators.py tests/package/conventions \
 	tests/linear_model/test_export.py tests/domain/test_everyday_inputs.py tests/rows/test_streams.py \
 	tests/geometry/hull/test_hull_conic.py tests/linear_model/_inference/test_inference.py tests/inspection
 test-oldest test-newest test-prereleases:
 	sh $(DISTRIBUTION)/with_versions.sh $(PYTHON) $(@:test-%=%) $(SUBSET)
 
-check: lint types test test-slow
+# All that CI runs, in its order.
+check: lint types test-slow test figures-check docs dist test-oldest test-prereleases
 
 clean:
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

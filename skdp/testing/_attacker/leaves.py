@@ -132,10 +132,9 @@ def _of_leaf(name: str, leaf: Any) -> Iterator[tuple[str, float]]:
 def _of_array(name: str, values: NDArray[np.float64]) -> Iterator[tuple[str, float]]:
     if not values.size:
         return
-    chosen = np.unique(np.linspace(0, values.size - 1, MOST_ENTRIES).astype(int))
     bits = last_bits(values)
     plain = _plain(values)
-    for k in chosen.tolist():
+    for k in _chosen(values.size):
         yield f"{name}[{k}]", float(plain[k])
         yield f"{name}[{k}]:last bit", float(bits[k])
     raw = values[np.isnan(values)].view(np.uint64)
@@ -144,6 +143,12 @@ def _of_array(name: str, values: NDArray[np.float64]) -> Iterator[tuple[str, flo
     if values.size > 1:
         yield from ((f"{name}:{k}", v) for k, v in _sums("last bit", bits).items())
         yield from ((f"{name}:{k}", v) for k, v in _sums("value", plain).items())
+
+
+@lru_cache(maxsize=64)
+def _chosen(size: int) -> tuple[int, ...]:
+    """Return the places of at most MOST_ENTRIES entries of an array."""
+    return tuple(np.unique(np.linspace(0, size - 1, MOST_ENTRIES).astype(int)).tolist())
 
 
 def _sums(what: str, values: NDArray[np.float64]) -> dict[str, float]:
@@ -170,8 +175,9 @@ def of_differences(outputs: ArrayLike, candidates: list[Any]) -> dict[str, float
         pairs = zip(seen, _exactly(candidate), strict=True)
         bits = np.array([_last_bit(a - b) for a, b in pairs])
         rests.append(bits)
-        chosen = np.unique(np.linspace(0, bits.size - 1, MOST_ENTRIES).astype(int))
-        found |= {f"outputs less table {k}[{j}]:last bit": float(bits[j]) for j in chosen}
+        found |= {
+            f"outputs less table {k}[{j}]:last bit": float(bits[j]) for j in _chosen(len(bits))
+        }
         found |= {f"outputs less table {k}:{n}": v for n, v in _sums("last bit", bits).items()}
     gap = np.clip(rests[0] - rests[1], -_MOST_GAP, _MOST_GAP)
     found |= {f"outputs less tables:{n}": v for n, v in _sums("gap", gap).items()}

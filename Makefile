@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint types check benchmark figures figures-check docs docs-versions \
-  dist test-oldest test-newest test-prereleases clean
+.PHONY: demo test test-slow lint types check upkeep benchmark figures figures-check docs \
+  docs-versions dist test-oldest test-newest test-prereleases clean
 
 # A stamp per extra: installing happens once, and again when pyproject.toml changes.
 $(VENV)/.created:
@@ -102,7 +102,11 @@ SUBSET := README.md tests/linear_model/test_estimators.py tests/package/conventi
 test-oldest test-newest test-prereleases:
 	sh $(DISTRIBUTION)/with_versions.sh $(PYTHON) $(@:test-%=%) $(SUBSET)
 
-# All that CI runs, in its order.
+# What needs care: coverage by file, slow tests, mutations that survived. UPKEEP="--count 50".
+upkeep: $(VENV)/.dev
+	$(BIN)/python -m examples.benchmarks.upkeep.upkeep $(UPKEEP)
+
+# All that CI runs, in its order: .ci/run reads this line.
 check: lint types test-slow test figures-check docs dist test-oldest test-prereleases
 
 clean:

@@ -12,9 +12,8 @@ class Documented:
 
     # Names of scikit-learn, which reads them in `_get_doc_link`.
     _doc_link_module = "skdp"
-    _doc_link_template = DOCUMENTATION + "reference/{page}.html#skdp.{page}.{name}"
+    _doc_link_template = DOCUMENTATION + "reference/estimators/{name}.html"
 
     def _doc_link_url_param_generator(self) -> dict[str, str]:
-        """Return the public module of the class, which is the page, and its name."""
-        kind = type(self)
-        return {"page": kind.__module__.split(".")[1], "name": kind.__name__}
+        """Return the name of the class, which has a page of its own."""
+        return {"name": type(self).__name__}

@@ -22,7 +22,9 @@ def rows(lines):
 def shares():
     """The lines of the benchmark's table with delta = 1e-6, by method and measure."""
     page = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
-    wanted = [line for line in page.splitlines() if re.match(r"\|[^|]+\| 1e-6, add/remove +\|", line)]
+    wanted = [
+        line for line in page.splitlines() if re.match(r"\|[^|]+\| 1e-6, add/remove +\|", line)
+    ]
     found = (row for row in rows(wanted) if row[2] in MEASURES.values())
     return {(method, measure): row for method, _, measure, *row in found}
 

@@ -63,7 +63,7 @@ class CoefficientTable:
     >>> from skdp import Domain, DPLinearRegression
     >>> X = np.random.default_rng(0).uniform(0, 10, size=(20_000, 1))
     >>> domain = Domain({"hours": (0, 10)}, target=(0, 30))
-    >>> model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0)
+    >>> model = DPLinearRegression(domain=domain, mechanism="matrix")
     >>> table = model.fit(X, 3 * X[:, 0]).summary()
     >>> table.to_dict()["names"]
     ['intercept', 'hours']

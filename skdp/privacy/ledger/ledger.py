@@ -47,6 +47,10 @@ class Ledger:
     A float is read as its shortest decimal, and sums of decimals are exact: ten spends of 0.1
     fill a ceiling of 1.0, and an eleventh does not fit.
 
+    All spends must be about the same records. A fit to a part of them counts for all of them if
+    one changed record changes one record of the part at most. This is not so for folds that look
+    at labels, the default of scikit-learn's searches for classifiers: give ``cv=KFold(5)``.
+
     A pickle outlives a temporary ledger. A model with such a ledger can still be loaded and can
     predict, but `spend`, `spent`, `remaining` and `entries` then raise `LedgerLost`.
 

@@ -85,7 +85,7 @@ def methods():
                 yield pytest.param(own, id=f"{name}.{method}")
 
 
-@pytest.mark.parametrize("method", methods())
+@pytest.mark.parametrize("method", [*methods()])
 def test_methods_say_what_they_do(method):
     """A section of parameters, where there is one, names all."""
     assert inspect.getdoc(method)

@@ -292,7 +292,7 @@ def refuse_unsupported(unsupported: dict[str, Any]) -> None:
 def check_ledger(name: str, ledger: Any) -> None:
     """Raise an error unless a ledger is None or a Ledger: a subclass may not count."""
     if ledger is not None and type(ledger) is not Ledger:
-        raise fail(name, "be a Ledger or None", type(ledger))
+        raise fail(name, "be a Ledger or None", type(ledger), "Write Ledger(epsilon=2.0).")
 
 
 def chosen_publicly(domain: Any, chosen: str) -> str:

@@ -24,8 +24,9 @@ _HIDDEN = (
 )
 _UNUSABLE = (
     "All intervals are unbounded: the noise leaves no unique solution of the equations. It hides {}"
-    " most, and a model without this column may have intervals. A larger epsilon, more records or"
-    " narrower declared bounds would help, too."
+    " most, and a model without this column may have intervals. If it is an indicator of missing"
+    ' cells, declare a number or "middle" as its rule. A larger epsilon, more records or narrower'
+    " declared bounds would help, too."
 )
 _VOID = "THE GUARANTEE DOES NOT HOLD: {}."
 _GUARANTEE = (

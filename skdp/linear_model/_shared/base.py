@@ -25,6 +25,7 @@ from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.sources import (
     Source,
+    check_places,
     groups_of,
     header_of,
     spell_levels,
@@ -205,6 +206,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
 
     def _source(self, X: Any, y: Any, target: str | None, groups: Any) -> Source:
         """Return the rows, after checks of what is public of them."""
+        check_places(y, target)
         if is_collection(X):
             data = Collection.with_target(X, y, target)
             return self._distant(data, target, groups, partial(ClusterRows, data=data))
@@ -284,7 +286,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             check_count("n_public", self.n_public)
         # By type: a subclass may encode rows differently.
         if self.domain is not None and type(self.domain) is not Domain:
-            raise fail("domain", "be a Domain or None", type(self.domain))
+            remedy = 'Write domain=Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
+            raise fail("domain", "be a Domain or None", type(self.domain), remedy)
         check_ledger("ledger", self.ledger)
         self._algorithm().check(self.delta)
 

@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # Statistical tests compare distributions, not speed: one BLAS thread per worker is fairest.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# git tells its hooks where their repository is; tests make repositories of their own.
+unexport GIT_DIR GIT_INDEX_FILE
 
 .PHONY: demo test test-slow lint types check upkeep benchmark figures figures-check docs \
   docs-versions dist test-oldest test-newest test-prereleases clean

@@ -27,12 +27,13 @@ PROGRAMS = {
     "sphinx": "Makefile",
     "pre-commit": "CONTRIBUTING.md",
     "pytest-xdist": "Makefile",
+    "pytest-cov": "examples/benchmarks/upkeep/mutations.py",
     "pandas-stubs": None,  # mypy finds both by themselves
     "scipy-stubs": None,
     "furo": "docs/conf.py",
     "numpydoc": "docs/conf.py",
 }
-WORDS = {"pytest-xdist": "-n 2", "sphinx": "-m sphinx"}
+WORDS = {"pytest-xdist": "-n 2", "pytest-cov": "--cov=skdp", "sphinx": "-m sphinx"}
 
 
 def text_of(name):

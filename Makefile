@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # Statistical tests compare distributions, not speed: one BLAS thread per worker is fairest.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# git tells its hooks where their repository is; tests make repositories of their own.
+unexport GIT_DIR GIT_INDEX_FILE
 
 .PHONY: demo test test-slow lint types check upkeep benchmark figures figures-check docs \
   docs-versions dist test-oldest test-newest test-prereleases clean
@@ -98,7 +100,8 @@ dist: $(VENV)/.dev
 # What depends most on other packages: scikit-learn's conventions, tables, files, solvers, laws, drawings.
 SUBSET := README.md tests/linear_model/test_estimators.py tests/package/conventions \
 	tests/linear_model/test_export.py tests/domain/test_everyday_inputs.py tests/rows/test_streams.py \
-	tests/geometry/hull/test_hull_conic.py tests/linear_model/_inference/test_inference.py tests/inspection
+	tests/geometry/hull/test_hull_conic.py tests/linear_model/_inference/test_inference.py \
+	tests/inspection/test_*_display.py
 test-oldest test-newest test-prereleases:
 	sh $(DISTRIBUTION)/with_versions.sh $(PYTHON) $(@:test-%=%) $(SUBSET)
 

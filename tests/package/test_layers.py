@@ -449,7 +449,7 @@ def test_public_names_are_there_and_documented(module, names):
 
 def test_the_drawing_shows_the_imports_of_today():
     """Run ``python docs/_architecture.py`` after a change of folders."""
-    docs = ROOT.parent / "docs"
+    docs = Path(__file__).parents[2] / "docs"
     code = "import _architecture as a; print(a.drawing(a.imports()), end='')"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=docs, capture_output=True, text=True, check=True

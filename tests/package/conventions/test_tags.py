@@ -79,7 +79,7 @@ def test_strings_are_taken_as_the_tag_says(name):
     domain, strings, *_ = DOMAINS[name]
     X = domain.sample(N, random_state=0)
     assert strings == any(pd.api.types.is_string_dtype(kind) for kind in pd.DataFrame(X).dtypes)
-    words = pd.DataFrame(X).astype(str).replace(".*", "word", regex=True)
+    words = pd.DataFrame(X).astype(str).replace(".*", "word", regex=True).astype("string")
     for model, fit in fits(domain):
         if get_tags(model).input_tags.string:
             fit(X)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 
 import lower_bounds
@@ -12,7 +13,7 @@ import pytest
 
 import skdp
 
-ROOT = Path(skdp.__file__).parents[1]
+ROOT = lower_bounds.PROJECT.parent
 FACTS = lower_bounds.project()
 EXTRAS = FACTS["optional-dependencies"]
 # Modules of packages that have other names, and programs that a command runs.
@@ -27,12 +28,13 @@ PROGRAMS = {
     "sphinx": "Makefile",
     "pre-commit": "CONTRIBUTING.md",
     "pytest-xdist": "Makefile",
+    "pytest-cov": "examples/benchmarks/upkeep/mutations.py",
     "pandas-stubs": None,  # mypy finds both by themselves
     "scipy-stubs": None,
     "furo": "docs/conf.py",
     "numpydoc": "docs/conf.py",
 }
-WORDS = {"pytest-xdist": "-n 2", "sphinx": "-m sphinx"}
+WORDS = {"pytest-xdist": "-n 2", "pytest-cov": "--cov=skdp", "sphinx": "-m sphinx"}
 
 
 def text_of(name):
@@ -57,11 +59,22 @@ def test_the_version_is_the_same_everywhere():
     assert re.search(r'^  version: "(.*)"$', text_of("conda/recipe.yaml"), re.M)[1] == stated
 
 
+def test_the_recipe_has_what_builds_the_package():
+    """`pip install --no-build-isolation` installs nothing of it."""
+    needed = tomllib.loads(text_of("pyproject.toml"))["build-system"]["requires"]
+    assert {"pip", *needed} <= {*of_recipe("host")}
+
+
+def of_recipe(kind):
+    """Return the requirements of a kind in the recipe."""
+    lines = text_of("conda/recipe.yaml").partition(f"  {kind}:\n")[2].splitlines()
+    listed = takewhile(lambda line: line.startswith("    - "), lines)
+    return [line.removeprefix("    - ").replace(" ", "") for line in listed]
+
+
 def test_the_recipe_has_the_dependencies_of_the_package():
     """conda-forge's cvxpy has all solvers, and cvxpy-base is what pip's cvxpy needs at least."""
-    run = text_of("conda/recipe.yaml").partition("  run:\n")[2].partition("\n\n")[0]
-    found = [line.strip(" -").replace(" ", "") for line in run.splitlines()]
-    python, *others = [one.replace("cvxpy-base", "cvxpy") for one in found]
+    python, *others = [one.replace("cvxpy-base", "cvxpy") for one in of_recipe("run")]
     assert python == "python>=${{python_min}}"
     assert others == FACTS["dependencies"]
     least = FACTS["requires-python"].removeprefix(">=")

@@ -130,8 +130,7 @@ def epsilon_curve(
     repeats : int >= 1, default=10
         Number of times that the data are split.
     cv : None, int or splitter, default=None
-        Folds; None is 5. With a number, folds are drawn at random for every repeat, and do not
-        depend on cells or labels.
+        Folds; None is 5. With a number they are drawn anew for every repeat, without labels.
     scoring : None, str or callable, default=None
         As in scikit-learn. None is accuracy or R^2.
     n_jobs : int, default=None

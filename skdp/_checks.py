@@ -7,16 +7,16 @@ that was read from the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 
 def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueError:
     """Return the error ``<name> must <rule>, got <value>. <remedy>``; the caller raises it.
 
-    Of an array or a table only the class is shown: a user may have given a private column.
+    Of arrays, tables and what holds them only the class is shown: they may be private columns.
     """
     got = "" if value is None else f", got {type(value) if _has_cells(value) else repr(value)}"
     return ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
@@ -79,7 +79,11 @@ def optional_module(name: str, use: str, extra: str) -> Any:
 
 
 def _has_cells(value: object) -> bool:
-    """Return whether a value is an array, a column or a table, and no scalar of numpy."""
+    """Return whether a value is or holds an array, a column or a table; scalars of numpy do not."""
+    if type(value) is dict:
+        return any(map(_has_cells, value.values()))
+    if type(value) in (tuple, list, set, frozenset):
+        return any(map(_has_cells, cast("Iterable[object]", value)))
     shape = getattr(value, "shape", None)
     return isinstance(shape, tuple) and shape != ()
 

@@ -6,7 +6,6 @@ import sys
 import tomllib
 from importlib.metadata import version
 from itertools import takewhile
-from pathlib import Path
 
 import lower_bounds
 import pytest

@@ -14,8 +14,11 @@ from typing import Any
 
 
 def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueError:
-    """Return the error ``<name> must <rule>, got <value>. <remedy>``; the caller raises it."""
-    got = "" if value is None else f", got {value!r}"
+    """Return the error ``<name> must <rule>, got <value>. <remedy>``; the caller raises it.
+
+    Of an array or a table only the class is shown: a user may have given a private column.
+    """
+    got = "" if value is None else f", got {type(value) if _has_cells(value) else repr(value)}"
     return ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
 
 
@@ -73,6 +76,12 @@ def optional_module(name: str, use: str, extra: str) -> Any:
     except ImportError as error:
         package, remedy = name.split(".")[0], f"Install it with: pip install 'skdp[{extra}]'"
         raise ImportError(str(fail(package, f"be installed {use}", None, remedy))) from error
+
+
+def _has_cells(value: object) -> bool:
+    """Return whether a value is an array, a column or a table, and no scalar of numpy."""
+    shape = getattr(value, "shape", None)
+    return isinstance(shape, tuple) and shape != ()
 
 
 def _as_float(value: Any) -> float:

@@ -87,7 +87,7 @@ Examples
 >>> from skdp import estimate_domain
 >>> rng = np.random.default_rng(0)
 >>> X = np.column_stack([rng.integers(1990, 2021, 20_000), rng.exponential(2e-3, 20_000)])
->>> estimate_domain(X, epsilon=0.2, random_state=0)
+>>> estimate_domain(X, epsilon=0.2, random_state=0)  # use no seed: it voids the guarantee
 Domain.box([1984.0, 0.0], [2032.0, 0.008056640625]), estimated with epsilon = 0.2, delta = 0
 """
 

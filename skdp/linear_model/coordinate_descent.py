@@ -195,9 +195,8 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     >>> X = rng.uniform(0, 10, size=(5000, 2))
     >>> y = np.where(X[:, 0] > X[:, 1], "yes", "no")
     >>> domain = Domain.box([0, 0], [10, 10], target=["no", "yes"])
-    >>> model = DPCoordinateDescentClassifier(
-    ...     epsilon=1.0, delta=1e-6, domain=domain, random_state=0
-    ... ).fit(X, y)
+    >>> model = DPCoordinateDescentClassifier(epsilon=1.0, delta=1e-6, domain=domain)
+    >>> model = model.fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     >>> model.guarantee_.delta
@@ -344,9 +343,8 @@ class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
     >>> X = rng.uniform(0, 10, size=(5000, 2))
     >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=5000)
     >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
-    >>> model = DPCoordinateDescentRegressor(
-    ...     epsilon=1.0, delta=1e-6, domain=domain, random_state=0
-    ... ).fit(X, y)
+    >>> model = DPCoordinateDescentRegressor(epsilon=1.0, delta=1e-6, domain=domain)
+    >>> model = model.fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     """

@@ -160,11 +160,11 @@ class DPHuberRegressor(PrivateRegressor, FittedHuber):
     >>> X = rng.uniform(0, 10, size=(5000, 2))
     >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=5000)
     >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
-    >>> model = DPHuberRegressor(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
+    >>> model = DPHuberRegressor(epsilon=1.0, domain=domain).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
-    >>> model.q_, round(model.threshold_)
-    (0.965, 8)
+    >>> model.q_, bool(0 < model.threshold_ < 20)
+    (0.965, True)
     """
 
     # The curvature costs little, so nearly all of epsilon is spent on the gradient; with Gaussian

@@ -141,7 +141,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
     >>> X = rng.uniform(0, 10, size=(5000, 2))
     >>> y = 3 * X[:, 0] - X[:, 1] + rng.normal(size=5000)
     >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 30))
-    >>> model = DPLinearRegression(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
+    >>> model = DPLinearRegression(epsilon=1.0, domain=domain).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     >>> [(stage.name, round(stage.epsilon, 2)) for stage in model.stages_]

@@ -174,7 +174,7 @@ class DPLogisticRegression(PrivateClassifier, FittedObjective):
     >>> X = rng.uniform(0, 10, size=(5000, 2))
     >>> y = np.where(X[:, 0] > X[:, 1], "yes", "no")
     >>> domain = Domain.box([0, 0], [10, 10], target=["no", "yes"])
-    >>> model = DPLogisticRegression(epsilon=1.0, domain=domain, random_state=0).fit(X, y)
+    >>> model = DPLogisticRegression(epsilon=1.0, domain=domain).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     >>> model.guarantee_.epsilon

@@ -53,6 +53,12 @@ _UNDECLARED = (
     " disclose data. Declare public bounds, for instance domain=Domain({'age': (17, 90)}). If all d"
     " columns are in [-1, 1], declare domain=Domain.unit_box(d): then there is no warning."
 )
+# scikit-learn's meta-estimators number the labels that occur. If one record is the only one with
+# its label, it then changes the numbers of the labels of other records.
+_NUMBERED = (
+    "the numbers in y are positions among all declared labels; if a meta-estimator numbered the"
+    " labels that occur in y, the set of labels in y is public"
+)
 _DECLARE = "Declare them: classes=[...], or target=[...] in the Domain."
 
 
@@ -150,6 +156,12 @@ def check_labels(y: NDArray[Any], declared: Any) -> tuple[NDArray[Any], NDArray[
     if labels.dtype.kind == "U" and y.dtype.kind in "iu":
         labels = np.arange(len(labels))
     return labels, _places(y, labels)
+
+
+def numbered(declared: Any, labels: NDArray[Any]) -> tuple[str, ...]:
+    """Return what a guarantee assumes if positions stand for the declared labels."""
+    is_numbered = labels.dtype.kind in "iu" and sorted_labels(declared).dtype.kind == "U"
+    return (_NUMBERED,) if is_numbered else ()
 
 
 def label_positions(y: Any, labels: NDArray[Any], again: bool) -> NDArray[Any]:
@@ -280,7 +292,7 @@ def refuse_unsupported(unsupported: dict[str, Any]) -> None:
 def check_ledger(name: str, ledger: Any) -> None:
     """Raise an error unless a ledger is None or a Ledger: a subclass may not count."""
     if ledger is not None and type(ledger) is not Ledger:
-        raise fail(name, "be a Ledger or None", type(ledger))
+        raise fail(name, "be a Ledger or None", type(ledger), "Write Ledger(epsilon=2.0).")
 
 
 def chosen_publicly(domain: Any, chosen: str) -> str:

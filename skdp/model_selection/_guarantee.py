@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 
 from skdp._identity import is_ours
 from skdp.linear_model import Stage
-from skdp.linear_model.validation import RECORDS, chosen_publicly
-from skdp.model_selection._candidates import private_step
+from skdp.linear_model.validation import RECORDS, chosen_publicly, numbered
+from skdp.model_selection._candidates import declared_labels, private_step
 from skdp.model_selection._strategies import Strategy
 from skdp.model_selection._task import SearchTask
 from skdp.privacy import Guarantee
@@ -40,6 +40,8 @@ def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarant
         assumptions.append(_STEPS)
     if candidates.classes is not None:
         assumptions.append(_LABELS)
+    elif candidates.labels is not None:
+        assumptions += numbered(declared_labels(candidates.private), candidates.labels)
     others = sorted({type(one).__name__ for one in tried if not is_ours(one)})
     assumptions += [
         f"the fits of {name} are private at the budget they are given" for name in others

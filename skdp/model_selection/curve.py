@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
@@ -26,8 +27,10 @@ from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, private_step
+from skdp.model_selection._task import parts
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
+from skdp.randomness import as_generator
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 # The table, the target, and the position of each row's person or None.
@@ -127,12 +130,12 @@ def epsilon_curve(
     repeats : int >= 1, default=10
         Number of times that the data are split.
     cv : None, int or splitter, default=None
-        Folds; None is 5. With a number, records are shuffled for every repeat.
+        Folds; None is 5. With a number they are drawn anew for every repeat, without labels.
     scoring : None, str or callable, default=None
         As in scikit-learn. None is accuracy or R^2.
     n_jobs : int, default=None
     random_state : None or int, default=None
-        Seed of the splits and the noise. None draws noise from the operating system's entropy.
+        Seed of the splits and the noise. None draws both from the operating system's entropy.
     verbose : int, default=0
         1 shows a progress bar on standard error.
     groups : array-like of shape (n,), default=None
@@ -205,19 +208,34 @@ def _splits(
 ) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
-    classifier = is_classifier(private_step(estimator))
-    for number in np.random.default_rng(seed).integers(2**31, size=repeats):
-        if persons is not None and (cv is None or isinstance(cv, int)):
-            own = KFold(cv or _FOLDS, shuffle=True, random_state=int(number))
-            for folds_of in own.split(np.arange(persons.max() + 1)):
-                train, test = (np.flatnonzero(np.isin(persons, part)) for part in folds_of)
-                yield train, test
-            continue
-        folds = check_cv(cv, y, classifier=classifier)
-        if cv is None or isinstance(cv, int):
-            kind = StratifiedKFold if isinstance(folds, StratifiedKFold) else KFold
-            folds = kind(cv or _FOLDS, shuffle=True, random_state=int(number))
-        yield from folds.split(X, y, persons)
+    if len(X) != len(y):
+        raise fail("y", "have as many entries as X has rows")
+    if not (cv is None or isinstance(cv, Integral)):
+        for _ in range(repeats):
+            yield from check_cv(cv).split(X, y, persons)
+        return
+    n_folds, rng = check_count("cv", _FOLDS if cv is None else cv, least=2), as_generator(seed)
+    for _ in range(repeats):
+        yield from _folds(private_step(estimator), n_folds, len(y), persons, rng)
+
+
+def _folds(
+    private: Any, n_folds: int, n: int, persons: NDArray[np.intp] | None, rng: np.random.Generator
+) -> Iterator[_Split]:
+    """Yield the splits of random folds, which no cell and no label changes.
+
+    Folds that look at labels move other records if one label changes. Then a sum over the fits
+    would not bound what the fits tell of this record. See docs/inside_scikit_learn.md.
+    """
+    units = n if persons is None else int(persons.max()) + 1
+    if units < n_folds:
+        raise fail("cv", "be at most the number of records, or of persons", n_folds)
+    neighbors = getattr(private, "neighbors", "replace_one")
+    tests = parts(units, [1.0] * n_folds, neighbors, rng, persons)
+    if not all(map(len, tests)):
+        raise fail("cv", "leave records in every fold", n_folds, "Give a smaller number.")
+    for test in tests:
+        yield np.setdiff1d(np.arange(n), test), np.sort(test)
 
 
 def _check_ledger(estimator: Any, epsilons: FloatArray, runs: int) -> None:
@@ -272,8 +290,11 @@ def _scores(
     X, y, persons = data
     train, test = split
     X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
+    trivial, free = references
+    if is_classifier(trivial) and len(np.unique(y[train])) == 1:
+        free = trivial  # scikit-learn's error would tell the label
     # The runs share the reference models, and threads must not share their fits.
-    fitted = [clone(model).fit(X_train, y[train]) for model in references]
+    fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
     own = None if persons is None else persons[train]
     fitted += [fit_to(model, X_train, y[train], own) for model in models]
     return [float(score(model, X_test, y[test])) for model in fitted]

@@ -174,7 +174,7 @@ class PrivateSearchCV(ChosenModel):
     >>> X, y = domain.sample(5000, random_state=0, with_target=True)
     >>> grid = {"mechanism": ["l1", "l2", "hull"]}
     >>> model = DPLogisticRegression(domain=domain)
-    >>> search = PrivateSearchCV(model, grid, epsilon=2.0, random_state=0).fit(X, y)
+    >>> search = PrivateSearchCV(model, grid, epsilon=2.0).fit(X, y)
     >>> sorted(search.best_params_), search.guarantee_.epsilon
     (['mechanism'], 2.0)
     """

@@ -353,6 +353,34 @@ def test_labels_that_are_strings(name, domain):
         assert found.score(X, y) > alone - 0.05
 
 
+def numbers_assumed(guarantee):
+    return [text for text in guarantee.assumptions if "positions among all declared" in text]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_record_may_change_the_numbers_of_all_labels_and_the_guarantee_says_so():
+    """The only record of a label makes scikit-learn number the labels after it anew."""
+    X, y = records(THREE)
+    _, middle, last = sorted(THREE.target)
+    y = np.where(y == middle, last, y)
+    one = np.where(np.arange(len(y)) == 0, middle, y)
+    fits = [VotingClassifier([("a", model(THREE))]).fit(X, own).estimators_[0] for own in (y, one)]
+    shares = [fit.predict_proba(X).mean(axis=0) for fit in fits]
+    assert shares[0][1] > 0.2 > shares[1][1]
+    assert all(numbers_assumed(fit.guarantee_) for fit in fits)
+
+
+def test_only_numbers_in_the_place_of_strings_are_assumed_to_be_public():
+    X, y = records(TWO)
+    places = np.searchsorted(sorted(TWO.target), y)
+    search = PrivateSearchCV(model(TWO, q=0.5), {"q": [0.4]}, epsilon=50.0)
+    for own in (model(TWO), search):
+        assert not numbers_assumed(own.fit(X, y).guarantee_)
+        assert len(numbers_assumed(own.fit(X, places).guarantee_)) == 1
+    declared = model(TWO, classes=[0, 1])
+    assert not numbers_assumed(declared.fit(X, places).guarantee_)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "int32"])
 def test_integers_are_positions_among_sorted_strings(dtype):
     X, y = records(THREE)

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import BudgetExceeded, DPHuberRegressor, DPLogisticRegression, Ledger
 from skdp.inspection.epsilon_curve import EpsilonCurveDisplay
 from skdp.model_selection import EpsilonCurve, epsilon_curve
+from skdp.model_selection.curve import _splits
 
 EPSILONS = [10.0, 0.1, 1.0]
 FEW: dict[str, Any] = {"repeats": 2, "cv": 3, "random_state": 0}
@@ -77,6 +78,55 @@ def test_every_run_has_noise_of_its_own(domain, people, answers, monkeypatch):
     epsilon_curve(DPLogisticRegression(domain=domain), people, answers, [1.0, 2.0], **FEW)
     assert seeds[::2] == seeds[1::2]
     assert len(set(seeds)) == 6
+
+
+def test_folds_are_the_same_whatever_the_labels_are(domain):
+    """One label moves no record: the fits together are what a ledger counts."""
+    y = np.repeat(["no", "yes"], 30)
+    changed, model = y.copy(), DPLogisticRegression(domain=domain)
+    changed[7] = "yes"
+    one, other = (list(_splits(model, (y, own, None), 2, 4, 0)) for own in (y, changed))
+    assert len(one) == 8
+    for (train, test), (same_train, same_test) in zip(one, other, strict=True):
+        np.testing.assert_array_equal(train, same_train)
+        np.testing.assert_array_equal(test, same_test)
+        np.testing.assert_array_equal(np.sort(np.r_[train, test]), np.arange(60))
+        assert len(test) == 15
+    assert len({tuple(test) for _, test in one}) == 8
+
+
+def test_a_further_record_moves_no_other_one_under_add_remove():
+    """Each record draws its fold; the same random bits give the first records the same folds."""
+    model, y = DPLogisticRegression(neighbors="add_remove"), np.zeros(61)
+    one, other = (list(_splits(model, (y[:n], y[:n], None), 1, 4, 0)) for n in (60, 61))
+    for (train, test), (more_train, more_test) in zip(one, other, strict=True):
+        np.testing.assert_array_equal(train, more_train[more_train < 60])
+        np.testing.assert_array_equal(test, more_test[more_test < 60])
+    with pytest.raises(ValueError, match="cv must leave records in every fold"):
+        list(_splits(model, (y, y, None), 1, 60, 0))
+
+
+def test_folds_are_cut_by_persons():
+    """A person that has further rows moves no other person."""
+    persons = np.repeat(np.arange(12), 3)
+    more, model = np.sort(np.r_[persons, 5, 5]), DPLogisticRegression()
+    one, other = (
+        [set(own[test]) for _, test in _splits(model, (own, own, own), 1, 3, 0)]
+        for own in (persons, more)
+    )
+    assert one == other
+    assert sorted(map(len, one)) == [4, 4, 4]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_rare", [0, 1, 3])
+def test_no_warning_and_no_error_tells_how_rare_a_label_is(n_rare, domain, people):
+    """Also where all records of a label are in the test part: then no free model can be fitted."""
+    y = np.where(np.arange(len(people)) < n_rare, "yes", "no")
+    found = epsilon_curve(DPLogisticRegression(domain=domain), people, y, [1.0], repeats=1)
+    assert np.isfinite(found.without_privacy).all()
+    if n_rare < 2:
+        assert (found.trivial == found.without_privacy).any()
 
 
 def test_regression_in_a_pipeline(pay_domain, people, pay, capsys):
@@ -160,6 +210,8 @@ def test_with_a_delta_in_the_ceiling_the_ledger_refuses_when_it_must(domain, peo
         ({"epsilons": [0.0]}, "epsilons must be a finite number > 0"),
         ({"repeats": 0}, "repeats must be"),
         ({"estimator": LogisticRegression()}, "estimator must have a parameter epsilon"),
+        ({"cv": 1}, "cv must be a whole number >= 2"),
+        ({"cv": 10**6}, "cv must be at most the number of records"),
     ],
     ids=str,
 )

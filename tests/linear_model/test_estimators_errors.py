@@ -42,9 +42,9 @@ PARAMETERS = [
     ("mechanism", [None, 3, object(), KNorm], "mechanism must .* norm ball.*'hull', 'l1', 'l2'"),
     ("mechanism", [LpBall(3), KNorm(LpBall(5)), LpBall(1)], "have a ball of 4 dimensions"),
     ("mechanism", [Rough(4), KNorm(Rough(4))], "be sampled exactly"),
-    ("domain", [{"a": (0, 1)}, "box", 3], "domain must be a Domain or None"),
+    ("domain", [{"a": (0, 1)}, "box", 3], r"domain must be a Domain or None.*domain=Domain\("),
     ("domain", [Domain.unit_box(2, (0.0, 1.0))], "have the domain's 2 columns, got 3"),
-    ("ledger", [1.0, {}, "ledger"], "ledger must be a Ledger or None"),
+    ("ledger", [1.0, {}, "ledger"], r"ledger must be a Ledger or None.*Write Ledger\("),
     ("random_state", ["0", -1, 1.5, [1], True], "random_state must be"),
 ]
 CLASSIFIER = [

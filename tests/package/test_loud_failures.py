@@ -363,3 +363,39 @@ def test_the_epsilon_of_fits_is_a_number(bad):
 
 def test_counting_ends():
     assert Ledger(float("inf")).fits_left(1.0) == Ledger(1.0).fits_left(1e-6) == 10_000
+
+
+# A column where a parameter, a declaration or a name is expected: errors are read by others
+
+COLUMN = pd.Series(["Zanzibar", "Timbuktu"], name="town")
+PUBLIC = Domain({"age": (0, 1)}, target=["no", "yes"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Domain(COLUMN.to_frame()),
+        lambda: Domain({"age": (0, 1)}, missing=COLUMN),
+        lambda: Domain({"age": (0, 1)}, other=COLUMN.to_numpy()),
+        lambda: DPLogisticRegression(epsilon=COLUMN, domain=PUBLIC).fit([[0], [1]], ["no", "yes"]),
+        lambda: DPLogisticRegression(q=COLUMN, domain=PUBLIC).fit([[0], [1]], ["no", "yes"]),
+        lambda: DPLogisticRegression(domain=PUBLIC).fit([[0], [1]], target=COLUMN),
+        lambda: DPLogisticRegression(domain=PUBLIC).fit(lambda: iter(()), target=COLUMN),
+    ],
+)
+def test_an_error_of_a_column_as_parameter_shows_its_class_and_no_cell(call):
+    with pytest.raises(ValueError, match=r"must .*got <class '(pandas|numpy)\.") as caught:
+        call()
+    assert not any(cell in str(caught.value) for cell in COLUMN)
+
+
+def test_numbers_of_numpy_are_shown():
+    with pytest.raises(ValueError, match=r"epsilon must be a finite number > 0, got np.float64"):
+        DPLogisticRegression(epsilon=np.float64(-1), domain=PUBLIC).fit([[0], [1]], ["no", "yes"])
+
+
+def test_the_name_of_a_column_as_y_is_an_error_that_tells_of_target():
+    table = pd.DataFrame({"age": [0.0, 1.0], "rich": ["no", "yes"]})
+    ledger = Ledger(1.0)
+    model = DPLogisticRegression(domain=PUBLIC, ledger=ledger)
+    refused(lambda: model.fit(table, "rich"), "y must be an array.*write target='rich'", ledger)

@@ -24,8 +24,9 @@ _HIDDEN = (
 )
 _UNUSABLE = (
     "All intervals are unbounded: the noise leaves no unique solution of the equations. It hides {}"
-    " most, and a model without this column may have intervals. A larger epsilon, more records or"
-    " narrower declared bounds would help, too."
+    " most, and a model without this column may have intervals. If it is an indicator of missing"
+    ' cells, declare a number or "middle" as its rule. A larger epsilon, more records or narrower'
+    " declared bounds would help, too."
 )
 _VOID = "THE GUARANTEE DOES NOT HOLD: {}."
 _GUARANTEE = (
@@ -63,7 +64,7 @@ class CoefficientTable:
     >>> from skdp import Domain, DPLinearRegression
     >>> X = np.random.default_rng(0).uniform(0, 10, size=(20_000, 1))
     >>> domain = Domain({"hours": (0, 10)}, target=(0, 30))
-    >>> model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0)
+    >>> model = DPLinearRegression(domain=domain, mechanism="matrix")
     >>> table = model.fit(X, 3 * X[:, 0]).summary()
     >>> table.to_dict()["names"]
     ['intercept', 'hours']

@@ -133,7 +133,7 @@ class ObjectivePerturbation:
                 "regularization", self.asked.regularization, 0.0, math.inf, "left", remedy
             )
         if not (self.asked.additive is None or is_auto(self.asked.additive)):
-            check_count("additive", self.asked.additive)
+            check_count("additive", self.asked.additive, remedy='Or give "auto".')
         check_scaling_share(self.asked.scaling_share)
         if not isinstance(self.asked.loss, str):
             check_loss(self.asked.loss, self.reference.target)

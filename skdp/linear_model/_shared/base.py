@@ -25,6 +25,7 @@ from skdp.linear_model._shared.predict import predictors
 from skdp.linear_model._shared.records import Records
 from skdp.linear_model._shared.sources import (
     Source,
+    check_places,
     groups_of,
     header_of,
     spell_levels,
@@ -189,7 +190,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
                 plan = self._plan(design, source.n(), max(1, len(labels)), source.unit)
                 plan.check_published()
-                guarantee = self._guarantee(plan, source.unit)
+                guarantee = self._guarantee(plan, source)
                 algorithm = self._algorithm()
                 records = Records(design, source.rows(design.domain), labels, weights)
                 sums = algorithm.sums(plan, records)
@@ -205,6 +206,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
 
     def _source(self, X: Any, y: Any, target: str | None, groups: Any) -> Source:
         """Return the rows, after checks of what is public of them."""
+        check_places(y, target)
         if is_collection(X):
             data = Collection.with_target(X, y, target)
             return self._distant(data, target, groups, partial(ClusterRows, data=data))
@@ -284,7 +286,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             check_count("n_public", self.n_public)
         # By type: a subclass may encode rows differently.
         if self.domain is not None and type(self.domain) is not Domain:
-            raise fail("domain", "be a Domain or None", type(self.domain))
+            remedy = 'Write domain=Domain({"age": (17, 90), "sex": ["Female", "Male"]}).'
+            raise fail("domain", "be a Domain or None", type(self.domain), remedy)
         check_ledger("ledger", self.ledger)
         self._algorithm().check(self.delta)
 
@@ -311,29 +314,29 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _guarantee(self, plan: Any, unit: str = "row") -> Guarantee:
+    def _guarantee(self, plan: Any, source: Source) -> Guarantee:
         seeded = "the noise came from random_state and not from the operating system"
-        is_whole = self._is_whole(unit)
+        is_whole = self._is_whole(source.unit)
         return Guarantee(
             float(self.epsilon),
             # Of a plan for removal and addition the delta is smaller.
             plan.delta if is_whole or not plan.delta else float(self.delta),
             neighbors=self.neighbors,
             mechanism=plan.mechanism,
-            assumptions=self._assumptions(unit),
+            assumptions=self._assumptions(source),
             void_because=() if is_cryptographic(self.random_state) else (seeded,),
             losses=plan.losses if is_whole else (),
-            unit=unit,
+            unit=source.unit,
         )
 
     def _is_whole(self, unit: str) -> bool:
         """Return whether the plan has the whole budget, and is not one for half a replacement."""
         return unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
 
-    def _assumptions(self, unit: str = "row") -> tuple[str, ...]:
+    def _assumptions(self, source: Source) -> tuple[str, ...]:
         return (
             chosen_publicly(self.domain, "the labels and all parameters"),
-            RECORDS[unit],
+            RECORDS[source.unit],
             "running time, memory and errors are not observed",
         )
 

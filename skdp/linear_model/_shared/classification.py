@@ -16,7 +16,7 @@ from skdp._checks import fail
 from skdp.linear_model._inference.reported import Reported
 from skdp.linear_model._shared.base import PrivateLinearModel, with_parameters
 from skdp.linear_model._shared.batches import Score, for_any_rows, score_by
-from skdp.linear_model._shared.sources import LabelCoder
+from skdp.linear_model._shared.sources import LabelCoder, Source
 from skdp.linear_model.fitted import FittedClassifier
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.validation import (
@@ -24,8 +24,11 @@ from skdp.linear_model.validation import (
     check_labels,
     check_target,
     label_weights,
+    numbered,
     sorted_labels,
 )
+
+_INFERRED = "the set of labels in y is public: it was read off y, as none were declared"
 
 
 @with_parameters
@@ -52,11 +55,11 @@ class PrivateClassifier(
             raise fail("the domain's target", "be a list of labels", bounds, remedy)
         check_class_weight(self.class_weight)
 
-    def _assumptions(self, unit: str = "row") -> tuple[str, ...]:
-        if self._declared_labels() is not None:
-            return super()._assumptions(unit)
-        inferred = "the set of labels in y is public: it was read off y, as none were declared"
-        return (*super()._assumptions(unit), inferred)
+    def _assumptions(self, source: Source) -> tuple[str, ...]:
+        found, declared = super()._assumptions(source), self._declared_labels()
+        if declared is None:
+            return (*found, _INFERRED)
+        return found + numbered(declared, source.attributes["classes_"])
 
     def _target(self, y: Any, n: int) -> tuple[NDArray[Any], tuple[int, ...], dict[str, Any]]:
         labels, found = check_labels(check_target(self, y, n), self._declared_labels())

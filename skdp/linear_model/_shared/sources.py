@@ -66,6 +66,14 @@ class NumberCoder:
         return self.domain.encode_target(y, again=again)
 
 
+def check_places(y: Any, target: Any) -> None:
+    """Raise an error if the name of a column is given as y, or a column as its name."""
+    if issubclass(type(y), str):  # by type: a foreign object may raise in __class__
+        raise fail("y", "be an array of targets", y, f"For a column of X write target={y!r}.")
+    if target is not None and not issubclass(type(target), str):
+        raise fail("target", "be the name of a column of X", target, "Give other targets as y.")
+
+
 def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, Any, Any]:
     """Return features, target and identifiers of a table in memory.
 

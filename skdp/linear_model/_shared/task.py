@@ -115,7 +115,7 @@ class Stage:
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
     >>> y = (X[:, 0] > X[:, 1]).astype(int)
     >>> domain = Domain.unit_box(2, target=[0, 1])
-    >>> for stage in DPLogisticRegression(domain=domain, random_state=0).fit(X, y).stages_:
+    >>> for stage in DPLogisticRegression(domain=domain).fit(X, y).stages_:
     ...     print(stage.name, stage.law, round(stage.epsilon, 4))
     scaling KNormNoise(SquaresBall) 0.1084
     objective KNormNoise(ProductBall) 0.8907

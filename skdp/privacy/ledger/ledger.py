@@ -44,11 +44,12 @@ class Ledger:
     is fixed when the ledger is made, because a rule that is chosen in view of an output can cost
     twice the delta (docs/proofs/adaptive_spending.md).
 
-    A float is read as its shortest decimal, and sums of decimals are exact: ten spends of 0.1
-    fill a ceiling of 1.0, and an eleventh does not fit.
+    A float is read as its shortest decimal, and sums are exact: ten spends of 0.1 fill 1.0.
+    All spends must be about the same records. Folds that look at labels, scikit-learn's default
+    for classifiers, move other records if one label changes: give ``cv=KFold(5)`` to its searches.
 
-    A pickle outlives a temporary ledger. A model with such a ledger can still be loaded and can
-    predict, but `spend`, `spent`, `remaining` and `entries` then raise `LedgerLost`.
+    A pickle outlives a temporary ledger. Its model can still be loaded and can predict, but
+    `spend`, `spent`, `remaining` and `entries` then raise `LedgerLost`.
 
     Parameters
     ----------

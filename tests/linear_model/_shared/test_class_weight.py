@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -302,10 +303,13 @@ def test_copies_of_the_rows_of_persons_do_not_change_a_weighted_model(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_positions_of_declared_strings_have_the_weights_of_the_strings(kind):
-    """As meta-estimators of scikit-learn fit them."""
+    """As meta-estimators of scikit-learn fit them; the guarantee has one more assumption."""
     X, y = people()
     model = made(kind, class_weight={"yes": 0.2})
     positions = made(kind, class_weight={"yes": 0.2}).fit(X, (y == "yes").astype(int))
+    *assumptions, numbers = positions.guarantee_.assumptions
+    assert "positions among all declared labels" in numbers
+    positions.guarantee_ = replace(positions.guarantee_, assumptions=tuple(assumptions))
     assert_same(model.fit(X, y), positions)
     assert positions.classes_.tolist() == [0, 1]
 

@@ -134,3 +134,15 @@ def test_the_archive_lists_the_folders_that_there_are():
     project = tomllib.loads(text_of("pyproject.toml"))
     for pattern in project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
         assert list(ROOT.glob(pattern.removeprefix("/"))), pattern
+
+
+def test_ci_runs_what_make_check_runs():
+    """It reads the line of the Makefile, and every target of it exists."""
+    makefile, program = text_of("Makefile"), ROOT / ".ci" / "run"
+    targets = re.search(r"^check: (.*)$", makefile, re.M)[1].split()
+    assert {"lint", "types", "test"} <= {*targets}
+    phony = re.search(r"^\.PHONY: ((?:.*\\\n)*.*)$", makefile, re.M)[1].split()
+    assert {*targets} <= {*phony}
+    if not program.exists():
+        pytest.skip("the source archive has no .ci")
+    assert "sed -n 's/^check: //p' Makefile" in program.read_text(encoding="utf-8")

@@ -110,7 +110,7 @@ upkeep: $(VENV)/.dev
 	$(BIN)/python -m examples.benchmarks.upkeep.upkeep $(UPKEEP)
 
 # All that CI runs, in its order: .ci/run reads this line.
-check: lint types test-slow test figures-check docs dist test-oldest test-prereleases
+check: lint types test-slow test docs figures-check dist test-oldest test-prereleases
 
 clean:
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -27,14 +27,16 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their markers
 def pytest_collection_modifyitems(items):
-    """Leave all but the first cases of a long test to the slow tests."""
+    """Leave all but the first cases of a long test to the slow tests, which give a reason."""
     seen = Counter()
     for item in items:
+        if not all(mark.args for mark in item.iter_markers("slow")):
+            raise pytest.UsageError(f"{item.nodeid}: give the reason, pytest.mark.slow('...')")
         if (mark := item.get_closest_marker("rest_is_slow")) is not None:
             name = item.nodeid.partition("[")[0]
             seen[name] += 1
             if seen[name] > mark.args[0]:
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(pytest.mark.slow("more cases of the same test"))
 
 
 @pytest.fixture(scope="session")

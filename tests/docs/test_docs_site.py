@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 import pytest
 from docs_browser import FOREIGN, LONG, axe_source, chromium, is_page, served, walk
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("opens the built site in a browser")
 
 ROOT = Path(__file__).parents[2]
 ROOMS = sorted(path.parent.name for path in ROOT.glob("skdp/[a-z]*/__init__.py"))

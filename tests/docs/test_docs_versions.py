@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("builds sites")
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONF = """

@@ -63,7 +63,7 @@ def test_bands_are_those_of_a_normal_law(model, level):
     assert f"{100 * level:g} % of the time" in show(model, level=level).ax_.get_xlabel()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("40 fits")
 def test_a_band_holds_the_value_without_noise(pay_domain, people):
     """95 % bands of 40 fits, each coefficient against the same fit with hardly any noise.
 

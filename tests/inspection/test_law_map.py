@@ -35,7 +35,7 @@ def _close() -> Any:
     plt.close("all")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("calibrations at every point of a map")
 def test_variances_are_those_of_the_calibrated_noise(one: LawMap) -> None:
     """At every point, by closed forms where there are any; Laplace's a permille off is seen."""
     epsilon, delta = np.meshgrid(EPSILONS, DELTAS, indexing="ij")

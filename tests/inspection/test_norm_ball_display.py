@@ -147,7 +147,7 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         NormBallDisplay.from_balls(BALLS)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a whole script, as a user runs it")
 def test_the_example_prints_the_tables_and_saves_the_pictures(tmp_path: Path) -> None:
     """Run as a user runs it: areas, the paradox, two image files and nothing else."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

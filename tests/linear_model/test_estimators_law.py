@@ -123,7 +123,7 @@ def test_released_coefficients_have_the_exact_law(kind, neighbors):
         assert kstest(a, Law(kind, neighbors, **twin).cdf).pvalue < ALARM
 
 
-@pytest.mark.slow
+@pytest.mark.slow("5 % of noise are seen in 20,000 fits only")
 @pytest.mark.parametrize(("kind", "neighbors"), [CASES[0], CASES[3]])
 def test_noise_five_percent_too_small_would_be_seen(kind, neighbors):
     """The tilts are worked out from the releases: |V| / scale is exponential, up to p^2 < 0.25 %.
@@ -164,7 +164,7 @@ def weaken(monkeypatch, factor):
     monkeypatch.setattr(KNormNoise, "rvs", lambda noise, rng: factor * draw(noise, rng))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an audit needs thousands of fits")
 def test_an_audit_of_an_added_record_finds_no_more_than_epsilon(monkeypatch):
     """One record that is misclassified wherever the event happens, among k that hold it there.
 
@@ -187,7 +187,7 @@ def test_an_audit_of_an_added_record_finds_no_more_than_epsilon(monkeypatch):
     assert audit(model, data, lambda a: a[:, 0] > 4) > 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an audit needs thousands of fits")
 def test_an_audit_of_a_replaced_record_finds_no_more_than_epsilon(monkeypatch):
     """(1, 1) labelled 0 is replaced by (1, -1) labelled 1; both are steep where a_2 is near 10.
 

@@ -176,7 +176,7 @@ def test_it_is_smaller_than_the_gaussian_in_every_dimension(dim, ratio):
     assert noise.covariance()[0, 0] / gaussian == pytest.approx(ratio, rel=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("100,000 draws")
 def test_draws_are_told_apart_as_delta_says():
     """On the best event at delta = .02, by 100,000 draws; a twin with 10 % less noise is caught.
 

@@ -211,7 +211,7 @@ def test_no_noise_shows_low_bits(make):
     check_release(make(), numbers=1280)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("thousands of exact releases of each noise")
 @pytest.mark.parametrize("radius", [1e-5, 1.0, 1e6])
 @pytest.mark.parametrize(
     "name", ["gaussian", "l1", "l2", "linf", "elliptic", "elliptic_l2", "hull"]
@@ -220,7 +220,7 @@ def test_no_ball_shows_low_bits(name, radius):
     check_release(balls(name, radius), numbers=20_000)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("thousands of exact releases of each noise")
 def test_noise_of_many_moments_shows_no_low_bits():
     check_release(moments(100))
 

@@ -39,7 +39,9 @@ MANY = [
     *(TruncatedLaplace(b) for b in (1e-6, 0.68, 0.7, 30.0, 700.0)),
     *(OffsetGaussian(o) for o in (0.0, 1e-6, 1.99, 2.0, 100.0, 1e6)),
 ]
-LAWS = FEW + [pytest.param(law, marks=pytest.mark.slow) for law in MANY]
+LAWS = FEW + [
+    pytest.param(law, marks=pytest.mark.slow("more cases, in fifty digits")) for law in MANY
+]
 TAILS = [1e-320, 1e-300, 1e-30, 0.01, 0.24, 0.26, 0.4999999, 0.5 - 2.0**-54]
 
 

@@ -58,7 +58,7 @@ def test_law_of_another_shape(law):
     check_law(law, np.random.default_rng(7), draws=50_000)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("the battery at parameters far from the usual ones")
 @pytest.mark.parametrize("law", MORE, ids=repr)
 def test_law_elsewhere(law):
     check_law(law, np.random.default_rng(7))

@@ -281,7 +281,7 @@ def test_products_with_closed_forms():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow("quadrature of a product")
 def test_a_product_without_closed_form_is_close_from_below():
     """Two Laplace releases: below each alone, and delta above that by quadrature, close by."""
     f = tradeoff.laplace(0.5)

@@ -250,7 +250,7 @@ def two_workers():
         yield workers
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts processes")
 @pytest.mark.parametrize("kind", [*EXACT, *ROUNDED])
 def test_workers_give_what_the_table_in_memory_gives(kind):
     """On two processes: sums of partitions, states on the workers, rounds of a descent."""
@@ -265,7 +265,7 @@ def test_workers_give_what_the_table_in_memory_gives(kind):
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts processes")
 def test_a_fit_survives_a_worker_that_is_killed():
     """Its states are built again, and all moves are made again, with the same bits."""
     kind = DPCoordinateDescentClassifier

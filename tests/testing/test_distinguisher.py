@@ -145,7 +145,7 @@ def test_nothing_tells_tables_apart(case, planned_once):
     battery(*case)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("hundreds of fits of every mechanism")
 @pytest.mark.parametrize("case", ALL, ids=told)
 def test_nothing_tells_tables_apart_whatever_the_mechanism(case, planned_once):
     battery(*case)
@@ -158,7 +158,7 @@ def chosen(search):
 SEARCHES = [
     ("disjoint", 0.1, 3),
     *(
-        pytest.param(*case, marks=pytest.mark.slow)
+        pytest.param(*case, marks=pytest.mark.slow("more cases of the same attack"))
         for case in itertools.product(("disjoint", "random_stopping"), EPSILONS, COLUMNS)
         if case != ("disjoint", 0.1, 3)
     ),

@@ -80,7 +80,7 @@ class PrivateMean(RegressorMixin, BaseEstimator):
         return np.full(len(X), self.intercept_)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an audit needs thousands of fits")
 def test_a_plain_private_estimator_passes():
     """False alarms: the audit's, 1e-8."""
     check_private_estimator(PrivateMean(), n_fits=400)
@@ -126,7 +126,7 @@ def pair(estimator, n=20):
     return (X, first), (X, second)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an audit needs thousands of fits")
 def test_half_the_noise_is_caught():
     """At epsilon = 2 by 3000 fits; the right noise passes the same audit. Seeded."""
     found = check_audit(PrivateMean(epsilon=2.0), pair(None), 3000, random_state=0)
@@ -181,7 +181,7 @@ def test_the_default_pair_differs_in_one_record():
     np.testing.assert_array_equal(y[1:], y2)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an audit needs thousands of fits")
 def test_half_the_noise_of_this_packages_own_is_caught(monkeypatch):
     """Five records: the mean alone is released. With its own noise it passes. Seeded."""
     from skdp.mechanisms.knorm.noise import KNormNoise

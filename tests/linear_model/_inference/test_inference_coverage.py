@@ -67,7 +67,7 @@ def counts(found, level):
     return total
 
 
-@pytest.mark.slow
+@pytest.mark.slow("shares among hundreds of fits")
 @pytest.mark.parametrize("case", ["labels", "equal", "unequal", "persons"])
 def test_intervals_hold_the_coefficients_of_the_population(case):
     """For labels, errors of one variance, of a variance that depends on x, and persons."""
@@ -76,7 +76,7 @@ def test_intervals_hold_the_coefficients_of_the_population(case):
     assert within(found, 0.95)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("shares among hundreds of fits")
 def test_variances_for_equal_errors_are_wrong_for_unequal_ones(monkeypatch):
     """The twin: without the squared influences some intervals are too wide."""
     monkeypatch.setattr(release, "with_ratios", lambda found, *_: found)

@@ -81,7 +81,7 @@ def moments_of(model, X, y, seeds):
     return np.array([fit.moments_.gram for fit in fits])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a law needs thousands of fits")
 def test_the_mean_of_the_target_has_exactly_the_laplace_law():
     """Where noise drowns all else the sum of y is released with Laplace noise of scale 2 / epsilon.
 
@@ -99,7 +99,7 @@ def test_the_mean_of_the_target_has_exactly_the_laplace_law():
         assert (2 * min(share, 1 - share) < 1e-8) == alarm
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a law needs thousands of fits")
 def test_matrix_noise_in_the_mean_has_exactly_its_law():
     """Two rows: an entry off the diagonal is (G - G') / (2 sqrt(S_11 S_22)), each of law Gamma(3).
 
@@ -169,14 +169,14 @@ def weaker(noise, factor):
     return replace(noise, precision=noise.precision * factor)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an audit needs thousands of fits")
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(
     ("mechanism", "factor"),
     [
         ("hull", 1.3),
-        pytest.param("l1", 4.0, marks=pytest.mark.slow),
-        pytest.param("matrix", 3.0, marks=pytest.mark.slow),
+        pytest.param("l1", 4.0, marks=pytest.mark.slow("an audit needs thousands of fits")),
+        pytest.param("matrix", 3.0, marks=pytest.mark.slow("an audit needs thousands of fits")),
     ],
 )
 def test_neighbouring_data_cannot_be_told_apart_by_more_than_epsilon(mechanism, factor, neighbors):
@@ -190,7 +190,7 @@ def test_neighbouring_data_cannot_be_told_apart_by_more_than_epsilon(mechanism, 
     assert audit(*attack(plan, weaker(plan.noise, factor), pair), 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an audit needs thousands of fits")
 def test_a_target_that_is_not_clipped_would_be_caught():
     """A record outside of its bounds counts as one at the bound; unclipped, the twin, it fails."""
     plan = plan_of(ONE, "hull")

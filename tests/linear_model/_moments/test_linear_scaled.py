@@ -155,7 +155,7 @@ def test_columns_are_scaled_where_it_helps():
     assert isinstance(other, ScaledMoments)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("40 fits of many records")
 def test_records_close_together_are_regressed_better():
     """Median error of the coefficients over 40 fits: at least three times less than in one stage.
 
@@ -174,7 +174,7 @@ def test_records_close_together_are_regressed_better():
     assert error("auto") < error("matrix") / 3
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a spread needs 150 fits")
 def test_what_the_noise_does_is_told():
     """``coef_std_`` against the spread of 150 fits: a standard deviation is off by 6 %."""
     X, y = table(20_000, 5)

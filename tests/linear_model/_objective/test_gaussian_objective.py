@@ -328,7 +328,7 @@ def test_noise_without_a_bound_needs_delta(mechanism):
     assert ledger.entries == ()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("plans of many settings")
 def test_auto_takes_gaussian_noise_only_where_it_promises_less_error():
     """Many coefficients and a small epsilon, or few: by the rule's own expectation."""
     many = Domain.unit_box(150)

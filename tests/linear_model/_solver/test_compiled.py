@@ -322,7 +322,7 @@ assert AFTER
         subprocess.run([sys.executable, "-c", text.replace("AFTER", after)], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("compiles in processes of its own")
 def test_damaged_code_of_an_earlier_run_is_not_used(tmp_path: Any) -> None:
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     code = "from skdp._compiled import load_kernels; print(load_kernels(float('inf')))"

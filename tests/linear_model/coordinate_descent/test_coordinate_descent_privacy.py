@@ -129,8 +129,10 @@ def noise_of(mechanism, passes, d, seed=0):
     ("mechanism", "passes"),
     [
         ("gaussian", 100),
-        pytest.param("laplace", 200, marks=pytest.mark.slow),
-        pytest.param("flipped_huber", 200, marks=pytest.mark.slow),
+        pytest.param("laplace", 200, marks=pytest.mark.slow("200 steps in each of many fits")),
+        pytest.param(
+            "flipped_huber", 200, marks=pytest.mark.slow("200 steps in each of many fits")
+        ),
     ],
 )
 def test_the_noise_of_all_sums_has_the_calibrated_law(mechanism, passes):
@@ -152,7 +154,7 @@ def test_noise_is_never_used_twice():
         assert abs(together) * math.sqrt(len(noise) - lag) < 5.5  # 4e-8 each, by chance
 
 
-@pytest.mark.slow
+@pytest.mark.slow("5 % of noise are seen in thousands of releases only")
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_five_percent_too_little_noise_is_seen_in_its_distribution(mechanism):
     """KS at 1e-6; the size of 0.95 times the noise is 0.018 away, or more, for chance's 0.005."""

@@ -264,7 +264,7 @@ def caught(noise, shift, epsilon, delta, rng, draws):
     return low - math.exp(epsilon) * high > delta
 
 
-SLOW = pytest.param(FlippedHuber(1.0, 1.0), marks=pytest.mark.slow)
+SLOW = pytest.param(FlippedHuber(1.0, 1.0), marks=pytest.mark.slow("another law in the same grid"))
 
 
 @pytest.mark.parametrize("law", [Laplace(), SLOW], ids=repr)

@@ -28,7 +28,9 @@ from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
 from skdp.privacy.losses.shift import log_delta, log_ratio
 
 NAMED = [
-    pytest.param(name, marks=pytest.mark.slow) if name == "subbotin" else name
+    pytest.param(name, marks=pytest.mark.slow("more cases of the same grid"))
+    if name == "subbotin"
+    else name
     for name in MECHANISMS
     if name != "auto"
 ]
@@ -154,7 +156,14 @@ def test_three_releases_against_a_double_sum(law):
 # What is certain
 
 
-COUNTS = [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 30, 1000)), 10_000]
+COUNTS = [
+    3,
+    *(
+        pytest.param(n, marks=pytest.mark.slow("more cases of the same grid"))
+        for n in (2, 30, 1000)
+    ),
+    10_000,
+]
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -202,7 +211,7 @@ def test_losses_belong_to_the_shifts_and_the_noise():
 
 
 WIDE = [(1e-3, 1e-12), (1e-3, 0.1), (100.0, 1e-12), (100.0, 0.1), (0.1, 1e-6)]
-MANY = [3, 1000, pytest.param(100_000, marks=pytest.mark.slow)]
+MANY = [3, 1000, pytest.param(100_000, marks=pytest.mark.slow("more cases of the same grid"))]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), WIDE)

@@ -118,7 +118,7 @@ def test_scikit_learn_agrees(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("all of scikit-learn's checks for rarer settings")
 @parametrize_with_checks(RARER)
 def test_scikit_learn_agrees_on_rarer_settings(estimator, check):
     check(estimator)

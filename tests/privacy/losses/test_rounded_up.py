@@ -128,7 +128,7 @@ def test_epsilon_is_above_the_truth(mu: float) -> None:
             assert all(exact(mu, epsilon) <= mpmath.mpf(delta) for epsilon in found if epsilon)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("integrals in many digits")
 def test_type_two_errors_are_below_the_truth() -> None:
     alpha = np.concatenate([[0.0, LEAST, 1.0 - 2**-53, 1.0], np.geomspace(1e-300, 0.9, 60)])
     for epsilon, delta in [(0.0, 0.0), (1.0, 0.0), (0.3, 1e-6), (30.0, 0.1), (1e-17, 0.0)]:

@@ -51,8 +51,9 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Without the tests of the site, which are part of `make docs`.
 test-slow: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow --ignore-glob='*/test_docs_*.py'
 
 # Goes on where it was stopped. Needs SKDP_DATA; e.g. BENCHMARK="--repeats 5 --sets adult".
 benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)

@@ -247,8 +247,10 @@ def test_the_gallery_shows_every_example(built):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_public_name_is_in_the_reference(built, room):
-    """What a module exports is described on its page."""
+    """What a module exports is described on its page, or has a page if it is an estimator."""
     text = (built / "reference" / f"{room}.html").read_text()
     for name in import_module(f"skdp.{room}").__all__:
+        if (page := built / "reference" / "estimators" / f"{name}.html").exists():
+            text += page.read_text()
         there = [f'id="{prefix}skdp.{room}.{name}"' in text for prefix in ("", "module-")]
         assert any(there), name

@@ -56,10 +56,12 @@ def build(root: Path, out: Path) -> None:
             archive = run("git", "archive", ref, cwd=root)
             run("tar", "-x", cwd=place, given=archive)
             env = {"SKDP_DOCS_VERSION": name, "SKDP_DOCS_VERSIONS": " ".join(refs)}
-            folders = ("-d", f"{place}/doctrees", "docs", str(out / name))
+            # What extensions leave beside the pages stays there, too.
+            folders = ("-d", f"{place}/doctrees", "docs", f"{place}/site/pages")
             # The package is read where the pages are: a path given from outside would win.
             env = os.environ | env | {"PYTHONPATH": place}
             run(sys.executable, "-m", "sphinx", "-q", "-b", "html", *folders, cwd=place, env=env)
+            shutil.move(f"{place}/site/pages", out / name)
     first = next(iter(refs))
     if first != "dev":
         shutil.copytree(out / first, out / "stable")

@@ -100,7 +100,7 @@ dist: $(VENV)/.dev
 
 # What depends most on other packages: scikit-learn's conventions, tables, files, solvers, laws, drawings.
 SUBSET := README.md tests/linear_model/test_estimators.py tests/package/conventions \
-	tests/linear_model/test_export.py tests/domain/test_everyday_inputs.py tests/rows/test_streams.py \
+	tests/linear_model/test_export.py tests/rows/test_everyday_inputs.py tests/rows/test_streams.py \
 	tests/geometry/hull/test_hull_conic.py tests/linear_model/_inference/test_inference.py \
 	tests/inspection/test_*_display.py
 test-oldest test-newest test-prereleases:

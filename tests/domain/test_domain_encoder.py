@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
+from declared import ENCODED_PEOPLE, PEOPLE, people
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression
@@ -15,29 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.domain import Domain
-
-PEOPLE = Domain(
-    {"age": (17, 90), "sex": ["Female", "Male"], "hours": (1, 99), "job": ["a", "b", "c"]},
-    target=(0, 50_000),
-)
-
-
-def people(**columns):
-    """A small table of PEOPLE, with some columns replaced."""
-    table = {
-        "age": [17, 53.5, 90, 200],
-        "sex": ["Male", "Female", "unheard of", None],
-        "hours": [50, -7, 99, 1],
-        "job": ["a", "b", "c", float("nan")],
-    }
-    return pd.DataFrame(table | columns)
-
-
-ENCODED_PEOPLE = np.array(
-    # age, sex_Male, hours, job_b, job_c
-    [[-1, 1, 0, 0, 0], [0, 0, -1, 1, 0], [1, 0, 1, 0, 1], [1, 0, -1, 0, 0]],
-    dtype=float,
-)
 
 
 def test_encoder_learns_nothing_and_needs_no_fit():

@@ -2,32 +2,14 @@
 
 import math
 import re
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
+from declared import LARGEST, PEOPLE, people
 from scipy.sparse import csr_array
 
 from skdp.domain import Domain
-
-LARGEST = sys.float_info.max
-PEOPLE = Domain(
-    {"age": (17, 90), "sex": ["Female", "Male"], "hours": (1, 99), "job": ["a", "b", "c"]},
-    target=(0, 50_000),
-)
-
-
-def people(**columns):
-    """A small table of PEOPLE, with some columns replaced."""
-    table = {
-        "age": [17, 53.5, 90, 200],
-        "sex": ["Male", "Female", "unheard of", None],
-        "hours": [50, -7, 99, 1],
-        "job": ["a", "b", "c", float("nan")],
-    }
-    return pd.DataFrame(table | columns)
-
 
 DECLARATIONS = {
     "infinite bound": (lambda: Domain({"age": (0, math.inf)}), "'age'.*finite.*inf.*public"),

@@ -1,0 +1,66 @@
+"""A small domain with a table of it, and strategies for any domain, for this folder's tests."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from skdp.domain import Domain
+
+LARGEST = sys.float_info.max
+PEOPLE = Domain(
+    {"age": (17, 90), "sex": ["Female", "Male"], "hours": (1, 99), "job": ["a", "b", "c"]},
+    target=(0, 50_000),
+)
+
+
+def people(**columns):
+    """A small table of PEOPLE, with some columns replaced."""
+    table = {
+        "age": [17, 53.5, 90, 200],
+        "sex": ["Male", "Female", "unheard of", None],
+        "hours": [50, -7, 99, 1],
+        "job": ["a", "b", "c", float("nan")],
+    }
+    return pd.DataFrame(table | columns)
+
+
+ENCODED_PEOPLE = np.array(
+    # age, sex_Male, hours, job_b, job_c
+    [[-1, 1, 0, 0, 0], [0, 0, -1, 1, 0], [1, 0, 1, 0, 1], [1, 0, -1, 0, 0]],
+    dtype=float,
+)
+
+
+# Any domain of named columns, with its declaration
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+LEVELS = st.lists(st.sampled_from(["a", "b", "c", "d", 0, 1, 1.5]), min_size=1, unique=True)
+
+WORDS = ["indicator", "middle"]
+
+
+@st.composite
+def bounds(draw):
+    lower, upper = sorted([draw(finite), draw(finite)])
+    assume(upper / 2 - lower / 2 > 1e-300)
+    return lower, upper
+
+
+@st.composite
+def domains(draw):
+    declared = draw(st.lists(bounds() | LEVELS, min_size=1, max_size=6))
+    columns = {f"column {k}": column for k, column in enumerate(declared)}
+    other = {
+        name: draw(st.sampled_from(levels))
+        for name, levels in columns.items()
+        if isinstance(levels, list) and draw(st.booleans())
+    }
+    missing = {
+        name: draw(st.sampled_from(["indicator"] if isinstance(own, list) else [*WORDS, *own]))
+        for name, own in columns.items()
+        if draw(st.booleans())
+    }
+    return Domain(columns, other=other, missing=missing), columns

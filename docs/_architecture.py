@@ -1,9 +1,9 @@
-"""The drawing of ``docs/architecture.md``, made from the import statements of the package.
+"""The drawing of the page on the architecture, made from the import statements of the package.
 
-``python docs/_architecture.py`` writes ``docs/architecture.svg``. A box is a folder directly below
-``skdp`` with its own folders; an arrow says that the upper folder imports the lower one. Arrows
-that follow from others are left out. Each folder stands one row above the highest that it imports,
-those that nothing imports in the top row.
+``python docs/_architecture.py`` writes ``docs/development/architecture.svg``. A box is a folder
+directly below ``skdp`` with its own folders; an arrow says that the upper folder imports the lower
+one. Arrows that follow from others are left out. Each folder stands one row above the highest that
+it imports, those that nothing imports in the top row.
 """
 
 from __future__ import annotations
@@ -126,4 +126,4 @@ def box(name: str, x: float, y: float) -> list[str]:
 
 
 if __name__ == "__main__":
-    (DOCS / "architecture.svg").write_text(drawing(imports()), encoding="utf-8")
+    (DOCS / "development" / "architecture.svg").write_text(drawing(imports()), encoding="utf-8")

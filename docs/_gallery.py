@@ -114,7 +114,7 @@ class Gallery(SphinxDirective):
         for path in sorted(PAGES.glob("*.ipynb")):
             title, sentence, _ = lines_of(docstring_of(path.stem))
             picture = path.with_suffix(".png")
-            uri = picture.name if picture.exists() else "/icon.svg"
+            uri = picture.name if picture.exists() else "/_static/icon.svg"
             card = nodes.container(classes=["card"])
             card += nodes.image(uri=uri, alt="")
             card += self.parse_text_to_nodes(

@@ -132,8 +132,8 @@ html_sidebars = {
         "sidebar/scroll-end.html",
     ]
 }
-html_favicon = "icon.svg"
-html_logo = "icon.svg"
+html_favicon = "_static/icon.svg"
+html_logo = "_static/icon.svg"
 html_baseurl = "https://skdp.readthedocs.io/en/stable/"  # every page names its address there
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

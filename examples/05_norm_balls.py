@@ -6,7 +6,8 @@ finds the hull of a statistic that is written as a function. In the last example
 greater error, by every measure shown, than a ball that contains it.
 
 What it does not show: a ball that is best for every error. There is none: "optimal" refers to
-concentration, volume and conditional variance (docs/comparing_norm_balls.md). No data are used.
+concentration, volume and conditional variance (docs/mathematics/comparing_norm_balls.md). No data
+are used.
 
     python 05_norm_balls.py --full --pictures folder
 """

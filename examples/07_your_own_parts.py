@@ -6,7 +6,8 @@ with a guarantee and a ledger as any other.
 
 What it does not show: a proof. Checks find faults. They do not find noise that is five per cent too
 small, or a difference that was not tried. The requirements of a part, with reasons, are in
-docs/add_a_law.md, docs/add_a_ball.md and docs/add_a_mechanism.md.
+docs/development/add_a_law.md, docs/development/add_a_ball.md and
+docs/development/add_a_mechanism.md.
 
     python 07_your_own_parts.py --full --pictures folder
 """

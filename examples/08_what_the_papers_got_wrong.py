@@ -8,7 +8,7 @@ between certified bounds. Beside each is the cost of the same task with correct 
 with the shape of the differences.
 
 What it does not show: errors of figures without noise; they were not computed here. The tables are
-explained in docs/papers_tables.md.
+explained in docs/mathematics/papers_tables.md.
 
     python 08_what_the_papers_got_wrong.py --full --pictures folder
 """

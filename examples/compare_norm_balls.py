@@ -6,7 +6,7 @@ balls by volume differs from their order by squared error. In the second part th
 loss, for every loss shown, than a ball that contains it.
 
 What it does not show: a ball that is best for every loss. There is none: "optimal" refers to
-concentration sets, volume and conditional variance (docs/comparing_norm_balls.md).
+concentration sets, volume and conditional variance (docs/mathematics/comparing_norm_balls.md).
 
     python compare_norm_balls.py --out pictures
 """

@@ -1,7 +1,7 @@
 """Rules that choose bounds from noisy counts.
 
 They use only released and public numbers, so the privacy proof does not depend on them. The
-constants are those of least loss on simulated columns: ``docs/automatic_choices.md``.
+constants are those of least loss on simulated columns: ``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations

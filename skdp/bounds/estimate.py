@@ -111,7 +111,7 @@ def estimate_domain(
     """Return a domain whose unknown bounds are estimated with a part of the privacy budget.
 
     Use it for columns whose order of magnitude is not known. Declared bounds cost nothing and are
-    more accurate: see ``docs/choosing_bounds.md``. Statements and proofs:
+    more accurate: see ``docs/privacy/choosing_bounds.md``. Statements and proofs:
     ``docs/proofs/estimated_bounds.md``.
     """
     with np.errstate(all="ignore"), spent_note() as spent:

@@ -65,11 +65,11 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         need ``delta`` > 0. They seldom have less noise than the others.
 
         "auto" chooses the least expected error from public information only
-        (docs/automatic_choices.md). With an intercept it scales the columns: a share of epsilon
-        estimates means and scales. The rest is divided between the products with the target and
-        all moments in these units, with smaller weights for records far from the centre. The
-        fewer the records, the greater is the share of the products with the target. With very
-        few records it releases only the mean of the target, for any ``fit_intercept``.
+        (docs/mathematics/automatic_choices.md). With an intercept it scales the columns: a share
+        of epsilon estimates means and scales. The rest is divided between the products with the
+        target and all moments in these units, with smaller weights for records far from the
+        centre. The fewer the records, the greater is the share of the products with the target.
+        With very few records it releases only the mean of the target, for any ``fit_intercept``.
     random_state : None, int, Generator or RandomState, default=None
         With None the noise comes from a cryptographic generator. Anything else voids the guarantee.
     ledger : Ledger, default=None

@@ -73,7 +73,7 @@ class Auto:
     one dimension this is Laplace noise, which hardly benefits from delta. Truncated Laplace
     noise often has the least variance in one dimension, but it spends all of delta on outputs
     that reveal the record. It is compared only if ``candidates`` names it, and the guarantee then
-    states this. docs/which_noise_when.md shows which noise is chosen when.
+    states this. docs/mathematics/which_noise_when.md shows which noise is chosen when.
 
     Examples
     --------

@@ -225,7 +225,7 @@ def _folds(
     """Yield the splits of random folds, which no cell and no label changes.
 
     Folds that look at labels move other records if one label changes. Then a sum over the fits
-    would not bound what the fits tell of this record. See docs/inside_scikit_learn.md.
+    would not bound what the fits tell of this record. See docs/guide/inside_scikit_learn.md.
     """
     units = n if persons is None else int(persons.max()) + 1
     if units < n_folds:

@@ -164,9 +164,9 @@ def test_formulas_are_drawn_by_the_browser(browser, built):
 @pytest.mark.parametrize(
     ("words", "page"),
     [
-        ("threat model", "threat_model.html"),
-        ("epsilon", "user_guide.html"),
-        ("groups", "persons.html"),
+        ("threat model", "privacy/threat_model.html"),
+        ("epsilon", "guide/user_guide.html"),
+        ("groups", "privacy/persons.html"),
         ("p-value", "proofs/inference.html"),
     ],
 )

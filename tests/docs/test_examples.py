@@ -292,9 +292,9 @@ def test_adult_curve(monkeypatch, tmp_path):
 
     from skdp.datasets import load_breast_cancer
 
-    kept = ROOT / "docs" / "adult_curve.png"
+    kept = ROOT / "docs" / "figures" / "adult_curve.png"
     assert kept.stat().st_size < 100_000
-    assert "(docs/adult_curve.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "(docs/figures/adult_curve.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
     monkeypatch.setattr(adult_curve, "fetch_adult", load_breast_cancer)
     monkeypatch.setattr(adult_curve, "EPSILONS", (1.0, 10.0))
     out = tmp_path / "new" / "curve.png"

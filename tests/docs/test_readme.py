@@ -21,7 +21,7 @@ def rows(lines):
 
 def shares():
     """The lines of the benchmark's table with delta = 1e-6, by method and measure."""
-    page = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "figures" / "benchmark.md").read_text(encoding="utf-8")
     wanted = [
         line for line in page.splitlines() if re.match(r"\|[^|]+\| 1e-6, add/remove +\|", line)
     ]

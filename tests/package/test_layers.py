@@ -454,4 +454,4 @@ def test_the_drawing_shows_the_imports_of_today():
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=docs, capture_output=True, text=True, check=True
     )
-    assert done.stdout == (docs / "architecture.svg").read_text(encoding="utf-8")
+    assert done.stdout == (docs / "development" / "architecture.svg").read_text(encoding="utf-8")

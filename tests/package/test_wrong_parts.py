@@ -879,7 +879,7 @@ class HardlyNarrow(OwnLaplace):
 
 
 def test_draws_that_are_hardly_narrower_are_not_seen():
-    """NOT harmless: it is the user's to prove, as docs/add_a_law.md says.
+    """NOT harmless: it is the user's to prove, as docs/development/add_a_law.md says.
 
     A hundred thousand draws tell a tenth. `check_law` sees a twentieth, and nobody sees all.
     """

@@ -302,7 +302,7 @@ def test_a_scaled_ball_passes_like_the_ball():
 )
 def test_the_pages_show_the_classes_as_they_are(page, kinds):
     """Line by line; whoever changes one changes the other."""
-    path = Path(inspect.getfile(examples)).parents[2] / "docs" / f"{page}.md"
+    path = Path(inspect.getfile(examples)).parents[2] / "docs" / "development" / f"{page}.md"
     text = path.read_text(encoding="utf-8")
     for kind in kinds:
         assert f"```python\n{inspect.getsource(kind)}```" in text

@@ -28,7 +28,7 @@ from examples.benchmarks.shared import report
 from examples.benchmarks.shared.data import names_of
 
 STORE = report.RESULTS / "everything.jsonl"
-DOCS = report.RESULTS.parent / "docs"
+DOCS = report.RESULTS.parent / "docs" / "figures"
 TASKS = ("classification", "regression")
 # Splits in one job; one alone on the sets whose fits take seconds.
 CHUNK, LARGE = 5, {"nyc_flights_2013"}

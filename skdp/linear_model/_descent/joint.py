@@ -1,7 +1,7 @@
 """Joint models of several classes: for which noise there is one, and its normalizer.
 
 Both depend on public information only. Statement and proof: ``docs/proofs/coordinate_descent.md``,
-Theorem 8. The origin of the constants: ``docs/automatic_choices.md``.
+Theorem 8. The origin of the constants: ``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations

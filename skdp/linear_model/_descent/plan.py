@@ -2,7 +2,7 @@
 
 Plans depend on public information only. The privacy proof holds for every plan
 (``docs/proofs/coordinate_descent.md``). The origin of the constants:
-``docs/automatic_choices.md``.
+``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations

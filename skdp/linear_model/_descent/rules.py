@@ -2,7 +2,7 @@
 
 Scaling, steps, penalties and clip radii depend on public information and on the release of the
 stage. The privacy proof holds for all choices. The origin of the constants:
-``docs/automatic_choices.md``.
+``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations

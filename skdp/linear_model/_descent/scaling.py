@@ -4,7 +4,7 @@ A share of the budget is spent on the sums and squares of the numbers, on the nu
 with each level and, for a regression, on the sum and the square of the target. The centres and
 scales that are computed from them are public. Statement and proof:
 ``docs/proofs/coordinate_descent.md``, Theorem 2. The origin of the constants:
-``docs/automatic_choices.md``.
+``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations

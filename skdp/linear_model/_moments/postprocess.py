@@ -22,8 +22,8 @@ from skdp.linear_model._inference.estimate import noise_covariance
 from skdp.linear_model._moments.posterior import posterior
 
 # Eigenvalues below this many spectral norms of the noise are shrunk. Chosen on simulated
-# regressions (docs/automatic_choices.md); results hardly change nearby. Rows of bounded length have
-# small eigenvalues, of which noise is a larger part.
+# regressions (docs/mathematics/automatic_choices.md); results hardly change nearby. Rows of bounded
+# length have small eigenvalues, of which noise is a larger part.
 SHRINK, SHRINK_IN_BALL = 0.5, 1.0
 # The ridge of postprocess="ridge", in spectral norms of the noise.
 RIDGE = 1.0

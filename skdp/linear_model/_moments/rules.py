@@ -1,6 +1,6 @@
 """Automatic choices of the moment release, from public information only.
 
-The origin of the constants: ``docs/automatic_choices.md``.
+The origin of the constants: ``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class ObjectivePerturbation:
                 raise fail("delta", rule, delta, 'Give 1e-6 or mechanism="auto".')
         elif isinstance(mechanism, type) or not (self._has_calibration or self._has_ball):
             rule = "be a known name, a norm ball, a KNorm or an object with calibrate()"
-            remedy = f"The names are {_NAMES}. See docs/add_a_mechanism.md for objects."
+            remedy = f"The names are {_NAMES}. See docs/development/add_a_mechanism.md for objects."
             raise fail("mechanism", rule, mechanism, remedy)
 
     def plan(self, task: Task) -> Plan:

@@ -4,7 +4,7 @@ A share of epsilon is spent on means and mean squares of the numbers and of a re
 Bounds are computed from them. Numbers are clipped to their bounds and scaled to [-1, 1]. A target
 is scaled and not clipped, because the slope of the loss is bounded for every target. Statement and
 proof: ``docs/proofs/objective_perturbation.md``, Theorem 5. The origin of the constants:
-``docs/automatic_choices.md``.
+``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules that compute centres and variances from noisy means and mean squares.
 
 They use only released and public numbers. The privacy proof does not depend on them. The origin of
-the constants: ``docs/automatic_choices.md``.
+the constants: ``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations

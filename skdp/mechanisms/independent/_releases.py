@@ -15,8 +15,8 @@ from skdp.mechanisms.independent._composed import Losses, losses_of
 from skdp.mechanisms.independent._law import scaled_law
 from skdp.mechanisms.independent._worst_shift import Shift, WorstShift
 
-# The preferred first; with delta = 0 those with a bounded loss. docs/automatic_choices.md explains
-# why truncated Laplace and Subbotin noise are taken only if they are named.
+# The preferred first; with delta = 0 those with a bounded loss. Truncated Laplace and Subbotin
+# noise are taken only if they are named; docs/mathematics/automatic_choices.md explains why.
 CANDIDATES = ("laplace", "gaussian", "logistic", "flipped_huber", "offset_gaussian")
 PURE_CANDIDATES = ("laplace", "logistic")
 # Up to so many sizes are composed one by one; more are replaced by a few that are worse.

@@ -116,28 +116,28 @@ def scores(model: Any, X: Any, y: Any) -> list[float]:
     return [float(np.median(cross_val_score(fit, X, y, cv=splits))) for fit in fits]
 
 
-def compare(title: str, model: Any, domain: Domain, X: Any, y: Any) -> None:
-    """Print the scores with lines and with curves."""
-    print(f"\n{title}")
-    print("  epsilon " + "".join(f"{epsilon:8g}" for epsilon in EPSILONS))
+def compare(name: str, model: Any, domain: Domain, X: Any, y: Any) -> None:
+    """Print the scores with lines and with curves, and of the latter without privacy."""
+    is_number = domain.target_bounds is not None
+    plain = Ridge(1.0) if is_number else LogisticRegression(max_iter=1000)
+    limit = make_pipeline(domain.additive(knots=20).encoder(), plain)
+    splits = ShuffleSplit(RUNS, test_size=0.25, random_state=0)
+    without = np.median(cross_val_score(limit, X, y, cv=splits))
+    print(f"\n{name}: {'R^2' if is_number else 'accuracy'}")
+    names = "".join(f"{epsilon:8g}" for epsilon in EPSILONS)
+    print(f"  {'data':<20}{'rows':<8}{'effects':<8} {names}  curves without privacy")
     lines = clone(model).set_params(domain=domain)
     fits = {
         "lines": lines,
         "curves": clone(model).set_params(domain=domain.additive()),
         '"auto"': clone(lines).set_params(additive="auto"),
     }
-    for name, fit in fits.items():
-        found = scores(fit, X, y)
-        print(f"  {name:<8}" + "".join(f"{score:8.3f}" for score in found))
-    is_number = domain.target_bounds is not None
-    plain = Ridge(1.0) if is_number else LogisticRegression(max_iter=1000)
-    limit = make_pipeline(domain.additive(knots=20).encoder(), plain)
-    splits = ShuffleSplit(RUNS, test_size=0.25, random_state=0)
-    found = np.median(cross_val_score(limit, X, y, cv=splits))
-    print(f"  curves without privacy: {found:.3f}")
+    for effects, fit in fits.items():
+        found = "".join(f"{score:8.3f}" for score in scores(fit, X, y))
+        print(f"  {name:<20}{len(y):<8,}{effects:<8} {found}  {without:22.3f}")
 
 
-compare("simulated, 20,000 rows: R^2", DPHuberRegressor(), DOMAIN, X, Y)
+compare("simulated", DPHuberRegressor(), DOMAIN, X, Y)
 
 # %% [markdown]
 # ## What they cost
@@ -149,8 +149,7 @@ def compare_set(data: Dataset) -> None:
     """Print the comparison on a data set."""
     is_number = data.domain.target_bounds is not None
     model = DPHuberRegressor() if is_number else DPLogisticRegression()
-    title = f"{data.name}, {len(data.y):,} rows: {'R^2' if is_number else 'accuracy'}"
-    compare(title, model, data.domain, data.X, data.y)
+    compare(data.name, model, data.domain, data.X, data.y)
 
 
 FETCHED = [fetch_bike_sharing, fetch_california_housing, fetch_magic, fetch_adult]

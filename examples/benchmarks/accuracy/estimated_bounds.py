@@ -161,17 +161,28 @@ def simulated(size: tuple[int, int, float], task: str, shares: list[float], seed
 
 
 def simulation(arguments: argparse.Namespace) -> list[report.Row]:
-    """Return a row for each size and task: the mean losses of the shares."""
+    """Return a row for each size and task, and one for the sizes with many records together."""
     rows: list[report.Row] = []
     for task in MODELS:
+        seeds = range(arguments.seed, arguments.seed + arguments.repeats)
+        lost = {}
         for size in SIZES:
-            seeds = range(arguments.seed, arguments.seed + arguments.repeats)
             calls = [(size, task, arguments.shares, seed) for seed in seeds]
-            lost = report.stacked(report.run(simulated, calls, arguments.jobs, task))["lost"]
-            means = zip(arguments.shares, lost.mean(axis=0).tolist(), strict=True)
+            found = report.run(simulated, calls, arguments.jobs, task)
+            lost[size] = report.stacked(found)["lost"]
             facts = {"task": task, "records": size[0], "columns": size[1]}
-            rows.append(facts | {f"share {share:g}": mean for share, mean in means})
+            rows.append(facts | means(lost[size], arguments.shares))
+        many = np.concatenate([own for size, own in lost.items() if size[0] >= FEWEST_ROWS])
+        facts = {"task": task, "records": f"{FEWEST_ROWS} and more", "columns": ""}
+        rows.append(facts | means(many, arguments.shares))
     return rows
+
+
+def means(lost: NDArray[Any], shares: list[float]) -> dict[str, float]:
+    """Return the mean loss of each share and its standard error."""
+    errors = lost.std(axis=0, ddof=1) / len(lost) ** 0.5
+    found = {f"share {s:g}": float(m) for s, m in zip(shares, lost.mean(axis=0), strict=True)}
+    return found | {f"error {s:g}": float(e) for s, e in zip(shares, errors, strict=True)}
 
 
 def main() -> None:

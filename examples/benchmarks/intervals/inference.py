@@ -6,6 +6,10 @@ intervals around the estimates hold the true slope. An unbounded interval covers
 unusable. A false alarm is an interval of a slope of 0 that does not hold 0: every design of two
 columns or more has one. Needs no data files.
 
+A cell whose first FEW repetitions have no bounded interval is ended there. Cells are kept in
+``results/inference.jsonl`` when they have ended, and are not run again. ``--page`` has the cells of
+docs/figures/inference_figures.md and both tables.
+
 "clipped target" and "clipped columns" have bounds of the target or of the columns beyond which 5 %
 of the values lie; these are clipped. The true slopes are those of the model without clipping.
 """
@@ -13,7 +17,8 @@ of the values lie; these are clipped. The true slopes are those of the model wit
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -43,6 +48,10 @@ RELATIONS, UNITS = ["replace_one", "add_remove"], ["row", "person"]
 LEVEL, SHARE = 0.95, 0.8
 # Of the rare level, of the correlated columns, and of the clipped values of one column.
 RARE, CORRELATION, CLIPPED = 0.05, 0.9, 1.96
+# Repetitions without a bounded interval that end a cell; greatest unbounded share of a usable cell;
+# the band of coverages; and where lengths are compared, the least number of records times epsilon.
+FEW, MOST_UNBOUNDED, BAND, LONG = 20, 0.15, (0.94, 0.975), 20_000
+KEPT = report.RESULTS / "inference.jsonl"
 # A person has so many rows on average; this share of the variance is common to them.
 ROWS, COMMON = 4, 0.5
 
@@ -163,13 +172,16 @@ def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
 def row_of(cell: Cell, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of a cell; the coverage is the mean over the slopes, and the least."""
     calls = [(cell, arguments.seed, r) for r in range(arguments.repeats)]
-    found = report.stacked(report.run(repetition, calls, arguments.jobs, str(tuple(cell))))
+    runs = report.run(repetition, calls[:FEW], arguments.jobs, str(tuple(cell)))
+    if any(np.isfinite(run["length"]).any() for run in runs):
+        runs += report.run(repetition, calls[FEW:], arguments.jobs, str(tuple(cell)))
+    found = report.stacked(runs)
     covered, bounded = found["covered"].mean(axis=0), np.isfinite(found["length"])
     usable = found["covered"][bounded]
     oracle = 2 * np.quantile(np.abs(found["error"]), LEVEL, axis=0)
     return {
         **cell._asdict(),
-        "repeats": arguments.repeats,
+        "repeats": len(runs),
         "coverage": float(covered.mean()),
         "least": float(covered.min()),
         "bounded coverage": float(usable.mean()) if usable.size else None,
@@ -180,6 +192,21 @@ def row_of(cell: Cell, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def kept_row(cell: Cell, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of a cell, run once for a seed and a number of repetitions."""
+    key = [*cell, arguments.seed, arguments.repeats]
+    lines = KEPT.read_text(encoding="utf-8").splitlines() if KEPT.exists() else []
+    for line in lines:
+        known = json.loads(line)
+        if known["key"] == key:
+            return dict(known["row"])
+    row = row_of(cell, arguments)
+    KEPT.parent.mkdir(exist_ok=True)
+    with KEPT.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"key": key, "row": row}) + "\n")
+    return row
+
+
 def cells(arguments: argparse.Namespace) -> Iterator[Cell]:
     """Yield the cells that are asked for; errors of labels have no variance of their own."""
     names = ("estimators", "units", "neighbors", "designs", "sizes", "columns", "epsilons")
@@ -187,6 +214,70 @@ def cells(arguments: argparse.Namespace) -> Iterator[Cell]:
         cell = Cell(*facts, arguments.delta, arguments.share)
         if not (cell.has_labels and cell.design in ("heteroskedastic", "clipped target")):
             yield cell
+
+
+# The page
+
+
+def page_cells(arguments: argparse.Namespace) -> Iterator[Cell]:
+    """Yield the cells of the page: a grid of rows, and some cells of other units and relations."""
+    asked = vars(arguments) | {"sizes": SIZES[:3], "units": ["row"], "neighbors": ["replace_one"]}
+    yield from cells(argparse.Namespace(**asked))
+    easy = {"designs": list(DESIGNS)[:3], "columns": COLUMNS[:2]}
+    for unit, relation in (("row", "add_remove"), ("person", "replace_one")):
+        for n, epsilon in ((2000, 4.0), (20_000, 1.0)):
+            facts = {"units": [unit], "neighbors": [relation], "sizes": [n], "epsilons": [epsilon]}
+            yield from cells(argparse.Namespace(**asked | easy | facts))
+
+
+def unbounded(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
+    """Return the shares of unbounded intervals by records and epsilon, in percent."""
+    found = []
+    for n, epsilon in product(SIZES[:3], EPSILONS):
+        facts: dict[str, Any] = {"n": n, "epsilon": epsilon}
+        for p, name in product(COLUMNS, ("", "correlated")):
+            own = [
+                row["unusable"]
+                for row in rows
+                if (row["n"], row["epsilon"], row["p"]) == (n, epsilon, p)
+                and (row["unit"], row["neighbors"]) == ("row", "replace_one")
+                and (row["design"] == "collinear") == (name == "correlated")
+            ]
+            if p > 1 or not name:
+                facts[f"{p} {name}".strip()] = 100 * float(np.mean(own))
+        found.append(facts)
+    return found
+
+
+def covered(rows: Sequence[dict[str, Any]]) -> list[report.Row]:
+    """Return a row for each estimator, unit and relation, over the usable cells."""
+    found: list[report.Row] = []
+    keys = [(row["unit"], row["neighbors"], row["estimator"]) for row in rows]
+    for unit, relation, estimator in dict.fromkeys(keys):
+        own = [
+            row for key, row in zip(keys, rows, strict=True) if key == (unit, relation, estimator)
+        ]
+        good = [row for row in own if row["unusable"] <= MOST_UNBOUNDED]
+        share = np.array([row["coverage"] for row in good])
+        lengths = [row["length"] for row in good if row["n"] * row["epsilon"] >= LONG]
+        alarms = [row["false alarms"] for row in good if row["false alarms"] is not None]
+        found.append(
+            {
+                "estimator": estimator,
+                "unit": unit,
+                "relation": relation,
+                "cells": len(own),
+                "usable": len(good),
+                "in band": int(((share >= BAND[0]) & (share <= BAND[1])).sum()),
+                "least": float(share.min()),
+                "median": float(np.median(share)),
+                "greatest": float(share.max()),
+                "median length": float(np.median(lengths)),
+                "greatest length": max(lengths),
+                "false alarms": float(np.mean(alarms)),
+            }
+        )
+    return found
 
 
 def main() -> None:
@@ -202,9 +293,14 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--delta", type=float, default=0.0)
     parser.add_argument("--share", type=float, default=SHARE)
+    parser.add_argument("--page", action="store_true", help="the cells and tables of the page")
     arguments = parser.parse_args()
-    rows = [row_of(cell, arguments) for cell in cells(arguments)]
+    asked = page_cells if arguments.page else cells
+    rows = [kept_row(cell, arguments) for cell in asked(arguments)]
     report.publish("inference", rows, arguments)
+    if arguments.page:
+        report.publish("inference_unbounded", unbounded(rows), arguments)
+        report.publish("inference_coverage", covered(rows), arguments)
 
 
 if __name__ == "__main__":

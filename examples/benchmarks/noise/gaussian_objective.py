@@ -10,6 +10,11 @@ x' ridge^-1 x, in units of epsilon, the curvature what it multiplies a determina
 dash stands where an analysis has no answer. Fails if ours ever needs more noise than another
 analysis. Nothing is random.
 
+``--costs`` prints what a curvature costs: the noise with the share 1 - q of epsilon for it over
+that without, the least and the greatest over epsilon from .1 to 8 and delta from 1e-8 to 1e-2.
+``--softmax`` has the noise of a joint loss of K labels with the normalizer a over that of one
+gradient of the same length, the least and the greatest of epsilon = 1 and 10.
+
 With ``--populations`` estimators are fitted to simulated tables: the mean accuracy of the logistic
 model and the mean R^2 of the Huber regressor on new rows, for delta = 1e-6, with Gaussian noise and
 with the automatic noise. The columns "reach" are the greatest length of a weighted row in units of
@@ -18,6 +23,8 @@ compare with another version of the package, set PYTHONPATH to it.
 
     python -m examples.benchmarks.noise.gaussian_objective
     python -m examples.benchmarks.noise.gaussian_objective --epsilons 1 8 --leverages 0.01 0.5 0.99
+    python -m examples.benchmarks.noise.gaussian_objective --costs
+    python -m examples.benchmarks.noise.gaussian_objective --softmax
     python -m examples.benchmarks.noise.gaussian_objective --populations --repeats 5
 """
 
@@ -37,12 +44,18 @@ from scipy.special import expit
 from examples.benchmarks.shared import report
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.linear_model._objective.gaussian import greatest_shift
-from skdp.linear_model.losses import Logistic, Loss, PseudoHuber
+from skdp.linear_model._objective.perturbation import leverage_apart
+from skdp.linear_model._objective.softmax import SoftmaxRecord
+from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic, Softmax
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.privacy.losses.normal_profile import log_delta
 
 # The multiplier of the second does not depend on its threshold, which only sets the unit.
-LOSSES: dict[str, Loss] = {"logistic": Logistic(), "pseudo-Huber": PseudoHuber(1.0)}
+LOSSES: dict[str, Loss] = {
+    "logistic": Logistic(),
+    "sharp logistic": SharpLogistic(0.75),
+    "pseudo-Huber": PseudoHuber(1.0),
+}
 NEIGHBORS = ["add_remove", "replace_one"]
 # Ours is calibrated to 1e-9; beyond this it would need more noise.
 ROUNDING = 1e-8
@@ -149,6 +162,32 @@ def verdict(rows: list[report.Row], column: str) -> bool:
     return min(ratios) < 1 - ROUNDING
 
 
+# What a curvature and several labels cost
+
+SHARES, EPSILONS, DELTAS = [0.9, 0.8, 0.7, 0.5], np.geomspace(0.1, 8, 7), [1e-8, 1e-5, 1e-2]
+
+
+def cost_row(name: str, neighbors: str, q: float) -> report.Row:
+    """Return the least and the greatest noise over that without curvature."""
+    loss, found = LOSSES[name], []
+    for epsilon, delta in product(EPSILONS.tolist(), DELTAS):
+        leverage = leverage_apart(loss, q, epsilon)
+        own, bare = (ours(loss, at, epsilon, delta, neighbors) for at in (leverage, 0.0))
+        found.append(own / bare)
+    ends = {"least": min(found), "greatest": max(found)}
+    return {"loss": name, "neighbors": neighbors, "q": q, **ends}
+
+
+def softmax_row(n_classes: int, normalizer: float) -> report.Row:
+    """Return the least and the greatest noise of a joint loss over that of one gradient."""
+    loss = SoftmaxRecord(Softmax(n_classes, normalizer), n_classes - 1, is_row=True)
+    found = [
+        1 / greatest_shift(loss, epsilon / 20, epsilon, DELTA, "replace_one") / gaussian
+        for epsilon, gaussian in ((e, 2 * gaussian_scale(e, DELTA)) for e in (1.0, 10.0))
+    ]
+    return {"K": n_classes, "a": normalizer, "least": min(found), "greatest": max(found)}
+
+
 # Columns of numbers in [-1, 1], for a generator and a shape.
 POPULATIONS: dict[str, Any] = {
     "uniform": lambda rng, shape: rng.uniform(-1, 1, shape),
@@ -224,13 +263,21 @@ def main() -> None:
     parser.add_argument("--deltas", nargs="+", type=float, default=[1e-5, 1e-9])
     shares, of = [0.1, 0.25, 0.5, 1.0, 2.0], "leverages in units of epsilon"
     parser.add_argument("--leverages", nargs="+", type=float, default=shares, help=of)
+    parser.add_argument("--costs", action="store_true", help="what a curvature costs")
+    parser.add_argument("--softmax", action="store_true", help="what several labels cost")
     parser.add_argument("--populations", action="store_true", help="fit simulated tables")
     parser.add_argument("--repeats", type=int, default=5, help="fits behind each figure")
-    asked = vars(parser.parse_args())
-    repeats = asked.pop("repeats")
-    if asked.pop("populations"):
-        return populations(repeats)
-    rows = [row_of(*case) for case in product(*asked.values())]
+    asked = parser.parse_args()
+    if asked.populations:
+        return populations(asked.repeats)
+    if asked.costs:
+        cases = product(asked.losses, asked.neighbors, SHARES)
+        return report.publish("gaussian_objective_costs", [cost_row(*c) for c in cases], asked)
+    if asked.softmax:
+        cells = product([3, 10], [0.1, 0.5, 1.0])
+        return report.publish("gaussian_objective_softmax", [softmax_row(*c) for c in cells], asked)
+    grid = asked.losses, asked.neighbors, asked.epsilons, asked.deltas, asked.leverages
+    rows = [row_of(*case) for case in product(*grid)]
     print(report.table([shown(row) for row in rows]) + "\n")
     worse = [verdict(rows, column) for column in ("RKW / ours", "KST / ours")]
     if any(worse):

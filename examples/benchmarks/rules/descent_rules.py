@@ -4,8 +4,9 @@ Each population draws how many numbers and columns of levels there are, where th
 domain, how they spread, skew and correlate, the coefficients, and how much they explain. What is
 measured is the loss against the best linear model, at most 1.5, averaged over populations: of
 R^2, or of the likelihood ("0" that of the best model, "1" that of the class shares), and of
-accuracy. ``--constant`` names one of the constants and compares multiples of it. The models are
-those by coordinate descent; with ``--objective`` those by objective perturbation.
+accuracy. "error" is the standard error of the mean. ``--constant`` names one of the constants and
+compares multiples of it. The models are those by coordinate descent; with ``--objective`` those by
+objective perturbation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from examples.benchmarks.shared import report
 from skdp import Domain
 from skdp.linear_model import (
     DPCoordinateDescentClassifier,
@@ -44,6 +47,8 @@ KINDS: dict[str, Any] = {
     "classification": DPCoordinateDescentClassifier,
     "regression": DPCoordinateDescentRegressor,
 }
+MEASURES = {"classification": ("likelihood", "accuracy"), "regression": ("R^2",)}
+DELTAS = ["1/n^2", "0"]
 FACTORS = (0.3, 0.6, 1.0, 1.7, 3.0)
 N_TEST, N_BEST, MOST_LOSS = 4000, 20000, 1.5
 SKEW = 0.8
@@ -197,7 +202,7 @@ def changed(name: str | None, factor: float) -> Iterator[None]:
     for place in MODULES if name else ():
         if hasattr(place, str(name)):
             places.append((place, str(name), getattr(place, str(name)) * factor))
-    for kind in (getattr(kind, "func", kind) for kind in KINDS.values()):
+    for kind in KINDS.values():
         key = "_kind" if hasattr(kind, "_kind") else "_reference"
         known = getattr(kind, key)
         if name and hasattr(known, name):
@@ -212,38 +217,55 @@ def changed(name: str | None, factor: float) -> Iterator[None]:
             setattr(place, key, value)
 
 
-def mean_loss(task: str, n: int, arguments: argparse.Namespace, factor: float) -> str:
-    """Return the mean losses in words."""
-    settings = {
-        "epsilon": arguments.epsilon,
-        "delta": 0.0 if arguments.pure else 1 / n**2,
-        "neighbors": arguments.neighbors,
-    }
-    with changed(arguments.constant, factor):
-        found = [problem(task, seed).loss(n, settings) for seed in range(arguments.problems)]
-    return " ".join(f"{value:.3f}" for value in np.mean(found, axis=0))
+def rows_of(
+    task: str, n: int, arguments: argparse.Namespace, factor: float = 1.0
+) -> list[dict[str, Any]]:
+    """Return a row for each delta, share of the scaling stage and measure."""
+    rows: list[dict[str, Any]] = []
+    for delta, scaling in product(arguments.deltas, arguments.scaling):
+        settings = {
+            "epsilon": arguments.epsilon,
+            "delta": 0.0 if delta == "0" else 1 / n**2,
+            "neighbors": arguments.neighbors,
+            "scaling_share": scaling if scaling == "auto" else float(scaling),
+        }
+        with changed(arguments.constant, factor):
+            found = [problem(task, seed).loss(n, settings) for seed in range(arguments.problems)]
+        lost = np.array(found)
+        errors = lost.std(axis=0, ddof=1) / len(lost) ** 0.5
+        facts = {"delta": delta, "scaling": scaling, "records": n, "factor": factor}
+        for name, mean, error in zip(MEASURES[task], lost.mean(axis=0), errors, strict=True):
+            rows.append({"measure": name, **facts, "lost": float(mean), "error": float(error)})
+    return rows
 
 
-def main() -> None:
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", nargs="+", default=["regression", "classification"])
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000, 3000, 10000, 30000])
     parser.add_argument("--problems", type=int, default=24)
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--pure", action="store_true", help="delta = 0 in place of 1/n^2")
+    parser.add_argument("--deltas", nargs="+", choices=DELTAS, default=DELTAS)
+    parser.add_argument("--scaling", nargs="+", default=["auto"], help="values of scaling_share")
     parser.add_argument("--neighbors", default="replace_one")
     parser.add_argument("--constant", help="name of a number of the rules, a Kind or a Reference")
     parser.add_argument("--objective", action="store_true", help="objective perturbation")
-    arguments = parser.parse_args()
+    return parser.parse_args(argv)
+
+
+def main() -> None:
+    arguments = parse()
     if arguments.objective:
-        looking = partial(DPHuberRegressor, scaling_share="auto")
-        KINDS.update(classification=DPLogisticRegression, regression=looking)
+        KINDS.update(classification=DPLogisticRegression, regression=DPHuberRegressor)
     warnings.simplefilter("ignore")
-    for task in arguments.tasks:
-        for n in arguments.sizes:
-            for factor in FACTORS if arguments.constant else (1.0,):
-                lost = mean_loss(task, n, arguments, factor)
-                print(f"{task:15s} n = {n:6d}  x {factor:<4g} {lost}", flush=True)
+    rows = [
+        row
+        for task, n in product(arguments.tasks, arguments.sizes)
+        for factor in (FACTORS if arguments.constant else (1.0,))
+        for row in rows_of(task, n, arguments, factor)
+    ]
+    report.publish("descent_rules", rows, arguments)
 
 
 if __name__ == "__main__":

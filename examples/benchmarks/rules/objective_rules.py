@@ -7,22 +7,22 @@ with heavy tails. The tables have means by n epsilon / d. ``lost`` is relative t
 model without privacy: in AUROC, in accuracy, in R^2 (at most 1.5), and in log-loss (as a share of
 what the best model is ahead of the shares of the labels, at most 1.5).
 
-With ``--curved`` numbers have effects that are no lines: waves, steps, bumps and hinges, each with
-a share of a line. What is lost is still relative to the best linear model, so it may be negative.
+``--curves`` prints what ``additive="auto"`` gains over lines, in AUROC and in R^2, with standard
+errors: on populations of linear effects, and on those with waves, steps, bumps and hinges, each
+with a share of a line.
 
-    python -m examples.benchmarks.rules.objective_rules --curved --save linear.json
-    python -m examples.benchmarks.rules.objective_rules --curved --against linear.json
-        --parameters '{"additive": "auto"}'
+    python -m examples.benchmarks.rules.objective_rules --curves
 
     cd path/to/old; python -m examples.benchmarks.rules.objective_rules --save /tmp/old.json
     cd path/to/new; python -m examples.benchmarks.rules.objective_rules --against /tmp/old.json
 
-The second command of a pair adds the mean gains against the first one on the same problems, with
+The last command adds the mean gains against the first one on the same problems, with
 their standard errors and the number of problems that lose more than .005 in the first measure.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import warnings
@@ -51,6 +51,8 @@ MEASURES = {"classification": ("AUROC", "accuracy", "log-loss"), "regression": (
 NUMBERS = (1, 2, 3, 5, 8, 12, 20, 30, 40)
 # Ends of the bins of n epsilon / d.
 BINS = (0.0, 2.0, 5.0, 12.0, 30.0, 80.0, 250.0, 1000.0, math.inf)
+# The same for the gains of curves; delta of these.
+CURVE_BINS, CURVE_DELTA = (30.0, 150.0, 600.0, 5000.0), 1e-6
 # At least this many test records have each label, or AUROC would be too noisy.
 FEWEST = 40
 
@@ -116,10 +118,19 @@ def best_of(drawn: Population, seed: int, X: Any, y: Any) -> tuple[list[float], 
     return [scores(drawn.task, u, y) for u in (model.decision_function(encode(X)), null)]
 
 
+def weight_of(task: str, seed: int) -> float:
+    """Return n epsilon / d of a problem."""
+    n, known = settings(seed)
+    return float(n * known["epsilon"] / (population(task, seed).domain.n_encoded + 1))
+
+
 def problem(
-    task: str, seed: int, parameters: dict[str, Any], curved: bool
+    task: str, seed: int, parameters: list[dict[str, Any]], curved: bool = False
 ) -> dict[str, Any] | None:
-    """Return n epsilon / d and the losses; None if a label is too rare to test."""
+    """Return n epsilon / d and the losses for each dictionary of parameters.
+
+    None if a label is too rare to test.
+    """
     drawn, (n, known) = population(task, seed), settings(seed)
     if curved:
         facts = vars(drawn) | {"facts": drawn.facts | {"shift": 0.0, "seed": seed}}
@@ -130,14 +141,44 @@ def problem(
     if task == "classification" and not FEWEST <= y.sum() <= len(y) - FEWEST:
         return None
     best, null = best_of(drawn, seed, X, y)
-    model = MODELS[task](domain=drawn.domain, **known, **parameters).fit(rows, target)
-    u = model.predict(X) if task == "regression" else model.decision_function(X)
-    lost = np.array(best) - scores(task, u, y)
-    if task == "classification":
-        lost[2] /= max(best[2] - null[2], 0.01)
-    weight = n * known["epsilon"] / (drawn.domain.n_encoded + 1)
-    kept = lost.clip(max=[*(1.0,) * (len(lost) - 1), MOST_LOSS]).tolist()
-    return {"seed": seed, "weight": weight, "lost": kept}
+    kept = []
+    for own in parameters:
+        model = MODELS[task](domain=drawn.domain, **(known | own)).fit(rows, target)
+        u = model.predict(X) if task == "regression" else model.decision_function(X)
+        lost = np.array(best) - scores(task, u, y)
+        if task == "classification":
+            lost[2] /= max(best[2] - null[2], 0.01)
+        kept.append(lost.clip(max=[*(1.0,) * (len(lost) - 1), MOST_LOSS]).tolist())
+    return {"seed": seed, "weight": weight_of(task, seed), "lost": kept}
+
+
+# Curves
+
+
+def curve_rows(arguments: argparse.Namespace) -> list[report.Row]:
+    """Return a row for each bin: the mean gains of curves over lines, with standard errors."""
+    pair = [{"delta": CURVE_DELTA}, {"delta": CURVE_DELTA, "additive": "auto"}]
+    rows: list[dict[str, Any]] = [
+        {"records": f"{low:g} to {high:g}"} for low, high in pairwise(CURVE_BINS)
+    ]
+    for task in arguments.tasks:
+        seeds = range(arguments.seed, arguments.seed + arguments.repeats)
+        bins = np.digitize([weight_of(task, seed) for seed in seeds], CURVE_BINS)
+        used = [s for s, k in zip(seeds, bins, strict=True) if 0 < k < len(CURVE_BINS)]
+        for kind in ("curved", "linear"):
+            calls = [(task, seed, pair, kind == "curved") for seed in used]
+            found = [f for f in report.run(problem, calls, arguments.jobs, task) if f]
+            gains = np.array([f["lost"][0][0] - f["lost"][1][0] for f in found])
+            place = np.digitize([f["weight"] for f in found], CURVE_BINS) - 1
+            name = f"{MEASURES[task][0]}, {kind}"
+            for k, row in enumerate(rows):
+                own = gains[place == k]
+                row |= {f"problems, {name}": len(own), name: float(own.mean())}
+                row[f"error, {name}"] = float(own.std(ddof=1) / math.sqrt(len(own)))
+    return list(rows)
+
+
+# Versions
 
 
 def tables(task: str, found: list[Any], older: dict[int, Any]) -> list[report.Row]:
@@ -169,17 +210,21 @@ def main() -> None:
     parser = report.parser_for(__doc__, repeats=300)
     parser.add_argument("--tasks", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--parameters", type=json.loads, default={}, help="of the models, as JSON")
-    parser.add_argument("--curved", action="store_true", help="effects that are no lines")
+    parser.add_argument("--curves", action="store_true", help="what automatic curves gain")
     parser.add_argument("--save", type=Path, help="where the losses are written")
     parser.add_argument("--against", type=Path, help="losses that an earlier call saved")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.curves:
+        report.publish("objective_rules_curves", curve_rows(arguments), arguments)
+        return
     older = json.loads(arguments.against.read_text()) if arguments.against else {}
     made, rows = {}, []
     for task in arguments.tasks:
         seeds = range(arguments.seed, arguments.seed + arguments.repeats)
-        calls = [(task, seed, arguments.parameters, arguments.curved) for seed in seeds]
-        made[task] = [f for f in report.run(problem, calls, arguments.jobs, task) if f]
+        calls = [(task, seed, [arguments.parameters]) for seed in seeds]
+        found = [f for f in report.run(problem, calls, arguments.jobs, task) if f]
+        made[task] = [f | {"lost": f["lost"][0]} for f in found]
         before = {f["seed"]: f for f in older.get(task, [])}
         rows += tables(task, made[task], before)
         print(report.table([row for row in rows if row["task"] == task]) + "\n", flush=True)

@@ -125,7 +125,7 @@ def compare(name: str, model: Any, domain: Domain, X: Any, y: Any) -> None:
     without = np.median(cross_val_score(limit, X, y, cv=splits))
     print(f"\n{name}: {'R^2' if is_number else 'accuracy'}")
     names = "".join(f"{epsilon:8g}" for epsilon in EPSILONS)
-    print(f"  {'data':<20}{'rows':<8}{'effects':<8} {names}  curves without privacy")
+    print(f"  {'data':<23}{'rows':<8}{'effects':<8} {names}  curves without privacy")
     lines = clone(model).set_params(domain=domain)
     fits = {
         "lines": lines,
@@ -134,7 +134,7 @@ def compare(name: str, model: Any, domain: Domain, X: Any, y: Any) -> None:
     }
     for effects, fit in fits.items():
         found = "".join(f"{score:8.3f}" for score in scores(fit, X, y))
-        print(f"  {name:<20}{len(y):<8,}{effects:<8} {found}  {without:22.3f}")
+        print(f"  {name:<23}{len(y):<8,}{effects:<8} {found}  {without:22.3f}")
 
 
 compare("simulated", DPHuberRegressor(), DOMAIN, X, Y)

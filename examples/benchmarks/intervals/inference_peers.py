@@ -228,12 +228,31 @@ def rows_of(name: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
+def page_row(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return length and coverage of a setting's published, mended and nominal intervals."""
+    peer, facts = SETTINGS[name].peer, {"setting": name}
+    for column, method, kind in (
+        ("published", peer, "claimed"),
+        ("corrected", f"{peer}, mended", "claimed"),
+        ("ours", OURS, "nominal"),
+    ):
+        (own,) = [
+            row
+            for row in rows
+            if (row["setting"], row["method"]) == (name, method) and row["privacy"].startswith(kind)
+        ]
+        facts |= {column: own["length"], f"coverage, {column}": own["coverage"]}
+    return facts
+
+
 def main() -> None:
-    parser = report.parser_for(__doc__, repeats=400)
+    parser = report.parser_for(__doc__, repeats=200)
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     arguments = parser.parse_args()
     rows = [row for name in arguments.settings for row in rows_of(name, arguments)]
     report.publish("inference_peers", rows, arguments)
+    short = [page_row(name, rows) for name in arguments.settings]
+    report.publish("inference_peers_page", short, arguments)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ intervals around the estimates hold the true slope. An unbounded interval covers
 unusable. A false alarm is an interval of a slope of 0 that does not hold 0: every design of two
 columns or more has one. Needs no data files.
 
-A cell whose first FEW repetitions have no bounded interval is ended there. Cells are kept in
-``results/inference.jsonl`` when they have ended, and are not run again. ``--page`` has the cells of
-docs/figures/inference_figures.md and both tables.
+A cell whose first FEW repetitions have no bounded interval is ended there. Cells that have ended
+are kept in ``results/inference.jsonl`` until all have, so that a run that was stopped goes on where
+it was. ``--page`` has the cells of docs/figures/inference_figures.md and both tables.
 
 "clipped target" and "clipped columns" have bounds of the target or of the columns beyond which 5 %
 of the values lie; these are clipped. The true slopes are those of the model without clipping.
@@ -301,6 +301,7 @@ def main() -> None:
     if arguments.page:
         report.publish("inference_unbounded", unbounded(rows), arguments)
         report.publish("inference_coverage", covered(rows), arguments)
+    KEPT.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

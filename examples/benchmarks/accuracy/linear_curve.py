@@ -151,8 +151,9 @@ def curve(table: Table, facts: dict[str, Any], seeds: list[int]) -> FloatArray:
 def mean_alone(table: Table, seeds: list[int]) -> FloatArray:
     """Return R^2 of the noisy mean of the target, (draws, epsilons). One record is replaced."""
     low, high = table.domain.target_bounds or (-1.0, 1.0)
-    noise = [np.random.default_rng(seed).laplace(size=len(GRID)) for seed in seeds]
-    means = table.y.mean() + (high - low) / len(table.y) * np.array(noise) / GRID
+    n = len(table.y)  # in the seed, or all populations would have the same draws
+    noise = [np.random.default_rng([seed, n]).laplace(size=len(GRID)) for seed in seeds]
+    means = table.y.mean() + (high - low) / n * np.array(noise) / GRID
     return np.array([[table.r2(np.full(len(table.y_test), own)) for own in row] for row in means])
 
 

@@ -8,6 +8,9 @@ import pytest
 
 from examples.benchmarks.intervals import inference, inference_peers
 from examples.benchmarks.intervals.inference import Cell
+from examples.figures.layout import differences
+from examples.figures.manifest import figures, placed
+from examples.figures.outputs import Output
 
 CELL = Cell("linear", "row", "replace_one", "normal", 500, 2, 1.0, 0.0, 0.8)
 
@@ -108,6 +111,17 @@ def test_coverage_is_that_of_usable_cells():
     assert (linear["least"], linear["median"], linear["greatest"]) == (0.93, 0.95, 0.96)
     assert (linear["median length"], linear["greatest length"]) == (1.25, 1.5)
     assert huber["false alarms"] == 0.01
+
+
+def test_the_tables_fill_every_cell_of_the_page():
+    """From the cells that the command runs: 12 rows of shares, 9 of coverages."""
+    rows = [row(**cell._asdict()) for cell in inference.page_cells(asked())]
+    found = [
+        Output("results/inference_unbounded.json", inference.unbounded(rows)),
+        Output("results/inference_coverage.json", inference.covered(rows)),
+    ]
+    for name, count in (("inference-unbounded", 12 * 5), ("inference-coverage", 9 * 6)):
+        assert differences(placed()[name].table, figures()[name].layout, found)[0] == count
 
 
 def test_a_setting_of_peers_has_a_row_with_the_methods_of_the_page():

@@ -141,3 +141,14 @@ def test_a_setting_of_peers_has_a_row_with_the_methods_of_the_page():
     ):
         place = [own[:2] for own in kinds].index((method, kind))
         assert (found[column], found[f"coverage, {column}"]) == (place, place / 100)
+
+
+def test_a_length_that_is_infinite_is_left_out():
+    """A page has no number for it: such a cell says so in words."""
+    name = "binagg d=1"
+    rows = [
+        {"setting": name, "method": method, "privacy": kind, "length": np.inf, "coverage": 1.0}
+        for method, kind, _ in inference_peers.methods_of(inference_peers.SETTINGS[name])
+    ]
+    found = inference_peers.page_row(name, rows)
+    assert (found["ours"], found["coverage, ours"]) == (None, 1.0)

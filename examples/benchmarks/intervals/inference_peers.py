@@ -229,7 +229,10 @@ def rows_of(name: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def page_row(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return length and coverage of a setting's published, mended and nominal intervals."""
+    """Return length and coverage of a setting's published, mended and nominal intervals.
+
+    A length is None if more than half of the intervals are unbounded.
+    """
     peer, facts = SETTINGS[name].peer, {"setting": name}
     for column, method, kind in (
         ("published", peer, "claimed"),
@@ -241,7 +244,8 @@ def page_row(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
             for row in rows
             if (row["setting"], row["method"]) == (name, method) and row["privacy"].startswith(kind)
         ]
-        facts |= {column: own["length"], f"coverage, {column}": own["coverage"]}
+        length = own["length"] if math.isfinite(own["length"]) else None
+        facts |= {column: length, f"coverage, {column}": own["coverage"]}
     return facts
 
 

@@ -1,4 +1,4 @@
-"""The commands behind the tables of docs/mathematics/automatic_choices.md, on few populations."""
+"""The commands behind tables of automatic_choices.md and of proofs, on few populations."""
 
 import argparse
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from examples.benchmarks.accuracy import estimated_bounds, linear_curve
+from examples.benchmarks.noise import gaussian_objective
 from examples.benchmarks.rules import descent_rules, objective_rules
 
 
@@ -95,3 +96,22 @@ def test_the_mean_alone_is_below_the_floor_where_its_noise_is_large():
     first = linear_curve.summary(rows)[0]
     assert first["mean loss"] == pytest.approx(0.7)
     assert (first["below -0.02"], first["mean alone below -0.02"]) == (1, 1)
+
+
+def test_a_curvature_costs_the_noise_over_that_without(monkeypatch):
+    """Ranges have the ends of the grid; tests/docs has the values of the page."""
+    noise = {0.0: 2.0, 0.5: 3.0, 1.0: 5.0}
+    monkeypatch.setattr(gaussian_objective, "EPSILONS", np.array([0.5, 1.0]))
+    monkeypatch.setattr(gaussian_objective, "DELTAS", [1e-5])
+    monkeypatch.setattr(gaussian_objective, "leverage_apart", lambda loss, q, epsilon: epsilon)
+    monkeypatch.setattr(gaussian_objective, "ours", lambda loss, leverage, *_: noise[leverage])
+    row = gaussian_objective.cost_row("logistic", "add_remove", 0.9)
+    assert (row["least"], row["greatest"]) == (1.5, 2.5)
+
+
+def test_noise_of_several_labels_is_between_one_gradient_and_separate_models():
+    """More with a larger normalizer; a gradient of fixed direction has sqrt(1 + a^2) at least."""
+    rows = [gaussian_objective.softmax_row(3, a) for a in (0.1, 1.0)]
+    for row, a in zip(rows, (0.1, 1.0), strict=True):
+        assert (1 + a**2) ** 0.5 <= row["least"] <= row["greatest"] < 3**0.5
+    assert rows[0]["greatest"] < rows[1]["least"]

@@ -1,0 +1,137 @@
+"""Each step of the certificate's proof in exact fractions: no part of its bound is too small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from exact_gradient import FloatArray, Problem, distance, exact_gradient, problem
+
+from skdp import Spline
+from skdp.domain.interactions import Interaction
+from skdp.linear_model._solver import certificate as _certificate
+from skdp.linear_model._solver.certificate import certified_gradient
+from skdp.linear_model.losses import Logistic
+from skdp.rows.block import MOST_ROWS
+
+U = Fraction(1, 2**53)
+CUBIC = Spline(0, 1, knots=3, degree=3)
+COLUMNS = {"no curve": (), "a curve": (CUBIC,), "an interaction": (Interaction(CUBIC, CUBIC),)}
+
+
+def gamma(k: int) -> Fraction:
+    return k * U / (1 - k * U)
+
+
+def cancelling(columns: str) -> tuple[Problem, FloatArray]:
+    """Return predictors of order 1, the differences of coefficients and a number of order 1e9."""
+    splines = COLUMNS[columns]
+    made = problem(40, 2, Logistic(), seed=1, splines=splines, linear_term=0.0, ridge=2.0**-80)
+    rng = np.random.default_rng(2)
+    theta = rng.normal(size=made.dim)
+    for spline, block in zip(splines, made.coordinates.design.blocks, strict=True):
+        # Where the B-spline that is left out is 0, the others add up to 1.
+        places = np.flatnonzero(spline.table.sum(axis=1) == 1)
+        made = replace(made, codes=rng.choice(places, (made.n, 1)))
+        theta[block] += 1e9
+        theta[0] -= 1e9
+    return made, theta
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_the_bound_is_the_sum_of_the_parts_that_the_proof_names(columns: str) -> None:
+    """All steps, for c = 1: the bound is not less, and hardly more."""
+    made, theta = cancelling(columns)
+    blocks, n, norm = made.coordinates.design.blocks, made.n, Fraction(made.row_norm)
+    size = sum(abs(Fraction(t)) for t in theta[made.coordinates.numbers].tolist())
+    size += sum(Fraction(np.abs(theta[block]).max()) for block in blocks)
+    count = made.design.shape[1] + 17 * len(blocks) + 2
+    shared = gamma(count) * count * size / 2**32
+    expected = norm * (2 * n * U + 3 * n * Fraction(2, 2**21) * gamma(2 * MOST_ROWS + 1 + 2))
+    point = [Fraction(t) for t in theta.tolist()]
+    for row in made.fractions():
+        z = sum(x * t for x, t in zip(row, point, strict=True))
+        expected += norm * (16 * 2 * U + Fraction(1, 4) * (U * abs(z) + shared))
+    expected += U * Fraction(float(distance(exact_gradient(made, theta))))
+    found = Fraction(certified_gradient(made.objective(), theta).error)
+    assert expected <= found <= expected * (1 + Fraction(1, 10**5))
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_rests_of_a_predictor_are_bounded_as_a_sum_of_all_their_products(
+    columns: str, intercept: bool, monkeypatch: Any
+) -> None:
+    """Step 1: gamma_k times the sum of the k products, for rests that are as great as can be."""
+    splines = COLUMNS[columns]
+    made = problem(300, 4, Logistic(), splines=splines, intercept=intercept)
+    theta = np.full(made.dim, 0.52 * 2**30 // 1 + 0.499)  # the grid is 1
+
+    def is_bounded() -> bool:
+        split = _certificate._SplitTerms.of(made.coordinates, theta)
+        assert np.allclose(split.low.slopes, 0.499)
+        rests = [*split.low.slopes.tolist(), *[split.low.constant] * intercept]
+        count, total = len(rests), sum(abs(Fraction(rest)) for rest in rests)
+        for spline in splines:
+            count += int((spline.table != 0).sum(axis=1).max())
+            total += Fraction(split.low.slopes[0]) * Fraction(spline.table.sum(axis=1).max())
+        return split.error >= gamma(count) * total
+
+    assert is_bounded()
+    if columns == "an interaction":  # the twin: its 16 products count as one term
+        of = _certificate._rest_of_predictor
+        monkeypatch.setattr(_certificate, "_rest_of_predictor", lambda k, size: of(k - 16, size))
+        assert not is_bounded()
+
+
+@pytest.mark.parametrize("blocks", [1, 1000])
+@pytest.mark.parametrize("n", [1, 10**6])
+def test_the_rests_of_sums_have_the_error_of_their_number(n: int, blocks: int) -> None:
+    """Step 3 for R c = 5 / 4: 3 n rests of at most 2^-20 of it; rows, positions, blocks count."""
+    expected = 3 * n * Fraction(5, 4) / 2**20 * gamma(MOST_ROWS + MOST_ROWS + blocks + 2)
+    found = Fraction(_certificate._rest_of_sum(n, 1.25, blocks))
+    assert abs(found / expected - 1) <= 8 * U
+
+
+@dataclass(frozen=True)
+class Line(Logistic):
+    """A loss with the same slope everywhere, which has no error."""
+
+    slope_bound: float = 1 + 2.0**-7  # type: ignore[misc]
+
+    def slope(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.full_like(z, self.slope_bound)
+
+    def curvature_bound(self, low: Any, high: Any) -> FloatArray:
+        return np.zeros(np.broadcast(low, high).shape)
+
+
+def test_products_and_quotients_may_both_have_nearly_their_greatest_errors(
+    monkeypatch: Any,
+) -> None:
+    """Step 4: equal rows whose weights are rounded alike, and centred sums that are so, too."""
+    monkeypatch.setattr(_certificate, "SLOPE_ULPS", 0)
+    loss, n, levels, columns = Line(), 65, 101, 4
+    c = loss.slope_bound
+    drawn = 1 - 2.0**-7 * np.random.default_rng(3).uniform(0, 1, 4000)
+    lost = [Fraction(w) * Fraction(c) - Fraction(w * c) for w in drawn.tolist()]
+    chosen, others = np.split(drawn[np.argsort(lost)[::-1]][:500], [n - 1])
+    # The last weight decides how the sum times 100 / 101 is rounded.
+    units = np.rint(chosen * c * 2.0**19).sum() + np.rint(others * c * 2.0**19)
+    cut = [Fraction(int(k) * 100, 101) - Fraction(int(k) * 100 / 101) for k in units]
+    weight = np.append(chosen, others[np.argmax(cut)])
+    theta = np.zeros(2 + columns * (levels - 1))
+    codes = np.ones((n, columns), dtype=int)
+    ones, sizes = np.ones((n, 1)), (levels,) * columns
+    made = Problem(loss, ones, ones[:, 0], theta + 1, theta, weight, True, sizes, codes)
+    total = sum(Fraction(w) * Fraction(c) for w in weight.tolist())
+    gradient = [total * x for x in next(made.fractions())]
+    made = replace(made, linear_term=-np.array([float(g) for g in gradient]))
+    found = certified_gradient(made.objective(), theta)
+    parts = zip(gradient, made.linear_term.tolist(), found.value.tolist(), strict=True)
+    away = np.linalg.norm([float(g + Fraction(v) - Fraction(own)) for g, v, own in parts])
+    # The bound without one of the two errors is hardly more than half of it.
+    assert 0.75 * found.error < away <= found.error

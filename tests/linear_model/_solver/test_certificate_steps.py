@@ -14,7 +14,7 @@ from skdp import Spline
 from skdp.domain.interactions import Interaction
 from skdp.linear_model._solver import certificate as _certificate
 from skdp.linear_model._solver.certificate import certified_gradient
-from skdp.linear_model.losses import Logistic
+from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.rows.block import MOST_ROWS
 
 U = Fraction(1, 2**53)
@@ -26,10 +26,13 @@ def gamma(k: int) -> Fraction:
     return k * U / (1 - k * U)
 
 
-def cancelling(columns: str) -> tuple[Problem, FloatArray]:
-    """Return predictors of order 1, the differences of coefficients and a number of order 1e9."""
+def cancelling(columns: str, ridge: float) -> tuple[Problem, FloatArray]:
+    """Return predictors of order 1, the differences of coefficients and a number of order 1e9.
+
+    The penalty and the linear term cancel as well.
+    """
     splines = COLUMNS[columns]
-    made = problem(40, 2, Logistic(), seed=1, splines=splines, linear_term=0.0, ridge=2.0**-80)
+    made = problem(40, 2, PseudoHuber(4.0), seed=1, splines=splines, ridge=ridge)
     rng = np.random.default_rng(2)
     theta = rng.normal(size=made.dim)
     for spline, block in zip(splines, made.coordinates.design.blocks, strict=True):
@@ -38,24 +41,28 @@ def cancelling(columns: str) -> tuple[Problem, FloatArray]:
         made = replace(made, codes=rng.choice(places, (made.n, 1)))
         theta[block] += 1e9
         theta[0] -= 1e9
-    return made, theta
+    return replace(made, linear_term=-made.objective().penalty(theta)), theta
 
 
+@pytest.mark.parametrize("ridge", [2.0**-80, 2.0**80], ids=["small ridge", "large ridge"])
 @pytest.mark.parametrize("columns", COLUMNS)
-def test_the_bound_is_the_sum_of_the_parts_that_the_proof_names(columns: str) -> None:
-    """All steps, for c = 1: the bound is not less, and hardly more."""
-    made, theta = cancelling(columns)
+def test_the_bound_is_the_sum_of_the_parts_that_the_proof_names(columns: str, ridge: float) -> None:
+    """All steps, where c is a power of two: the bound is not less, and hardly more."""
+    made, theta = cancelling(columns, ridge)
     blocks, n, norm = made.coordinates.design.blocks, made.n, Fraction(made.row_norm)
+    c, curvature = Fraction(4), 1
     size = sum(abs(Fraction(t)) for t in theta[made.coordinates.numbers].tolist())
     size += sum(Fraction(np.abs(theta[block]).max()) for block in blocks)
     count = made.design.shape[1] + 17 * len(blocks) + 2
     shared = gamma(count) * count * size / 2**32
-    expected = norm * (2 * n * U + 3 * n * Fraction(2, 2**21) * gamma(2 * MOST_ROWS + 1 + 2))
+    expected = norm * 2 * n * U * c
+    expected += 3 * n * norm * 2 * c / 2**21 * gamma(MOST_ROWS + MOST_ROWS + 1 + 2)
     point = [Fraction(t) for t in theta.tolist()]
     for row in made.fractions():
         z = sum(x * t for x, t in zip(row, point, strict=True))
-        expected += norm * (16 * 2 * U + Fraction(1, 4) * (U * abs(z) + shared))
+        expected += norm * (16 * 2 * U * c + curvature * (U * abs(z) + shared))
     expected += U * Fraction(float(distance(exact_gradient(made, theta))))
+    expected += 2 * U**2 * Fraction(float(np.linalg.norm(made.linear_term)))
     found = Fraction(certified_gradient(made.objective(), theta).error)
     assert expected <= found <= expected * (1 + Fraction(1, 10**5))
 

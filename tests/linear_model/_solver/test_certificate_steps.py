@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from exact_gradient import FloatArray, Problem, distance, exact_gradient, problem
+from scipy.special import softmax
 
 from skdp import Spline
 from skdp.domain.interactions import Interaction
 from skdp.linear_model._solver import certificate as _certificate
 from skdp.linear_model._solver.certificate import certified_gradient
-from skdp.linear_model.losses import Logistic, PseudoHuber
+from skdp.linear_model.losses import Logistic, PseudoHuber, Softmax
+from skdp.rows import KeptBlocks
 from skdp.rows.block import MOST_ROWS
 
 U = Fraction(1, 2**53)
@@ -142,3 +146,45 @@ def test_products_and_quotients_may_both_have_nearly_their_greatest_errors(
     away = np.linalg.norm([float(g + Fraction(v) - Fraction(own)) for g, v, own in parts])
     # The bound without one of the two errors is hardly more than half of it.
     assert 0.75 * found.error < away <= found.error
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_the_bound_of_a_softmax_adds_the_errors_of_its_classes(classes: int) -> None:
+    """K slopes with errors of (4 K + 32) u in all, and K sums of products and of rests."""
+    loss, base = Softmax(classes, 0.5), problem(40, 2, Logistic(), seed=4)
+    rng = np.random.default_rng(5)
+    theta, target = 1e5 * rng.normal(size=2 * classes), rng.integers(0, classes, base.n)
+    theta[::2] = 1e8  # the predictors of all classes are great, and differ little
+    theta[1::2] *= 1e-5
+    plain = base.objective()
+    states = KeptBlocks([replace(rows, target=target) for rows in base.states()])
+    tiny, zeros = np.full(2 * classes, 2.0**-80), np.zeros(2 * classes)
+    joint = replace(plain, loss=loss, rows=states, ridge=tiny, linear_term=zeros)
+    found = certified_gradient(joint, theta)
+    z = base.design @ theta.reshape(classes, 2).T
+    p = softmax(z, axis=1)
+    size = np.abs(theta.reshape(classes, 2)).sum(axis=1).max()
+    u, n, c = float(U), base.n, loss.slope_bound * classes
+    moved = 2 * (u * np.abs(z).max(axis=1) + float(gamma(4)) * 4 * size / 2**32)
+    expected = n * (4 * classes + 32) * u + 0.5 * moved @ (p * (1 - p)).sum(axis=1) + 2 * n * u * c
+    expected += 3 * n * 2 * c / 2**21 * float(gamma(2 * MOST_ROWS + 3))
+    expected = base.row_norm * expected + u * np.linalg.norm(found.value)
+    assert found.error == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("dz", [1e-6, 0.05, 0.099, 0.1, 3.0])
+def test_shares_move_less_than_their_bound(dz: float) -> None:
+    """Step 2 of a softmax: by 2 dz sum_k p_k (1 - p_k) somewhere between, which is below 2 dz."""
+    rng = np.random.default_rng(6)
+    for classes in (2, 3, 7):
+        z = rng.normal(size=(classes, 300)) * rng.uniform(0, 8, 300)
+        p, bound = softmax(z, axis=0), _certificate._moved_shares(z, np.full(300, dz))
+        greatest = np.zeros(300)
+        for signs in product([-1, 1], repeat=classes):
+            other = softmax(z + dz * np.array(signs)[:, None], axis=0)
+            greatest = np.maximum(greatest, np.abs(other - p).sum(axis=0))
+        assert (greatest <= bound + 1e-15).all()
+        stretch = (p * (1 - p)).sum(axis=0) * math.exp(4 * dz) if dz < 0.1 else 1.0
+        np.testing.assert_allclose(bound, 2 * dz * stretch, rtol=1e-6, atol=dz * 1e-13)
+        if classes == 2 and dz < 1e-3:  # the two shares move by as much
+            assert (greatest >= bound * (1 - 5 * dz) - 1e-13 * dz - 1e-15).all()

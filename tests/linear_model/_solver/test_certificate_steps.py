@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -148,28 +149,29 @@ def test_products_and_quotients_may_both_have_nearly_their_greatest_errors(
     assert 0.75 * found.error < away <= found.error
 
 
+@pytest.mark.parametrize("far", [0.0, 1e10])
 @pytest.mark.parametrize("classes", [2, 5])
-def test_the_bound_of_a_softmax_adds_the_errors_of_its_classes(classes: int) -> None:
+def test_the_bound_of_a_softmax_adds_the_errors_of_its_classes(classes: int, far: float) -> None:
     """K slopes with errors of (4 K + 32) u in all, and K sums of products and of rests."""
-    loss, base = Softmax(classes, 0.5), problem(40, 2, Logistic(), seed=4)
+    loss, made = Softmax(classes, 0.5), problem(40, 3, Logistic(), seed=4)
+    made.design[:, 1] = 1.0
     rng = np.random.default_rng(5)
-    theta, target = 1e5 * rng.normal(size=2 * classes), rng.integers(0, classes, base.n)
-    theta[::2] = 1e8  # the predictors of all classes are great, and differ little
-    theta[1::2] *= 1e-5
-    plain = base.objective()
-    states = KeptBlocks([replace(rows, target=target) for rows in base.states()])
-    tiny, zeros = np.full(2 * classes, 2.0**-80), np.zeros(2 * classes)
+    theta = rng.normal(size=(classes, 3))
+    theta[:, :2] += far * np.outer(np.arange(classes), [1.0, -1.0])
+    target = rng.integers(0, classes, made.n)
+    states = KeptBlocks([replace(rows, target=target) for rows in made.states()])
+    tiny, zeros = np.full(theta.size, 2.0**-80), np.zeros(theta.size)
+    plain = made.objective()
     joint = replace(plain, loss=loss, rows=states, ridge=tiny, linear_term=zeros)
-    found = certified_gradient(joint, theta)
-    z = base.design @ theta.reshape(classes, 2).T
-    p = softmax(z, axis=1)
-    size = np.abs(theta.reshape(classes, 2)).sum(axis=1).max()
-    u, n, c = float(U), base.n, loss.slope_bound * classes
-    moved = 2 * (u * np.abs(z).max(axis=1) + float(gamma(4)) * 4 * size / 2**32)
-    expected = n * (4 * classes + 32) * u + 0.5 * moved @ (p * (1 - p)).sum(axis=1) + 2 * n * u * c
-    expected += 3 * n * 2 * c / 2**21 * float(gamma(2 * MOST_ROWS + 3))
-    expected = base.row_norm * expected + u * np.linalg.norm(found.value)
-    assert found.error == pytest.approx(expected, rel=1e-5)
+    found = certified_gradient(joint, theta.ravel())
+    z = made.design @ theta.T
+    p, u, n, c = softmax(z, axis=1), float(U), made.n, loss.slope_bound * classes
+    size = np.abs(theta).sum(axis=1).max()
+    dz = u * np.abs(z).max(axis=1) + float(gamma(5)) * 5 * size / 2**32
+    error = (4 * classes + 32) * u + 0.5 * 2 * dz * (p * (1 - p)).sum(axis=1)
+    expected = error.sum() + 2 * n * u * c + 3 * n * 2 * c / 2**21 * float(gamma(2 * MOST_ROWS + 3))
+    expected = made.row_norm * expected + u * np.linalg.norm(found.value)
+    assert found.error == pytest.approx(expected, rel=1e-5, abs=0)
 
 
 @pytest.mark.parametrize("dz", [1e-6, 0.05, 0.099, 0.1, 3.0])
@@ -188,3 +190,19 @@ def test_shares_move_less_than_their_bound(dz: float) -> None:
         np.testing.assert_allclose(bound, 2 * dz * stretch, rtol=1e-6, atol=dz * 1e-13)
         if classes == 2 and dz < 1e-3:  # the two shares move by as much
             assert (greatest >= bound * (1 - 5 * dz) - 1e-13 * dz - 1e-15).all()
+
+
+@pytest.mark.parametrize("dz", [1e-3, 0.4, 3.0])
+@pytest.mark.parametrize("loss", [Logistic(), PseudoHuber(0.3)], ids=repr)
+def test_a_slope_moves_less_than_its_local_bound(loss: Any, dz: float) -> None:
+    """Step 2, with the change between z and z -+ 3 dz, which holds that to z -+ dz."""
+    z, y = np.linspace(-9, 9, 37), np.zeros(37)
+    smoothness = float(loss.curvature_bound(0.0, loss.slope_bound))
+    terms: Any = [SimpleNamespace(error=dz)]
+    facts: Any = loss, None, smoothness, None, terms, 1.0, True, None
+    found = _certificate._Part(*facts)._slope_error(z[None], y, loss.slope(z, y)[None])
+    middle = loss.slope(z, y)
+    for width, compare in ((dz, np.greater), (3 * dz, np.isclose)):
+        changes = loss.slope(z + width, y) - middle, middle - loss.slope(z - width, y)
+        moved = np.minimum(smoothness * dz, np.maximum(*changes))
+        assert compare(found, moved + 16 * math.ulp(loss.slope_bound)).all()

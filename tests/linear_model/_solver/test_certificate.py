@@ -268,7 +268,8 @@ def test_the_order_of_rows_and_columns_plays_no_part() -> None:
         second = certified(shuffled, theta[columns], cuts=cuts)
         apart = np.linalg.norm(first.value[columns] - second.value)
         assert apart <= first.error + second.error
-        assert first.error == pytest.approx(second.error, rel=1e-6, abs=0)
+        # Each block adds a rounding to the bound of step 3.
+        assert first.error == pytest.approx(second.error, rel=1e-5, abs=0)
 
 
 def test_the_bound_holds_over_several_blocks() -> None:

@@ -61,7 +61,10 @@ def test_the_last_trial_of_a_mutation_counts(tmp_path):
 
 
 def test_a_map_has_all_tests_and_the_lines_that_coverage_can_see(tmp_path):
-    """A test of scripts runs no line of the package; compiled functions seem to run none."""
+    """Scripts run no line of the package, compiled functions seem to run none.
+
+    A test that fails without any mutation would catch every one, and is not used.
+    """
     (tmp_path / "skdp/rows").mkdir(parents=True)
     module = tmp_path / "skdp/rows/total.py"
     module.write_text("1\n2\n3\n", encoding="utf-8")
@@ -69,9 +72,10 @@ def test_a_map_has_all_tests_and_the_lines_that_coverage_can_see(tmp_path):
         data.executescript(
             f"""CREATE TABLE context (id, context); CREATE TABLE file (id, path);
             CREATE TABLE line_bits (file_id, context_id, numbits);
-            INSERT INTO context VALUES (1, ''), (2, 'tests/b.py::one|run');
+            INSERT INTO context VALUES (1, ''), (2, 'tests/b.py::one|run'),
+            (3, 'tests/b.py::wrong|run');
             INSERT INTO file VALUES (1, '{module}');
-            INSERT INTO line_bits VALUES (1, 1, x'02'), (1, 2, x'0c');"""
+            INSERT INTO line_bits VALUES (1, 1, x'02'), (1, 2, x'0c'), (1, 3, x'0e');"""
         )
     files = {
         "skdp/rows/total.py": {"summary": {"num_statements": 3}, "missing_lines": [2]},
@@ -80,11 +84,12 @@ def test_a_map_has_all_tests_and_the_lines_that_coverage_can_see(tmp_path):
     (tmp_path / COVERAGE).write_text(json.dumps({"files": files}), encoding="utf-8")
     found = read_coverage(
         tmp_path, "0.50s call     tests/b.py::one\n0.25s setup    tests/b.py::one\n"
-        "2.00s call     tests/a.py::script[a b]\n"
+        "2.00s call     tests/a.py::script[a b]\nFAILED tests/b.py::wrong - assert 1 == 2\n"
     )  # fmt: skip
     assert dict(zip(found.tests, found.seconds, strict=True)) == {
         "tests/a.py::script[a b]": 2.0,
         "tests/b.py::one": 0.75,
+        "tests/b.py::wrong": 0.0,
     }
     assert found.of("rows/total.py", iter([1])) == set()
     assert found.of("rows/total.py", iter([2, 3])) == {1}

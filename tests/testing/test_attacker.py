@@ -101,6 +101,8 @@ def test_last_bits_are_those_of_exact_numbers():
         _leaves.last_bits(values),
         [0, -2, 1, _leaves.NO_BIT, _leaves.NO_BIT, _leaves.NO_BIT, -1074, -40],
     )
+    read = _leaves.features(Fitted(np.array([1 + 2.0**-40])))["value_[0]:last bit"]
+    assert read == -40
     found = _leaves.of_differences([12, 3], [[4, 3], [5, 1]])
     assert found["outputs less table 0[0]:last bit"] == 3
     assert found["outputs less table 0[1]:last bit"] == _leaves.NO_BIT

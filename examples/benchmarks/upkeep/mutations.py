@@ -120,8 +120,10 @@ def measured(copy: Path) -> Map:
     options += ["--durations=0", "--durations-min=0", "-vv"]
     command = [*PYTEST, "-n", "2", "--dist", "worksteal", *options]
     done = subprocess.run(command, cwd=copy, env=os.environ | QUIET, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit("The tests fail without any mutation:\n" + done.stdout[-3000:])
+    if done.returncode not in (0, 1):
+        raise SystemExit("The tests did not run to their end:\n" + done.stdout[-3000:])
+    for name in _FAILED.findall(done.stdout):
+        print(f"Fails without any mutation, and is left out: {name}", file=sys.stderr)
     return read_coverage(copy, done.stdout)
 
 
@@ -143,8 +145,9 @@ def read_coverage(copy: Path, output: str) -> Map:
     modules = {k: Path(p).relative_to(package) for k, p in paths.items()}
     modules = {k: path for k, path in modules.items() if path.parts[0] in FOLDERS}
     masks: dict[str, dict[int, int]] = {path.as_posix(): {} for path in modules.values()}
+    left_out = {"", *_FAILED.findall(output)}
     for file, context, bits in found:
-        if names[context] and file in modules:
+        if names[context] not in left_out and file in modules:
             lines = masks[modules[file].as_posix()]
             for line in np.flatnonzero(
                 np.unpackbits(np.array([*bits], np.uint8), bitorder="little")

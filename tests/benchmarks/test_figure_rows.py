@@ -8,10 +8,11 @@ import pytest
 
 from examples.benchmarks.accuracy import linear
 from examples.benchmarks.descent import descent, descent_baseline, descent_lasso
-from examples.benchmarks.speed import cluster, linear_speed, scale, speed
+from examples.benchmarks.speed import linear_speed, speed
 from examples.figures.layout import differences, filled
 from examples.figures.manifest import figures, placed
 from examples.figures.outputs import Output
+from skdp.rows.streamed import StreamedRows
 
 FIGURES = figures()
 SMALL = {"repeats": 2, "seed": 0, "jobs": 1, "neighbors": "replace_one", "epsilons": [1.0]}
@@ -131,6 +132,7 @@ def test_times_beside_other_libraries(monkeypatch):
 
 
 def test_times_of_files(monkeypatch, tmp_path):
+    scale = pytest.importorskip("examples.benchmarks.speed.scale")
     monkeypatch.setattr(scale, "measured", lambda *_: (1.0, 2**30, 2))
     rows = [row for n in (10, 20) for row in scale.rows_for(n, arguments(), tmp_path)]
     assert fields_of("scale-files") <= set(rows[0])
@@ -140,7 +142,20 @@ def test_times_of_files(monkeypatch, tmp_path):
     assert (tmp_path / "scale.png").stat().st_size
 
 
+def test_readings_of_a_file_are_counted(monkeypatch, tmp_path):
+    """One of a small file, which is kept; where nothing is kept, each sum is one."""
+    scale = pytest.importorskip("examples.benchmarks.speed.scale")
+    path = tmp_path / "rows.parquet"
+    scale.write_file(path, 500, 0)
+    runs = StreamedRows._runs
+    for most_kept, least, most in ((3 * 2**27, 1, 1), (0, 3, 20)):
+        monkeypatch.setattr(StreamedRows, "_runs", runs)  # the command replaces it, in a process
+        monkeypatch.setattr(scale.streamed, "MOST_KEPT", most_kept)
+        assert least <= scale.fit(str(path), "label", 0)[2] <= most
+
+
 def test_times_of_clusters(monkeypatch):
+    cluster = pytest.importorskip("examples.benchmarks.speed.cluster")
     monkeypatch.setattr(cluster, "on_workers", lambda _, *arrays: arrays)
     rows = cluster.compared(None, arguments(rows=300))
     assert filled_cells("scale-cluster", rows) == 9

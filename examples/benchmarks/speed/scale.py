@@ -69,14 +69,14 @@ def read_and_sum(path: str, target: str) -> tuple[float, int, int]:
 def fit(path: str, target: str, seed: int) -> tuple[float, int, int]:
     """Return the seconds of a fit, its peak of memory, and the number of passes."""
     passes = 0
-    tables = streamed.StreamedRows._tables
+    runs = streamed.StreamedRows._runs
 
     def counted(self: Any) -> Any:
         nonlocal passes
         passes += 1
-        return tables(self)
+        return runs(self)
 
-    streamed.StreamedRows._tables = counted  # type: ignore[method-assign]
+    streamed.StreamedRows._runs = counted  # type: ignore[method-assign]
     bounds = dict.fromkeys(NAMES, (-1.0, 1.0))
     if target == "number":
         model: Any = DPLinearRegression(domain=Domain(bounds, (-1.0, 1.0)), random_state=seed)

@@ -94,8 +94,9 @@ def test_verdicts_on_descent(shift, expected):
     assert descent_baseline.verdict(100 * noise + shift, np.zeros(20), 0)["verdict"] == (
         expected if abs(shift) > 0.05 else "tie"
     )
-    facts = {"data": "electricity", "baseline": "gradient", "descent": 1.0, "its score": 0.5}
-    assert filled_cells("descent-gradient", [facts | row]) == 5
+    facts = {"data": "electricity", "baseline": "gradient", "its score": 0.5}
+    facts |= {"descent": 1.0, "descent, no look": 0.7}
+    assert filled_cells("descent-gradient", [facts | row]) == 6
 
 
 def test_choices_of_linear_models():

@@ -76,6 +76,8 @@ def page_of(notebook: dict[str, Any], name: str) -> dict[str, Any]:
         if cell["cell_type"] == "code":
             # Words for those who cannot see a picture: the prose above its cell.
             cell["metadata"]["mystnb"] = {"image": {"alt": said}}
+            if "argparse" in text:  # of the script; a reader need not see them
+                cell["metadata"]["tags"] = ["hide-input"]
             continue
         said = " ".join(line for line in text.splitlines() if not line.startswith("#"))
         if number == 0:

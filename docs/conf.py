@@ -67,6 +67,9 @@ myst_dmath_double_inline = True  # two dollars also where a paragraph goes on
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # the results are stored in the notebooks
 nb_merge_streams = True
+# The only cells that are hidden have imports and the arguments of the script.
+nb_code_prompt_show = "Show imports and settings"
+nb_code_prompt_hide = "Hide imports and settings"
 
 # Docstrings. One page per module: methods stand below their class.
 

@@ -53,6 +53,8 @@ def show(thing: Any) -> None:
 
 
 SETTINGS = read_settings()
+
+# %%
 DATA = fetch_adult() if SETTINGS.full else load_breast_cancer()
 print(DATA)
 for column, reason in list(DATA.reasons.items())[:4]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -132,7 +134,8 @@ def epsilon_curve(
     cv : None, int or splitter, default=None
         Folds; None is 5. With a number they are drawn anew for every repeat, without labels.
     scoring : None, str or callable, default=None
-        As in scikit-learn. None is accuracy or R^2.
+        As in scikit-learn. None is accuracy or R^2. A score that raises ValueError is nan, as that
+        of "neg_log_loss" where a fold lacks a label.
     n_jobs : int, default=None
     random_state : None or int, default=None
         Seed of the splits and the noise. None draws both from the operating system's entropy.
@@ -297,7 +300,17 @@ def _scores(
     fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
     own = None if persons is None else persons[train]
     fitted += [fit_to(model, X_train, y[train], own) for model in models]
-    return [float(score(model, X_test, y[test])) for model in fitted]
+    return [_score(score, model, X_test, y[test]) for model in fitted]
+
+
+def _score(score: Any, model: Any, X: Any, y: NDArray[Any]) -> float:
+    """Return a score, nan if scikit-learn raises: its errors and warnings tell labels of ``y``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return float(score(model, X, y))
+        except ValueError:
+            return math.nan
 
 
 def _names(estimator: Any, scoring: Any) -> tuple[str, str]:

@@ -44,6 +44,15 @@ def test_a_page_has_a_title_links_and_words_for_pictures(gallery):
     assert prose["source"] == "## Four\nSee [docs/proofs/x.md](../proofs/x.md)."
     assert code["metadata"]["mystnb"] == {"image": {"alt": "See `docs/proofs/x.md`."}}
     assert (code["source"], code["outputs"]) == ("y", [{"data": {}}])
+    assert "tags" not in code["metadata"]
+
+
+def test_the_cell_with_the_arguments_of_the_script_is_hidden(gallery):
+    """Each notebook has one such cell, and its results are shown."""
+    for path in NOTEBOOKS:
+        page = gallery.page_of(json.loads(path.read_text(encoding="utf-8")), path.stem)
+        tags = [cell["metadata"].get("tags", []) for cell in page["cells"]]
+        assert tags.count(["hide-input"]) == 1, path.stem
 
 
 def test_the_picture_is_the_first_of_the_results(gallery):

@@ -157,6 +157,17 @@ def test_without_a_domain_columns_are_clipped_for_all(people, answers):
     assert found.without_privacy[0] == free.score(clipped[test], answers[test])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "balanced_accuracy"])
+def test_scores_of_folds_without_a_label_are_nan_and_no_message_names_one(scoring, domain, people):
+    """The errors and warnings of scikit-learn's scores name the labels of a fold."""
+    y = np.where(np.arange(len(people)) < 1, "yes", "no")
+    found = epsilon_curve(
+        DPLogisticRegression(domain=domain), people, y, [1.0], repeats=1, scoring=scoring
+    )
+    assert np.isnan(found.scores).sum() == (0 if scoring == "balanced_accuracy" else 4)
+
+
 @pytest.mark.parametrize(
     ("scoring", "name"),
     [

@@ -78,7 +78,7 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
     seen: set[Hashable] = set()
     for level in found:
         if not isinstance(level, Hashable):
-            raise fail(name, "have hashable levels", level, "Use strings or numbers.")
+            raise fail(name, "have hashable levels", type(level), "Use strings or numbers.")
         if is_missing(level):
             raise fail(
                 name, "have levels that are not missing values", level, "Use `other` instead."
@@ -87,8 +87,8 @@ def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
             raise fail(
                 name,
                 "have levels that differ (1, 1.0 and True are the same level)",
-                level,
-                "Drop the repeated one.",
+                level if type(levels) is list else None,  # an array may be a private column
+                "Write each public level once, in a list.",
             )
         seen.add(level)
     return found

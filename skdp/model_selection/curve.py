@@ -134,8 +134,7 @@ def epsilon_curve(
     cv : None, int or splitter, default=None
         Folds; None is 5. With a number they are drawn anew for every repeat, without labels.
     scoring : None, str or callable, default=None
-        As in scikit-learn. None is accuracy or R^2. A score that raises ValueError is nan, as that
-        of "neg_log_loss" where a fold lacks a label.
+        As in scikit-learn; None is accuracy or R^2. A score that raises ValueError is nan.
     n_jobs : int, default=None
     random_state : None or int, default=None
         Seed of the splits and the noise. None draws both from the operating system's entropy.

@@ -84,7 +84,6 @@ class MemoryRows:
         self.domain = domain
         table = as_table(X, domain.names, domain.n_columns)
         self._runs = list(Run.all_of(table, target, members))
-        self._is_read = False
 
     @property
     def n(self) -> int:
@@ -115,8 +114,8 @@ class MemoryRows:
         """Yield ``function(block)`` for all blocks, in their order."""
         load_kernels(self.n * self.domain.n_columns)
         domain = self.domain
-        if not self._is_read:
-            self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
+        # A table of an earlier reading is returned as it is.
+        self._runs = [replace(own, table=read_once(domain, own.table)) for own in self._runs]
 
         def applied(part: tuple[Run, slice]) -> Any:
             own, rows = part
@@ -129,6 +128,4 @@ class MemoryRows:
             for rows in block_slices(domain, len(own.target), blocks)
         ]
         yield from run(applied, parts)
-        if not self._is_read:
-            again = [replace(own, table=replace(own.table, again=True)) for own in self._runs]
-            self._runs, self._is_read = again, True
+        self._runs = [replace(own, table=replace(own.table, again=True)) for own in self._runs]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +13,8 @@ from ball_battery import ALARM, BATTERY, Check, lp_gauge, same_law
 from scipy.integrate import cumulative_simpson
 from scipy.stats import kstest
 
-from skdp.geometry import EncodedRowsBall, LpBall, ProductBall, rows_ball
+from skdp.geometry import EncodedRowsBall, LpBall, ProductBall, encoded_rows, rows_ball
+from skdp.geometry._blocks import block_moments
 
 ADULT = (6, (8, 15, 6, 14, 5, 4, 1, 40))
 BALLS = [
@@ -218,6 +219,25 @@ def test_thousands_of_levels_stay_finite() -> None:
     assert (ball.gauge(u) <= 1 + 1e-12).all()
     assert math.isfinite(ball.log_volume())
     assert np.linalg.eigvalsh(ball.covariance()).min() > 0
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_few_nodes_are_enough_where_the_density_is(intercept: bool, monkeypatch: Any) -> None:
+    """In parts of few entries; the second truth has a node for every two degrees."""
+    ball = EncodedRowsBall(0, (300, 240), intercept)
+    monkeypatch.setattr(encoded_rows, "_MOST_NODES", 400)
+    exact, sizes = replace(ball).variance(), []
+
+    def counted(m: int, a: Any, b: Any) -> Any:
+        sizes.append(m * len(a))
+        return block_moments(m, a, b)
+
+    monkeypatch.setattr(encoded_rows, "block_moments", counted)
+    monkeypatch.setattr(encoded_rows, "_MOST_NODES", 48)
+    monkeypatch.setattr(encoded_rows, "_MOST_ENTRIES", 5000)
+    np.testing.assert_allclose(ball.variance(), exact, rtol=1e-11)
+    assert sum(sizes) == 48 * 540
+    assert max(sizes) <= 5000 + 300
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ without its margin, or with the margin on the wrong side, fails in one of these 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -49,6 +50,20 @@ class Boxed(Interval):
         return np.array([self.size])
 
 
+class Supported(Interval):
+    """And how far it reaches in each direction."""
+
+    def support(self, w: Any) -> Any:
+        return self.size * np.abs(w)[..., 0]
+
+
+class Cornered(Interval):
+    """And its ends."""
+
+    def extreme_points(self) -> Any:
+        return np.array([[self.size], [-self.size]])
+
+
 def numbers(draw: int, count: int) -> list[float]:
     return np.exp(np.random.default_rng(draw).uniform(-4, 4, count)).tolist()
 
@@ -87,11 +102,21 @@ def test_the_cover_of_a_mapped_ball(draw: int) -> None:
     assert inside <= 1 - 3e-12
 
 
+PAIRS: dict[str, Callable[[float, float], tuple[Any, Any]]] = {
+    "boxes": lambda size, factor: (Interval(factor), Boxed(size)),
+    "a box in an l_p ball": lambda size, factor: (LpBall(1, radius=factor), Boxed(size)),
+    "corners": lambda size, factor: (Interval(factor), Cornered(size)),
+    "facets": lambda size, factor: (LpBall(1, p=math.inf, radius=factor), Supported(size)),
+    "l_p balls": lambda size, factor: (LpBall(1, radius=factor), LpBall(1, p=1, radius=size)),
+}
+
+
 @pytest.mark.parametrize("draw", DRAWS)
-def test_the_gauge_over_a_body_without_corners(draw: int) -> None:
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_gauge_over_a_body(pair: str, draw: int) -> None:
     """In one dimension the box around the body is the body."""
     size, factor = numbers(draw, 2)
-    found = Fraction(greatest_gauge(Interval(factor), Boxed(size)))
+    found = Fraction(greatest_gauge(*PAIRS[pair](size, factor)))
     assert found >= Fraction(size) / Fraction(factor) * MARGIN
 
 

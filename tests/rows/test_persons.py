@@ -146,6 +146,15 @@ def test_equal_identifiers_are_one_person_whatever_the_others_are():
     assert persons.counts.tolist() == [2, 1, 1]
 
 
+@pytest.mark.parametrize("ids", [[3, 1], [3, "x"]])
+def test_identifiers_of_a_later_reading_that_are_not_known_have_no_share(ids):
+    """Whether they have the type of the known ones or another."""
+    persons = Persons.of([ids])
+    for later in ([2, 9], ["1", "y"], [1.5, 2.5]):
+        assert persons.codes(later).tolist() == [-1, -1]
+        assert persons.shares(later, 1).tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("batches", [[[1, 2, "1"]], [np.array([1, 2]), np.array(["1", "A2"])]])
 def test_numbers_and_strings_of_numbers_are_refused(batches):
     """A reader that infers types for parts of a file would count the person 1 twice."""

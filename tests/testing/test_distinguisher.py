@@ -24,11 +24,8 @@ from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.independent.repeated import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
-from skdp.privacy import Guarantee
 from skdp.rows import MemoryRows
 from skdp.rows.persons import WHOLE, Persons
-from skdp.testing._attacker import leaves as _leaves
-from skdp.testing._attacker.attacker import attack
 from skdp.testing.estimator import check_attack, check_independence
 
 EPSILONS, COLUMNS = (0.004, 0.1, 1.0), (3, 20, 100)
@@ -307,59 +304,6 @@ def test_layouts_that_depend_on_data_are_caught_at_once(twin):
     everything = ("coef_", "intercept_", "bounds_", "path_", "scale_", "steps_")
     with pytest.raises(AssertionError, match="types, shapes and layouts"):
         check_independence(twin(), everything)
-
-
-# The parts of it
-
-
-def test_a_promise_that_holds_is_kept_at_its_edge():
-    """Randomised response at epsilon: the likeliest features of all that are allowed."""
-    rng, promise = np.random.default_rng(0), Guarantee(1.0)
-    for _ in range(40):
-        odds = math.e / (1 + math.e)
-        one, other = (
-            [{"bit": float(rng.random() < p)} for _ in range(200)] for p in (odds, 1 - odds)
-        )
-        assert attack(one, other, promise) is None
-    one, other = ([{"bit": float(rng.random() < p)} for _ in range(400)] for p in (0.9, 0.1))
-    assert "bit shows which" in str(attack(one, other, promise))
-
-
-def test_a_rare_event_that_gives_the_table_away_is_caught():
-    """One fit in five: seldom enough that guesses are hardly better, and far more than delta."""
-    rng = np.random.default_rng(0)
-    one = [{"event": float(rng.random() < 0.2)} for _ in range(500)]
-    other = [{"event": 0.0} for _ in range(500)]
-    assert attack(one, other, Guarantee(0.5, 1e-6)) is not None
-    assert attack(one, other, Guarantee(0.5, 0.3)) is None
-
-
-def test_weak_evidence_adds_up():
-    """A hundred entries, of which each tells little."""
-    rng = np.random.default_rng(0)
-    one, other = (
-        [{f"x[{k}]": v for k, v in enumerate(rng.normal(m, 1, 100))} for _ in range(90)]
-        for m in (0.0, 0.5)
-    )
-    assert "weighted" in str(attack(one, other, Guarantee(0.5)))
-
-
-def test_last_bits_are_those_of_exact_numbers():
-    values = np.array([1.0, 0.75, -6.0, 0.0, np.nan, np.inf, 5e-324, 2.0**-40 * 3])
-    np.testing.assert_array_equal(
-        _leaves.last_bits(values),
-        [0, -2, 1, _leaves.NO_BIT, _leaves.NO_BIT, _leaves.NO_BIT, -1074, -40],
-    )
-    found = _leaves.of_differences([12, 3], [[4, 3], [5, 1]])
-    assert found["outputs less table 0[0]:last bit"] == 3
-    assert found["outputs less table 0[1]:last bit"] == _leaves.NO_BIT
-    assert found["outputs less table 1[0]:last bit"] == 0
-    assert found["outputs less table 1[1]:last bit"] == 1
-
-
-def test_nothing_that_is_constant_counts():
-    same = [{"x": 1.0, "y": 2.0}] * 40
-    assert attack(same, same, Guarantee(0.1)) is None
 
 
 # Persons

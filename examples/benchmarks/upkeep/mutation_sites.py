@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-FOLDERS = ("mechanisms", "privacy", "rows", "linear_model", "model_selection")
+# Folders and modules of the package.
+FOLDERS = ("noise", "geometry", "domain", "mechanisms", "privacy", "rows", "bounds")
+FOLDERS += ("linear_model", "model_selection", "testing", "randomness.py", "_draws.py")
 
 # Modules on which no guarantee depends, and why.
 EXCLUDED = {
@@ -148,7 +150,8 @@ def drawn(package: Path, count: int, rng: np.random.Generator) -> list[Mutation]
     """Return mutations on lines spread evenly over all modules, at most one on a line."""
     by_line: dict[str, list[Mutation]] = defaultdict(list)
     for folder in FOLDERS:
-        for path in sorted((package / folder).rglob("*.py")):
+        place = package / folder
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
             module = path.relative_to(package).as_posix()
             if module not in EXCLUDED:
                 for mutation in Sites(package, module).all():

@@ -1,8 +1,9 @@
 """What needs care: files with lines that no fast test runs, slow tests, mutations that survived.
 
 The first two come from the map of ``mutations.py``, which runs the fast tests once with coverage
-and keeps what it found in the folder ``results``; remove this file to measure again. The survivors
-are those of all runs of ``mutations.py`` that are kept there. Needs pytest-cov.
+and keeps what it found in the folder ``results``; remove this file to measure again. Lines of
+compiled functions are left out. The survivors are those of all runs of ``mutations.py`` that are
+kept in this folder. Needs pytest-cov.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import argparse
 import json
 import tempfile
 from collections import defaultdict
+from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +26,19 @@ Rows = list[dict[str, Any]]
 
 def least_covered(tests: Map, count: int) -> Rows:
     """Return the files with the most statements that no fast test runs."""
-    order = sorted(tests.statements.items(), key=lambda item: (-item[1][1], item[0]))
+    order = sorted(tests.statements.items(), key=lambda item: (-len(item[1][1]), item[0]))
     return [
-        {"file": name, "statements": total, "not run": missed, "run": f"{1 - missed / total:.1%}"}
+        {"file": name, "statements": total, "not run": len(missed), "lines": in_ranges(missed)}
         for name, (total, missed) in order[:count]
         if missed
     ]
+
+
+def in_ranges(lines: list[int]) -> str:
+    """Return lines as a text, such as "3, 7-9"."""
+    runs = groupby(enumerate(lines), key=lambda item: item[1] - item[0])
+    parts = [[line for _, line in run] for _, run in runs]
+    return ", ".join(f"{p[0]}-{p[-1]}" if len(p) > 1 else f"{p[0]}" for p in parts)
 
 
 def slowest(tests: Map, count: int) -> tuple[Rows, Rows]:
@@ -47,14 +57,14 @@ def slowest(tests: Map, count: int) -> tuple[Rows, Rows]:
     return files, functions
 
 
-def survivors(folder: Path) -> Rows:
-    """Return the mutations in the files of results that no test noticed."""
+def survivors(folder: Path) -> tuple[Rows, int]:
+    """Return the mutations in the files of results that no test noticed, and how many there are."""
     rows = {}
     for path in sorted(folder.glob("mutations_*.jsonl")):
         for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
             rows[row["key"]] = row  # the last one counts: a mutation may have been tried again
     alive = [row for row in rows.values() if row["result"] != "caught"]
-    return [{k: row[k] for k in ("at", "old", "new", "line")} for row in alive]
+    return [{k: row[k] for k in ("at", "old", "new", "line")} for row in alive], len(rows)
 
 
 def main() -> None:
@@ -69,15 +79,21 @@ def main() -> None:
         copy = mutations.copied(mutations.ROOT, Path(folder) / "copy")
         tests = mutations.known_map(arguments.map, copy)
     files, functions = slowest(tests, arguments.count)
-    total, missed = map(sum, zip(*tests.statements.values(), strict=True))
-    alive = survivors(report.RESULTS)
+    statements, missed = zip(*tests.statements.values(), strict=True)
+    share = 1 - sum(map(len, missed)) / sum(statements)
+    alive, tried = survivors(report.RESULTS)
+    measured = datetime.fromtimestamp(arguments.map.stat().st_mtime)
+    others = len(mutations.changed(tests, mutations.ROOT))
+    print(
+        f"Measured on {measured:%Y-%m-%d}. Modules on which privacy rests that changed: {others}."
+    )
     tables = {
-        f"Coverage: {1 - missed / total:.2%} of {total} statements": least_covered(
+        f"Coverage: {share:.2%} of {sum(statements)} statements": least_covered(
             tests, arguments.count
         ),
         f"Slowest files, of {sum(tests.seconds):.0f} seconds": files,
         "Slowest tests": functions,
-        f"Mutations that survived: {len(alive)}": alive,
+        f"Mutations that survived: {len(alive)} of {tried}": alive,
     }
     for title, rows in tables.items():
         print(f"\n{title}\n")

@@ -137,8 +137,7 @@ def _of_array(name: str, values: NDArray[np.float64]) -> Iterator[tuple[str, flo
     for k in _chosen(values.size):
         yield f"{name}[{k}]", float(plain[k])
         yield f"{name}[{k}]:last bit", float(bits[k])
-    raw = values[np.isnan(values)].view(np.uint64)
-    yield f"{name}:bits of nan", float(zlib.crc32(raw.tobytes()))
+    yield f"{name}:bits of nan", float(zlib.crc32(values[np.isnan(values)].tobytes()))
     yield f"{name}:negative zeros", float(((values == 0) & np.signbit(values)).sum())
     if values.size > 1:
         yield from ((f"{name}:{k}", v) for k, v in _sums("last bit", bits).items())

@@ -268,7 +268,8 @@ def test_the_order_of_rows_and_columns_plays_no_part() -> None:
         second = certified(shuffled, theta[columns], cuts=cuts)
         apart = np.linalg.norm(first.value[columns] - second.value)
         assert apart <= first.error + second.error
-        assert first.error == pytest.approx(second.error, rel=1e-6)
+        # Each block adds a rounding to the bound of step 3.
+        assert first.error == pytest.approx(second.error, rel=1e-5, abs=0)
 
 
 def test_the_bound_holds_over_several_blocks() -> None:
@@ -323,7 +324,7 @@ def test_compiled_functions_bound_the_same_errors(loss: Any, size: float) -> Non
         # The rounding of the total plays no part.
         made = replace(made, linear_term=-theta)
         one, other = (certified(made, theta, cuts=(3, 600), compiled=way) for way in (False, True))
-        assert other.error == pytest.approx(one.error, rel=1e-9)
+        assert other.error == pytest.approx(one.error, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("local", [False, True])

@@ -358,11 +358,26 @@ class Lopsided(Triangular):
         return super().logpdf(np.asarray(x) + 0.01)
 
 
+class Endless(Triangular):
+    def isf(self, q):
+        return np.full(np.shape(q), np.inf)
+
+
+class OneTail(Triangular):
+    """Its density is even, and its lower tail is that of another law."""
+
+    def logsf(self, x):
+        return np.where(np.asarray(x) < 0, np.log(0.9), super().logsf(x))
+
+
 BAD = [
     (lambda: Independent("cauchy"), "law must be one of .*'flipped_huber'.*Or give a law"),
     (lambda: Independent(3), "law must have the members of a law"),
     (lambda: Independent(Cauchy()), "law must have a log-concave density"),
     (lambda: Independent(Lopsided()), "law must have a density that is even"),
+    (lambda: Independent(Endless()), "law must have an isf.* finite quantiles"),
+    (lambda: Independent(OneTail()), "law must have a tail that is even"),
+    (lambda: least_scale(Laplace(), 1e300, epsilon=1e-300, delta=1e-300), "noise is a finite"),
     (lambda: Independent("laplace", [1, 0]), "proportions must be a finite number > 0"),
     (lambda: Independent("laplace", [1]).calibrate(BOX, epsilon=1.0), "proportions must have 2"),
     (lambda: Independent("gaussian").calibrate(BOX, epsilon=1.0), "delta must be > 0"),

@@ -9,6 +9,7 @@ from exact_profile import Bare, exact_delta
 
 from skdp._search import last_passing
 from skdp.mechanisms.independent._scale import greatest_slope, least_scale
+from skdp.mechanisms.independent.repeated import calibrate_releases
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
@@ -190,3 +191,15 @@ def test_a_search_that_returns_the_middle_is_caught():
             low, high = (low, middle) if middle >= truth else (middle, high)
         wrong += not is_private(Gaussian(), (low + high) / 2, 3.0, delta)
     assert 8 <= wrong <= 32
+
+
+@pytest.mark.parametrize("size", [2.0**-20, 1.0, 2.0**20])
+@pytest.mark.parametrize("law", [Laplace(), Gaussian()], ids=repr)
+def test_the_dither_s_grid_is_no_finer_than_the_error_of_the_sampler(law, size):
+    """A draw is within one step of the exact law's; the grid is hardly wider than that takes."""
+    noise = calibrate_releases(law, [(size, 3)], neighbors="replace_one", epsilon=1.0, delta=1e-6)
+    factors = np.array([1.0, 0.01, 30.0])
+    error = noise.granularity * factors * math.sqrt(noise.var())
+    step = 2.0 ** noise.publication_for(factors, 2).lattice.fine
+    assert (error <= step).all()
+    assert (step <= 4 * error).all()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ledger_worst import DELTA, EPSILON, fits, gaussian
 
 from skdp.noise import Laplace
-from skdp.privacy import BudgetExceeded, Guarantee, Ledger
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost
 from skdp.privacy.ledger import _rows
 from skdp.privacy.losses.losses import PairLoss, ShiftLoss
 
@@ -126,15 +126,26 @@ def test_processes_that_add_entries_by_turns_never_overspend():
     assert [worker.wait(timeout=60) for worker in workers] == [0, 0]
 
 
-def change(ledger, statement):
+def change(ledger, statement, tables=("entry", "loss")):
     """Change rows of a file, as its owner can who first removes the triggers."""
     database = sqlite3.connect(ledger.path)
-    for table in ("entry", "loss"):
+    for table in tables:
         for verb in ("UPDATE", "DELETE"):
             database.execute(f"DROP TRIGGER {table}_{verb}")
     database.execute(statement)
     database.commit()
     database.close()
+
+
+@pytest.mark.parametrize("table", ["ceiling", "rule"])
+def test_a_file_without_its_terms_gives_no_budget(table):
+    ledger = Ledger(1.0)
+    other = again(ledger)
+    change(ledger, f"DELETE FROM {table}", tables=[table])
+    with pytest.raises(LedgerLost, match="states no ceiling or no rule"):
+        other.spend(LAPLACE)
+    with pytest.raises(ValueError, match="path must be a ledger's file or be free"):
+        Ledger(1.0, path=ledger.path)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Where the numbers of a command stand in the table of a page.
 
 A layout says which fields of the command's rows identify a row of the page, and which fields fill
-the cells of a column. Cells that it does not mention keep their text.
+the cells of a column. Cells that it does not mention keep their text. A cell has the numbers of its
+fields, in the form of those that were there, or the text of one field.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Layout:
         Fields that the first columns of the page name. Two fields may share a column, as in
         ".01, .3". An empty cell of a page has the text of the cell above it.
     pivot : str
-        A field whose values are the numbers in the headings of the page.
+        A field whose values are the numbers in the headings of the page, or headings as a whole.
     cells : list of str
         Fields of the numbers in a cell below such a heading; "" for a number that is kept.
     headings : dict
@@ -90,7 +91,7 @@ class Layout:
     def _fields(self, heading: str, labels: Sequence[str]) -> Sequence[str]:
         if heading in self.headings:
             return self.headings[heading]
-        if not self.pivot or not NUMBER.search(heading):
+        if not self.pivot:
             return ()
         return self.labels.get(labels[0], ()) if self.labels else self.cells
 
@@ -98,23 +99,27 @@ class Layout:
         if heading in self.headings or not self.pivot:
             return True
         shown = NUMBER.search(heading)
-        return bool(shown and is_same(shown[0], row[self.pivot]))
+        name = self.aliases.get(heading, shown[0] if shown else heading)
+        return is_same(str(name), row[self.pivot])
 
 
 def has_all(row: Row, fields: Sequence[str]) -> bool:
-    """Whether a row has a number in each field that has a name."""
+    """Whether a row has a number or a text in each field that has a name."""
     return all(row.get(name) not in (None, "") for name in fields if name)
 
 
 def filled(table: Table, layout: Layout, found: Sequence[Output]) -> Table:
     """Return the table of a page with the numbers of a command."""
     for row, column, values in layout.values(table, found):
-        shown = NUMBER.findall(table.rows[row][column])
+        cell = table.rows[row][column]
+        if is_text(values):
+            table = table.with_cell(row, column, values[0])
+            continue
         numbers = [
             None if agree(one, value, layout.digits) else float(value)
-            for one, value in zip(shown, values, strict=True)
+            for one, value in zip(NUMBER.findall(cell), values, strict=True)
         ]
-        table = table.with_cell(row, column, restyled(table.rows[row][column], numbers))
+        table = table.with_cell(row, column, restyled(cell, numbers))
     return table
 
 
@@ -123,14 +128,32 @@ def differences(table: Table, layout: Layout, found: Sequence[Output]) -> tuple[
     count, wrong = 0, []
     for row, column, values in layout.values(table, found):
         count += 1
-        shown = NUMBER.findall(table.rows[row][column])
-        if len(shown) != len(values) or not all(
-            agree(one, value, layout.digits) for one, value in zip(shown, values, strict=True)
-        ):
+        if not is_shown(table.rows[row][column], values, layout.digits):
             place = f"row {row + 1} ({table.rows[row][0]}), column {table.headings[column]!r}"
             text = ", ".join(map(str, values))
             wrong.append(f"{place}: the page has {table.rows[row][column]!r}, computed: {text}")
     return count, wrong
+
+
+def is_text(values: Sequence[Any]) -> bool:
+    """Whether the values of a cell are one text that is not a number."""
+    if len(values) != 1 or not isinstance(values[0], str):
+        return False
+    try:
+        float(values[0])
+    except ValueError:
+        return True
+    return False
+
+
+def is_shown(cell: str, values: Sequence[Any], digits: int) -> bool:
+    """Whether a cell has the text, or numbers that are the values to the digits shown."""
+    if is_text(values):
+        return cell == str(values[0])
+    shown = NUMBER.findall(cell)
+    return len(shown) == len(values) and all(
+        agree(one, value, digits) for one, value in zip(shown, values, strict=True)
+    )
 
 
 def agree(shown: str, value: Any, digits: int = 0) -> bool:

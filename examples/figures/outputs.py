@@ -57,4 +57,4 @@ def is_same(label: str, value: Any) -> bool:
     try:
         return value_of(label) == float(value)
     except (TypeError, ValueError):
-        return label.strip("`*$ ").lower() == str(value).lower()
+        return label.replace("`", "").strip("*$ ").lower() == str(value).lower()

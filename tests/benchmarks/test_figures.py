@@ -161,6 +161,33 @@ def test_pivots_and_labels():
     assert (count, len(wrong)) == (2, 1)
 
 
+def test_headings_may_be_texts():
+    """A column for each value of a field, also one that has another name on the page."""
+    lines = ["| set | model, l1 | `Other` |", "|---|---|---|", "| a | .1 | |", "| b | .2 | .3 |"]
+    scores = {("a", "model, l1"): 0.1, ("b", "model, l1"): 0.2, ("b", "other"): 0.4}
+    rows = [{"set": s, "model": m, "score": score} for (s, m), score in scores.items()]
+    layout = Layout(rows=("set",), pivot="model", cells=("score",))
+    count, wrong = differences(pages.table_at(lines, 0), layout, [Output("", rows)])
+    assert (count, len(wrong)) == (3, 1)
+    assert "row 2 (b), column '`Other`': the page has '.3', computed: 0.4" in wrong[0]
+    rows[2]["model"] = "third"
+    layout = dataclasses.replace(layout, aliases={"`Other`": "third"})
+    assert differences(pages.table_at(lines, 0), layout, [Output("", rows)])[0] == 3
+
+
+def test_cells_may_be_texts():
+    """A verdict is written and compared as it is, whatever was there."""
+    lines = ["| set | verdict |", "|---|---|", "| a | tie |", "| b | .5 ahead |", "| c | tie |"]
+    verdicts = {"a": "tie", "b": "behind", "c": ""}
+    found = [Output("", [{"set": name, "verdict": told} for name, told in verdicts.items()])]
+    layout = Layout(rows=("set",), headings={"verdict": ["verdict"]})
+    table = pages.table_at(lines, 0)
+    count, wrong = differences(table, layout, found)
+    assert (count, len(wrong)) == (2, 1)
+    assert "the page has '.5 ahead', computed: behind" in wrong[0]
+    assert [row[1] for row in filled(table, layout, found).rows] == ["tie", "behind", "tie"]
+
+
 # A wrong number of a page
 
 

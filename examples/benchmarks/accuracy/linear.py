@@ -1,13 +1,15 @@
 """Test R^2 of private least squares on real data, numeric columns, public bounds.
 
 The figure is the median over splits; beside it stand least squares without privacy on the same
-splits, the target, and the goal: half of the way from the target to least squares. Reads the
-folder that SKDP_DATA names.
+splits, the target, and the goal: half of the way from the target to least squares. ``--choices``
+compares mechanisms and kinds of post-processing on the same splits. Reads the folder that SKDP_DATA
+names.
 """
 
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,21 +43,22 @@ def scores(name: str, settings: list[Settings], seed: int, repetition: int) -> d
 
 
 def figures(name: str, arguments: argparse.Namespace) -> list[report.Row]:
-    """Return a row for each epsilon: R^2, its quartiles, and what it reaches."""
+    """Return a row for each epsilon and choice: R^2, its quartiles, and what it reaches."""
     n_rows = len(read(name, numeric_only=True).y)
-    own = {key: getattr(arguments, key) for key in ("mechanism", "postprocess")}
-    epsilons, asked = arguments.epsilons, (arguments.neighbors, arguments.approximate)
-    settings = [report.facts_of_fit(n_rows, e, *asked) | own for e in epsilons]
+    cases = list(product(arguments.epsilons, arguments.choices))
+    asked = (arguments.neighbors, arguments.approximate)
+    settings = [report.facts_of_fit(n_rows, e, *asked) | of_choice(c) for e, c in cases]
     found = report.measure(scores, name, settings, arguments)
     plain = float(np.median(found["least squares"]))
     rows: list[report.Row] = []
-    for k, epsilon in enumerate(epsilons):
+    for k, (epsilon, choice) in enumerate(cases):
         low, median, high = report.quartiles(found["private"][:, k])
         rows.append(
             {
                 "set": name,
                 "rows": n_rows,
                 "epsilon": epsilon,
+                "choice": choice,
                 "R2": median,
                 "lower quartile": low,
                 "upper quartile": high,
@@ -65,6 +68,11 @@ def figures(name: str, arguments: argparse.Namespace) -> list[report.Row]:
             }
         )
     return rows
+
+
+def of_choice(choice: str) -> Settings:
+    """Return the options of the estimator that a choice such as "hull/auto" names."""
+    return dict(zip(("mechanism", "postprocess"), choice.split("/"), strict=True))
 
 
 def bounds(
@@ -83,14 +91,13 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--approximate", action="store_true", help="delta = 1/n^2 in place of 0")
     parser.add_argument("--neighbors", choices=["replace_one", "add_remove"], default="replace_one")
-    parser.add_argument("--mechanism", default="auto", help="a name that the estimator knows")
-    parser.add_argument("--postprocess", default="auto", help="a name that the estimator knows")
+    choices = ["auto/auto"]
+    parser.add_argument("--choices", nargs="+", default=choices, help="mechanism/postprocess")
     arguments = parser.parse_args()
     sets = check_names(arguments.sets or names_of("regression"), "regression")
     rows = [row for name in sets for row in figures(name, arguments)]
     kind = report.kind_of(arguments).replace(", ", "_")
-    chosen = (kind, arguments.mechanism, arguments.postprocess)
-    report.publish("_".join(("linear", *chosen)), rows, arguments)
+    report.publish(f"linear_{kind}", rows, arguments)
 
 
 if __name__ == "__main__":

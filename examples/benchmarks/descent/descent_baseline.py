@@ -208,7 +208,7 @@ def verdict(own: FloatArray, other: FloatArray, margin: float) -> dict[str, Any]
     mean = float(differences.mean())
     error = differences.std(ddof=1) / np.sqrt(len(differences))
     limit = float(t.isf(0.005, len(differences) - 1) * error)
-    told = "tie" if abs(mean) <= max(limit, margin) else "beats" if mean > 0 else "loses"
+    told = "tie" if abs(mean) <= max(limit, margin) else "ahead" if mean > 0 else "behind"
     return {"difference": mean, "99 % limit": limit, "verdict": told}
 
 

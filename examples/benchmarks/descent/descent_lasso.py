@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -169,6 +170,16 @@ def rows_of(features: str, alpha: float, arguments: argparse.Namespace) -> list[
     return rows
 
 
+def best(rows: Sequence[report.Row]) -> list[report.Row]:
+    """Return a row for each population: each order's least gap, and its number of passes."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["gap"], reverse=True):
+        own = {key: row[key] for key in ("features", "alpha", "w = 0")}
+        own |= {row["order"]: row["gap"], f"{row['order']} passes": row["n_passes"]}
+        found.setdefault((row["features"], row["alpha"]), {}).update(own)
+    return list(found.values())
+
+
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=20)
     parser.add_argument("--features", nargs="+", choices=FEATURES, default=FEATURES)
@@ -183,6 +194,7 @@ def main() -> None:
     rows = [row for case in cases for row in rows_of(*case, arguments)]
     kind = "_sweep" if arguments.sweep else ""
     report.publish(f"descent_lasso{kind}_{arguments.epsilon:g}", rows, arguments)
+    report.publish(f"descent_lasso{kind}_best_{arguments.epsilon:g}", best(rows), arguments)
 
 
 if __name__ == "__main__":

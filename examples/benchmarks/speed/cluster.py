@@ -14,6 +14,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster, wait
+from threadpoolctl import threadpool_limits
 
 from examples.benchmarks.shared import report
 from examples.benchmarks.shared.report import FloatArray
@@ -26,7 +27,7 @@ from skdp import (
     DPLogisticRegression,
 )
 
-COLUMNS, PASSES, SMALL = 20, 10, 20_000
+COLUMNS, PASSES, SMALL, WORKERS = 20, 10, 20_000, 2
 MOST_RATIO, MOST_ROUND = 1.2, 0.015
 
 
@@ -79,7 +80,7 @@ def compared(client: Client, arguments: argparse.Namespace) -> list[report.Row]:
         own = medians(model, {"dask": (dask_X, dask_y), "memory": (X, y)}, arguments.repeats)
         ratio = own["dask"] / own["memory"]
         judged = report.judged(ratio, (MOST_RATIO,), higher=False)
-        found.append({"what": f"{name}, {n:.0e} x {COLUMNS}", **own, "ratio": ratio, **judged})
+        found.append({"what": name, "rows": n, **own, "ratio": ratio, **judged})
         print(found[-1], flush=True)
     return found
 
@@ -97,7 +98,7 @@ def round_overhead(client: Client, arguments: argparse.Namespace) -> report.Row:
     overhead = (own["dask"] - own["memory"]) / (PASSES * COLUMNS)
     what = f"overhead of a round, {PASSES} passes over {COLUMNS} columns"
     judged = report.judged(overhead, (MOST_ROUND,), higher=False)
-    return {"what": what, **own, "ratio": overhead, **judged}
+    return {"what": what, "rows": SMALL, **own, "ratio": overhead, **judged}
 
 
 def main() -> None:
@@ -105,7 +106,8 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=1e7)
     arguments = parser.parse_args()
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        threadpool_limits(WORKERS),  # of the fits in memory
+        LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
         rows = [round_overhead(client, arguments), *compared(client, arguments)]

@@ -2,12 +2,14 @@
 
 Each fit runs in a process of its own. Times are compared with reading the same file once and
 summing its columns with pyarrow alone; the ratio is for each pass over the file. Needs pyarrow,
-and disk space for the greatest file, which is deleted at the end.
+and disk space for the greatest file, which is deleted at the end. All cores are used, whatever
+OMP_NUM_THREADS says.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from multiprocessing import get_context
@@ -67,14 +69,14 @@ def read_and_sum(path: str, target: str) -> tuple[float, int, int]:
 def fit(path: str, target: str, seed: int) -> tuple[float, int, int]:
     """Return the seconds of a fit, its peak of memory, and the number of passes."""
     passes = 0
-    tables = streamed.StreamedRows._tables
+    runs = streamed.StreamedRows._runs
 
     def counted(self: Any) -> Any:
         nonlocal passes
         passes += 1
-        return tables(self)
+        return runs(self)
 
-    streamed.StreamedRows._tables = counted  # type: ignore[method-assign]
+    streamed.StreamedRows._runs = counted  # type: ignore[method-assign]
     bounds = dict.fromkeys(NAMES, (-1.0, 1.0))
     if target == "number":
         model: Any = DPLinearRegression(domain=Domain(bounds, (-1.0, 1.0)), random_state=seed)
@@ -102,7 +104,8 @@ def rows_for(n: int, arguments: argparse.Namespace, folder: Path) -> list[report
         ratio = seconds / passes / plain
         found.append(
             {
-                "what": f"{what}, n={n:.0e}",
+                "fit": what,
+                "rows": n,
                 "seconds": seconds,
                 "passes": passes,
                 "pyarrow": plain,
@@ -123,8 +126,8 @@ def draw(rows: list[report.Row], path: Path) -> None:
     figure = Figure(figsize=(6, 4), layout="tight")
     axes = figure.subplots()
     for name, mark in (("DPLinearRegression", "o-"), ("DPLogisticRegression", "s-")):
-        own = [row for row in rows if str(row["what"]).startswith(name)]
-        sizes = [float(str(row["what"]).partition("n=")[2]) for row in own]
+        own = [row for row in rows if row["fit"] == name]
+        sizes = [row["rows"] for row in own]
         axes.loglog(sizes, [row["seconds"] for row in own], mark, label=name)
         if mark == "o-":
             alone = [row["pyarrow"] for row in own]
@@ -140,6 +143,8 @@ def main() -> None:
     parser.add_argument("--picture", help="where to save a picture")
     parser.add_argument("--rows", nargs="+", type=float, default=[1e6, 1e7, 1e8])
     arguments = parser.parse_args()
+    # Fits run in processes of their own: pyarrow and BLAS there read it when they are loaded.
+    os.environ["OMP_NUM_THREADS"] = str(os.cpu_count())
     rows: list[report.Row] = []
     with tempfile.TemporaryDirectory(prefix="skdp-scale-") as folder:
         for n in arguments.rows:

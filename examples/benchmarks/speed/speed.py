@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import resource
 import sys
 import time
@@ -34,6 +35,14 @@ from skdp._compiled import load_kernels
 CASES = ["logistic:1000000x100", "logistic:100000x100", "mixed:1000000x14", "huber:100000x20"]
 CASES += ["linear:1000000x100", "scaled:1000000x100", "logistic:569x30", "curves:1000000x50"]
 LEVELS = (5, 8, 12, 20, 30, 40)
+FITS = {
+    "logistic": "DPLogisticRegression",
+    "mixed": "DPLogisticRegression; levels",
+    "huber": "DPHuberRegressor",
+    "linear": 'DPLinearRegression(mechanism="matrix")',
+    "scaled": "DPLinearRegression",
+    "curves": "DPLogisticRegression(additive=10)",
+}
 # Greatest ratios of times.
 MOST = {"logistic": 0.5, "mixed": 0.5, "huber": 0.5, "linear": 1.1, "scaled": 2.2, "curves": 3.0}
 OURS, THEIRS = "skdp", "scikit-learn"
@@ -104,11 +113,13 @@ def seconds(function: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def fit_times(model: str, n: int, d: int, arguments: argparse.Namespace) -> dict[str, list[float]]:
-    """Return the seconds of the fits, taken by turns after one of each to warm up."""
+def fit_times(
+    model: str, n: int, d: int, threads: int, arguments: argparse.Namespace
+) -> dict[str, float]:
+    """Return the median seconds of the fits, taken by turns after one of each to warm up."""
     X, theirs, y = draw_data(model, n, d, arguments.seed)
     times: dict[str, list[float]] = {OURS: [], THEIRS: []}
-    with threadpool_limits(arguments.threads):
+    with threadpool_limits(threads):
         for name in times:
             own = X if name == OURS else theirs
             estimator(name, model, d, arguments.seed).fit(own, y)
@@ -123,10 +134,10 @@ def fit_times(model: str, n: int, d: int, arguments: argparse.Namespace) -> dict
                 file=sys.stderr,
             )
     print(file=sys.stderr)
-    return times
+    return {name: float(np.median(found)) for name, found in times.items()}
 
 
-def extra_memory(name: str, model: str, n: int, d: int, seed: int, threads: int | None) -> float:
+def extra_memory(name: str, model: str, n: int, d: int, seed: int, threads: int) -> float:
     """Return how far a fit raises the peak of this process's memory, in units of X."""
     X, theirs, y = draw_data(model, n, d, seed)
     own = X if name == OURS else theirs
@@ -163,38 +174,41 @@ def in_a_child(function: Callable[..., float], *args: Any) -> float:
         return pool.apply(function, args)
 
 
-def fit_rows(case: str, arguments: argparse.Namespace) -> list[report.Row]:
+def fit_row(case: str, arguments: argparse.Namespace) -> report.Row:
+    """Return times and memory with the first number of threads; the ratio of times with others."""
     model, size = case.split(":")
     n, d = map(int, size.split("x"))
-    times = {name: np.median(t) for name, t in fit_times(model, n, d, arguments).items()}
-    ratio = float(times[OURS] / times[THEIRS])
-    setting = (model, n, d, arguments.seed, arguments.threads)
+    threads, *others = (count or os.cpu_count() or 1 for count in arguments.threads)
+    times = fit_times(model, n, d, threads, arguments)
+    ratio = times[OURS] / times[THEIRS]
+    setting = (model, n, d, arguments.seed, threads)
     memory = {name: in_a_child(extra_memory, name, *setting) for name in times}
-    what = f"{model}, n={n}, d={d}"
-    most = MOST[model]
-    return [
-        {
-            "what": f"{what}: {unit}",
-            **{name: float(value) for name, value in values.items()},
-            "ratio": judged,
-            **report.judged(judged, (limit,), higher=False),
-        }
-        for unit, values, judged, limit in (
-            ("seconds", times, ratio, most),
-            ("extra memory / X", memory, float(memory[OURS]), MOST_MEMORY),
-        )
-    ]
+    row = {
+        "fit": FITS[model],
+        "rows": n,
+        "columns": d,
+        **times,
+        "ratio": ratio,
+        **report.judged(ratio, (MOST[model],), higher=False),
+        **{f"memory of {name}": value for name, value in memory.items()},
+        "memory reached": report.verdict(memory[OURS], MOST_MEMORY, None, higher=False),
+    }
+    for count in others:
+        times = fit_times(model, n, d, count, arguments)
+        row[f"ratio, threads: {count}"] = times[OURS] / times[THEIRS]
+    return row
 
 
 def main() -> None:
     parser = report.parser_for(__doc__, repeats=5)
-    parser.add_argument("--threads", type=int, help="of BLAS, for both; by default all")
+    threads = "of BLAS, for both; 0: all cores; after the first: ratios alone"
+    parser.add_argument("--threads", nargs="+", type=int, default=[0], help=threads)
     parser.add_argument("--cases", nargs="+", default=CASES, help="model:rows x columns")
     arguments = parser.parse_args()
     rows = []
     for case in arguments.cases:
-        rows += fit_rows(case, arguments)
-        print(rows[-2:], flush=True)
+        rows.append(fit_row(case, arguments))
+        print(rows[-1], flush=True)
     report.publish("speed", rows, arguments)
 
 

@@ -150,9 +150,6 @@ def write(figure: Figure, found: Run) -> None:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     elif item.picture is not None or figure.file:
         copy(figure, item)
-    elif figure.kind != "facts":
-        print(f"{figure.name}: composed by hand from {place_of(found.command).with_suffix('.txt')}")
-        return
     write_records(records() | {figure.name: {**found.facts, "seconds": found.seconds}})
 
 

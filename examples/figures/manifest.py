@@ -41,7 +41,8 @@ class Figure:
     sample : str
         A function of ``samples.py``: a few cells from fewer repetitions.
     layout : Layout or None
-        Without one the numbers are composed by hand from what the command prints.
+        Where the numbers of a table stand. Facts have none, nor tables of a page that the command
+        writes.
     file : str
         What is copied from "{folder}": a picture, or a page that the command writes.
     note : str

@@ -57,6 +57,12 @@ def test_commands_exist(figure):
         assert not unknown
 
 
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
+def test_nothing_is_composed_by_hand(figure):
+    """What is no fact is written by a layout, drawn, or part of a page that the command writes."""
+    assert figure.kind == "facts" or figure.layout or figure.file or "{out}" in figure.command
+
+
 @pytest.mark.parametrize("figure", [f for f in FIGURES.values() if f.layout], ids=lambda f: f.name)
 def test_layouts_name_headings_of_the_page(figure):
     """A heading that the page does not have would leave its column unchecked."""

@@ -40,7 +40,7 @@ def test_the_table_is_that_of_the_benchmark():
     table, seen = shares(), 0
     for first, method, *cells in rows(lines.splitlines())[2:]:
         part = first or part
-        name, _, sets = method.strip("*").partition(", ")
+        name, _, sets = method.strip("*").partition(" (")
         *expected, of = table[MINE.get(name, name), MEASURES[part]]
         assert cells == expected, method
         assert of == (re.match(r"\d+", sets)[0] if sets else all_sets[MEASURES[part]]), method

@@ -142,7 +142,7 @@ Sets where the two models differ by less than .02 are left out.
 
 **Rules.** Rules of automatic choices are set on simulated populations only, and the sets of this
 page confirm them. Earlier versions did not keep to this: some older constants were set with
-knowledge of some of these sets ([automatic choices](automatic_choices.md)).
+knowledge of some of these sets ([automatic choices](../mathematics/automatic_choices.md)).
 
 **The peers.** Where a peer has settings, a figure is the better median, chosen after the fact. All
 have the bounds of the domain and epsilon at face value.
@@ -183,7 +183,7 @@ perturbation with delta (Redberg et al. 2023) and TukeyEM (Amin et al. 2023) are
 
 ## Limitations
 
-These are public sets, and some of the bounds are *informed* ([data sets](datasets.md)), for all
+These are public sets, and some of the bounds are *informed* ([data sets](../datasets.md)), for all
 methods alike. Among many verdicts at 5 % some are due to chance. Medians hide the spread; the
 quartiles are in the table. A guarantee with delta > 0 is weaker than one with delta = 0. A model
 that is ahead of a peer need not be useful: the comparison with the trivial model shows where
@@ -201,9 +201,12 @@ def write(runs: Iterable[Run], docs: Path) -> None:
     for task, columns in COLUMNS.items():
         draw(scores, task, columns, docs / f"benchmark_{task}.png")
     (docs / "benchmark.md").write_text("\n".join(page(scores, by_measure)), encoding="utf-8")
-    print(report.table(list(verdict_rows(by_measure, FIRST, RIVALS))))
-    print(report.table(list(share_rows(by_measure, COLUMNS))))
-    print(report.table(list(share_rows(by_measure, SMALL_COLUMNS))))
+    for title, rows in (
+        ("Verdicts", verdict_rows(by_measure, FIRST, RIVALS)),
+        ("Shares", share_rows(by_measure, COLUMNS)),
+        ("Shares, smaller guarantee", share_rows(by_measure, SMALL_COLUMNS)),
+    ):
+        print(f"{title}\n{report.table(list(rows))}\n")
 
 
 def page(scores: Scores, by_measure: Mapping[str, Scores]) -> Iterator[str]:

@@ -9,16 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from importlib import import_module
-from numbers import Real
+from numbers import Number, Real
+from types import FunctionType
 from typing import Any, cast
+
+import numpy as np
+
+# Entries of a list that somebody writes by hand, and an error shows.
+_MOST = 20
 
 
 def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueError:
     """Return the error ``<name> must <rule>, got <value>. <remedy>``; the caller raises it.
 
-    Of arrays, tables and what holds them only the class is shown: they may be private columns.
+    Only what is written by hand is shown: numbers, texts, and a few of these in a list, tuple, set
+    or dict. Of anything else the class is shown, because it may be a private column.
     """
-    got = "" if value is None else f", got {type(value) if _has_cells(value) else repr(value)}"
+    got = "" if value is None else f", got {_shown(value)}"
     return ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
 
 
@@ -78,14 +85,22 @@ def optional_module(name: str, use: str, extra: str) -> Any:
         raise ImportError(str(fail(package, f"be installed {use}", None, remedy))) from error
 
 
-def _has_cells(value: object) -> bool:
-    """Return whether a value is or holds an array, a column or a table; scalars of numpy do not."""
-    if type(value) is dict:
-        return any(map(_has_cells, value.values()))
-    if type(value) in (tuple, list, set, frozenset):
-        return any(map(_has_cells, cast("Iterable[object]", value)))
-    shape = getattr(value, "shape", None)
-    return isinstance(shape, tuple) and shape != ()
+def _shown(value: object) -> str:
+    if issubclass(type(value), np.generic):
+        value = cast("np.generic", value).item()  # 1.0 in the place of np.float64(1.0)
+    return repr(value) if _is_by_hand(value) else str(type(value))
+
+
+def _is_by_hand(value: object) -> bool:
+    """Return whether a value is one that is written by hand, or is of this package."""
+    kind = type(value)
+    if kind is dict:
+        return _is_by_hand([*cast("dict[object, object]", value).items()])
+    if kind in (tuple, list, set, frozenset):
+        entries = [*cast("Iterable[object]", value)]
+        return len(entries) <= _MOST and all(map(_is_by_hand, entries))
+    own = kind.__module__.startswith("skdp.") or issubclass(kind, type | FunctionType)
+    return own or value is None or issubclass(kind, Number | str | bytes | np.generic)
 
 
 def _as_float(value: Any) -> float:

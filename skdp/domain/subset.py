@@ -43,7 +43,8 @@ def subset(
     asked = known - {target} if columns is None else set(columns)
     strangers = sorted(map(str, (asked | ({target} - {None})) - known))
     if strangers:
-        raise fail("columns", "be declared columns", strangers, f"Declared are {list(names)}.")
+        got = strangers if isinstance(columns, list | tuple | set | None) else columns
+        raise fail("columns", "be declared columns", got, f"Declared are {list(names)}.")
     if not asked or target in asked:
         raise fail("columns", "hold a column, and not the target", sorted(asked))
     kept, places, pairs = _kept(domain, names, asked)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from skdp.inspection._drawing import COLORS, Display
 from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
 
@@ -163,11 +161,9 @@ class EpsilonCurveDisplay(Display):
 
     def _references(self, ax: Axes) -> list[Any]:
         """Draw the medians of the two reference models."""
-        pairs = (
-            ("without privacy", self.curve.without_privacy, "--"),
-            ("trivial", self.curve.trivial, ":"),
-        )
+        trivial, free = self.curve.reference_medians
+        pairs = (("without privacy", free, "--"), ("trivial", trivial, ":"))
         return [
-            ax.axhline(float(np.median(found)), color="0.35", lw=1.5, ls=dashes, label=name)
-            for name, found, dashes in pairs
+            ax.axhline(median, color="0.35", lw=1.5, ls=dashes, label=name)
+            for name, median, dashes in pairs
         ]

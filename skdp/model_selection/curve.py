@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_positive, fail
+from skdp._checks import check_count, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, private_step
+from skdp.model_selection._silence import silence
 from skdp.model_selection._task import parts
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
@@ -85,7 +85,7 @@ class EpsilonCurve:
     score_name: str
 
     def quantile(self, q: float | Sequence[float]) -> FloatArray:
-        """Return quantiles over the runs.
+        """Return quantiles over the runs that have a score; nan where none has one.
 
         Parameters
         ----------
@@ -95,14 +95,27 @@ class EpsilonCurve:
         -------
         ndarray of shape (n_epsilons,) or (n, n_epsilons)
         """
-        return np.asarray(np.quantile(self.scores, q, axis=1))
+        return _quantile(self.scores, q)
+
+    @property
+    def reference_medians(self) -> tuple[float, float]:
+        """The median scores of the trivial model and of that without privacy."""
+        trivial, free = _quantile(np.array([self.trivial, self.without_privacy]), 0.5)
+        return float(trivial), float(free)
 
     def __repr__(self) -> str:
         pairs = zip(self.epsilons, self.quantile(0.5), strict=True)
         shown = ", ".join(f"{epsilon:g}: {score:.3g}" for epsilon, score in pairs)
-        ends = f"trivial {np.median(self.trivial):.3g}"
-        ends += f", without privacy {np.median(self.without_privacy):.3g}"
+        trivial, free = self.reference_medians
+        ends = f"trivial {trivial:.3g}, without privacy {free:.3g}"
         return f"EpsilonCurve({self.estimator_name}, median {self.score_name} {shown}; {ends})"
+
+
+def _quantile(scores: FloatArray, q: float | Sequence[float]) -> FloatArray:
+    """Return quantiles along the second axis, without those that are nan."""
+    lost: NDArray[Any] = np.all(np.isnan(scores), axis=1, keepdims=True)
+    found = np.nanquantile(np.where(lost, 0.0, scores), q, axis=1)
+    return np.where(lost[:, 0], np.nan, found)
 
 
 def epsilon_curve(
@@ -160,7 +173,7 @@ def epsilon_curve(
     >>> epsilon_curve(DPLogisticRegression(domain=domain), X, y, [0.1, 1.0], repeats=1).epsilons
     array([0.1, 1. ])
     """
-    grid, score = _checked_grid(estimator, epsilons), check_scoring(estimator, scoring)
+    grid, score = _checked_grid(estimator, epsilons), _checked_score(estimator, scoring)
     data = (*_data(X, y), units_of(groups, len(y))[1])
     splits = list(_splits(estimator, data, check_count("repeats", repeats), cv, random_state))
     found = _runs(estimator, grid, data, splits, score, random_state, n_jobs, verbose)
@@ -188,13 +201,32 @@ def _runs(
 
 def _checked_grid(estimator: Any, epsilons: Sequence[float]) -> FloatArray:
     """Return the epsilons in increasing order."""
-    grid = np.sort([check_positive("epsilons", value) for value in epsilons])
-    if not len(grid):
-        raise fail("epsilons", "hold at least one epsilon")
+    asked = list(epsilons)
+    if not asked or not all(map(_is_positive, asked)):
+        raise fail("epsilons", "hold finite numbers > 0, at least one", epsilons)
+    grid = np.sort(np.array(asked, dtype=float))
     private = private_step(estimator)
     if "epsilon" not in private.get_params():
         raise fail("estimator", "have a parameter epsilon", type(private))
     return grid
+
+
+def _is_positive(value: Any) -> bool:
+    return type(value) is not bool and isinstance(value, Real) and 0 < float(value) < math.inf
+
+
+def _checked_score(estimator: Any, scoring: Any) -> Any:
+    """Return the scorer; raise if a named one cannot score the declared labels at all."""
+    score, private = check_scoring(estimator, scoring), private_step(estimator)
+    classifier = is_classifier(private)
+    labels = declared_labels(private) if classifier else np.array([0.0, 1.0])
+    if labels is None or not isinstance(scoring, str):
+        return score
+    rows, model = np.zeros((len(labels), 1)), DummyClassifier() if classifier else DummyRegressor()
+    if math.isnan(_score(score, model.fit(rows, labels), rows, labels)):
+        remedy = "Scores of one label need its name, as in make_scorer(f1_score, pos_label='yes')."
+        raise fail("scoring", "be a score of the declared labels, or of numbers", scoring, remedy)
+    return score
 
 
 def _data(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
@@ -296,20 +328,24 @@ def _scores(
     if is_classifier(trivial) and len(np.unique(y[train])) == 1:
         free = trivial  # scikit-learn's error would tell the label
     # The runs share the reference models, and threads must not share their fits.
-    fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
+    with silence():  # a warning may tell how many labels there are
+        fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
     own = None if persons is None else persons[train]
     fitted += [fit_to(model, X_train, y[train], own) for model in models]
     return [_score(score, model, X_test, y[test]) for model in fitted]
 
 
 def _score(score: Any, model: Any, X: Any, y: NDArray[Any]) -> float:
-    """Return a score, nan if scikit-learn raises: its errors and warnings tell labels of ``y``."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Return a score, or nan. The errors and warnings of scikit-learn's scores name labels."""
+    kind: type | None = None
+    with silence():
         try:
             return float(score(model, X, y))
         except ValueError:
             return math.nan
+        except Exception as error:
+            kind = type(error)
+    raise fail("scoring", f"return a number for every fold; it raised {kind.__name__}")
 
 
 def _names(estimator: Any, scoring: Any) -> tuple[str, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -166,6 +168,40 @@ def test_scores_of_folds_without_a_label_are_nan_and_no_message_names_one(scorin
         DPLogisticRegression(domain=domain), people, y, [1.0], repeats=1, scoring=scoring
     )
     assert np.isnan(found.scores).sum() == (0 if scoring == "balanced_accuracy" else 4)
+    assert np.isfinite(found.quantile([0.25, 0.5])).all()  # of the folds that have a score
+    assert "nan" not in repr(found) or scoring != "balanced_accuracy"
+
+
+def test_scores_in_threads_show_nothing_and_leave_the_filters_of_warnings(domain, people):
+    """Filters are of the process: a thread that ends must not restore those of another one."""
+    y = np.where(np.arange(len(people)) < 1, "yes", "no")
+
+    def loud(model: Any, X: Any, y: Any) -> float:
+        warnings.warn(f"labels {set(y)}", stacklevel=1)
+        time.sleep(0.002)
+        return 0.0
+
+    before = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as shown, parallel_config(backend="threading"):
+        warnings.simplefilter("always")
+        model = DPLogisticRegression(domain=domain)
+        epsilon_curve(model, people, y, [1.0, 2.0], repeats=4, n_jobs=4, scoring=loud)
+    assert not [str(one.message) for one in shown if "labels" in str(one.message)]
+    assert list(warnings.filters) == before
+
+
+@pytest.mark.parametrize("scoring", ["f1", "r2", lambda model, X, y: sum({"no": 1}[v] for v in y)])
+def test_scores_that_cannot_be_computed_are_refused_without_a_label(
+    scoring, domain, people, answers
+):
+    """A named score before any fit is charged; another one where it fails."""
+    ledger = Ledger(epsilon=100.0)
+    model = DPLogisticRegression(domain=domain, ledger=ledger)
+    with pytest.raises(ValueError, match="scoring must") as caught:
+        epsilon_curve(model, people, answers, [1.0], repeats=1, scoring=scoring)
+    assert callable(scoring) or ledger.spent.epsilon == 0
+    assert "'no'" not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(
@@ -218,7 +254,7 @@ def test_with_a_delta_in_the_ceiling_the_ledger_refuses_when_it_must(domain, peo
     ("change", "message"),
     [
         ({"epsilons": []}, "epsilons must hold"),
-        ({"epsilons": [0.0]}, "epsilons must be a finite number > 0"),
+        ({"epsilons": [0.0]}, "epsilons must hold finite numbers > 0"),
         ({"repeats": 0}, "repeats must be"),
         ({"estimator": LogisticRegression()}, "estimator must have a parameter epsilon"),
         ({"cv": 1}, "cv must be a whole number >= 2"),

@@ -101,10 +101,11 @@ def as_column(name: str, declared: object, other: Mapping[str, Any], key: str) -
     if isinstance(declared, Spline):
         return as_spline(name, declared)
     levels = as_levels(name, declared)
-    _refuse_range(name, levels)
+    _refuse_range(name, levels, type(declared) is list)
     fallback = other.get(key, levels[0])
     if fallback not in levels:
-        raise fail(f"other[{key!r}]", f"be one of the levels {list(levels)}", fallback)
+        named = f" {list(levels)}" if type(declared) is list else ""  # an array may be private
+        raise fail(f"other[{key!r}]", f"be one of the levels{named}", fallback)
     # The declared object: 1 given for the level True is stored as True.
     return Levels(levels, levels[levels.index(fallback)])
 
@@ -144,17 +145,18 @@ def as_spline(name: str, declared: Spline) -> Spline:
     return ruled
 
 
-def _refuse_range(name: str, levels: tuple[Hashable, ...]) -> None:
+def _refuse_range(name: str, levels: tuple[Hashable, ...], is_shown: bool) -> None:
     """Raise for two numbers that are more likely the ends of a range than codes of levels."""
     if len(levels) != 2 or not all(map(_is_real, levels)):
         return
     lower, upper = sorted(map(_as_float, levels))
     if upper - lower > 2:
+        ends, got = (f"({lower:g}, {upper:g})", [*levels]) if is_shown else ("(lower, upper)", None)
         remedy = (
-            f"Write ({lower:g}, {upper:g}) for the numbers of a range, with round brackets."
+            f"Write {ends} for the numbers of a range, with round brackets."
             " Two such levels can be declared as strings, or with a third that does not occur."
         )
-        raise fail(name, "not have two distant numbers as its levels", list(levels), remedy)
+        raise fail(name, "not have two distant numbers as its levels", got, remedy)
 
 
 def as_columns(
@@ -246,12 +248,14 @@ def as_target(target: object) -> Target:
 def as_names(names: Iterable[object]) -> tuple[str, ...]:
     """Return names as a tuple; raise unless they are strings that differ."""
     found: list[str] = []
+    is_shown = isinstance(names, list | tuple | Mapping)  # anything else may be a private column
     for name in names:
         if not isinstance(name, str):
-            raise fail(
-                "column names", "be strings", name, "Use Domain.box for columns without names."
-            )
+            got, remedy = name if is_shown else names, "Use Domain.box for columns without names."
+            raise fail("column names", "be strings", got, remedy)
         found.append(str(name))
+    if not is_shown and len({*found}) < len(found):
+        raise fail("column names", "differ from each other", names)
     refuse_repeated("column names", found, "Rename one of them.")
     return tuple(found)
 
@@ -333,7 +337,8 @@ def additive(
         raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
     chosen = set(numbers if columns is None else columns)
     if strangers := sorted(map(str, chosen - set(numbers))):
-        raise fail("columns", f"be names of columns of numbers, {numbers}", strangers)
+        got = strangers if isinstance(columns, list | tuple | set) else columns
+        raise fail("columns", f"be names of columns of numbers, {numbers}", got)
     found = tuple(
         _as_curve(name, c, (bounds or {}).get(name), knots, degree)
         if isinstance(c, Number) and name in chosen

@@ -116,7 +116,7 @@ class Described:
         if any(own is not None for own in names):
             if None in names:
                 raise fail(name, "have a name for every column, or for none")
-            named = _declare.as_names(one for own in names for one in own or ())
+            named = _declare.as_names([one for own in names for one in own or ()])
         target, radius = found["target"], found["radius"]
         if target is not None:
             target = _declare_target(target)

@@ -71,7 +71,9 @@ def check_places(y: Any, target: Any) -> None:
     if issubclass(type(y), str):  # by type: a foreign object may raise in __class__
         raise fail("y", "be an array of targets", y, f"For a column of X write target={y!r}.")
     if target is not None and not issubclass(type(target), str):
-        raise fail("target", "be the name of a column of X", target, "Give other targets as y.")
+        raise fail(
+            "target", "be the name of a column of X", type(target), "Give other targets as y."
+        )
 
 
 def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, Any, Any]:

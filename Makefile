@@ -60,7 +60,7 @@ benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
 	$(BIN)/python -m examples.benchmarks.peers.everything --peers $(VENV) $(BENCHMARK)
 
 # Every table and picture of figures. Goes on where it was stopped; FIGURES="--list" tells the times.
-figures: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
+figures: $(VENV)/.bench $(if $(findstring --list,$(FIGURES)),,$(PEERS:%=$(VENV)/%/.created))
 	$(BIN)/python -m examples.figures $(FIGURES)
 
 # A part of them in a minute, without data files: cells that are not what the pages say are errors.

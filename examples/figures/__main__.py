@@ -62,13 +62,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def show(chosen: Sequence[Figure]) -> None:
     """Print each figure with its time and state, and the time of what is left."""
     known, left = records(), {}
-    print(f"{'figure':32} {'page':38} {'kind':9} {'minutes':>8}  {'as of':10}  state")
+    name, page = (
+        max(map(len, texts)) for texts in zip(*((f.name, f.page) for f in chosen), strict=True)
+    )
+    print(f"{'figure':{name}} {'page':{page}} {'kind':9} {'minutes':>8}  {'as of':10}  state")
     for f in chosen:
         state = state_of(f)
         if state == "to run":
             left[f.command] = f.minutes
         date = known.get(f.name, {}).get("date", "")
-        print(f"{f.name:32} {f.page:38} {f.kind:9} {f.minutes:8g}  {date:10}  {state}")
+        print(f"{f.name:{name}} {f.page:{page}} {f.kind:9} {f.minutes:8g}  {date:10}  {state}")
     print(f"To run: {len(left)} commands, about {in_words(sum(left.values()))} on two cores.")
 
 

@@ -64,7 +64,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         every moment. Their calibration composes all moments and takes seconds. All but "logistic"
         need ``delta`` > 0. They seldom have less noise than the others.
 
-        "auto" chooses the least expected error from public information only
+        "auto" chooses the least expected error of predictions, from public facts
         (docs/mathematics/automatic_choices.md). With an intercept it scales the columns: a share
         of epsilon estimates means and scales. The rest is divided between the products with the
         target and all moments in these units, with smaller weights for records far from the

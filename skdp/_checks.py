@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable
 from importlib import import_module
 from numbers import Number, Real
+from pathlib import PurePath
 from types import FunctionType
 from typing import Any, cast
 
@@ -99,8 +100,8 @@ def _is_by_hand(value: object) -> bool:
     if kind in (tuple, list, set, frozenset):
         entries = [*cast("Iterable[object]", value)]
         return len(entries) <= _MOST and all(map(_is_by_hand, entries))
-    own = kind.__module__.startswith("skdp.") or issubclass(kind, type | FunctionType)
-    return own or value is None or issubclass(kind, Number | str | bytes | np.generic)
+    own = kind.__module__.startswith("skdp.") or value is None
+    return own or issubclass(kind, Number | str | bytes | range | PurePath | type | FunctionType)
 
 
 def _as_float(value: Any) -> float:

@@ -6,6 +6,7 @@ import datetime as dt
 import gc
 from collections import deque
 from contextlib import suppress
+from pathlib import PurePosixPath
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
 )
+from skdp._checks import fail
 from skdp.domain import encoder
 from skdp.geometry import LpBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate
@@ -416,6 +418,23 @@ def test_distinct_cells_that_are_declared_as_levels_are_not_shown():
         with pytest.raises(ValueError, match="levels") as caught:
             call()
         assert not any(cell in str(caught.value) for cell in [*COLUMN, "31337", "42"])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (["a", 1.5, None], "['a', 1.5, None]"),
+        ({"a": (0, 1)}, "{'a': (0, 1)}"),
+        (PurePosixPath("people.csv"), "PurePosixPath('people.csv')"),
+        (LpBall(2, p=1), repr(LpBall(2, p=1))),
+        (np.str_("a"), "'a'"),
+        (object(), "<class 'object'>"),
+        ([0] * 21, "<class 'list'>"),
+        ({"a": COLUMN}, "<class 'dict'>"),
+    ],
+)
+def test_what_is_written_by_hand_is_shown(value, shown):
+    assert str(fail("x", "be y", value)) == f"x must be y, got {shown}."
 
 
 def test_numbers_of_numpy_are_shown():

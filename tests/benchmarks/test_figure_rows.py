@@ -115,7 +115,7 @@ def test_times_of_linear_models(monkeypatch):
     monkeypatch.setattr(linear_speed, "in_a_child", lambda *_: 3.0)
     rows = linear_speed.time_rows(300, 3, arguments(threads=1))
     assert fields_of("linear-time") <= set(rows[0])
-    rows = [rows[0] | {"what": "seconds, n=1000000, d=100, in memory"}]
+    rows = [rows[0] | {"what": "seconds, n=1000000, d=100, in memory, matrix"}]
     rows += [linear_speed.memory_row(1_000_000, 100, arguments(threads=1))]
     assert filled_cells("linear-time", rows) == 5 + 2
 

@@ -1,8 +1,9 @@
 """Time and memory of a private linear fit against the two matrix products that it needs.
 
 A fit and "X.T @ X, X.T @ y" on the same array by turns, with the same number of threads; also on
-an array in a file. The memory of a fit is what it adds to the peak of a process of its own that
-holds the data. Needs no data files.
+an array in a file. ``mechanism="matrix"`` makes one release, and the default has a scaling stage.
+The memory of a fit is what it adds to the peak of a process of its own that holds the data. Needs
+no data files.
 """
 
 from __future__ import annotations
@@ -41,34 +42,36 @@ def draw_data(n: int, d: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return X, np.clip(y / (3 * np.sqrt(d)), -1, 1)
 
 
-def estimator(d: int, seed: int) -> Any:
+def estimator(d: int, seed: int, mechanism: str = "auto") -> Any:
     domain = Domain.unit_box(d, target=(-1, 1))
-    return DPLinearRegression(domain=domain, random_state=seed)
+    return DPLinearRegression(domain=domain, mechanism=mechanism, random_state=seed)
 
 
 def products(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return X.T @ X, X.T @ y
 
 
-def times(X: FloatArray, y: FloatArray, arguments: argparse.Namespace) -> dict[str, FloatArray]:
+def times(model: Any, X: FloatArray, y: FloatArray, repeats: int) -> dict[str, FloatArray]:
     """Return the seconds of fits and of products, taken by turns after one of each."""
-    model = estimator(X.shape[1], arguments.seed)
     model.fit(X[:1000], y[:1000])
     products(X[:1000], y[:1000])
     found: dict[str, list[float]] = {"fit": [], "products": []}
-    for repetition in range(arguments.repeats):
+    for repetition in range(repeats):
         found["fit"].append(seconds(lambda: model.fit(X, y)))
         found["products"].append(seconds(lambda: products(X, y)))
-        print(f"\r{repetition + 1}/{arguments.repeats}", end="", file=sys.stderr)
+        print(f"\r{repetition + 1}/{repeats}", end="", file=sys.stderr)
     print(file=sys.stderr)
     return {name: np.array(values) for name, values in found.items()}
 
 
-def time_row(where: str, X: FloatArray, y: FloatArray, arguments: argparse.Namespace) -> report.Row:
-    found = times(X, y, arguments)
+def time_row(
+    where: str, mechanism: str, X: FloatArray, y: FloatArray, arguments: argparse.Namespace
+) -> report.Row:
+    model = estimator(X.shape[1], arguments.seed, mechanism)
+    found = times(model, X, y, arguments.repeats)
     low, ratio, high = report.quartiles(found["fit"] / found["products"])
     return {
-        "what": f"seconds, n={len(X)}, d={X.shape[1]}, {where}",
+        "what": f"seconds, n={len(X)}, d={X.shape[1]}, {where}, {mechanism}",
         **{name: float(np.median(values)) for name, values in found.items()},
         "ratio": ratio,
         "lower quartile": low,
@@ -81,11 +84,11 @@ def time_rows(n: int, d: int, arguments: argparse.Namespace) -> list[report.Row]
     """Return the times of an array in memory and of the same array in a file."""
     X, y = draw_data(n, d, arguments.seed)
     with threadpool_limits(arguments.threads), tempfile.TemporaryDirectory() as folder:
-        in_memory = time_row("in memory", X, y, arguments)
+        kept = [time_row("in memory", name, X, y, arguments) for name in ("matrix", "auto")]
         path = Path(folder) / "X.npy"
         np.save(path, X)
         del X
-        return [in_memory, time_row("memmap", np.load(path, mmap_mode="r"), y, arguments)]
+        return [*kept, time_row("memmap", "matrix", np.load(path, mmap_mode="r"), y, arguments)]
 
 
 def extra_memory(n: int, d: int, seed: int, threads: int) -> float:

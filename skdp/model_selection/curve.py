@@ -55,7 +55,8 @@ class EpsilonCurve:
     ----------
     epsilons : ndarray of shape (n_epsilons,), increasing
     scores : ndarray of shape (n_epsilons, n_runs)
-        Scores on the test part of each run. All epsilons have the same parts.
+        Scores on the test part of each run, nan where it has none. All epsilons have the same
+        parts.
     trivial : ndarray of shape (n_runs,)
         Scores of a model that predicts the most common label, or the mean target.
     without_privacy : ndarray of shape (n_runs,)
@@ -222,8 +223,13 @@ def _checked_score(estimator: Any, scoring: Any) -> Any:
     labels = declared_labels(private) if classifier else np.array([0.0, 1.0])
     if labels is None or not isinstance(scoring, str):
         return score
-    rows, model = np.zeros((len(labels), 1)), DummyClassifier() if classifier else DummyRegressor()
-    if math.isnan(_score(score, model.fit(rows, labels), rows, labels)):
+    model: Any = DummyClassifier() if classifier else DummyRegressor()
+    try:
+        rows = np.zeros((len(labels), 1))
+        model.fit(rows, labels)
+    except (TypeError, ValueError):  # labels that a fit refuses, with an error of its own
+        return score
+    if math.isnan(_score(score, model, rows, labels)):
         remedy = "Scores of one label need its name, as in make_scorer(f1_score, pos_label='yes')."
         raise fail("scoring", "be a score of the declared labels, or of numbers", scoring, remedy)
     return score

@@ -4,6 +4,7 @@ import ast
 import csv
 import dataclasses
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -454,6 +455,13 @@ def test_table_and_picture_are_written(written):
 )
 def test_numbers_are_short(value, text):
     assert page.number(value) == text
+
+
+def test_links_of_the_page_lead_to_files():
+    """From the folder in which the command writes the page."""
+    links = re.findall(r"(?<!!)\[[^\]]*\]\(([^):{]+)\)", page.HEAD + page.TAIL)
+    assert len(links) >= 4
+    assert [link for link in links if not (everything.DOCS / link).exists()] == []
 
 
 def test_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):

@@ -162,7 +162,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
             ``target`` is given, or if ``X`` has pairs. For a dask DataFrame it is a column of the
-            same collection. Arrays of integers are positions among the sorted labels if all declared labels are strings.
+            same collection. Arrays of integers are positions among the sorted labels if all
+            declared labels are strings.
         target : str, default=None
             Name of the column of ``X`` that is the target.
         groups : array-like of shape (n,) or str, default=None

@@ -28,10 +28,8 @@ from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize import stage as _stage
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms import auto
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent import _releases, _worst_shift
-from skdp.mechanisms.independent._budget import Budget
+from skdp.mechanisms.independent import repeated, scale, worst_shift
 from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity._statistics import ROUNDING
 from skdp.mechanisms.sensitivity.base import ROUND_UP
@@ -77,9 +75,8 @@ SAID = [
     ("objective_perturbation", f"\\min(\\epsilon/{round(1 / objective.OUTPUT_SHARE)}, "),
     ("objective_perturbation", f", {objective.MOST_OUTPUT:g}/K)$ for each of $K$ models"),
     ("objective_perturbation", f"at most $h/({objective.GRID_STEPS}d)$"),
-    ("repeated_releases", f"Of more than {_releases.MOST_SIZES} a few"),
-    ("repeated_releases", f"$t = 10^{{{round(math.log10(auto.TIE))}}}$"),
-    ("worst_shift", f"up to {_worst_shift.MOST_CHECKED} are left"),
+    ("repeated_releases", f"Of more than {repeated.MOST_SIZES} a few"),
+    ("worst_shift", f"up to {worst_shift.MOST_CHECKED} are left"),
     ("conversions", f"{_profile._PIECES} pieces"),
     ("adaptive_spending", f"\\frac14d$; or\n* $\\sum l_i \\le \\frac1{{{round(1 / 0.05)}}}d$"),
     ("adaptive_spending", f"{_accounting._GAUSSIAN_SHARE:g}\\,d$ for $b = \\sum m_i$"),
@@ -355,22 +352,12 @@ def test_a_shift_that_is_worst_at_one_epsilon_is_not_worst_in_a_composition():
 
 def test_a_scale_that_hides_one_corner_never_falls_for_the_next(monkeypatch):
     """A certified bound may fail at a scale and pass at a slightly smaller one."""
-
-    class Corner:
-        def __init__(self, least, excess):
-            self.least, self.above = least, excess
-
-        def excess(self, x):
-            return self.above
-
-        def least_scale(self, near):
-            return self.least
-
-    corners = [Corner(2.0, -1.0), Corner(1.99999, 1e-7)]
-    monkeypatch.setattr(Budget, "_composed", lambda *_: corners)
+    least = iter([2.0, 1.99999])
+    monkeypatch.setattr(scale, "composed_scale", lambda *_, **__: next(least))
+    monkeypatch.setattr(scale, "excess_at", lambda *_: 1e-7)
     shift = ((1.0, 2),)
-    worst = _worst_shift.WorstShift((shift, shift), shift, math.sqrt(2))
-    assert Budget(0.1, 1e-6).scale(Laplace(), worst) == 2.0
+    worst = worst_shift.WorstShift((shift, shift), shift, math.sqrt(2))
+    assert scale.worst_scale(Laplace(), worst, 0.1, 1e-6) == 2.0
 
 
 @pytest.mark.parametrize("dim", [1, 4, 60])

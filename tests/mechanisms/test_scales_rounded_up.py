@@ -18,7 +18,7 @@ from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.mechanisms.gaussian.ellipsoid import least_cover
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent._scale import pure_scale
+from skdp.mechanisms.independent.scale import pure_scale
 from skdp.mechanisms.sensitivity.base import greatest_gauge
 from skdp.noise import Laplace, Logistic
 from skdp.privacy.guarantee.profile import composition

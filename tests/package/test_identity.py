@@ -15,7 +15,6 @@ from skdp.geometry import LpBall, SumBall
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms.independent._sketch import _ends
 from skdp.noise import Gaussian, Laplace, Staircase, Subbotin
 from skdp.privacy import Composition, Guarantee
 from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
@@ -225,10 +224,6 @@ class Wider(Laplace):
 
     def isf(self, q):
         return self.factor * super().isf(q)
-
-
-def test_a_law_that_is_equal_by_inheritance_keeps_its_own_ends():
-    assert _ends(Wider(1.0), -30.0) != _ends(Wider(5.0), -30.0)
 
 
 class Louder(GaussianLoss):

@@ -26,7 +26,6 @@ from skdp import (
     Ledger,
 )
 from skdp.geometry import LpBall
-from skdp.linear_model._descent.plan import _predicted_noise
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import Independent, Sensitivity, calibrate
@@ -116,29 +115,6 @@ def wrong_parts() -> Iterator[Verdict]:
     for epsilon in (5.0, 50.0):
         found = promise.delta_at(epsilon)
         yield Verdict(f"delta at {epsilon:g} of a Gaussian loss", f"{found}", "> 0", found > 0)
-    yield at_most("auto against named laws, descent", *auto_and_best(), "noise")
-
-
-def auto_and_best() -> tuple[float, float]:
-    """Return what the noise of "auto" costs predictions, and the least of all names."""
-    levels = {"first": list("abcde"), "second": list("abc")}
-    domains = Domain(levels, target=["a", "b"]), Domain.l2_ball(10, 1.0, target=["a", "b"])
-    found = []
-    for domain in domains:
-        for options in ({}, {"order": "greedy"}):
-            names = "auto", "flipped_huber", "gaussian", "offset_gaussian"
-            auto, *others = (predicted_noise(domain, name, options) for name in names)
-            found.append((auto, min(others) * 1.001))
-    return max(found, key=lambda pair: pair[0] / pair[1])
-
-
-def predicted_noise(domain: Domain, mechanism: str, options: dict[str, Any]) -> float:
-    """Return what the noise of gradients costs predictions, by which "auto" is chosen."""
-    X, y = domain.sample(200, random_state=0, with_target=True)
-    asked = {"epsilon": 0.3, "delta": 0.01, "n_passes": 2, "scaling_share": 0, **options}
-    model = DPCoordinateDescentClassifier(domain=domain, mechanism=mechanism, **asked).fit(X, y)
-    plan = model._plan(model._design, len(y), 1)
-    return _predicted_noise(plan)
 
 
 # Private search

@@ -24,8 +24,8 @@ from scipy.optimize import brentq, minimize_scalar
 from examples.benchmarks.shared import report
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.independent._scale import least_scale
 from skdp.mechanisms.independent.noise import Independent
+from skdp.mechanisms.independent.scale import least_scale
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace

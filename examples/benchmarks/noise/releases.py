@@ -1,8 +1,8 @@
 """One noise multiplier for many releases: which law, how fast, and what other accounting costs.
 
 For each (epsilon, delta) and count, releases that one record moves by at most 1: the variance of
-every law over the Gaussian's, what "auto" takes, and what each calibration takes from a cold
-start, its search for the shape included: milliseconds, certified bounds and looks. The second
+every law over the Gaussian's, what "auto" takes, and the milliseconds of each calibration from a
+cold start, its search for the shape included. The second
 table compares flipped Huber noise under zero-concentrated DP (docs/proofs/repeated_releases.md,
 Theorem 3), its shape optimised for that bound, with the same law under the certified bounds.
 
@@ -20,8 +20,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -35,37 +33,21 @@ from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.independent import independent
 from skdp.linear_model._standardize.stage import sums_noise
 from skdp.mechanisms import KNorm, Sensitivity
-from skdp.mechanisms.independent import _sketch, repeated
-from skdp.mechanisms.independent._composed import Composed
+from skdp.mechanisms.independent import repeated
 from skdp.noise import FlippedHuber
 from skdp.privacy.conversions import zcdp_delta
 
 CELLS = [(0.1, 1e-3), (1.0, 1e-2), (1.0, 1e-5), (1.0, 1e-8), (10.0, 1e-5)]
 COUNTS = [1, 2, 4, 8, 16, 64, 256, 1024, 10_000]
 SHIFTED = "gaussian"
-MOST_MS = 500.0
-ASKED: Counter[str] = Counter()
 
 Shifts = list[tuple[float, int]]
-
-
-def counted(name: str) -> Callable[..., Any]:
-    """Return a method of `Composed` that counts how often it is called."""
-    method = getattr(Composed, name)
-
-    def called(self: Composed, *arguments: Any) -> Any:
-        ASKED[name] += 1
-        return method(self, *arguments)
-
-    return called
 
 
 def cold(name: str, shifts: Shifts, epsilon: float, delta: float) -> tuple[Any, float]:
     """Return noise that was calibrated with nothing remembered, and the time."""
     forget()
     repeated._calibrated.cache_clear()
-    _sketch._ends.cache_clear()
-    ASKED.clear()
     start = time.perf_counter()
     noise = repeated.calibrate_releases(
         name, shifts, neighbors="replace_one", epsilon=epsilon, delta=delta
@@ -90,9 +72,6 @@ def rows(shifts: Shifts, epsilon: float, delta: float, repeats: int) -> list[rep
                 "variance over Gaussian": noise.var() / gaussian,
                 "taken": type(noise.law).__name__,
                 "ms": float(np.median(times)),
-                "bounds": ASKED["_bound"],
-                "looks": ASKED["_look"],
-                "in time": report.verdict(float(np.median(times)), MOST_MS, None, higher=False),
             }
         )
     return found
@@ -189,8 +168,6 @@ def main() -> None:
     report.publish("releases_sums", sums_rows(), arguments)
     if arguments.only_sums:
         return
-    for name in ("_bound", "_look"):
-        setattr(Composed, name, counted(name))
     measured, compared = [], []
     for epsilon, delta in CELLS:
         for count in arguments.counts:

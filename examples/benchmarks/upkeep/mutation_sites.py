@@ -18,7 +18,6 @@ FOLDERS += ("linear_model", "model_selection", "testing", "randomness.py", "_dra
 
 # Modules on which no guarantee depends, and why.
 EXCLUDED = {
-    "mechanisms/independent/_sketch.py": "an approximation; the results are certified elsewhere",
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
     "privacy/guarantee/_card.py": "display",
     "privacy/composition/plan.py": "what it leaves out is counted where it is left out",
@@ -41,7 +40,7 @@ NAMES = {
     " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
     " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
     " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more _within"
-    " _greedy_steps row_lengths _radius _row_power _predicted_noise",
+    " _greedy_steps row_lengths _radius _row_power",
     "linear_model/_descent/scaling.py": "USUAL_TARGET CAUTION usual_square",
     "linear_model/_moments/parts.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
     " MOST_SIGNAL NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
@@ -64,12 +63,10 @@ NAMES = {
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
     "mechanisms/auto.py": "TIE _error",
     "mechanisms/gaussian/_least_trace.py": "TOLERANCE COARSE MOST_ROUNDS _SHRINK _BESIDE _STEP",
-    "mechanisms/independent/_composed.py": "_TOLERANCE _SKETCH _WIDE",
-    "mechanisms/independent/_releases.py": "MOST_SIZES",
-    "mechanisms/independent/_shapes.py": "_GRID",
-    "mechanisms/independent/_worst_shift.py": "MOST_CHECKED MOST_GROUPS",
-    "mechanisms/independent/choices.py": "SHARE _VARIANCE _TOLERANCE",
-    "mechanisms/independent/noise.py": "_EXPONENTS _COARSE",
+    "mechanisms/independent/repeated.py": "MOST_SIZES SHARE",
+    "mechanisms/independent/scale.py": "_SHARP _COARSE _COARSE_GAP _GRID _FINE_GRID law_of _lowest",
+    "mechanisms/independent/worst_shift.py": "MOST_CHECKED MOST_GROUPS of_equal_sizes",
+    "mechanisms/independent/noise.py": "_EXPONENTS",
     "mechanisms/sensitivity/_statistics.py": "MOST_CHOICES MOST_LIFTED",
     "mechanisms/sensitivity/_support.py": "MOST_CORNERS",
     "mechanisms/sensitivity/ball.py": "_POINTS",

@@ -25,8 +25,7 @@ from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
-from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
+from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases, choice_width
 from skdp.mechanisms.noise import Publication, publication
 
 # Information is the number of records per block, times epsilon. Rules use it relative to this.
@@ -259,11 +258,13 @@ class DescentTask(Task):
     ) -> tuple[RepeatedNoise, Any]:
         """Return calibrated noise beside a spent epsilon, and the scale of greedy choices."""
         budget = {"epsilon": self.epsilon - spent, "delta": self.delta}
-        if self.order != "greedy":
-            return calibrate_releases(law, shifts, neighbors=self.neighbors, **budget), None
-        count = self.n_models * self.passes
-        choices = choice_width(count, **budget), count
-        noise = calibrate_with_choices(law, shifts, choices, neighbors=self.neighbors, **budget)
+        choices = None
+        if self.order == "greedy":
+            count = self.n_models * self.passes
+            choices = choice_width(count, **budget), count
+        noise = calibrate_releases(law, shifts, neighbors=self.neighbors, choices=choices, **budget)
+        if choices is None:
+            return noise, None
         # The error of the sampler may add this to the width of a choice.
         width = choices[0] - CHOICE_COST
         if not width > 0:
@@ -321,45 +322,28 @@ def _radius(usual: float, information: float) -> float:
 def plan_descent(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     """Choose the releases, and calibrate their noise."""
     if stage is not None:
-        plan = _least_noise(task, stage)
+        plan = _planned(task, stage)
         if task.share or plan.stage_deviation <= MOST_STAGE_NOISE * task.size:
             return plan
-    return _least_noise(task, None)
+    return _planned(task, None)
 
 
-def _least_noise(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
-    """Return the better of the plans with rows of bounded length and with separate blocks."""
-    passes = task.n_models * task.passes
-    power = _row_power(task)
+def _planned(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     moved = task.moved * (task.joint.size if task.joint else 1.0)
-    # Of Gaussian noise only the length of a change matters.
-    chosen = task.mechanism == "auto" and task.delta > 0
-    plans = []
-    if power:
+    passes, power, law = task.n_models * task.passes, _row_power(task), task.mechanism
+    if power:  # the length of rows is bounded, and a pass is one release
         rows = row_lengths(task, stage is not None, power)
-        size = moved * float(rows.bound or 0.0) ** (1 / power)
-        law = "gaussian" if chosen else task.mechanism
-        plans.append(_planned(task, stage, rows, law, (size, passes)))
-    if not power or chosen:
+        releases = moved * float(rows.bound or 0.0) ** (1 / power), passes
+        law = "gaussian" if law == "auto" and task.delta > 0 else law
+    else:
         rows = blocks_apart(task)
-        count = passes * (1 if task.order == "greedy" else len(task.blocks))
-        law = "gaussian" if chosen and task.joint else task.mechanism
-        plans.append(_planned(task, stage, rows, law, (moved, count)))
-    return min(plans, key=_predicted_noise)
-
-
-def _planned(
-    task: DescentTask,
-    stage: DescentStage | None,
-    rows: RowBound,
-    law: Any,
-    releases: tuple[float, int],
-) -> DescentPlan:
+        releases = moved, passes * (1 if task.order == "greedy" else len(task.blocks))
     ratio, shifts = 1.0, [releases]
     if stage is not None and task.delta == 0 and task.order != "greedy":
         own = (task.share or PURE_STAGE_SHARE) * task.epsilon
         stage = stage.with_norm(own, task.moved, task.neighbors)
     if stage is not None and stage.norm is None:
+        # Of Gaussian noise only the length of a change matters.
         stage = replace(stage, gaussian=is_gaussian(law))
         ratio = stage_ratio(stage, releases, task.share, task.delta)
         shifts += [(size / ratio, count) for size, count in stage.shifts]
@@ -389,11 +373,3 @@ def _row_power(task: DescentTask) -> int:
     if task.delta == 0:
         return 1
     return 2 if is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
-
-
-def _predicted_noise(plan: DescentPlan) -> float:
-    """Return the noise in predictions if all numbers have the assumed variance."""
-    blocks, number = plan.task.blocks, plan.task.blocks.number_places
-    cost = np.square(np.array(blocks.sizes, dtype=float))
-    cost[number] = plan.rows.radius**2 if plan.stage else 1 / usual_square(blocks)
-    return float(plan.noise.var() * np.sum(cost / plan.rows.precision**2))

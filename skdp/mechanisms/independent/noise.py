@@ -13,21 +13,25 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, check_positive, fail
 from skdp.geometry.ball import ask
-from skdp.mechanisms.independent._budget import Budget
-from skdp.mechanisms.independent._composed import Losses, Root, losses_of
 from skdp.mechanisms.independent._law import check_law
-from skdp.mechanisms.independent._shapes import FAMILIES, PLAIN
-from skdp.mechanisms.independent._worst_shift import WorstShift, worst_shift
+from skdp.mechanisms.independent.scale import (
+    FAMILIES,
+    NAMES,
+    PLAIN,
+    Losses,
+    law_of,
+    losses_of,
+    worst_scale,
+)
+from skdp.mechanisms.independent.worst_shift import WorstShift, worst_shift
 from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import granularity_of
 
-NAMES = (*PLAIN, *FAMILIES)
 # Proportions half-width^a are tried for these a: 1/2 is best for Gaussian noise on a box, 1/3 for
 # pure Laplace noise on a box, and 1 for a ball whose corners lie on the axes.
 _EXPONENTS = (0.0, 1 / 3, 1 / 2, 1.0)
-_COARSE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -147,9 +151,8 @@ class Independent:
         """
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
-        budget = Budget(epsilon, delta)
-        law, proportions, worst, near = self._best(sensitivity, budget)
-        scale = budget.scale(law, worst, near)
+        law, proportions, worst = self._best(sensitivity, epsilon, delta)
+        scale = worst_scale(law, worst, epsilon, delta)
         losses = losses_of(law, worst.above, worst.length, scale)
         guarantee = Guarantee(
             epsilon,
@@ -161,25 +164,24 @@ class Independent:
         return IndependentNoise(law, scale * proportions, guarantee, losses)
 
     def _best(
-        self, sensitivity: Sensitivity, budget: Budget
-    ) -> tuple[Any, FloatArray, WorstShift, Root | None]:
-        """Return law, proportions and worst shift of least total variance, and about the scale."""
+        self, sensitivity: Sensitivity, epsilon: float, delta: float
+    ) -> tuple[Any, FloatArray, WorstShift]:
+        """Return law, proportions and worst shift of least total variance."""
         choices = _promising([(p, worst_shift(sensitivity, p)) for p in self._choices(sensitivity)])
         proportions, worst = choices[0]
         if len(choices) > 1:
             law = self._plain_law()
             totals = [
-                2 * math.log(budget.sketched(law, w, _COARSE).scale) + _log_square(p)
+                2 * math.log(worst_scale(law, w, epsilon, delta, is_rough=True)) + _log_square(p)
                 for p, w in choices
             ]
             proportions, worst = choices[int(np.argmin(totals))]
-        law, near = budget.law_of(self.law, worst)
-        return law, proportions, worst, near
+        return law_of(self.law, worst, epsilon, delta), proportions, worst
 
     def _plain_law(self) -> Any:
         """Return the law, or one of the family that is named."""
         if self.law in FAMILIES:
-            return FAMILIES[self.law].law(1.0)
+            return FAMILIES[self.law][0](1.0)
         return PLAIN[self.law] if isinstance(self.law, str) else self.law
 
     def _choices(self, sensitivity: Sensitivity) -> list[FloatArray]:

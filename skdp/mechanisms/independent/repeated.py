@@ -28,18 +28,33 @@ from skdp._checks import (
     fail,
 )
 from skdp._identity import remembered
-from skdp.mechanisms.independent._budget import Budget
-from skdp.mechanisms.independent._law import check_law
-from skdp.mechanisms.independent._releases import calibrated
-from skdp.mechanisms.independent._worst_shift import Shift
-from skdp.mechanisms.independent.noise import NAMES, Independent
+from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.independent._law import check_law, scaled_law
+from skdp.mechanisms.independent.noise import Independent
+from skdp.mechanisms.independent.scale import (
+    NAMES,
+    PLAIN,
+    Losses,
+    composed_scale,
+    excess_at,
+    law_of,
+    losses_of,
+    pure_scale,
+    worst_scale,
+)
+from skdp.mechanisms.independent.worst_shift import Shift, WorstShift, length_of
 from skdp.mechanisms.noise import BaseNoise, Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
 from skdp.privacy.losses.losses import PrivacyLoss
+from skdp.privacy.losses.selection import SelectionLoss
 from skdp.randomness import Lattice, RandomStateLike, granularity_of
 
 MECHANISMS = ("auto", *NAMES)
+# Up to so many sizes are composed one by one; more are replaced by a few that are worse.
+MOST_SIZES = 16
+# Share of private choices in the budget: in epsilon, or in the variance of the privacy loss.
+SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -177,6 +192,7 @@ def calibrate_releases(
     neighbors: str,
     epsilon: float,
     delta: float = 0.0,
+    choices: tuple[float, int] | None = None,
 ) -> RepeatedNoise:
     """Return the noise of least variance for which all releases together are private.
 
@@ -184,15 +200,16 @@ def calibrate_releases(
     ----------
     mechanism : str, Law or Independent
         A law, or the name of one, as in `Independent`, or an `Independent` without proportions.
-        "auto" takes the first of "laplace", "gaussian", "logistic", "flipped_huber" and
-        "offset_gaussian" whose variance is within a thousandth of the least; with delta = 0
-        it compares "laplace" and "logistic".
+        "auto" takes the better of "laplace" and "gaussian"; with delta = 0 it is "laplace".
+        Other laws have less variance in a few settings, at most a sixth less.
     shifts, neighbors
         As in `Releases`. The sizes must be public, and known in advance.
     epsilon : float in (0, inf)
     delta : float in [0, 1)
         0 is possible only for a law with a bounded privacy loss: "laplace", "logistic",
         `Subbotin(1)`, and any law with ``greatest_slope()``.
+    choices : (float, int), optional
+        Width and number of private choices that the guarantee covers too, as from `choice_width`.
 
     Returns
     -------
@@ -213,26 +230,118 @@ def calibrate_releases(
     ... )
     >>> type(noise.law).__name__, round(noise.law.std(), 2)
     ('Gaussian', 42.25)
+
+    Twenty numbers, and twenty choices of what to release:
+
+    >>> budget = {"epsilon": 1.0, "delta": 1e-6}
+    >>> choices = (choice_width(20, **budget), 20)
+    >>> noise = calibrate_releases(
+    ...     "gaussian", [(2.0, 20)], neighbors="replace_one", choices=choices, **budget
+    ... )
+    >>> round(noise.law.std() / 2.0, 1)
+    26.2
     """
     releases = Releases(shifts, neighbors)
-    budget = Budget(
-        check_epsilon(epsilon),
-        check_interval("delta", delta, 0.0, 1.0, closed="left"),
-    )
-    return _calibrated(_law_or_name(mechanism), releases, budget)
+    epsilon = check_epsilon(epsilon)
+    delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
+    return _calibrated(_law_or_name(mechanism), releases, epsilon, delta, choices)
 
 
 @remembered(maxsize=256)
-def _calibrated(mechanism: Any, releases: Releases, budget: Budget) -> RepeatedNoise:
-    law, losses, told = calibrated(mechanism, releases.shifts, budget)
+def _calibrated(
+    mechanism: Any,
+    releases: Releases,
+    epsilon: float,
+    delta: float,
+    choices: tuple[float, int] | None,
+) -> RepeatedNoise:
+    few = releases.shifts
+    if delta > 0 and len(few) > MOST_SIZES:
+        few = fewer(few, MOST_SIZES)
+    length = length_of(releases.shifts)
+    worst = WorstShift((few,), few, length)
+    beside: Losses = ()
+    rest = epsilon
+    if choices is not None:
+        width, count = choices
+        beside = ((SelectionLoss(width), count),)
+        if delta == 0:
+            rest = (epsilon - count * width) * (1 - 1e-12)
+            if not rest > 0:
+                raise fail("choices", f"cost less than epsilon = {epsilon:g}", count * width)
+
+    def scale_of(law: Any) -> float:
+        if beside and delta > 0:
+            return composed_scale(law, few, epsilon, delta, beside)
+        return worst_scale(law, worst, rest, delta)
+
+    law = law_of("laplace" if mechanism == "auto" else mechanism, worst, rest, delta)
+    if mechanism == "auto" and delta > 0:
+        # The scale at which Laplace noise has the variance that Gaussian noise needs.
+        limit = scale_of(PLAIN["gaussian"]) / math.sqrt(2)
+        is_pure = not beside and pure_scale(law, worst.total, epsilon, required=True) <= limit
+        if not is_pure and excess_at(law, few, beside, epsilon, delta, 1 / limit) > 0:
+            law = PLAIN["gaussian"]
+    scale = scale_of(law)
+    losses = (*losses_of(law, few, length, scale), *beside)
+    law = scaled_law(law, scale, "mechanism")
+    shifts = _told(releases.shifts)
+    told = f"{law!r} noise in each of {releases.count} releases with shifts {shifts}"
+    if choices is not None:
+        told += f", and {choices[1]} private choices"
     guarantee = Guarantee(
-        budget.epsilon,
-        budget.delta,
+        epsilon,
+        delta,
         neighbors=releases.neighbors,
         mechanism=told,
-        losses=losses if budget.delta > 0 else (),
+        losses=losses if delta > 0 or beside else (),
     )
     return RepeatedNoise(law, guarantee, losses, releases.shifts)
+
+
+def choice_width(count: int, *, epsilon: float, delta: float = 0.0) -> float:
+    """Return the width of the losses of ``count`` choices with `SHARE` of a budget.
+
+    Parameters
+    ----------
+    count : int >= 1
+    epsilon : float in (0, inf)
+    delta : float in [0, 1)
+
+    Returns
+    -------
+    float
+        For `SelectionLoss`. The maximum of scores with Gumbel noise of scale 2 D / width has this
+        loss, if one record changes a score by at most D.
+    """
+    count, epsilon = check_count("count", count), check_positive("epsilon", epsilon)
+    if delta == 0:
+        return SHARE * epsilon / count
+    # The loss of a choice of width w, uniform on [-w, w] for small w, has the variance w^2 / 3.
+    return math.sqrt(SHARE * 3 / count) / gaussian_scale(epsilon, delta)
+
+
+def fewer(shifts: Shift, most: int) -> Shift:
+    """Return at most ``most`` sizes whose k greatest have no lesser sum, for every k.
+
+    The sum of the k greatest sizes is a concave function of k. Tangents lie above it, and so does
+    the polygon that leaves each tangent at an integer k, at or after the crossing with the next.
+    """
+    sizes, counts = (np.array(column, dtype=float) for column in zip(*shifts, strict=True))
+    ends = np.cumsum(counts)
+    at = np.searchsorted(ends, np.linspace(0, ends[-1], most))
+    touched = np.unique(np.minimum(at, len(sizes) - 1))
+    slopes, heights = sizes[touched], (np.cumsum(sizes * counts) - sizes * ends)[touched]
+    crossed = np.floor(np.diff(heights) / -np.diff(slopes)) + 1
+    places = np.maximum.accumulate(np.minimum(np.append(crossed, ends[-1]), ends[-1]))
+    steps = np.diff(places, prepend=0.0)
+    return tuple((float(s), int(n)) for s, n in zip(slopes, steps, strict=True) if n > 0)
+
+
+def _told(shifts: Shift) -> str:
+    """Return the shifts in words, abbreviated if there are many."""
+    told = [f"{count} x {size:.6g}" for size, count in shifts]
+    return ", ".join(told if len(told) <= 4 else [*told[:2], "...", told[-1]])
 
 
 def _law_or_name(mechanism: Any) -> Any:

@@ -111,11 +111,14 @@ class Composition:
         low, high = log_delta_bounds(parts, epsilon)
         return Bounds(min(1.0, math.exp(low)), delta_of(parts, high))
 
-    def delta_above(self, epsilon: float) -> float:
-        """Return the upper bound of `delta_at` alone, in less time."""
+    def delta_above(self, epsilon: float, gap: float | None = None) -> float:
+        """Return the upper bound of `delta_at` alone, in less time.
+
+        With a ``gap`` the bound may be wider by about it in epsilon, and takes less time.
+        """
         epsilon = check_interval("epsilon", epsilon, 0.0, math.inf, closed="left")
         parts = _gaussians_merged(self.parts)
-        found = [_log_delta_of(side, epsilon, ("upper",)) for side in sides(parts)]
+        found = [_log_delta_of(side, epsilon, ("upper",), gap) for side in sides(parts)]
         return delta_of(parts, max(bounds[0] for bounds in found))
 
     def epsilon_at(self, delta: float) -> Bounds:
@@ -201,15 +204,6 @@ def outlines(parts: Parts, epsilon: float) -> list[tuple[Parts, Plan]] | None:
     return [(side, plan(side, epsilon=epsilon)) for side in found]
 
 
-def log_delta_as_planned(parts: Parts, outline: Plan, side: str = "upper") -> float:
-    """Return the upper or lower bound on log delta at the epsilon of a plan.
-
-    The losses must be symmetric. The bound holds for every plan, and is tight for a good one.
-    """
-    curve = _curve(parts, outline, side)
-    return min(curve.at(outline.epsilon), 0.0)
-
-
 def sides(parts: Parts) -> list[Parts]:
     """Return the parts, and those of (Q, P) if they differ, without parts with zero loss."""
     telling = tuple((loss, n) for loss, n in parts if _tells(loss))
@@ -224,11 +218,13 @@ def _tells(loss: Profile) -> bool:
     return bool(loss.log_delta(0.0) > -np.inf)
 
 
-def _log_delta_of(parts: Parts, epsilon: float, bounds: Kinds = _BOTH) -> list[float]:
+def _log_delta_of(
+    parts: Parts, epsilon: float, bounds: Kinds = _BOTH, gap: float | None = None
+) -> list[float]:
     """Return the bounds of the given kinds on log delta."""
     if not parts:
         return [-math.inf for _ in bounds]
-    curves = _curves(parts, bounds, epsilon=epsilon)
+    curves = _curves(parts, bounds, epsilon=epsilon, gap=gap)
     return [min(curve.at(epsilon), 0.0) for curve in curves]
 
 
@@ -260,12 +256,17 @@ def _nothing(epsilon: float) -> float:
 
 
 def _curves(
-    parts: Parts, bounds: Kinds, *, epsilon: float | None = None, log_delta: float = 0.0
+    parts: Parts,
+    bounds: Kinds,
+    *,
+    epsilon: float | None = None,
+    log_delta: float = 0.0,
+    gap: float | None = None,
 ) -> list[Curve]:
     """Return bounds of the given kinds, close near the given epsilon or log delta."""
     if len(parts) == 1 and parts[0][1] == 1:
         return [_own_curve(parts[0][0], 1 if kind == "upper" else -1) for kind in bounds]
-    outline = plan(parts, epsilon=epsilon, log_delta=log_delta)
+    outline = plan(parts, epsilon=epsilon, log_delta=log_delta, gap=gap)
     return [_curve(parts, outline, kind) for kind in bounds]
 
 

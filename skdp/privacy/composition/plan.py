@@ -38,29 +38,6 @@ _LONGEST_STEP = 500.0
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A coarse estimate of a composition, from which its plan is made.
-
-    Attributes
-    ----------
-    epsilon, log_delta : float
-        A point of its profile.
-    theta : float
-        The tilt with the least Chernoff bound there.
-    width : float
-        Length of an interval that holds all but e^-36 of the tilted sum.
-    extents : sequence of (float, float, float)
-        For each loss its extent below 0 and above 0, and the place of its atom, 0 for none.
-    """
-
-    epsilon: float
-    log_delta: float
-    theta: float
-    width: float
-    extents: Sequence[Extent]
-
-
-@dataclass(frozen=True)
 class Plan:
     """Epsilon, tilt, step, window and the ends of each loss's grid."""
 
@@ -71,8 +48,17 @@ class Plan:
     ends: tuple[tuple[int, int], ...]
 
 
-def plan(parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0) -> Plan:
-    """Return a plan for bounds near the given epsilon or, without one, near the log delta."""
+def plan(
+    parts: Parts,
+    *,
+    epsilon: float | None = None,
+    log_delta: float = 0.0,
+    gap: float | None = None,
+) -> Plan:
+    """Return a plan for bounds near the given epsilon or, without one, near the log delta.
+
+    The bounds are about ``gap`` apart in epsilon, relative to an epsilon of 1 to 4.
+    """
     rough = [(_rough(loss, _log_share(parts)), count) for loss, count in parts]
     theta = _tilt(rough, epsilon, log_delta)
     if epsilon is None:
@@ -82,19 +68,15 @@ def plan(parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0) 
     width = sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
     target = max(_lowered(log_delta + _log_share(parts)), _FAR)
     extents = [_extent(loss, target, _log_share(parts)) for loss, _ in parts]
-    return planned(parts, Estimate(epsilon, log_delta, theta, width, extents))
-
-
-def planned(parts: Parts, estimate: Estimate) -> Plan:
-    """Return the plan that follows from an estimate."""
-    width, theta = estimate.width, estimate.theta
-    count, order = sum(n for _, n in parts), max(estimate.epsilon, width / 16)
-    wanted = _wanted(count, theta, order, estimate.log_delta)
+    count, order = sum(n for _, n in parts), max(epsilon, width / 16)
+    coarse, fine = _wanted(gap or _GAP, count, theta, order, log_delta)
+    # The finer step is taken if it is cheap.
+    wanted = coarse, coarse if gap else fine
     # The exponential of a step must be finite.
-    step = min(_step(parts, estimate.extents, wanted, width), _LONGEST_STEP)
+    step = min(_step(parts, extents, wanted, width), _LONGEST_STEP)
     size = 2 ** math.ceil(math.log2(width / step + SPARE_STEPS))
-    ends = tuple((-_cells(low, step), _cells(high, step)) for low, high, _ in estimate.extents)
-    return Plan(estimate.epsilon, theta, step, size, ends)
+    ends = tuple((-_cells(low, step), _cells(high, step)) for low, high, _ in extents)
+    return Plan(epsilon, theta, step, size, ends)
 
 
 @remembered(maxsize=8192)
@@ -162,9 +144,11 @@ def _rough(loss: Profile, log_share: float) -> Masses:
     return upper(loss, step, -_cells(below, step), _cells(above, step))
 
 
-def _wanted(count: int, theta: float, size: float, log_delta: float) -> tuple[float, float]:
+def _wanted(
+    gap: float, count: int, theta: float, size: float, log_delta: float
+) -> tuple[float, float]:
     """Return two target steps: the coarser one always, the finer one if it is cheap."""
-    gap = _GAP * max(min(size, 1.0), size / 4)
+    gap *= max(min(size, 1.0), size / 4)
     # Near the greatest loss the best tilt is unbounded; elsewhere it is below this.
     usual = min(theta, 2 * (1 - max(log_delta, _LEAST)) / size)
     # A cell of width h changes the log of a factor by at most h^2 t (1 + t) / 8, t the tilt.

@@ -20,7 +20,6 @@ from skdp.linear_model._descent.algorithm import CoordinateDescent
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.plan import (
     DescentTask,
-    blocks_apart,
     plan_descent,
     row_lengths,
 )
@@ -262,20 +261,6 @@ def test_rows_are_bounded_where_the_proof_holds_and_nowhere_else(mechanism, fact
     if not by_length:
         assert (plan.rows.precision == 1).all()
         assert dict(plan.noise.shifts).get(2.0, 0) >= steps
-
-
-@pytest.mark.parametrize("d", [2, 8])
-def test_auto_pays_for_no_block_by_itself_only_where_that_is_worse(d):
-    """A number's noise, in units of its deviation, is greater in the box that is not chosen."""
-    known = task(Domain.unit_box(d), n=1e4, n_passes=12)
-    rows, box = row_lengths(known, True), blocks_apart(known)
-    size = 2 * math.sqrt(rows.bound)
-    by_length = rules._planned(known, None, rows, "gaussian", (size, 12))
-    one_by_one = rules._planned(known, None, box, "auto", (2.0, 12 * len(known.blocks)))
-    noise = [
-        p.noise.var() * (p.rows.radius / p.rows.precision[1]) ** 2 for p in (by_length, one_by_one)
-    ]
-    assert noise[0] < noise[1]
 
 
 def test_the_intercept_is_the_more_precise_where_hardly_more_can_be_learnt():

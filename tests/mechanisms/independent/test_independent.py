@@ -13,10 +13,9 @@ from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.hull import Hull
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.gaussian.noise import IsotropicGaussian
-from skdp.mechanisms.independent._scale import least_scale
-from skdp.mechanisms.independent._shapes import FAMILIES
-from skdp.mechanisms.independent._worst_shift import MOST_GROUPS, worst_shift
-from skdp.mechanisms.independent.noise import NAMES, Independent, IndependentNoise, _promising
+from skdp.mechanisms.independent.noise import Independent, IndependentNoise, _promising
+from skdp.mechanisms.independent.scale import FAMILIES, NAMES, least_scale
+from skdp.mechanisms.independent.worst_shift import MOST_GROUPS, worst_shift
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
@@ -124,7 +123,7 @@ def test_known_worst_shifts():
 def test_equal_sizes_that_stand_for_many_have_their_length(ball):
     """What shapes of laws are searched with: of the same squares, and of about the same size."""
     found = worst_shift(Sensitivity(ball), np.ones(ball.dim))
-    alike = found.rounded()
+    alike = found.of_equal_sizes()
     ((size, count),) = alike.above
     assert alike.vertices == (alike.above,)
     assert alike.length == found.length
@@ -194,8 +193,8 @@ def test_no_shape_nearby_is_better(name):
     for epsilon, delta in ((0.1, 0.01), (1.0, 1e-4)):
         noise = Independent(name).calibrate(Sensitivity(LpBall(1)), epsilon=epsilon, delta=delta)
         scan = [
-            law.var() * least_scale(law, 1.0, epsilon=epsilon, delta=delta, tolerance=1e-6) ** 2
-            for law in map(FAMILIES[name].law, np.linspace(-7, 6, 27))
+            law.var() * least_scale(law, 1.0, epsilon=epsilon, delta=delta) ** 2
+            for law in map(FAMILIES[name][0], np.linspace(-7, 6, 27))
         ]
         assert float(noise.covariance()[0, 0]) <= min(scan) * (1 + 1e-5)
 

@@ -8,8 +8,8 @@ import pytest
 from exact_profile import Bare, exact_delta
 
 from skdp._search import last_passing
-from skdp.mechanisms.independent._scale import greatest_slope, least_scale
 from skdp.mechanisms.independent.repeated import calibrate_releases
+from skdp.mechanisms.independent.scale import greatest_slope, least_scale
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace

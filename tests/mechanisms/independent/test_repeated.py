@@ -11,11 +11,16 @@ from exact_profile import exact_delta, facts
 from scipy.stats import kstest
 
 from skdp.mechanisms import Independent
-from skdp.mechanisms.independent._composed import Composed
-from skdp.mechanisms.independent._releases import MOST_SIZES, fewer, worst_of
-from skdp.mechanisms.independent._scale import least_scale
-from skdp.mechanisms.independent.choices import calibrate_with_choices
-from skdp.mechanisms.independent.repeated import MECHANISMS, Releases, calibrate_releases
+from skdp.mechanisms.independent.repeated import (
+    MECHANISMS,
+    MOST_SIZES,
+    Releases,
+    calibrate_releases,
+    choice_width,
+    fewer,
+)
+from skdp.mechanisms.independent.scale import least_scale
+from skdp.mechanisms.independent.worst_shift import length_of
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
@@ -25,6 +30,7 @@ from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.losses.selection import SelectionLoss
 from skdp.privacy.losses.shift import log_delta, log_ratio
 
 NAMED = [
@@ -220,11 +226,12 @@ def test_wide_ranges(epsilon, delta, count):
     """Private, and no more than 1 % more noise than is certain to be too little."""
     for law in (Laplace(), Logistic(), FlippedHuber(1.0, 1.0)):
         noise = calibrated(law, [(1e-3, count)], epsilon, delta)
-        shifts = tuple((loss.shift, n) for loss, n in noise.losses)
-        whole = Composed(law, shifts, epsilon, delta)
-        pure = epsilon / 1e-3 / count * float(np.sqrt(noise.var() / law.var()))
-        assert whole.excess(1.0) <= 1e-6 or pure >= 1
-        assert whole.surely_shown(1.01)
+        scale = float(np.sqrt(noise.var() / law.var()))
+        # Either the composition is within delta, or the greatest losses add up to epsilon.
+        pure = epsilon / 1e-3 / count * scale >= 1
+        upper = composed(law, [(1e-3, count)], scale).delta_at(epsilon).upper
+        assert pure or upper <= delta * (1 + 1e-4)
+        assert composed(law, [(1e-3, count)], scale / 1.01).delta_at(epsilon).lower > delta
 
 
 def test_many_sizes_are_majorised():
@@ -242,8 +249,7 @@ def test_many_sizes_are_majorised():
         assert len(found) <= MOST_SIZES
         assert len(after) == len(before)
         assert (after >= before * (1 - 1e-12)).all()
-        length = worst_of(found, 1e-6).length / worst_of(shifts, 1e-6).length
-        assert 1 <= length < 1.01
+        assert 1 <= length_of(found) / length_of(shifts) < 1.01
 
 
 def test_many_sizes_are_private_one_by_one():
@@ -354,6 +360,95 @@ def test_zero_concentrated_dp_of_flipped_huber_noise(alpha, shift):
     assert log_moment(law, shift, 0.1) > 0.1 * 1.1 * eta
 
 
+# Names
+
+
+@pytest.mark.parametrize(
+    ("shifts", "epsilon", "delta", "best"),
+    [
+        ([(1.0, 1)], 1.0, 1e-6, "Laplace"),
+        ([(1.0, 3), (0.2, 4)], 3.0, 1e-9, "Laplace"),
+        ([(1.0, 8)], 1.0, 1e-6, "Laplace"),
+        ([(1.0, 12)], 1.0, 1e-6, "Gaussian"),
+        (MIXED, 1.0, 1e-5, "Gaussian"),
+        ([(1.0, 10_000)], 1.0, 1e-6, "Gaussian"),
+        (MIXED, 1.0, 0.0, "Laplace"),
+    ],
+)
+def test_auto_is_the_better_of_laplace_and_gaussian(shifts, epsilon, delta, best):
+    noise = calibrated("auto", shifts, epsilon, delta)
+    names = ["laplace", "gaussian"] if delta else ["laplace"]
+    assert noise.var() == min(calibrated(name, shifts, epsilon, delta).var() for name in names)
+    assert type(noise.law).__name__ == best
+
+
+@pytest.mark.parametrize("shifts", [[(1.0, 1)], [(1.0, 8)], MIXED])
+@pytest.mark.parametrize("name", ["flipped_huber", "offset_gaussian"])
+def test_the_shape_of_a_name_has_about_the_least_variance_of_its_family(name, shifts):
+    """Whatever the shape is, the noise is private: this is about its size alone."""
+    noise = calibrated(name, shifts, 1.0, 1e-4)
+    family = {"flipped_huber": FlippedHuber, "offset_gaussian": OffsetGaussian}[name]
+    shapes = np.geomspace(1e-3, 400, 12)
+    others = [calibrated(family(shape, 1.0), shifts, 1.0, 1e-4).var() for shape in shapes]
+    assert noise.var() <= min(others) * (1 + 1e-2)
+
+
+def test_a_calibration_is_remembered():
+    """The same object comes back, whichever order the sizes are given in."""
+    assert calibrated("laplace", MIXED) is calibrated("laplace", tuple(MIXED[::-1]))
+    assert hash(calibrated("laplace", MIXED)) == hash(calibrated("laplace", MIXED))
+
+
+# Beside private choices
+
+
+@pytest.mark.rest_is_slow(3)
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "flipped_huber"])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "count"), [(1.0, 1e-6, 20), (10.0, 1e-6, 5), (0.1, 1e-9, 100)]
+)
+def test_choices_and_releases_keep_the_budget_together(mechanism, epsilon, delta, count):
+    """Certified from above; with 5 % less noise the lower bound breaks it."""
+    budget = {"epsilon": epsilon, "delta": delta, "neighbors": "replace_one"}
+    choices = choice_width(count, epsilon=epsilon, delta=delta), count
+    shifts = [(2.0, count), (0.5, 3)]
+    noise = calibrate_releases(mechanism, shifts, choices=choices, **budget)
+    assert Composition(noise.losses).delta_at(epsilon).upper <= delta
+    assert noise.guarantee.delta_at(epsilon) <= delta
+    # Computed anew, from the law that is drawn from.
+    fixed = (SelectionLoss(choices[0]), count)
+    for factor, kept in ((1.0, True), (0.95, False)):
+        law = noise.law.scaled(factor)
+        parts = [*((ShiftLoss(law, size), n) for size, n in shifts), fixed]
+        bounds = Composition(parts).delta_at(epsilon)
+        assert bounds.upper <= delta * (1 + 1e-3) if kept else bounds.lower > delta
+
+
+def test_without_a_delta_greatest_losses_add_up():
+    """Half for the choices, half for the releases."""
+    width = choice_width(10, epsilon=2.0)
+    assert width == pytest.approx(0.1)
+    noise = calibrate_releases(
+        "auto", [(2.0, 10)], choices=(width, 10), neighbors="replace_one", epsilon=2.0
+    )
+    assert noise.law.scale == pytest.approx(2.0 * 10 / 1.0)
+    assert isinstance(noise.law, Laplace)
+    total = Composition(noise.losses).epsilon_at(0.0).upper
+    assert total == pytest.approx(2.0)
+    assert noise.guarantee.epsilon == 2.0
+
+
+def test_choices_get_about_half_of_what_there_is():
+    """Twice as many choices are half as telling in variance; a hopeless width is refused."""
+    one, four = (choice_width(n, epsilon=1.0, delta=1e-6) for n in (1, 4))
+    assert one / four == pytest.approx(2.0)
+    assert 0 < four < one < math.inf
+    with pytest.raises(ValueError, match="choices"):
+        calibrate_releases(
+            "laplace", [(1.0, 1)], choices=(2.0, 1), neighbors="replace_one", epsilon=1
+        )
+
+
 # Drawing
 
 
@@ -424,6 +519,3 @@ def test_a_law_is_looked_at_at_the_scale_that_is_drawn_from(law):
     shifts, neighbors = [(1.0, 10)], {"neighbors": "replace_one"}
     with pytest.raises(ValueError, match="mechanism must"):
         calibrate_releases(law, shifts, epsilon=1 / 0.77, delta=1e-6, **neighbors)
-    choices = (0.01, 3)
-    with pytest.raises(ValueError, match="mechanism must"):
-        calibrate_with_choices(law, shifts, choices, epsilon=1 / 0.77, delta=1e-6, **neighbors)

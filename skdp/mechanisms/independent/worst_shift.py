@@ -49,18 +49,22 @@ class WorstShift:
         """Whether only one coordinate is shifted."""
         return len(self.above) == 1 and self.above[0][1] == 1
 
-    def rounded(self) -> WorstShift:
-        """Return a similar shift of equal sizes, for searches."""
-        square = sum(count * size**2 for size, count in self.above)
-        size = self.above[0][0]
-        count = max(1, round(square / size**2))
-        alike = ((math.sqrt(square / count), count),)
+    def of_equal_sizes(self) -> WorstShift:
+        """Return a similar shift of equal sizes, for comparisons of laws."""
+        length = length_of(self.above)
+        count = max(1, round((length / self.above[0][0]) ** 2))
+        alike = ((length / math.sqrt(count), count),)
         return WorstShift((alike,), alike, self.length)
 
     @property
     def total(self) -> float:
         """Greatest sum of absolute values of a difference."""
         return sum(size * count for size, count in self.above)
+
+
+def length_of(shift: Shift) -> float:
+    """Return the Euclidean length of a shift."""
+    return math.sqrt(math.fsum(count * size**2 for size, count in shift))
 
 
 def worst_shift(sensitivity: Sensitivity, proportions: FloatArray) -> WorstShift:

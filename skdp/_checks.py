@@ -7,14 +7,16 @@ that was read from the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from numbers import Number, Real
 from pathlib import PurePath
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+
+T = TypeVar("T")
 
 # Entries of a list that somebody writes by hand, and an error shows.
 _MOST = 20
@@ -28,6 +30,29 @@ def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueE
     """
     got = "" if value is None else f", got {_shown(value)}"
     return ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
+
+
+def converted(call: Callable[[], T], name: str, rule: str, remedy: str = "") -> T:
+    """Return ``call()``; where it fails raise an error that does not quote a cell.
+
+    The call runs code from outside this package. Its error may quote cells, so it is neither shown
+    nor the context of the error that is raised. Errors that `marked` marks are kept.
+    """
+    try:
+        return call()
+    except Exception as error:
+        if hasattr(error, "is_marked"):
+            raise
+    raise fail(name, rule, remedy=remedy)
+
+
+def marked(function: Callable[..., T], *arguments: Any) -> T:
+    """Return ``function(*arguments)``, a function of this package, and mark its errors."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.is_marked = True  # type: ignore[attr-defined]
+        raise
 
 
 def check_positive(name: str, value: Any, remedy: str = "") -> float:

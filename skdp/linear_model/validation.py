@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._arrays import FloatArray
@@ -22,7 +21,6 @@ from skdp.domain import Domain
 from skdp.domain.cells import (
     NOT_REAL,
     as_cells,
-    has_foreign,
     is_sparse,
     kinds_of,
     plain,
@@ -241,15 +239,13 @@ def _refuse_one(labels: NDArray[Any]) -> None:
 def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("y must not contain NaN or inf. Drop those records by a public rule.")
-    if y.dtype.kind == "O" and has_foreign(kinds_of(y.tolist())):
-        raise fail("y", "hold labels that are numbers or strings", remedy=_DECLARE)
-    labels = None
-    with suppress(TypeError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning may contain the number of records per label
-        check_classification_targets(y)
-        labels = np.asarray(np.unique(y))
-    if labels is None:
-        raise fail("y", "hold labels of one type", remedy=_DECLARE)
+    if y.dtype.kind == "O" and not kinds_of(y.flat) <= {str, np.str_}:
+        raise fail("y", "hold labels of one type, numbers or strings", remedy=_DECLARE)
+    # scikit-learn's own check would warn of the number of labels.
+    if y.dtype.kind == "f" and np.any(y != np.floor(y)):
+        rule = "hold labels and not numbers with fractions (Unknown label type: continuous)"
+        raise fail("y", rule, remedy=_DECLARE)
+    labels = np.unique(y)
     text = f"The labels were read off y, which no guarantee covers. {_DECLARE}"
     warnings.warn(text, PrivacyLeakWarning, stacklevel=6)
     return labels

@@ -28,7 +28,6 @@ from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, private_step
-from skdp.model_selection._silence import silence
 from skdp.model_selection._task import parts
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
@@ -47,9 +46,9 @@ class EpsilonCurve:
 
     Made by `epsilon_curve`. All scores are computed from the records without noise. If epsilon or
     an estimator is chosen by a curve of private data, the choice uses the data, but no guarantee
-    covers it and no ledger counts it. Draw curves of public data, such as an earlier public
-    survey, or of rows drawn from the domain. These cost nothing, and show how many records a
-    budget needs.
+    covers it and no ledger counts it. Warnings of scikit-learn's scores and models may tell what
+    is in the records. Draw curves of public data, such as an earlier public survey, or of rows
+    drawn from the domain. These cost nothing, and show how many records a budget needs.
 
     Attributes
     ----------
@@ -307,8 +306,8 @@ def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
     reference[:-1].fit_transform(X, y)
     if not classifier:
         read_target(y, "target")
-    elif (declared := declared_labels(private)) is not None:
-        check_labels(y, declared)
+    else:
+        check_labels(y, declared_labels(private))
     return DummyClassifier() if classifier else DummyRegressor(), reference
 
 
@@ -334,23 +333,21 @@ def _scores(
     if is_classifier(trivial) and len(np.unique(y[train])) == 1:
         free = trivial  # scikit-learn's error would tell the label
     # The runs share the reference models, and threads must not share their fits.
-    with silence():  # a warning may tell how many labels there are
-        fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
+    fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
     own = None if persons is None else persons[train]
     fitted += [fit_to(model, X_train, y[train], own) for model in models]
     return [_score(score, model, X_test, y[test]) for model in fitted]
 
 
 def _score(score: Any, model: Any, X: Any, y: NDArray[Any]) -> float:
-    """Return a score, or nan. The errors and warnings of scikit-learn's scores name labels."""
+    """Return a score, or nan. The errors of scikit-learn's scores name labels."""
     kind: type | None = None
-    with silence():
-        try:
-            return float(score(model, X, y))
-        except ValueError:
-            return math.nan
-        except Exception as error:
-            kind = type(error)
+    try:
+        return float(score(model, X, y))
+    except ValueError:
+        return math.nan
+    except Exception as error:
+        kind = type(error)
     raise fail("scoring", f"return a number for every fold; it raised {kind.__name__}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._checks import fail
+from skdp._checks import converted, fail
 
 
 class Collection:
@@ -69,7 +69,7 @@ class Collection:
 
         parts = delayed_parts(self.X[[column]])
         take = dask.delayed(_column, pure=False)
-        return list(dask.compute(*(take(part, column) for part in parts)))
+        return list(computed(lambda: dask.compute(*(take(part, column) for part in parts))))
 
     def _aligned_y(self) -> Any:
         """Return y in the chunks of X, if both are arrays."""
@@ -84,7 +84,14 @@ class Collection:
             return int(self.X.shape[0])
         import dask
 
-        return int(sum(dask.compute(*(dask.delayed(len)(part) for part in delayed_parts(self.X)))))
+        sizes = [dask.delayed(len)(part) for part in delayed_parts(self.X)]
+        return int(sum(computed(lambda: dask.compute(*sizes))))
+
+
+def computed(call: Callable[[], Any]) -> Any:
+    """Return what a computation returns. Errors of the user's graph are not shown."""
+    remedy = "Its own error is not shown, because it may quote a cell: X.compute() shows it."
+    return converted(call, "X", "be a collection that can be computed without an error", remedy)
 
 
 def _column(table: Any, name: str) -> Any:

@@ -35,12 +35,18 @@ from skdp.rows.persons import Persons
 
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31
+_ALONE = (
+    "by public rules; a step that learned from the data before, such as StandardScaler or"
+    " SimpleImputer, voids the guarantee"
+)
 # What one record is, for each unit of privacy: a sentence of a guarantee.
 RECORDS = {
-    "row": "one record is one row of X with its target",
-    "person": "one person is all rows of X with one identifier, with their targets; identifiers do"
-    " not change between readings",
+    "row": "one record is one row of X with its target, which was made from this record alone,"
+    f" {_ALONE}",
+    "person": "one person is all rows of X with one identifier, with their targets, which were made"
+    f" from this person's data alone, {_ALONE}; identifiers do not change between readings",
 }
+UNSEEN = "running time, memory, errors and what other code prints or warns of are not observed"
 _PUBLIC_WEIGHTS = (
     'Weights that are "balanced" would be computed from the data. Give numbers, such as'
     " 1 / (n_labels * share) for each label with a share that is publicly known."

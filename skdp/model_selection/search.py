@@ -35,6 +35,7 @@ from skdp.model_selection._candidates import (
     declared_labels,
     fit_to,
     private_step,
+    warn_of_steps,
 )
 from skdp.model_selection._chosen import ChosenModel
 from skdp.model_selection._dry_run import dry_run, gaussian_parts
@@ -68,9 +69,11 @@ class PrivateSearchCV(ChosenModel):
     estimator : private estimator, or a Pipeline that ends in one
         It has parameters ``epsilon``, ``delta`` and ``random_state``, which the search sets.
         Steps before it must learn nothing from data: ``domain.encoder()``, a transformer that
-        needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. A pipeline
-        must have no ``memory``, because a cache writes private rows to disk. The estimator must
-        not contain another search.
+        needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. What steps
+        from outside this package print or warn of may depend on the data, and the guarantee does
+        not cover it; a warning says so. Columns of a ColumnTransformer are selected by names or
+        positions, and not by a function. A pipeline must have no ``memory``, because a cache
+        writes private rows to disk. The estimator must not contain another search.
     param_grid : dict or list of dict
         As in scikit-learn; it may replace whole steps. ``epsilon``, ``delta``, ``ledger``,
         ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` are the same
@@ -131,7 +134,8 @@ class PrivateSearchCV(ChosenModel):
         guarantee then says that it does not hold.
     ledger : Ledger, default=None
         Charged once for the whole search, before any noise is drawn. None takes the ledger of the
-        estimator, if it has one. The fits of the search charge no ledger.
+        estimator, if it has one. The fits of the search charge no ledger. A later fit of
+        ``best_estimator_`` is charged to it.
     verbose : int, default=0
         1 shows a progress bar on standard error for "disjoint". Random stopping shows none: the
         number of fits must stay secret. The running time is nearly proportional to it, so it must
@@ -243,6 +247,7 @@ class PrivateSearchCV(ChosenModel):
         with columns_kept(self), spent_note() as spent, without_spent_notes():
             whole = self._check_parameters()
             candidates, X, y = self._read(X, y)
+            warn_of_steps(candidates.models)
             n, persons = units_of(groups, len(y))
             strategy = self._choose_strategy(candidates, n)
             budget, last = self._budgets(strategy, whole)
@@ -350,15 +355,21 @@ class PrivateSearchCV(ChosenModel):
         if own is not None and other is not None and own != other:
             remedy = "A search is charged once: give the ledger to the search only."
             raise fail("ledger", "be the estimator's if both have one", None, remedy)
-        ledger = other if own is None else own
-        if ledger is not None:
+        if (ledger := self._ledger(candidates)) is not None:
             ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
+
+    def _ledger(self, candidates: Candidates) -> Ledger | None:
+        other = getattr(candidates.private, "ledger", None)
+        return other if self.ledger is None else self.ledger
 
     # The chosen model
 
     def _keep(self, candidates: Candidates, chosen: Selection) -> None:
         # The model is often used without the search, so it carries the guarantee of the search.
-        private_step(chosen.model).guarantee_ = self.guarantee_
+        private = private_step(chosen.model)
+        private.guarantee_ = self.guarantee_
+        if "ledger" in private.get_params(deep=False):  # for later fits of the model
+            private.set_params(ledger=self._ledger(candidates))
         restate(chosen.model, self.guarantee_)
         self.best_estimator_, self.best_index_ = chosen.model, chosen.candidate
         self.best_params_ = dict(candidates.settings[chosen.candidate])

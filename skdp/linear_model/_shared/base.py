@@ -36,6 +36,7 @@ from skdp.linear_model.export import Exported
 from skdp.linear_model.fitted import FittedModel
 from skdp.linear_model.validation import (
     RECORDS,
+    UNSEEN,
     check_ledger,
     check_table,
     chosen_publicly,
@@ -337,7 +338,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         return (
             chosen_publicly(self.domain, "the labels and all parameters"),
             RECORDS[source.unit],
-            "running time, memory and errors are not observed",
+            UNSEEN,
         )
 
     def _store(

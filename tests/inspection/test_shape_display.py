@@ -363,12 +363,14 @@ def test_a_model_with_inference_has_bands_that_are_intervals(inferred):
     assert all(own.deviations is None for own in shown.shapes)
     # A line over the range, less its mean: half of the range times the interval of the slope.
     place = found.names.index("pay")
-    np.testing.assert_allclose(pay.interval[1], 5 * found.conf_int(0.9)[place], rtol=1e-9)
+    np.testing.assert_allclose(pay.interval[1], 5 * found.conf_int(level=0.9)[place], rtol=1e-9)
     np.testing.assert_allclose(pay.effects[1], 5 * inferred.coef_[place - 1], rtol=1e-9)
     # Sales, less the mean of the three levels.
     weights = np.zeros(len(found.names))
     weights[[found.names.index("job_craft"), found.names.index("job_sales")]] = -1 / 3, 2 / 3
-    np.testing.assert_allclose(job.interval[2], found.combine([weights], 0.9)[1][0], rtol=1e-9)
+    np.testing.assert_allclose(
+        job.interval[2], found.combine([weights], level=0.9)[1][0], rtol=1e-9
+    )
     assert age.interval.shape == (len(age.values), 2)
     # They are what is drawn.
     (errors,) = shown.axes_[0, 2].containers[0].lines[2]

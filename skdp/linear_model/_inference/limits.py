@@ -2,7 +2,8 @@
 
 A value beyond a bound is clipped to it. Then coefficients are those of clipped values, and no
 interval contains the difference. So the stage releases how many records have a number, and how many
-have a target, at a bound.
+have a target, at a bound after the encoding. It sees encoded rows only, in which a value beyond a
+bound and one that is the bound are the same: the sentence says that both are counted.
 """
 
 from __future__ import annotations
@@ -60,9 +61,10 @@ class Limits:
         facts = zip(*ends, self.counted, strict=True)
         parts = [f"{low:.1f} to {high:.1f} % have {what}" for low, high, what in facts]
         return (
-            f"Of the records, {' and '.join(parts)} (two standard deviations of the noise). Values"
-            " beyond a bound were clipped to it. If they are many, the coefficients are others than"
-            " those without bounds, and the intervals do not contain the difference."
+            f"Of the records, {' and '.join(parts)} (two standard deviations of the noise). A value"
+            " that is a bound, such as a count of 0 with the bound 0, is counted, and not changed."
+            " Values beyond a bound were clipped to it. If they are many, the coefficients are"
+            " others than those without bounds, and the intervals do not contain the difference."
         )
 
 

@@ -246,7 +246,8 @@ def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("y must not contain NaN or inf. Drop those records by a public rule.")
     if y.dtype.kind == "O" and not kinds_of(y.flat) <= {str, np.str_}:
-        raise fail("y", "hold labels of one type, numbers or strings", remedy=_DECLARE)
+        rule = "hold labels of one type, numbers or strings (Unknown label type: objects)"
+        raise fail("y", rule, remedy=_DECLARE)
     # scikit-learn's own check would warn of the number of labels.
     if y.dtype.kind == "f" and np.any(y != np.floor(y)):
         rule = "hold labels and not numbers with fractions (Unknown label type: continuous)"

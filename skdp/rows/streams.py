@@ -232,7 +232,7 @@ class FactoryStream:
 
     def _called(self) -> Iterable[Any]:
         """Return what the function returns; raise unless it is an iterable of its own."""
-        found = _batch(self.factory)
+        found: Iterable[Any] = _batch(self.factory)
         kind = type(found)
         if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
             raise fail("X", _BATCHES, kind.__name__)

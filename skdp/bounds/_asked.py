@@ -18,7 +18,7 @@ from skdp.domain import Domain
 from skdp.domain.cells import is_sparse, kind_of_dtype, plain
 from skdp.domain.reading import NotNumbers, read_numbers, read_target
 from skdp.domain.tables import as_table
-from skdp.rows.persons import WHOLE, Persons
+from skdp.rows.persons import WHOLE, Persons, Shares
 
 LIMIT = 1e6
 TARGET = "target"
@@ -144,7 +144,8 @@ class Asked:
         persons: Sequence[int] | None = None
         if groups is not None:
             known = Persons.of_table(groups, n_rows)
-            n, shares, persons = len(known), known.shares(groups, 1), known.codes(groups).tolist()
+            codes, shares = Shares(known, 1).members(groups)
+            n, persons = len(known), codes.tolist()
         numbers = [self._number(table, place, n_rows) for place in self.places("bounds")]
         if self.has_target:
             numbers.append(_target(y, n_rows))

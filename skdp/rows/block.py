@@ -60,6 +60,11 @@ class Block:
     def __len__(self) -> int:
         return len(self.target)
 
+    @property
+    def weight(self) -> int:
+        """The number of rows, or the sum of their shares."""
+        return weight_of(len(self), self.share)
+
     def parts(self, width: int) -> Iterator[Block]:
         """Yield parts of the block of which ``width`` floats for each row stay in the cache."""
         step = block_rows(width)
@@ -76,7 +81,7 @@ class Block:
 def block_slices(domain: Domain, n: int, blocks: int = 1) -> Iterator[slice]:
     """Yield the rows of n that belong together, those of so many ``blocks``."""
     step = blocks * block_rows(_width(domain))
-    for start in range(0, n, step):
+    for start in range(0, max(n, 1), step):  # sums over no row are zeros
         yield slice(start, min(start + step, n))
 
 
@@ -91,14 +96,19 @@ class Run:
 
     @classmethod
     def all_of(cls, table: Table, target: NDArray[Any], members: Members | None) -> Iterator[Run]:
-        """Yield runs of all rows of a table that have a share."""
+        """Yield runs of all rows of a table that have a share; one without rows if none has."""
         if members is None:
             yield cls(table, target)
             return
         order, runs = runs_of(members.shares)
         table, target, person = table.taken(order), target[order], members.codes[order]
-        for start, stop, share in runs:
+        for start, stop, share in runs or [(0, 0, 0)]:
             yield cls(table.part(start, stop), target[start:stop], share, person[start:stop])
+
+    @property
+    def weight(self) -> int:
+        """The number of rows, or the sum of their shares."""
+        return weight_of(len(self.target), self.share)
 
     def blocks(
         self,
@@ -122,11 +132,16 @@ class Run:
             yield Block(found.numbers, found.levels, self.target[own], self.share, person)
 
 
-def check_count(found: int, n: int) -> None:
-    """Raise an error if a reading has another number of rows, which is public, than the first."""
-    if found != n:
+def weight_of(n: int, share: int | None) -> int:
+    """Return the number of n rows, or the sum of their shares if they have persons."""
+    return n if share is None else n * share
+
+
+def check_weight(found: int, weight: int | None, again: bool) -> None:
+    """Raise an error if a first reading has no rows, or a reading not the weight that is public."""
+    if weight not in (None, found) or not (found or again):
         remedy = "Other code may have changed the source. Nothing of this reading is released."
-        raise fail("X", "have the same number of rows at each reading", remedy=remedy)
+        raise fail("X", "have the same rows at each reading", remedy=remedy)
 
 
 def most_blocks(domain: Domain) -> int:

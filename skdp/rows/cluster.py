@@ -11,10 +11,10 @@ from typing import Any
 from skdp._checks import marked
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
-from skdp.rows.block import Block, block_slices, check_count
-from skdp.rows.coders import Coder, columns_to_read, encoded_runs
+from skdp.rows.block import Block, block_slices, check_weight
+from skdp.rows.coders import Coder, encoded_runs
 from skdp.rows.collection import Collection, computed
-from skdp.rows.persons import Groups
+from skdp.rows.persons import Groups, Persons
 from skdp.rows.threads import quietly
 from skdp.rows.total import joined, summed
 
@@ -31,8 +31,9 @@ class ClusterRows:
     data : Collection
     coder : Coder
         Encodes the target.
-    checks_count : bool
-        Whether the number of rows is public. Then an error is raised if a reading has another one.
+    weight : int or None
+        The number of rows, or the sum of their shares, if it is public. Then an error is raised if
+        a reading has another one.
     groups : Groups or None
         The column of identifiers, and the shares of rows in their persons.
     """
@@ -42,14 +43,14 @@ class ClusterRows:
         domain: Domain,
         data: Collection,
         coder: Coder,
-        checks_count: bool,
+        weight: int | None,
         groups: Groups | None = None,
     ) -> None:
-        self.domain, self._data, self._checks_count = domain, data, checks_count
-        names = columns_to_read(domain, data.names, data.target, groups)
-        # Each with its number.
-        self._partitions = [(*pair, k) for k, pair in enumerate(data.partitions(names))]
-        self._reader = _Reader(domain, coder, data.target, groups)
+        self.domain, self._data, self._weight = domain, data, weight
+        tables = data.partitions()
+        parts = [None] * len(tables) if groups is None else groups.parts
+        self._partitions = [(*pair, part) for pair, part in zip(tables, parts, strict=True)]
+        self._reader = _Reader(domain, coder, data.target, groups and replace(groups, parts=[]))
         self._is_read = False
 
     @property
@@ -60,8 +61,8 @@ class ClusterRows:
     def sum(self, part: Callable[[Block], Any]) -> Any:
         """Return the sum of ``part(block)`` over all rows."""
         task = _delayed(_Summed(self._next_reader(), part))
-        total, count = _reduced([task(*part) for part in self._partitions])
-        self._check(count)
+        total, weight = _reduced([task(*part) for part in self._partitions])
+        check_weight(weight, self._weight, self._is_read)
         self._is_read = True
         return total
 
@@ -76,17 +77,13 @@ class ClusterRows:
         task = _delayed(_Built(self._next_reader(blocks=blocks, dtype=dtype), build))
         states = ClusterStates([task(*part) for part in self._partitions]).persisted()
         # Errors in the data are raised here.
-        self._check(states.count())
+        check_weight(states.weight(), self._weight, self._is_read)
         self._is_read = True
         return states
 
     def _next_reader(self, **options: Any) -> _Reader:
         cells = self.n * self.domain.n_columns
         return replace(self._reader, again=self._is_read, cells=cells, **options)
-
-    def _check(self, count: int) -> None:
-        if self._checks_count:
-            check_count(count, self.n)
 
 
 class ClusterStates:
@@ -95,7 +92,7 @@ class ClusterStates:
     Parameters
     ----------
     parts : list of delayed
-        Lists of pairs of a state and its number of rows, one list for each partition.
+        Lists of pairs of a state and the weight of its rows, one list for each partition.
     """
 
     is_read_again = False
@@ -117,8 +114,8 @@ class ClusterStates:
         """Return the sum of ``part(state)`` over the blocks."""
         return self._summed(part)[0]
 
-    def count(self) -> int:
-        """Return the number of rows."""
+    def weight(self) -> int:
+        """Return the number of rows, or the sum of their shares."""
         return self._summed(_nothing)[1]
 
     def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
@@ -170,8 +167,8 @@ class WorkerStates:
         """Return the sum of ``part(state)`` over the blocks."""
         return self._summed(part)[0]
 
-    def count(self) -> int:
-        """Return the number of rows."""
+    def weight(self) -> int:
+        """Return the number of rows, or the sum of their shares."""
         return self._summed(_nothing)[1]
 
     def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
@@ -241,11 +238,13 @@ class _Reader:
     dtype: Any = None
     cells: int = 0
 
-    def __call__(self, X: Any, y: Any, number: int, at_once: bool = False) -> Iterator[Block]:
+    def __call__(
+        self, X: Any, y: Any, part: Persons | None, at_once: bool = False
+    ) -> Iterator[Block]:
         load_kernels(self.cells)
         batch = (X, y) if self.target is None else X
-        own = self.target, self.coder, self.again, self.groups, number
-        for run in encoded_runs(self.domain, batch, *own):
+        shares = None if self.groups is None or part is None else self.groups.shares(part)
+        for run in encoded_runs(self.domain, batch, self.target, self.coder, self.again, shares):
             slices = block_slices(self.domain, len(run.target), self.blocks)
             yield from run.blocks(self.domain, slices, self.dtype, at_once)
 
@@ -253,21 +252,21 @@ class _Reader:
 # Functions that workers run have no text: dask asks each for it, and a part may hold long lists.
 @dataclass(frozen=True, eq=False, repr=False)
 class _Summed:
-    """The sum of ``part`` over a partition, and its number of rows."""
+    """The sum of ``part`` over a partition, and the weight of its rows."""
 
     read: _Reader
     part: Callable[[Block], Any]
 
-    def __call__(self, X: Any, y: Any, number: int) -> tuple[Any, int]:
-        count = 0
+    def __call__(self, X: Any, y: Any, persons: Persons | None) -> tuple[Any, int]:
+        weight = 0
 
         def values() -> Iterator[Any]:
-            nonlocal count
-            for block in self.read(X, y, number, at_once=True):
-                count += len(block)
+            nonlocal weight
+            for block in self.read(X, y, persons, at_once=True):
+                weight += block.weight
                 yield quietly(self.part, block)
 
-        return summed(values()), count
+        return summed(values()), weight
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -275,19 +274,20 @@ class _Built:
     read: _Reader
     build: Callable[[Block], Any]
 
-    def __call__(self, X: Any, y: Any, number: int) -> list[Any]:
-        return [(quietly(self.build, block), len(block)) for block in self.read(X, y, number)]
+    def __call__(self, X: Any, y: Any, persons: Persons | None) -> list[Any]:
+        blocks = self.read(X, y, persons)
+        return [(quietly(self.build, block), block.weight) for block in blocks]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _SummedStates:
-    """The sum of ``part`` over states, and their number of rows; numbered if a number is given."""
+    """The sum of ``part`` over states, the weight of their rows and, if given, a number."""
 
     part: Callable[[Any], Any]
 
     def __call__(self, states: list[Any], number: int | None = None) -> Any:
         total = summed(quietly(self.part, state) for state, _ in states)
-        pair = total, sum(size for _, size in states)
+        pair = total, sum(weight for _, weight in states)
         return pair if number is None else _numbered(pair, number)
 
 
@@ -296,11 +296,11 @@ class _Mapped:
     function: Callable[[Any], Any]
 
     def __call__(self, states: list[Any]) -> list[Any]:
-        return [(quietly(self.function, state), size) for state, size in states]
+        return [(quietly(self.function, state), weight) for state, weight in states]
 
 
 def _nothing(state: Any) -> None:
-    """Return no statistics: only rows are counted."""
+    """Return no statistics: only the weight of the rows is wanted."""
 
 
 def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -329,10 +329,10 @@ def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:
 
 def _checked(found: tuple[Any, int, list[int]], tasks: int) -> tuple[Any, int]:
     """Return a pair of sums; raise unless each task has been added once."""
-    total, count, numbers = found
+    total, weight, numbers = found
     if sorted(numbers) != list(range(tasks)):
         raise RuntimeError("The scheduler lost or repeated a partition. Nothing is released.")
-    return total, count
+    return total, weight
 
 
 def _numbered(pair: tuple[Any, int], number: int) -> tuple[Any, int, list[int]]:
@@ -340,10 +340,10 @@ def _numbered(pair: tuple[Any, int], number: int) -> tuple[Any, int, list[int]]:
 
 
 def _added(parts: Iterable[tuple[Any, int, list[int]]]) -> tuple[Any, int, list[int]]:
-    total, count = None, 0
+    total, weight = None, 0
     numbers: list[int] = []
     for value, rows, own in parts:
         if value is not None:  # an empty partition
             total = value if total is None else joined(total, value)
-        count, numbers = count + rows, numbers + own
-    return total, count, numbers
+        weight, numbers = weight + rows, numbers + own
+    return total, weight, numbers

@@ -12,7 +12,7 @@ from skdp._checks import fail
 from skdp.domain import Domain
 from skdp.domain.tables import as_table
 from skdp.rows.block import Run
-from skdp.rows.persons import Groups
+from skdp.rows.persons import Shares
 
 
 class Coder(Protocol):
@@ -27,16 +27,15 @@ class Coder(Protocol):
 
 
 def columns_to_read(
-    domain: Domain, names: list[str] | None, target: str | None, groups: Groups | None = None
+    domain: Domain | None, names: list[str] | None, target: str | None, groups: str | None = None
 ) -> list[str] | None:
     """Return the columns of the domain, the target and the identifiers; None for all columns.
 
     All are read if the domain or the table has no names.
     """
-    if domain.names is None or names is None:
+    if domain is None or domain.names is None or names is None:
         return None
-    further = [target, None if groups is None else groups.column]
-    return [*domain.names, *(name for name in further if name is not None)]
+    return [*domain.names, *(name for name in (target, groups) if name is not None)]
 
 
 def encoded_runs(
@@ -45,8 +44,7 @@ def encoded_runs(
     target: str | None,
     coder: Coder,
     again: bool,
-    groups: Groups | None = None,
-    number: int = 0,
+    shares: Shares | None = None,
 ) -> Iterator[Run]:
     """Yield the rows of a batch with their encoded targets, those of equal shares together.
 
@@ -56,10 +54,8 @@ def encoded_runs(
         With the target as a column, or a pair of a table and a target.
     target : str or None
         The column; None for a pair.
-    groups : Groups or None
-        The column of identifiers, and the shares of rows in their persons.
-    number : int
-        The number of the batch.
+    shares : Shares or None
+        The shares of rows in their persons, for the reading that this batch is a part of.
     """
     if target is not None:
         batch = batch.drop(columns=[target]), batch[target]
@@ -68,8 +64,8 @@ def encoded_runs(
         raise fail("target", rule, remedy='Use fit(X, target="name").')
     X, y = batch
     members = None
-    if groups is not None:
-        members, X = groups.members(X[groups.column], number), X.drop(columns=[groups.column])
+    if shares is not None:
+        members, X = shares.members(X[shares.column]), X.drop(columns=[shares.column])
     table = as_table(X, domain.names, domain.n_columns)
     encoded = coder.encode(y, again)
     if len(encoded) != table.n_rows:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from skdp._checks import converted, fail
+from skdp._checks import converted, fail, marked
+
+# The column that a target becomes, beside those of the user.
+_TARGET = "y of fit(X, y)"
+_AS_COLUMN = 'Make the target a column of a DataFrame, and use fit(X, target="name").'
 
 
 class Collection:
-    """A table of dask, and its target, if it has one, as a column or as an aligned collection.
+    """A table of dask with its target, which is a column or an array with the rows of the table.
 
     Parameters
     ----------
     X : dask.dataframe.DataFrame or dask.array.Array
     y : dask collection, default=None
-        With the partitions of X. None if the target is a column, or if there is none.
+        If both are DataFrames or columns of them, y becomes a column of X: dask may read two
+        collections in different partitions. None if the target is a column, or if there is none.
     target : str, default=None
         Name of the column of the target.
     """
@@ -33,16 +38,17 @@ class Collection:
             raise fail("X", rule, type(X).__name__, remedy)
         if y is not None and not is_collection(y):
             raise fail("y", "be a dask collection, as X is", type(y).__name__)
+        if y is not None and hasattr(type(X), "columns") and hasattr(type(y), "map_partitions"):
+            X, y, target = _joined(X, y), None, _TARGET
         self.X, self.y, self.target = X, y, target
 
     @classmethod
     def with_target(cls, X: Any, y: Any, target: str | None) -> Collection:
         """Return a table with its target, which is given in one of two ways."""
-        data = cls(X, y, target)
         if (y is None) == (target is None):
             remedy = 'Give y, or the name of a column: fit(X, target="name").'
             raise fail("y", "be given either as a collection or as a column", None, remedy)
-        return data
+        return cls(X, y, target)
 
     @property
     def names(self) -> list[str] | None:
@@ -54,22 +60,28 @@ class Collection:
         """Number of columns."""
         return len(self.X.columns) if hasattr(self.X, "columns") else int(self.X.shape[1])
 
-    def partitions(self, columns: list[str] | None) -> list[tuple[Any, Any]]:
-        """Return pairs of delayed partitions of X, with some columns, and of y or None."""
-        tables = delayed_parts(self.X if columns is None else self.X[columns])
+    def only(self, columns: list[str] | None) -> Collection:
+        """Return the same rows with some columns, or with all of them for None."""
+        return self if columns is None else Collection(self.X[columns], self.y, self.target)
+
+    def partitions(self) -> list[tuple[Any, Any]]:
+        """Return pairs of delayed partitions of X, with all columns, and of y or None."""
+        tables = delayed_parts(self.X)
         targets = [None] * len(tables) if self.y is None else delayed_parts(self._aligned_y())
         if len(targets) != len(tables):
-            remedy = "Use y = y.repartition(...) or y.rechunk(...)."
-            raise fail("y", "have as many partitions as X", len(targets), remedy)
+            raise fail("y", "have as many partitions as X", len(targets), _AS_COLUMN)
         return list(zip(tables, targets, strict=True))
 
     def entries(self, column: str) -> list[Any]:
-        """Return a column, computed, one array for each partition."""
+        """Return a column, computed, one array for each of `partitions`.
+
+        Of the column alone dask may read other partitions than of all columns.
+        """
         import dask
 
-        parts = delayed_parts(self.X[[column]])
         take = dask.delayed(_column, pure=False)
-        return list(computed(lambda: dask.compute(*(take(part, column) for part in parts))))
+        parts = [take(part, column) for part, _ in self.partitions()]
+        return list(computed(lambda: dask.compute(*parts)))
 
     def _aligned_y(self) -> Any:
         """Return y in the chunks of X, if both are arrays."""
@@ -94,6 +106,25 @@ def computed(call: Callable[[], Any]) -> Any:
     return converted(call, "X", "be a collection that can be computed without an error", remedy)
 
 
+def _joined(X: Any, y: Any) -> Any:
+    """Return X with y as a further column, row by row."""
+    from dask import dataframe
+
+    if y.npartitions != X.npartitions:
+        raise fail("y", "have the partitions of X", y.npartitions, _AS_COLUMN)
+    y = y[y.columns[0]] if y.ndim == 2 else y
+    meta = _with_target(X._meta, y._meta)
+    task = partial(marked, _with_target)
+    return dataframe.map_partitions(task, X, y, meta=meta, align_dataframes=False)
+
+
+def _with_target(table: Any, y: Any) -> Any:
+    if len(table) != len(y):
+        rule = "have as many entries as X has rows, in each batch or partition"
+        raise fail("y", rule, remedy=_AS_COLUMN)
+    return table.assign(**{_TARGET: y.array})
+
+
 def _column(table: Any, name: str) -> Any:
     return table[name]
 
@@ -116,7 +147,7 @@ def predictions(
 
     task = dask.delayed(_Predicted(predict, example[:0]), pure=False)
     known = getattr(data.X, "chunks", None)
-    parts = [table for table, _ in data.partitions(columns)]
+    parts = [table for table, _ in data.only(columns).partitions()]
     sizes = known[0] if known else [np.nan] * len(parts)
     arrays = [
         array.from_delayed(task(part), shape=(size, *example.shape[1:]), dtype=example.dtype)

@@ -42,21 +42,25 @@ class Members(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """The persons of a table, with their numbers of rows.
+    """The persons of a table or of a part of it, with their numbers of rows.
 
     Attributes
     ----------
-    counts : ndarray of int64, shape (n_persons,)
-        Numbers of rows; private.
-    first : ndarray of int64, shape (n_persons,)
-        The number of the batch with a person's first row.
     places : ndarray of int64, sorted, or dict
         The identifiers: sorted integers, or a dict from identifiers to positions.
+    counts : ndarray of int64, shape (n_persons,)
+        Numbers of rows in the whole table; private.
+    start, stop : ndarray of int64, shape (n_persons,)
+        The rows that lie in this part, in the order of each person's rows.
+    numbers : ndarray of int, shape (n_persons,)
+        The position of each person among those of the whole table.
     """
 
-    counts: NDArray[np.int64]
-    first: NDArray[np.int64]
     places: NDArray[np.int64] | dict[Any, int]
+    counts: NDArray[np.int64]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    numbers: NDArray[np.intp]
 
     @classmethod
     def of(cls, batches: Iterable[Any]) -> Persons:
@@ -74,15 +78,21 @@ class Persons:
             strings that spell numbers. The message does not name it.
         """
         found = [_counted(_checked(batch)) for batch in batches]
+        sizes = np.concatenate([own for _, own in found] or [np.empty(0, np.int64)])
+        places: Any
         if all(isinstance(ids, np.ndarray) for ids, _ in found):
             every = np.concatenate([ids for ids, _ in found] or [np.empty(0, np.int64)])
             places, codes = np.unique(every, return_inverse=True)
-            return cls._of_codes(codes, found, places)
-        known: dict[Any, int] = {}
-        each = [known.setdefault(own, len(known)) for ids, _ in found for own in ids]
-        if _are_spelled_twice(known):
-            raise fail("groups", "not hold both numbers and strings of numbers", remedy=_MIXED)
-        return cls._of_codes(np.array(each, dtype=np.intp), found, known)
+        else:
+            places = {}
+            codes = np.array(
+                [places.setdefault(own, len(places)) for ids, _ in found for own in ids], np.intp
+            )
+            if _are_spelled_twice(places):
+                raise fail("groups", "not hold both numbers and strings of numbers", remedy=_MIXED)
+        counts = np.zeros(len(places), np.int64)
+        np.add.at(counts, codes, sizes)
+        return cls(places, counts, np.zeros_like(counts), counts, np.arange(len(counts)))
 
     @classmethod
     def of_table(cls, groups: Any, n: int) -> Persons:
@@ -92,12 +102,20 @@ class Persons:
         return cls.of([groups])
 
     @classmethod
-    def _of_codes(cls, codes: NDArray[np.intp], found: list[_Counts], places: Any) -> Persons:
-        """Return persons from the codes of the identifiers of all batches, one after another."""
-        counts, first = np.zeros(len(places), np.int64), np.full(len(places), len(found))
-        np.add.at(counts, codes, np.concatenate([own for _, own in found]))
-        np.minimum.at(first, codes, np.repeat(range(len(found)), [len(own) for _, own in found]))
-        return cls(counts, first, places)
+    def of_parts(cls, parts: list[Any]) -> tuple[Persons, list[Persons]]:
+        """Return the persons of all parts of a table, and those of each part."""
+        whole = cls.of(parts)
+        ids = list(whole.places) if isinstance(whole.places, dict) else whole.places
+        read, each = np.zeros_like(whole.counts), []
+        for part in parts:
+            own, counts = np.unique(whole.codes(part), return_counts=True)
+            start, stop = read[own], read[own] + counts
+            read[own] = stop
+            places: Any = ids[own] if isinstance(ids, np.ndarray) else {}
+            if isinstance(ids, list):
+                places = {ids[code]: k for k, code in enumerate(own)}
+            each.append(cls(places, whole.counts[own], start, stop, own))
+        return whole, each
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -108,57 +126,79 @@ class Persons:
         if isinstance(self.places, dict):
             get = self.places.get
             return np.fromiter((get(own, -1) for own in ids.tolist()), np.intp, len(ids))
-        if ids.dtype.kind != "i":
+        if ids.dtype.kind != "i" or not len(self):
             return np.full(len(ids), -1)
         found = np.minimum(np.searchsorted(self.places, ids), len(self.places) - 1)
         return np.where(self.places[found] == ids, found, -1)
 
-    def members(
-        self, groups: Any, cap: int, number: int = 0, max_rows: int | None = None
-    ) -> Members:
-        """Return the person of each row of a batch, and its share as `shares` does."""
-        return Members(self.codes(groups), self.shares(groups, cap, number, max_rows))
 
-    def shares(
-        self, groups: Any, cap: int, number: int = 0, max_rows: int | None = None
-    ) -> NDArray[np.int64]:
-        """Return the share of each row of a batch, (rows,), in parts of `WHOLE`.
+class Shares:
+    """The shares of rows in their persons, for one reading of the rows of `persons`.
 
-        Parameters
-        ----------
-        groups : array-like of shape (rows,)
-        cap : int >= 1
-            A person with m rows gives each of them the share 1 / max(m, cap).
-        number : int
-            The number of the batch.
-        max_rows : int, optional
-            Rows of a person after its first ``max_rows`` have no share. Of one batch only.
-        """
-        codes = self.codes(groups)
-        counts = self.counts if max_rows is None else np.minimum(self.counts, max_rows)
-        each = WHOLE // np.maximum(counts, cap)
-        rest = np.where(counts >= cap, WHOLE - each * counts, 0)
-        shares: NDArray[np.int64] = each[codes]
-        if max_rows is not None:
-            shares[_ranks(codes) >= max_rows] = 0
-        own, at = np.unique(codes, return_index=True)
-        is_first = self.first[own] == number
-        shares[at[is_first]] += rest[own[is_first]]
-        shares[codes < 0] = 0  # not there at the first reading
-        return shares
+    The share of a row depends on its rank among the rows of its person, and not on the batches in
+    which they are read. The first row has the remainder. Rows beyond those of ``persons``, and
+    rows of persons that are not known, have no share: they have appeared since the identifiers
+    were read. So the shares of a person add up to at most `WHOLE`, whatever is read.
+
+    Parameters
+    ----------
+    persons : Persons
+    cap : int >= 1
+        A person with m rows gives each of them the share 1 / max(m, cap).
+    max_rows : int, optional
+        Rows of a person after its first ``max_rows`` have no share.
+    column : str, optional
+        The column of the identifiers.
+    """
+
+    def __init__(
+        self, persons: Persons, cap: int, max_rows: int | None = None, column: str | None = None
+    ) -> None:
+        self.column, self._persons = column, persons
+        most = np.iinfo(np.int64).max if max_rows is None else max_rows
+        counts = np.minimum(persons.counts, most)
+        self._each = WHOLE // np.maximum(counts, cap)
+        self._rest = np.where(counts >= cap, WHOLE - self._each * counts, 0)
+        self._next, self._stop = persons.start.copy(), np.minimum(persons.stop, most)
+
+    def members(self, groups: Any) -> Members:
+        """Return the person of each row of the next batch, and its share in parts of `WHOLE`."""
+        codes = self._persons.codes(groups)
+        shares = np.zeros(len(codes), np.int64)
+        known = np.flatnonzero(codes >= 0)
+        own = codes[known]
+        ranks = self._next[own] + _ranks(own)
+        shares[known] = self._each[own] + np.where(ranks == 0, self._rest[own], 0)
+        shares[known[ranks >= self._stop[own]]] = 0
+        self._next += np.bincount(own, minlength=len(self._next))
+        codes[known] = self._persons.numbers[own]
+        return Members(codes, shares)
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Persons of rows that are read in batches: a column of identifiers, and their shares."""
+    """Persons of rows that are not in memory.
+
+    Attributes
+    ----------
+    column : str
+        The column of identifiers.
+    cap : int
+        As that of `Shares`.
+    n : int
+        The number of persons.
+    parts : list of Persons
+        One for each partition; for rows that are read in batches the persons of the whole table.
+    """
 
     column: str
-    persons: Persons
     cap: int
+    n: int
+    parts: list[Persons]
 
-    def members(self, ids: Any, number: int) -> Members:
-        """Return the person and the share of each row of a batch."""
-        return self.persons.members(ids, self.cap, number)
+    def shares(self, part: Persons) -> Shares:
+        """Return the shares for one reading of a part."""
+        return Shares(part, self.cap, column=self.column)
 
 
 def runs_of(shares: NDArray[np.int64]) -> tuple[NDArray[np.intp], list[tuple[int, int, int]]]:
@@ -174,12 +214,14 @@ def runs_of(shares: NDArray[np.int64]) -> tuple[NDArray[np.intp], list[tuple[int
     order = np.argsort(shares, kind="stable")
     order = order[np.searchsorted(shares[order], 1) :]
     values, starts = np.unique(shares[order], return_index=True)
-    stops = [*starts[1:].tolist(), len(order)]
-    return order, list(zip(starts.tolist(), stops, values.tolist(), strict=True))
+    edges = [*starts.tolist(), len(order)]
+    return order, list(zip(edges[:-1], edges[1:], values.tolist(), strict=True))
 
 
 def _ranks(codes: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return how many earlier rows each row's person has, (rows,)."""
+    """Return how many earlier rows of these each row's person has, (rows,)."""
+    if not len(codes):
+        return codes
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))

@@ -11,7 +11,7 @@ import numpy as np
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.domain.tables import as_table
-from skdp.rows.block import Block, Run, block_slices, check_count
+from skdp.rows.block import Block, Run, block_slices, check_weight
 from skdp.rows.coders import Coder, columns_to_read, encoded_runs
 from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups
@@ -34,8 +34,9 @@ class StreamedRows:
         Name of the column of the target. None if the batches are pairs of a table and a target.
     coder : Coder
         Encodes the target.
-    checks_count : bool
-        Whether the number of rows is public. Then an error is raised if a reading has another one.
+    weight : int or None
+        The number of rows, or the sum of their shares, if it is public. Then an error is raised if
+        a reading has another one.
     groups : Groups or None
         The column of identifiers, and the shares of rows in their persons.
     """
@@ -46,11 +47,11 @@ class StreamedRows:
         stream: Stream,
         target: str | None,
         coder: Coder,
-        checks_count: bool,
+        weight: int | None,
         groups: Groups | None = None,
     ) -> None:
         self.domain, self.stream, self.target = domain, stream, target
-        self.coder, self.checks_count, self.groups = coder, checks_count, groups
+        self.coder, self.weight, self.groups = coder, weight, groups
         self._is_read = False
 
     @property
@@ -109,17 +110,17 @@ class StreamedRows:
 
     def _runs(self) -> Iterator[Run]:
         """Yield the rows of batches with their encoded targets."""
-        domain, again, count, groups = self.domain, self._is_read, 0, self.groups
+        domain, again, weight, groups = self.domain, self._is_read, 0, self.groups
         # A pair has no column that is a target.
         names = None if self.target is None else self.stream.names
-        columns = columns_to_read(domain, names, self.target, groups)
-        for number, batch in enumerate(self.stream.batches(columns, groups is None)):
-            own = self.target, self.coder, again, groups, number
-            for run in encoded_runs(domain, batch, *own):
-                count += len(run.target)
+        column = None if groups is None else groups.column
+        columns = columns_to_read(domain, names, self.target, column)
+        shares = None if groups is None else groups.shares(groups.parts[0])
+        for batch in self.stream.batches(columns, groups is None):
+            for run in encoded_runs(domain, batch, self.target, self.coder, again, shares):
+                weight += run.weight
                 yield run
-        if self.checks_count:
-            check_count(count, self.n)
+        check_weight(weight, self.weight, again)
 
 
 @dataclass(frozen=True, eq=False)

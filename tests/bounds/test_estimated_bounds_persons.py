@@ -19,7 +19,7 @@ from skdp.bounds._cells import Magnitudes, Steps, counts
 from skdp.bounds._noise import CountNoise
 from skdp.bounds._plan import Plan
 from skdp.model_selection import PrivateSearchCV
-from skdp.rows.persons import WHOLE, Persons
+from skdp.rows.persons import WHOLE, Persons, Shares
 
 pl = pytest.importorskip("polars")
 
@@ -49,7 +49,7 @@ def test_counts_are_exact_means_of_the_rows_of_a_person(grid):
             share = WHOLE // len(own) + (WHOLE % len(own) if k == 0 else 0)
             if not math.isnan(value):
                 expected[grid.cells(np.array([value]))[0]] += share
-    shares = Persons.of_table(ids, 400).shares(ids, 1)
+    shares = Shares(Persons.of_table(ids, 400), 1).members(ids).shares
     assert counts(grid, values, shares).tolist() == expected
     assert counts(grid, np.nan_to_num(values), shares).sum() == 60 * WHOLE
 

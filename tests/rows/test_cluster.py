@@ -92,6 +92,25 @@ def test_arrays_are_aligned_and_columns_joined():
     np.testing.assert_array_equal(predicted.compute(), expected.predict(numbers))
 
 
+@pytest.mark.parametrize("options", [{}, {"split_row_groups": True}, {"split_row_groups": 2}])
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPLogisticRegression])
+def test_the_columns_of_one_collection_are_aligned(kind, options, tmp_path):
+    """Alone, dask reads features and target in different partitions."""
+    target = target_of(kind)
+    whole = FRAME[[*BOUNDS, target]].sample(frac=1, random_state=0)  # an index in disorder
+    for k in range(4):
+        part = whole.iloc[k * N // 4 : (k + 1) * N // 4]
+        part.to_parquet(tmp_path / f"{k}.parquet", row_group_size=100)
+    expected = made(kind).fit(whole[list(BOUNDS)], whole[target])
+    data = dataframe.read_parquet(tmp_path, **options).fillna({"a": 0.0})
+    X, y = data[list(BOUNDS)], data[target]
+    assert X.npartitions == y.npartitions
+    assert options == {} or len(X.to_delayed()) != len(y.to_delayed())
+    for own in (y, data[[target]]):
+        model = made(kind).fit(X, own)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+
+
 def test_predictions_are_dask_arrays():
     rows = FRAME[list(BOUNDS)]
     model = made(DPLogisticRegression).fit(rows, FRAME.y)
@@ -135,7 +154,7 @@ REFUSED = {
     "y in memory": (lambda: {"X": frame(), "y": FRAME.z}, "be a dask collection"),
     "partitions": (
         lambda: {"X": frame()[list(BOUNDS)], "y": frame().z.repartition(npartitions=2)},
-        "as many partitions",
+        'y must have the partitions of X, got 2. .*fit.X, target="name"',
     ),
     "lengths": (
         lambda: {"X": frame()[list(BOUNDS)], "y": frame()[frame().a > 0].z},
@@ -196,7 +215,7 @@ def test_another_number_of_rows_is_found_if_it_is_public(kind, monkeypatch):
     target = target_of(kind)
     lazy = dataframe.from_pandas(FRAME[[*BOUNDS, target]], npartitions=3)
     monkeypatch.setattr(Collection, "n", N + 1)
-    with pytest.raises(ValueError, match="same number of rows") as caught:
+    with pytest.raises(ValueError, match="same rows at each reading") as caught:
         made(kind).fit(lazy, target=target)
     assert "300" not in str(caught.value)
     model = made(kind, neighbors="add_remove", n_public=N).fit(lazy, target=target)
@@ -224,7 +243,7 @@ def test_states_that_are_finished_twice_are_the_same(is_distributed):
     table = FRAME[["a", "b", "z"]]
     with one_thread_worker() if is_distributed else nullcontext():
         data = Collection(dataframe.from_pandas(table, npartitions=3), target="z")
-        rows = ClusterRows(design.domain, data, NumberCoder(design.domain), True)
+        rows = ClusterRows(design.domain, data, NumberCoder(design.domain), None)
         kept = rows.keep(Build(design), dtype=np.float32)
         assert isinstance(kept, WorkerStates) == is_distributed
         finish = Finish(half, Coordinates(design), None, kept.may_change)

@@ -9,9 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
+from examples.benchmarks.attacks.attack_sources import moments, sources
+from examples.benchmarks.attacks.attack_sources import panel as panel_of
 from skdp import (
     Domain,
     DPCoordinateDescentClassifier,
@@ -31,8 +36,8 @@ from skdp.model_selection import PrivateSearchCV, RecordScore, epsilon_curve
 from skdp.model_selection._scoring.score import UNITS
 from skdp.model_selection._task import parts
 from skdp.privacy import compose
-from skdp.rows import MemoryRows
-from skdp.rows.persons import WHOLE, Persons, runs_of
+from skdp.rows import MemoryRows, streams
+from skdp.rows.persons import WHOLE, Persons, Shares, runs_of
 
 CLASSIFIERS = (DPLogisticRegression, DPCoordinateDescentClassifier)
 REGRESSORS = (DPHuberRegressor, DPLinearRegression, DPCoordinateDescentRegressor)
@@ -75,8 +80,7 @@ def same(one, other):
 def test_shares_of_a_person_add_up_to_at_most_one_person(cap, max_rows):
     """Exactly, and to exactly one if a person has as many rows as the cap."""
     _, _, _, ids = panel(300, 50)
-    persons = Persons.of([ids])
-    shares = persons.shares(ids, cap, max_rows=max_rows)
+    shares = Shares(Persons.of([ids]), cap, max_rows).members(ids).shares
     for person, count in zip(*np.unique(ids, return_counts=True), strict=True):
         own = shares[ids == person]
         m = count if max_rows is None else min(count, max_rows)
@@ -87,26 +91,73 @@ def test_shares_of_a_person_add_up_to_at_most_one_person(cap, max_rows):
         assert own[own > 0] == pytest.approx(WHOLE / max(m, cap), abs=int(m))
 
 
+def shares_of(ids, cap=1):
+    return Shares(Persons.of([ids]), cap).members(ids).shares
+
+
 def test_the_share_of_a_row_depends_on_its_person_only():
     _, _, _, ids = panel()
-    shares = Persons.of([ids]).shares(ids, 1)
+    shares = shares_of(ids)
     for person in range(5):
         others = np.where(ids == person, ids, ids + 1000)[ids != (person + 1)]
-        own = Persons.of([others]).shares(others, 1)
-        np.testing.assert_array_equal(own[others == person], shares[ids == person])
+        np.testing.assert_array_equal(shares_of(others)[others == person], shares[ids == person])
 
 
-@pytest.mark.parametrize("sizes", [(1,) * 30, (10, 20), (7, 1, 2, 20)])
-def test_shares_do_not_depend_on_how_rows_are_cut_into_batches(sizes):
-    """But for the one row of a person that gets the remainder, their sums are the same."""
+CUTS = [(1,) * 30, (10, 20), (7, 1, 2, 20), (0, 30), (5, 0, 25)]
+
+
+@pytest.mark.parametrize("sizes", CUTS)
+@pytest.mark.parametrize("kind", ["integers", "strings"])
+def test_the_share_of_a_row_does_not_depend_on_the_batches(sizes, kind):
+    """Neither on those in which the identifiers were counted, nor on those that are read."""
     ids = np.random.default_rng(1).integers(0, 6, 30)
-    batches = np.split(ids, np.cumsum(sizes)[:-1])
-    persons = Persons.of(batches)
-    shares = np.concatenate([persons.shares(b, 1, number=k) for k, b in enumerate(batches)])
-    whole = Persons.of([ids]).shares(ids, 1)
-    assert sorted(shares.tolist()) == sorted(whole.tolist())
-    for person in range(6):
-        assert shares[ids == person].sum() == WHOLE
+    ids = ids if kind == "integers" else np.array([f"p{i}" for i in ids])
+    whole = Shares(Persons.of([ids]), 1).members(ids)
+    cut = np.split(ids, np.cumsum(sizes)[:-1])
+    for counted in ([ids], cut, cut[::-1]):
+        shares = Shares(Persons.of(counted), 1)
+        found = [shares.members(batch) for batch in cut]
+        assert np.concatenate([own.shares for own in found]).tolist() == whole.shares.tolist()
+        for person in np.unique(ids):
+            assert whole.shares[ids == person].sum() == WHOLE
+
+
+@pytest.mark.parametrize("sizes", CUTS)
+@pytest.mark.parametrize("kind", ["integers", "strings", "mixed"])
+def test_parts_have_the_shares_and_the_persons_of_the_whole(kind, sizes):
+    """Partitions are read side by side, each with what it needs of the persons."""
+    ids = np.random.default_rng(2).integers(0, 6, 30)
+    if kind != "integers":
+        ids = np.array([f"p{i}" if i % 2 or kind == "strings" else i for i in ids], dtype=object)
+    cut = np.split(ids, np.cumsum(sizes)[:-1])
+    whole, parts = Persons.of_parts(cut)
+    expected = Shares(Persons.of(cut), 1).members(ids)
+    found = [Shares(part, 1).members(own) for part, own in zip(parts, cut, strict=True)]
+    assert len(whole) == 6
+    assert np.concatenate([own.shares for own in found]).tolist() == expected.shares.tolist()
+    assert np.concatenate([own.codes for own in found]).tolist() == expected.codes.tolist()
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    first=st.lists(st.lists(st.integers(0, 4), max_size=8), min_size=1, max_size=4),
+    later=st.lists(st.lists(st.integers(0, 6), max_size=20), max_size=5),
+    cap=st.integers(1, 4),
+)
+def test_shares_add_up_to_at_most_one_person_whatever_is_read_later(first, later, cap):
+    """Rows that have appeared since the first reading have no share, in batches and partitions."""
+    first = [np.array(own, dtype=np.int64) for own in first]
+    later = [np.array(own, dtype=np.int64) for own in later]
+    whole, parts = Persons.of_parts(first)
+    in_batches = Shares(whole, cap)
+    totals = np.zeros((2, 7), object)
+    for own in later:
+        np.add.at(totals[0], own, in_batches.members(own).shares)
+    for part, own in zip(parts, later, strict=False):
+        np.add.at(totals[1], own, Shares(part, cap).members(own).shares)
+    assert totals.max() <= WHOLE
+    known = np.unique(np.concatenate(first))
+    assert not totals[:, np.setdiff1d(np.arange(7), known)].any()
 
 
 KINDS = {
@@ -152,7 +203,7 @@ def test_identifiers_of_a_later_reading_that_are_not_known_have_no_share(ids):
     persons = Persons.of([ids])
     for later in ([2, 9], ["1", "y"], [1.5, 2.5]):
         assert persons.codes(later).tolist() == [-1, -1]
-        assert persons.shares(later, 1).tolist() == [0, 0]
+        assert Shares(persons, 1).members(later).shares.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("batches", [[[1, 2, "1"]], [np.array([1, 2]), np.array(["1", "A2"])]])
@@ -225,8 +276,7 @@ def test_parameters_of_persons_are_counts(name, value):
 
 def person_means(values, ids):
     """The sum over persons of the exact mean of their rows, as fractions of integers."""
-    persons = Persons.of([ids])
-    shares = persons.shares(ids, 1)
+    shares = shares_of(ids)
     return sum(Fraction(int(s), WHOLE) * v for s, v in zip(shares, values, strict=True))
 
 
@@ -236,7 +286,7 @@ def test_sums_are_exact_convex_combinations(rows):
     ids = rng.integers(0, max(2, rows // 4), rows)
     X = rng.integers(-(2**20), 2**20, (rows, 2)) / 2.0**20
     y = rng.integers(-(2**20), 2**20, rows) / 2.0**20
-    members = Persons.of([ids]).members(ids, 1)
+    members = Shares(Persons.of([ids]), 1).members(ids)
     source = MemoryRows(Domain.unit_box(2, target=(-1.0, 1.0)), X, y, members)
     table = np.column_stack([np.ones(rows), X, y]) * 2.0**20
     gram = exact_gram(source)
@@ -254,7 +304,7 @@ def test_gradients_of_a_descent_are_exact_convex_combinations():
     ids = rng.integers(0, 20, 90)
     X = rng.integers(-(2**20), 2**20, (90, 2)) / 2.0**20
     y = rng.integers(0, 2, 90)
-    members = Persons.of([ids]).members(ids, 1)
+    members = Shares(Persons.of([ids]), 1).members(ids)
     domain = Domain.unit_box(2, target=[0, 1])
     blocks = Blocks(domain, True)
     from skdp.linear_model._descent.plan import blocks_apart
@@ -442,6 +492,69 @@ def test_rows_of_a_person_may_lie_in_several_batches(kind, source, tmp_path):
     model.fit(data, target="y", groups="who")
     assert model.guarantee_ == expected.guarantee_
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [3, 17, pytest.param(100, marks=pytest.mark.slow("wide"))])
+def test_the_sums_of_persons_are_those_of_memory_wherever_the_rows_are(
+    columns, tmp_path, monkeypatch
+):
+    """Bit by bit for one seed. Files are read in batches whose sizes depend on the columns."""
+    monkeypatch.setattr(streams, "BATCH_ROWS", 300)
+    monkeypatch.setattr(streams, "BATCH_CELLS", 2000)
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("dask.dataframe")
+    table = panel_of(columns, 90, 30)
+    released = [moments(table, data) for data in sources(table, tmp_path, 2000)]
+    assert len(released) == 13
+    assert len(set(released)) == 1
+
+
+def growing(table, late, first_readings):
+    """A function whose later readings have further rows of a known person."""
+    readings = []
+
+    def batches():
+        readings.append(1)
+        whole = table if len(readings) <= first_readings else pd.concat([table, late])
+        return (whole[at : at + 100] for at in range(0, len(whole), 100))
+
+    return batches
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPLogisticRegression])
+def test_rows_of_a_person_that_appear_after_the_identifiers_were_read_do_not_count(kind, neighbors):
+    """One person with many late rows would otherwise count as many persons."""
+    X, labels, numbers, ids = panel(200)
+    y = labels if kind in CLASSIFIERS else numbers
+    table = X.assign(who=ids, y=y)
+    late = table[:1].loc[[0] * 4000].assign(a=1.0, y="yes" if kind in CLASSIFIERS else 1.0)
+    model = kind(domain=domain_for(kind), epsilon=5.0, neighbors=neighbors, random_state=0)
+    expected = clone(model).fit(lambda: iter([table]), target="y", groups="who")
+    # The first readings are those of names, numbers of rows and identifiers.
+    found = model.fit(growing(table, late, 3), target="y", groups="who")
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPLogisticRegression])
+def test_rows_of_persons_that_vanish_are_found_where_their_weight_is_public(kind):
+    """Under replace-one every person has the weight 1 at each reading."""
+    X, labels, numbers, ids = panel(200)
+    table = X.assign(who=ids, y=labels if kind in CLASSIFIERS else numbers)
+    fewer = growing(table[:-1], table[-1:].assign(who=-1), 0)  # the last person lost a row
+    readings = []
+
+    def batches():
+        readings.append(1)
+        return iter([table]) if len(readings) <= 3 else fewer()
+
+    ledger = Ledger(5.0)
+    model = kind(domain=domain_for(kind), epsilon=1.0, ledger=ledger)
+    with pytest.raises(ValueError, match="same rows at each reading"):
+        model.fit(batches, target="y", groups="who")
+    assert ledger.spent.epsilon == 0
+    readings.clear()
+    model.set_params(neighbors="add_remove").fit(batches, target="y", groups="who")
 
 
 @pytest.mark.parametrize("source", ["batches", "dask"])
@@ -633,3 +746,4 @@ def test_runs_leave_out_rows_without_a_share():
     order, runs = runs_of(np.array([5, 0, 3, 5, 0, 3, 3]))
     assert order.tolist() == [2, 5, 6, 0, 3]
     assert runs == [(0, 3, 3), (3, 5, 5)]
+    assert runs_of(np.zeros(3, np.int64))[1] == []

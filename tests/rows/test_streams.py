@@ -492,7 +492,7 @@ def test_another_number_of_rows_is_found_if_it_is_public(kind, monkeypatch):
     monkeypatch.setattr(streamed, "MOST_KEPT", 0)
     source = partial(Changing, FRAME.iloc[:-1], 3)
     target = target_of(kind)
-    with pytest.raises(ValueError, match="same number of rows") as caught:
+    with pytest.raises(ValueError, match="same rows at each reading") as caught:
         made(kind).fit(source(), target=target)
     assert "29" not in str(caught.value)
     model = made(kind, neighbors="add_remove", n_public=N).fit(source(), target=target)
@@ -520,3 +520,14 @@ def test_a_later_reading_without_rows_is_one_of_no_records(kind, good, monkeypat
     model = made(kind, neighbors="add_remove", n_public=N)
     model.fit(Changing(FRAME[:0], good), target=target_of(kind))
     assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("kind", [DPHuberRegressor, DPLinearRegression])
+def test_batches_that_are_used_up_are_found_before_anything_is_spent(kind, neighbors):
+    """The function looks new at each call, and the source behind it can be read only once."""
+    once = batches(FRAME)
+    model = made(kind, neighbors=neighbors, n_public=N)
+    with pytest.raises(ValueError, match="X must have") as caught:
+        model.fit(lambda: map(pd.DataFrame, once), target=target_of(kind))
+    assert "No budget was spent" in caught.value.__notes__[0]

@@ -25,7 +25,7 @@ from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms.independent.repeated import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import MemoryRows
-from skdp.rows.persons import WHOLE, Persons
+from skdp.rows.persons import WHOLE, Members, Shares
 from skdp.testing.estimator import check_attack, check_independence
 
 EPSILONS, COLUMNS = (0.004, 0.1, 1.0), (3, 20, 100)
@@ -347,7 +347,7 @@ def test_nothing_tells_persons_with_one_row_from_those_with_fifty(kind, delta, p
 def test_rows_that_count_fully_are_caught(monkeypatch, planned_once):
     """The twin: each row of a person has the weight 1."""
     monkeypatch.setattr(
-        Persons, "shares", lambda self, groups, *args, **named: np.full(len(groups), WHOLE)
+        Shares, "members", lambda self, ids: Members(np.arange(len(ids)), np.full(len(ids), WHOLE))
     )
     with pytest.raises(AssertionError, match=r"an audit must not show more"):
         check_attack(OF_PERSONS[DPLogisticRegression](epsilon=1.0), panels(2000, True), 80)

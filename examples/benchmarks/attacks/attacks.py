@@ -16,7 +16,12 @@ import time
 import warnings
 from collections.abc import Iterator
 
-from examples.benchmarks.attacks import attack_moments, attack_noise, attack_parts
+from examples.benchmarks.attacks import (
+    attack_moments,
+    attack_noise,
+    attack_parts,
+    attack_sources,
+)
 from examples.benchmarks.attacks.attack_report import Verdict
 
 FITS, FEW = 100, 60
@@ -27,6 +32,7 @@ def attacks(fits: int, seed: int, fast: bool) -> Iterator[Verdict]:
     yield from attack_moments.attacks(fits, seed)
     yield from attack_noise.attacks(fits, seed)
     yield from attack_parts.attacks(seed, fast)
+    yield from attack_sources.attacks()
 
 
 def main() -> int:

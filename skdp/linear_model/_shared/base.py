@@ -50,9 +50,11 @@ from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
 from skdp.rows import MemoryRows, Rows
+from skdp.rows.block import weight_of
 from skdp.rows.cluster import ClusterRows
+from skdp.rows.coders import columns_to_read
 from skdp.rows.collection import Collection, is_collection
-from skdp.rows.persons import Persons
+from skdp.rows.persons import WHOLE, Persons, Shares
 from skdp.rows.streamed import StreamedRows
 from skdp.rows.streams import CsvStream, Stream, stream_of
 from skdp.rows.threads import shared_threads
@@ -160,8 +162,9 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             later reading counts as 0, or as the first label. Of files only needed columns are read.
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
-            ``target`` is given, or if ``X`` has pairs. Its partitions are those of ``X``. Arrays of
-            integers are positions among the sorted labels if all declared labels are strings.
+            ``target`` is given, or if ``X`` has pairs. For a dask DataFrame it is a column of the
+            same collection. Arrays of integers are positions among the sorted labels if all
+            declared labels are strings.
         target : str, default=None
             Name of the column of ``X`` that is the target.
         groups : array-like of shape (n,) or str, default=None
@@ -189,7 +192,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
                 source = self._source(X, y, target, groups)
                 labels, weights = source.labels, self._label_weights(source.attributes)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                plan = self._plan(design, source.n(), max(1, len(labels)), source.unit)
+                plan = self._plan(design, source.n, max(1, len(labels)), source.unit)
                 plan.check_published()
                 guarantee = self._guarantee(plan, source)
                 algorithm = self._algorithm()
@@ -209,48 +212,50 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         """Return the rows, after checks of what is public of them."""
         check_places(y, target)
         if is_collection(X):
-            data = Collection.with_target(X, y, target)
-            return self._distant(data, target, groups, partial(ClusterRows, data=data))
+            return self._distant(Collection.with_target(X, y, target), target, groups)
         stream = stream_of(X)
         if stream is not None:
             if y is not None:
                 rule = "be None where X is read in batches"
                 raise fail("y", rule, None, "Name the target column.")
-            rows = partial(StreamedRows, stream=stream, target=target)
-            return self._distant(stream, target, groups, rows)
+            return self._distant(stream, target, groups)
         X, y, groups = split_frame(X, y, target, groups)
         X = check_table(self, X, self.domain, reset=True)
         encoded, labels, attributes = self._target(y, len(X))
         memory = partial(MemoryRows, X=X, target=encoded)
         if groups is None:
-            return Source(lambda: len(encoded), memory, labels, attributes)
+            return Source(len(encoded), memory, labels, attributes)
         persons = Persons.of_table(groups, len(X))
-        members = persons.members(groups, int(self.rows_per_person), max_rows=self.max_rows)
-        known = partial(memory, members=members)
-        return Source(lambda: len(persons), known, labels, attributes, "person")
+        shares = Shares(persons, int(self.rows_per_person), self.max_rows)
+        known = partial(memory, members=shares.members(groups))
+        return Source(len(persons), known, labels, attributes, "person")
 
-    def _distant(
-        self, data: Stream | Collection, target: Any, groups: Any, rows: Callable[..., Rows]
-    ) -> Source:
+    def _distant(self, data: Stream | Collection, target: str | None, groups: Any) -> Source:
         """Return rows that are not in memory."""
+        target = data.target if isinstance(data, Collection) else target
         header = header_of(data, self.domain, target, groups)
         check_table(self, header, self.domain, reset=True)
         coder, labels, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
-        if data.n == 0:
-            raise ValueError("X must have records: found 0 sample(s), a minimum of 1 is required.")
-        facts = {"coder": coder, "checks_count": self.neighbors == "replace_one"}
         if self.max_rows is not None:
             remedy = "Leave it out: it only allows a little less noise."
             raise fail("max_rows", "be None where X is not in memory", self.max_rows, remedy)
+        if isinstance(data, Collection):
+            data = data.only(columns_to_read(self.domain, data.names, target, groups))
+        if data.n == 0:
+            raise ValueError("X must have records: found 0 sample(s), a minimum of 1 is required.")
         known = groups_of(data, groups, int(self.rows_per_person))
-        if known is None:
-            return Source(lambda: data.n, partial(rows, **facts), labels, attributes)
-        # The number of rows is private.
-        facts |= {"checks_count": False, "groups": known}
-        persons = len(known.persons)
-        return Source(lambda: persons, partial(rows, **facts), labels, attributes, "person")
+        n, unit = (data.n, "row") if known is None else (known.n, "person")
+        # With a cap above 1 the weight of a person is private; see `_is_whole`.
+        is_public = self.neighbors == "replace_one" and self._is_whole(unit)
+        weight = weight_of(n, None if known is None else WHOLE) if is_public else None
+        facts: dict[str, Any] = {"coder": coder, "weight": weight, "groups": known}
+        if isinstance(data, Collection):
+            rows: Callable[[Domain], Rows] = partial(ClusterRows, data=data, **facts)
+        else:
+            rows = partial(StreamedRows, stream=data, target=target, **facts)
+        return Source(n, rows, labels, attributes, unit)
 
     def _label_weights(self, attributes: dict[str, Any]) -> FloatArray | None:
         """Return the weights of rows by their labels, or None."""
@@ -335,11 +340,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         return unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
 
     def _assumptions(self, source: Source) -> tuple[str, ...]:
-        return (
-            chosen_publicly(self.domain, "the labels and all parameters"),
-            RECORDS[source.unit],
-            UNSEEN,
-        )
+        chosen = chosen_publicly(self.domain, "the labels and all parameters")
+        return chosen, RECORDS[source.unit], UNSEEN
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design

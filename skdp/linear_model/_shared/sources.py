@@ -25,8 +25,8 @@ class Source:
 
     Attributes
     ----------
-    n : callable
-        Returns the number of units, rows or persons, which may be private.
+    n : int
+        The number of units, rows or persons; it may be private.
     rows : callable
         From the domain to the rows.
     labels : tuple of int
@@ -37,7 +37,7 @@ class Source:
         The unit of privacy.
     """
 
-    n: Callable[[], int]
+    n: int
     rows: Callable[[Domain], Rows]
     labels: tuple[int, ...] = ()
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -91,16 +91,16 @@ def split_frame(X: Any, y: Any, target: str | None, groups: Any) -> tuple[Any, A
 
 
 def groups_of(data: Stream | Collection, column: Any, cap: int) -> Groups | None:
-    """Return the persons of rows that are read in batches, by one reading of identifiers."""
+    """Return the persons of rows that are not in memory, by one reading of identifiers."""
     if column is None:
         return None
-    if data.names is None or column not in data.names:
-        raise fail("groups", f"be a column of X, which has {data.names}", column)
     if isinstance(data, Collection):
-        return Groups(column, Persons.of(data.entries(column)), cap)
+        whole, parts = Persons.of_parts(data.entries(column))
+        return Groups(column, cap, len(whole), parts)
     batches = data.batches([column])
     tables = (batch[0] if isinstance(batch, tuple) else batch for batch in batches)
-    return Groups(column, Persons.of(table[column] for table in tables), cap)
+    persons = Persons.of(table[column] for table in tables)
+    return Groups(column, cap, len(persons), [persons])
 
 
 def header_of(
@@ -111,6 +111,8 @@ def header_of(
     if groups is not None and not isinstance(groups, str):
         rule = "be the name of a column where X is not in memory"
         raise fail("groups", rule, type(groups), 'Give groups="name".')
+    if groups is not None and (names is None or groups not in names):
+        raise fail("groups", f"be a column of X, which has {names}", groups)
     if groups is not None and groups == target:
         raise fail("groups", "be another column than the target", groups)
     if names is None:

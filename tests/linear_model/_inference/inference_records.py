@@ -21,7 +21,7 @@ from skdp.linear_model._standardize.scaler import Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise
 from skdp.rows import MemoryRows
-from skdp.rows.persons import Members, Persons
+from skdp.rows.persons import Members, Persons, Shares
 
 COLUMNS = {
     "numbers": {"a": (-1, 1), "b": (0, 3), "c": (-1, 1)},
@@ -98,7 +98,7 @@ class Releases:
     def rows(self, X: Any, y: Any, ids: Any = None, cap: int = 1) -> MemoryRows:
         members: Members | None = None
         if ids is not None:
-            members = Persons.of([ids]).members(ids, cap)
+            members = Shares(Persons.of([ids]), cap).members(ids)
         return MemoryRows(self.task.design.domain, X, y, members)
 
     def statistics(self, rows: MemoryRows) -> dict[str, Any]:

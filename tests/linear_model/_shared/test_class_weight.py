@@ -32,7 +32,7 @@ from skdp.linear_model.losses import Logistic, SharpLogistic
 from skdp.linear_model.validation import label_weights
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import MemoryRows
-from skdp.rows.persons import Persons
+from skdp.rows.persons import Persons, Shares
 
 KINDS = [DPLogisticRegression, DPCoordinateDescentClassifier]
 UNCHARGED = ["No budget was spent and no noise was drawn."]
@@ -221,7 +221,7 @@ def test_weights_of_rows_are_never_greater_than_without_weights_of_labels(levera
     X = pd.DataFrame(rng.uniform(-1, 1, (400, 2)), columns=["a", "b"])
     X["c"], y = rng.choice([*"uvw"], 400), rng.integers(0, 3, 400).astype(np.uint8)
     ids = rng.integers(0, 150, 400)
-    members = Persons.of([ids]).members(ids, 1) if persons else None
+    members = Shares(Persons.of([ids]), 1).members(ids) if persons else None
     design = Design(domain, True)
     coordinates, ridge = Coordinates(design), rng.uniform(0.5, 3, design.dim)
     weigh = Weigh(coordinates, ridge, leverage) if leverage < 1e9 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -26,20 +26,24 @@ class Seen:
         Number of the last row.
     blocks : nested tuples
         The earlier blocks of entries and the last one; a new block copies no earlier entry.
+    known : int
+        Number of a row that must be in the file, at or after the last one; 0 if there is none.
     """
 
     account: Account
     relation: str | None = None
     last: int = 0
     blocks: tuple[Any, ...] = ()
+    known: int = 0
 
     def read(self, database: sqlite3.Connection) -> Seen:
-        """Return this with the rows that are new."""
+        """Return this with the rows that are new; an error if rows that were known are gone."""
+        _rows.check_holds(database, self.known)
         new, last = _rows.entries_after(database, self.last)
         if not new:
             return self
         relation = new[0].relation if self.relation is None else self.relation
-        return Seen(self.account.after(*new), relation, last, (self.blocks, new))
+        return Seen(self.account.after(*new), relation, last, (self.blocks, new), last)
 
     def flat(self) -> Seen:
         """Return this with all entries in one block."""
@@ -48,7 +52,7 @@ class Seen:
             rest, block = rest
             found.append(block)
         entries = tuple(chain.from_iterable(reversed(found)))
-        return Seen(self.account, self.relation, self.last, ((), entries))
+        return replace(self, blocks=((), entries))
 
     @property
     def entries(self) -> tuple[Entry, ...]:

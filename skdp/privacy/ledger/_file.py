@@ -53,7 +53,8 @@ def checked(path: str | os.PathLike[str]) -> str:
 def create(path: str, ceiling: Budget, composition: str, mode: int = 0o666) -> None:
     """Make a new ledger at ``path``, unless a file is there; the umask applies to the mode.
 
-    The file stays empty until all tables are in it. Nobody but its maker writes to an empty file.
+    The file stays empty until all tables are in it, and only its maker writes to an empty file.
+    SQLite removes a journal that was left beside an empty file; it would apply it to any other.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))

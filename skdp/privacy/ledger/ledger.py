@@ -56,9 +56,11 @@ class Ledger:
     delta : float in [0, 1]
         Ceiling on delta for all spends together.
     path : path, optional
-        File of the ledger. It is made if it does not exist, and continued if it has the same
-        ceiling. Without a path the ledger is a temporary file, in memory if the system has such
-        files, that only its owner can read, and that is removed when its process exits.
+        File of the ledger. It is made if it does not exist, with rights that follow from the
+        umask, and continued if it has the same ceiling. All who spend need the right to write
+        the file and its folder. The file may have no hard links; in a container mount its folder,
+        not the file. Without a path the ledger is a temporary file, in memory if the system has
+        such files, that only its owner can read, and that is removed when its process exits.
     composition : {"adaptive", "sums", "fixed"}
         "sums" is basic composition: epsilons add, deltas add.
 
@@ -79,7 +81,9 @@ class Ledger:
     ------
     ValueError
         If a ceiling is out of range, or ``path`` is not a ledger with this ceiling and
-        composition.
+        composition, or not its only name.
+    PermissionError
+        If the right to use the file at ``path`` is missing.
 
     Examples
     --------
@@ -144,8 +148,7 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """All spends, in the order in which they were recorded."""
         with self._transaction("BEGIN") as database:
-            self._seen = seen = self._read(database).flat()
-            return seen.entries
+            return self._read(database).entries
 
     @property
     def spent(self) -> Budget:
@@ -204,7 +207,12 @@ class Ledger:
         BudgetExceeded
             If the spend does not fit. Nothing is recorded.
         LedgerLost
-            If the ledger's file is missing. Nothing is recorded.
+            If the ledger's file is missing, or spends that this object knows are gone from it.
+            Nothing is recorded.
+        PermissionError
+            If the right to write the file or its folder is missing.
+        TimeoutError
+            If other processes use the file for a minute. Nothing is recorded.
         ValueError
             If the neighbouring relation or the unit is not that of the first entry.
         """

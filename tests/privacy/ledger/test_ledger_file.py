@@ -86,6 +86,19 @@ def test_a_journal_of_one_name_undoes_no_spend_of_another(tmp_path):
 
 
 @forks
+def test_a_journal_that_was_left_behind_undoes_no_spend_of_a_new_ledger(tmp_path):
+    """The file of a killed writer was removed, and its journal was forgotten."""
+    ledger = Ledger(10.0, path=tmp_path / "ledger")
+    for _ in range(30):
+        ledger.spend(Guarantee(0.1), note="x" * 1000)
+    killed_inside_a_spend(ledger)
+    os.unlink(ledger.path)
+    new = Ledger(10.0, path=ledger.path)
+    new.spend(ONE)
+    assert [entry.epsilon for entry in Ledger(10.0, path=ledger.path).entries] == [1.0]
+
+
+@forks
 def test_without_the_check_of_names_a_journal_undoes_spends(tmp_path, monkeypatch):
     """The twin. The spends are lost, or the file is broken."""
     monkeypatch.setattr(_file, "_check_names", lambda path: None)

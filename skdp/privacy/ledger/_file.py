@@ -114,7 +114,10 @@ def transaction(path: str, begin: str) -> Iterator[sqlite3.Connection]:
                     f"The ledger {path!r} stayed busy for {BUSY_SECONDS:g} seconds; nothing was "
                     "recorded. Try again."
                 ) from error
-            if code in _DENIED and not _may_write(path):
+            if code in _DENIED and not (
+                os.access(path, os.R_OK | os.W_OK)
+                and os.access(os.path.dirname(path), os.W_OK | os.X_OK)
+            ):
                 raise _denied(path) from error
             raise lost(path, f"cannot be used ({error})") from error
 
@@ -134,12 +137,6 @@ def _denied(path: str) -> PermissionError:
         f"The ledger {path!r} must be readable and writable, and its folder writable, by the user "
         "who spends; nothing was recorded. Ask the owner for the missing right. A new ledger would "
         "be a second budget."
-    )
-
-
-def _may_write(path: str) -> bool:
-    return os.access(path, os.R_OK | os.W_OK) and os.access(
-        os.path.dirname(path), os.W_OK | os.X_OK
     )
 
 

@@ -14,6 +14,7 @@ import tempfile
 import textwrap
 import threading
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +199,16 @@ def test_numbers_that_count_hide_that_spends_were_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(_rows, "_STEP", 1)
     with pytest.raises(BudgetExceeded):
         after_a_backup(tmp_path / "ledger", RESTORES["in place"], HANDLES["same"])
+
+
+def test_new_spends_have_the_number_of_a_lost_one_with_negligible_probability():
+    """The bound of docs/proofs/adaptive_spending.md, against a recursion for fewer steps."""
+    for most in (1, 2, 7, 64):
+        hits = [Fraction(1)]
+        for n in range(1, 5 * most):
+            hits.append(sum(hits[max(0, n - most) :]) / most)
+        assert max(hits[1:]) <= Fraction(most + 1, most) ** most / most
+    assert math.e / _rows._STEP < 2.0**-38
 
 
 def test_a_lost_last_spend_is_missed_by_all_reads(tmp_path):

@@ -236,7 +236,7 @@ def from_arrow(X: Any, name: str) -> Any:
         if hasattr(kind, "columns"):
             return arrow_frame(pyarrow.table(table))
         column = pyarrow.chunked_array(table if hasattr(kind, "__arrow_c_stream__") else [table])
-        return arrow_frame(pyarrow.table([column], names=[name]))[name]
+        return arrow_frame(pyarrow.table([column], names=[name])).iloc[:, 0]
 
     rule = "be a table or a column that pyarrow can read"
     return converted(read, name, rule, "Give an array.")

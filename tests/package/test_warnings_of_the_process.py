@@ -65,11 +65,12 @@ def test_fits_in_threads_leave_the_filters_and_later_warnings_are_shown():
     domain = Domain({"a": (-1, 1), "b": (-1, 1)}, target=[0, 1])
     tables = [frame, polars.DataFrame({"a": X[:, 0], "b": X[:, 1]})]
     y = (np.arange(60) % 2).tolist()
+    targets = [y, polars.Series(y), pd.Series(y, dtype=object)]
 
     def work(number):
         for table in tables:
             model = DPLogisticRegression(domain=domain, random_state=number)
-            for labels in (y, polars.Series(y), pd.Series(y, dtype=object)):
+            for labels in targets:
                 model.fit(table, labels)
 
     with warnings.catch_warnings():

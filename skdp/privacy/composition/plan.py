@@ -80,7 +80,7 @@ def plan(parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0) 
     else:
         log_delta = _log_bound(rough, theta) - theta * epsilon
     width = sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
-    target = max(_lowered(log_delta + _log_share(parts)), _FAR)
+    target = max(_lowered(max(log_delta + _log_share(parts), _FAR)), _FAR)
     extents = [_extent(loss, target, _log_share(parts)) for loss, _ in parts]
     return planned(parts, Estimate(epsilon, log_delta, theta, width, extents))
 

@@ -105,9 +105,8 @@ def _header(X: Any, domain: Any) -> Any:
     names = getattr(domain, "names", None)
     if names is None or not hasattr(X, "iloc") or sorted(map(str, X.columns)) != sorted(names):
         return X
-    # pandas changes the filters of warnings, for a moment, where it looks up names or makes types.
-    place = {name: k for k, name in enumerate(X.columns)}
-    return X.iloc[:0, [place[name] for name in names]]
+    # With an array pandas makes no type, for which it would change the filters of warnings.
+    return type(X)(np.empty((0, len(names))), columns=list(names))
 
 
 def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:

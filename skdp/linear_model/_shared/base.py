@@ -158,8 +158,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             for example, or a larger one: a ``dask`` array or DataFrame; the path of a Parquet, CSV
             or Feather file or of a folder of such files, or a ``pyarrow.dataset.Dataset``; a
             function without arguments that returns an iterable of tables or of pairs of a table
-            and a target. Some are read several times. An entry that is not valid any more at a
-            later reading counts as 0, or as the first label. Of files only needed columns are read.
+            and a target. Some are read several times. An entry that is not valid at a later reading
+            counts as 0, or as the first label. Of files only needed columns are read.
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
             ``target`` is given, or if ``X`` has pairs. For a dask DataFrame it is a column of the
@@ -190,13 +190,13 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
                 self._check_call(groups, others)
                 warn_without(self.domain)
                 source = self._source(X, y, target, groups)
-                labels, weights = source.labels, self._label_weights(source.attributes)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                plan = self._plan(design, source.n, max(1, len(labels)), source.unit)
+                plan = self._plan(design, source.n, max(1, len(source.labels)), source.unit)
                 plan.check_published()
                 guarantee = self._guarantee(plan, source)
                 algorithm = self._algorithm()
-                records = Records(design, source.rows(design.domain), labels, weights)
+                weights = self._label_weights(source.attributes)
+                records = Records(design, source.rows(design.domain), source.labels, weights)
                 sums = algorithm.sums(plan, records)
                 rng = as_generator(self.random_state)
                 if self.ledger is not None:

@@ -357,12 +357,12 @@ def test_each_sum_is_released_with_the_noise_of_its_stage(kind, delta, monkeypat
         assert found == stage
 
 
-def test_the_note_says_that_values_that_are_a_bound_are_counted():
-    """The stage sees encoded rows, in which a count of 0 and one below the bound 0 are the same."""
-    X = np.resize([0.0, 3.0, 5.0], (3000, 1))
+def test_a_bound_of_zero_is_no_bound_that_clips():
+    """A third of the counts are 0, which their bound leaves as they are; a tenth are clipped."""
+    X = np.resize([0.0, 0.0, 0.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0, 12.0], (3000, 1))
     domain = Domain({"visits": (0, 10)}, target=(-5, 5))
     model = DPHuberRegressor(domain=domain, inference_share=0.5, random_state=0, epsilon=50.0)
     (note,) = [own for own in model.fit(X, X[:, 0]).inference_.notes if "Of the records" in own]
     low, high = (float(part) for part in note.split(" % ")[0].split()[-3::2])
-    assert low <= 100 / 3 <= high
-    assert "A value that is a bound, such as a count of 0 with the bound 0, is counted" in note
+    assert low <= 10 <= high
+    assert "a lower bound of 0 is not counted" in note

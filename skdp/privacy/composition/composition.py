@@ -358,6 +358,6 @@ def _end(parts: Parts) -> float:
 def _log_infinite(parts: Parts) -> Bounds:
     """Return bounds on the log of the probability that a loss is infinite."""
     masses = [(math.exp(log_infinity_mass(loss)), n) for loss, n in parts]
-    spared = math.fsum(n * math.log1p(-mass) for mass, n in masses)
+    spared = math.fsum(n * math.log1p(-mass) if mass < 1 else -math.inf for mass, n in masses)
     found = math.log(-math.expm1(spared)) if spared else -math.inf
     return Bounds(found - ACCURACY, min(found + ACCURACY, 0.0))

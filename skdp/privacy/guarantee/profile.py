@@ -72,7 +72,7 @@ def equivalents(epsilon: float, delta: float, losses: Losses) -> Equivalents:
     square = _total((_square(loss), count) for loss, count in parts)
     rho = _total((_rho(loss), count) for loss, count in parts)
     if delta == 0:
-        square, rho = min(square, mu_of_pure(epsilon) ** 2), min(rho, rho_of_pure(epsilon))
+        square, rho = min(square, _squared(mu_of_pure(epsilon))), min(rho, rho_of_pure(epsilon))
         pure = min(pure, epsilon)
     square *= _ROUND_UP
     return Equivalents(pure, gaussian, square, min(rho, _known(rho_of_mu, math.sqrt(square))))
@@ -95,17 +95,21 @@ def _nearly_gaussian(loss: Profile) -> bool:
 
 def _square(loss: Profile) -> float:
     if type(loss) is GaussianLoss:
-        # Raised if it underflows or is subnormal. A power would raise an error on overflow.
-        return max(loss.mu * loss.mu, _TINY)
+        # Raised if it underflows or is subnormal.
+        return max(_squared(loss.mu), _TINY)
     if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 8
-        return max(mu_of_pure(loss.width / 2) ** 2, _TINY)
+        return max(_squared(mu_of_pure(loss.width / 2)), _TINY)
     if type(loss) is ShiftLoss and is_ours(loss.law) and getattr(loss.law, "peaked", False):
-        return max(_centred_mu(loss) ** 2, _TINY)
+        return max(_squared(_centred_mu(loss)), _TINY)
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
     if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
-        return by_bound**2
-    return _dominating_mu(loss, by_bound) ** 2
+        return _squared(by_bound)
+    return _squared(_dominating_mu(loss, by_bound))
+
+
+def _squared(mu: float) -> float:
+    return mu * mu  # a power would raise an error on overflow
 
 
 def _centred_mu(loss: ShiftLoss) -> float:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._checks import check_count, check_interval, fail
+from skdp._checks import check_count, check_entries, check_interval, fail
 from skdp._identity import counted, remembered
 from skdp.privacy._rounding import LEAST_LOG, exp_up
 from skdp.privacy.composition._fold import Folded, Sum, fold
@@ -148,6 +148,7 @@ class Composition:
 
 
 def _merged(parts: Sequence[tuple[Profile, int]]) -> Parts:
+    parts = check_entries("parts", parts)
     for part in parts:
         if not (
             isinstance(part, tuple | list) and len(part) == 2 and hasattr(part[0], "log_delta")

@@ -103,7 +103,7 @@ def _width(rough: Rough, theta: float) -> float:
 
 
 def _size(width: float, step: float) -> int:
-    return 2 ** math.ceil(math.log2(width / step + SPARE_STEPS))
+    return 1 << math.ceil(math.log2(width / step + SPARE_STEPS))
 
 
 def planned(parts: Parts, estimate: Estimate) -> Plan:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp._checks import check_choice, check_count, check_interval, check_numbers, fail
 from skdp._search import narrowed
 from skdp.privacy._rounding import tested
 from skdp.privacy.decimals import add_multiples, float_above
@@ -249,7 +249,7 @@ class Guarantee(Exported):
         ValueError
             If an entry of ``alpha`` is out of range.
         """
-        alpha = np.asarray(alpha, dtype=np.float64)
+        alpha = check_numbers("alpha", alpha)
         if not np.all((alpha >= 0) & (alpha <= 1)):
             raise fail("alpha", "lie in [0, 1]")
         least = tested(self.epsilon, self.delta, alpha)

@@ -176,7 +176,6 @@ def epsilon_curve(
     """
     grid, score = _checked_grid(estimator, epsilons), _checked_score(estimator, scoring)
     data = (*_data(X, y), units_of(groups, len(y))[1])
-    repeats = check_count("repeats", repeats, most=10**4)
     splits = list(_splits(estimator, data, repeats, cv, random_state))
     found = _runs(estimator, grid, data, splits, score, random_state, n_jobs, verbose)
     return EpsilonCurve(grid, found[2:], found[0], found[1], *_names(estimator, scoring))
@@ -250,6 +249,7 @@ def _splits(
 ) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
+    repeats = check_count("repeats", repeats, most=10**4)
     if len(X) != len(y):
         raise fail("y", "have as many entries as X has rows")
     if not (cv is None or isinstance(cv, Integral)):

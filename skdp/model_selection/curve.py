@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, fail
+from skdp._checks import check_count, check_entries, check_jobs, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
@@ -142,7 +142,7 @@ def epsilon_curve(
     X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_features)
     y : array-like of shape (n,)
     epsilons : sequence of float > 0
-    repeats : int >= 1, default=10
+    repeats : int in [1, 1e4], default=10
         Number of times that the data are split.
     cv : None, int or splitter, default=None
         Folds; None is 5. With a number they are drawn anew for every repeat, without labels.
@@ -175,7 +175,7 @@ def epsilon_curve(
     """
     grid, score = _checked_grid(estimator, epsilons), _checked_score(estimator, scoring)
     data = (*_data(X, y), units_of(groups, len(y))[1])
-    splits = list(_splits(estimator, data, check_count("repeats", repeats), cv, random_state))
+    splits = list(_splits(estimator, data, repeats, cv, random_state))
     found = _runs(estimator, grid, data, splits, score, random_state, n_jobs, verbose)
     return EpsilonCurve(grid, found[2:], found[0], found[1], *_names(estimator, scoring))
 
@@ -191,6 +191,7 @@ def _runs(
     verbose: int,
 ) -> FloatArray:
     """Return the scores of the trivial model, of that without privacy, and at each epsilon."""
+    check_jobs(n_jobs)
     _check_ledger(estimator, grid, len(splits))
     references = _references(estimator, *data[:2])
     models = (_models(estimator, grid, random_state, k) for k in range(len(splits)))
@@ -201,7 +202,7 @@ def _runs(
 
 def _checked_grid(estimator: Any, epsilons: Sequence[float]) -> FloatArray:
     """Return the epsilons in increasing order."""
-    asked = list(epsilons)
+    asked = check_entries("epsilons", epsilons)
     if not asked or not all(map(_is_positive, asked)):
         raise fail("epsilons", "hold finite numbers > 0, at least one", epsilons)
     grid = np.sort(np.array(asked, dtype=float))
@@ -247,6 +248,7 @@ def _splits(
 ) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
+    repeats = check_count("repeats", repeats, most=10**4)
     if len(X) != len(y):
         raise fail("y", "have as many entries as X has rows")
     if not (cv is None or isinstance(cv, Integral)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from skdp._checks import (
-    check_choice,
-    check_count,
-    check_epsilon,
-    check_interval,
-    fail,
-)
+from skdp._checks import check_choice, check_count, check_epsilon, check_interval, check_jobs, fail
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import (
     check_labels,
@@ -51,6 +44,8 @@ from skdp.randomness import as_generator, is_cryptographic
 STRATEGIES = ("auto", "disjoint", "random_stopping")
 # Runs per candidate, if "auto": a candidate is tried with a probability of 4 in 5.
 _RUNS_PER_CANDIDATE = 4
+# Each run is a fit. A greater shape means more of them, too.
+_MOST_RUNS, _MOST_SHAPE = 1e6, 1000
 # "auto" takes disjoint parts if the records of a part times epsilon are at least this. Below, the
 # choice is mostly noise, or suits less data than the last fit has.
 _ENOUGH = 1000.0
@@ -119,11 +114,11 @@ class PrivateSearchCV(ChosenModel):
         share of epsilon and delta. For "disjoint" with delta > 0 it is a share of the squared mu
         of Gaussian DP, if all fits have Gaussian noise: both parts then have less noise, and the
         choice is made by the exponential mechanism.
-    mean_runs : float > 1 or "auto", default="auto"
+    mean_runs : float in (1, 1e6) or "auto", default="auto"
         Average number of fits of random stopping. "auto" is four for each candidate; a candidate
         is then tried with probability 4/5. More runs take more time, but little more of the
         budget.
-    stopping_shape : int >= 1, default=1
+    stopping_shape : int in [1, 1000], default=1
         Shape of the negative binomial distribution of the number of fits; 1 is geometric. The
         budget of one fit is more than 1 / (2 + shape) of the whole. With a greater shape fewer
         searches are short.
@@ -283,8 +278,9 @@ class PrivateSearchCV(ChosenModel):
         if not is_auto(self.refit_share):
             check_interval("refit_share", self.refit_share, 0.0, 1.0, closed="left")
         if not is_auto(self.mean_runs):
-            check_interval("mean_runs", self.mean_runs, 1.0, math.inf, closed="neither")
-        check_count("stopping_shape", self.stopping_shape)
+            check_interval("mean_runs", self.mean_runs, 1.0, _MOST_RUNS, closed="neither")
+        check_count("stopping_shape", self.stopping_shape, most=_MOST_SHAPE)
+        check_jobs(self.n_jobs)
         check_ledger("ledger", self.ledger)
         return Budget(epsilon, delta)
 

@@ -268,6 +268,8 @@ def stream_of(X: Any) -> Stream | None:
     # Everything is asked of the type: the code of a foreign object may raise any error.
     kind = type(X)
     if issubclass(kind, str | os.PathLike):
+        if not os.fspath(X):
+            raise fail("X", "be the path of a file or folder", "")
         return _stream_at(Path(os.fspath(X)))
     pyarrow = sys.modules.get("pyarrow.dataset")  # if there is a dataset, it was imported
     if pyarrow is not None and issubclass(kind, pyarrow.Dataset):

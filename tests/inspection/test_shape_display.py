@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Spline
 from skdp.inspection import CoefficientDisplay, ShapeDisplay
 from skdp.inspection.shapes import Shape
-from skdp.linear_model import load_model
+from skdp.linear_model import from_json
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -218,7 +218,7 @@ def test_bands_have_the_level(linear, level):
 
 def test_bands_without_correlations_are_wider(linear):
     """A model from a file has none: the bound holds for all correlations, and is not exceeded."""
-    known, bound = _shapes(linear[0]), _shapes(load_model(linear[0].to_json()))
+    known, bound = _shapes(linear[0]), _shapes(from_json(linear[0].to_json()))
     for own, other in zip(known, bound, strict=True):
         np.testing.assert_array_equal(own.effects, other.effects)
         assert (other.deviations >= own.deviations * (1 - 1e-12)).all()

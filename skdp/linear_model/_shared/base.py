@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_epsilon, check_interval, fail
+from skdp._checks import check_choice, check_count, check_epsilon, check_flag, check_interval, fail
 from skdp._identity import one_call
 from skdp._sklearn import Documented
 from skdp.domain import Domain
@@ -288,6 +288,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         check_epsilon(self.epsilon, "Smaller is more private; 1.0 is common.")
         check_interval("delta", self.delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
+        check_flag("fit_intercept", self.fit_intercept)
         if self.n_public is not None:
             check_count("n_public", self.n_public)
         # By type: a subclass may encode rows differently.
@@ -301,7 +302,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         """Raise an error unless all parameters are valid, also those of ``fit``."""
         refuse_unsupported(others)
         self._check_parameters()
-        check_count("rows_per_person", self.rows_per_person)
+        # Weights are multiples of 2^-30.
+        check_count("rows_per_person", self.rows_per_person, most=10**9)
         if self.max_rows is not None:
             check_count("max_rows", self.max_rows)
         given = [("rows_per_person", self.rows_per_person, 1), ("max_rows", self.max_rows, None)]

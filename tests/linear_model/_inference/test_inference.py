@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model import SKOPS_TYPES, load_model
+from skdp.linear_model import SKOPS_TYPES, from_json, load_model
 from skdp.linear_model._inference.estimate import (
     NoisyEquations,
     estimate,
@@ -480,7 +480,7 @@ def test_a_file_keeps_the_inference(parameters):
     """Tables, intervals and tests are those of the model; moments are not needed."""
     model = fitted(**parameters)
     text = model.to_json()
-    again = load_model(text)
+    again = from_json(text)
     assert again.to_json() == text
     assert str(again.summary()) == str(model.summary())
     np.testing.assert_array_equal(again.conf_int(level=0.9), model.conf_int(level=0.9))
@@ -496,7 +496,7 @@ def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
     own = NoisyEquations(np.diag([-1.0, 1, 1, 1]), np.eye(4), np.zeros(4, bool), 300.0)
     found = replace(estimate(own), freedom=7.5)
     model._inference = Inference.of(found, *user_units(model.domain, True), model.domain, ["A."])
-    again = load_model(model.to_json()).inference_
+    again = from_json(model.to_json()).inference_
     assert again.estimate.freedom == 7.5
     assert not again.is_usable
     assert again.notes == ("A.",)

@@ -18,7 +18,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
-    load_model,
+    from_json,
 )
 from skdp.linear_model._inference import limits as limits_module
 from skdp.linear_model._inference import release as release_module
@@ -308,7 +308,7 @@ def test_a_file_keeps_the_model_and_its_inference(kind, epsilon):
     """Whether the coefficients were moved, as with much epsilon, or not."""
     frame = table(kind).drop(columns="person")
     model = made(kind, epsilon=epsilon).fit(frame, target="y")
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     np.testing.assert_array_equal(again.coef_, model.coef_)
     np.testing.assert_array_equal(again.conf_int(), model.conf_int())
     X = frame.drop(columns="y")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_positive, fail
+from skdp._checks import check_entries, check_positives, fail
 from skdp._draws import exponentials, gammas
 from skdp.geometry.ball import (
     NormBall,
@@ -36,7 +36,7 @@ class _Parts:
     index: Index | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "balls", tuple(self.balls))
+        object.__setattr__(self, "balls", check_entries("balls", self.balls))
         if not self.balls:
             raise fail("balls", "have at least one ball", 0)
         if self.index is not None:
@@ -184,7 +184,7 @@ class SumBall(_Parts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        weights = tuple(check_positive("weights", w) for w in self.weights)
+        weights = check_positives("weights", self.weights)
         if len(weights) != len(self.balls):
             raise fail(
                 "weights", f"have one entry for each of {len(self.balls)} balls", len(weights)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lu_factor, lu_solve
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_positive, fail
+from skdp._checks import check_numbers, check_positive, fail
 
 # Greatest number of extreme points that are listed.
 MOST_POINTS = 2**16
@@ -69,7 +69,7 @@ class NormBall(Protocol):
 
 def as_points(v: ArrayLike, dim: int, name: str = "v") -> FloatArray:
     """Return ``v`` as floats of shape (..., dim)."""
-    points = np.asarray(v, dtype=float)
+    points = v if isinstance(v, np.ndarray) and v.dtype == np.float64 else check_numbers(name, v)
     if points.ndim == 0 or points.shape[-1] != dim:
         raise fail(name, f"have {dim} numbers on its last axis", points.shape[-1:])
     return points
@@ -256,7 +256,7 @@ class MappedBall(BallImage):
     matrix: ArrayLike
 
     def __post_init__(self) -> None:
-        matrix, d = np.array(self.matrix, dtype=float), self.ball.dim
+        matrix, d = check_numbers("matrix", self.matrix), self.ball.dim
         if matrix.shape not in ((d,), (d, d)):
             raise fail("matrix", f"have shape ({d},) or ({d}, {d})", matrix.shape)
         if not _is_invertible(matrix):

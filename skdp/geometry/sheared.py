@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp._checks import check_numbers, fail
 from skdp.geometry.ball import (
     BallImage,
     NormBall,
@@ -51,7 +51,7 @@ class ShearedBall(BallImage):
     shift: FloatArray
 
     def __post_init__(self) -> None:
-        shift = np.array(self.shift, dtype=float)
+        shift = check_numbers("shift", self.shift)
         if shift.shape != (self.ball.dim,) or shift[0] != 0:
             rule = f"have shape ({self.ball.dim},) and a first entry of 0"
             raise fail("shift", rule, shift.shape)

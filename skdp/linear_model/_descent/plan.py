@@ -24,6 +24,7 @@ from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, u
 from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
+from skdp.linear_model.validation import is_auto
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases, choice_width
 from skdp.mechanisms.noise import Publication, publication
@@ -334,7 +335,7 @@ def _planned(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     if power:  # the length of rows is bounded, and a pass is one release
         rows = row_lengths(task, stage is not None, power)
         releases = moved * float(rows.bound or 0.0) ** (1 / power), passes
-        law = "gaussian" if law == "auto" and task.delta > 0 else law
+        law = "gaussian" if is_auto(law) and task.delta > 0 else law
     else:
         rows = blocks_apart(task)
         releases = moved, passes * (1 if task.order == "greedy" else len(task.blocks))

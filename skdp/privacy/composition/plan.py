@@ -35,6 +35,8 @@ _SPARE = 32.0
 # Target for the gap between the bounds: this share of epsilon, for epsilon up to 1 or beyond 4.
 _GAP = 4e-5
 _LONGEST_STEP = 500.0
+# A tilt may multiply what atoms lose on the grid by e^ this.
+_STEEPEST = 20.0
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,30 @@ def plan(
         epsilon = (_log_bound(rough, theta) - log_delta) / theta
     else:
         log_delta = _log_bound(rough, theta) - theta * epsilon
-    width = sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
-    target = max(_lowered(log_delta + _log_share(parts)), _FAR)
+    width = _width(rough, theta)
+    target = max(_lowered(max(log_delta + _log_share(parts), _FAR)), _FAR)
     extents = [_extent(loss, target, _log_share(parts)) for loss, _ in parts]
     count, order = sum(n for _, n in parts), max(epsilon, width / 16)
     coarse, fine = _wanted(gap or _GAP, count, theta, order, log_delta)
-    # The finer step is taken if it is cheap.
-    wanted = coarse, coarse if gap else fine
-    # The exponential of a step must be finite.
-    step = min(_step(parts, extents, wanted, width), _LONGEST_STEP)
-    size = 2 ** math.ceil(math.log2(width / step + SPARE_STEPS))
+    # The finer step is taken if it is cheap. The exponential of a step must be finite.
+    step = min(_step(parts, extents, (coarse, coarse if gap else fine), width), _LONGEST_STEP)
     ends = tuple((-_cells(low, step), _cells(high, step)) for low, high, _ in extents)
+    # Near the greatest sum the best tilt has no bound, but it magnifies rounding to the grid.
+    lost = sum(
+        n * ((1e-9 * step - atom) % step)
+        for (_, _, atom), (_, n) in zip(extents, parts, strict=True)
+    )
+    steepest = max(_STEEPEST / max(step, lost), _usual(log_delta, order))
+    if theta > steepest:
+        theta = _STEEPEST / max(step, lost)
+        width = _width(rough, theta)
+    size = 1 << math.ceil(math.log2(width / step + SPARE_STEPS))
     return Plan(epsilon, theta, step, size, ends)
+
+
+def _width(rough: Rough, theta: float) -> float:
+    """Return the length of an interval that holds all but e^-36 of the tilted sum."""
+    return sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
 
 
 @remembered(maxsize=8192)
@@ -149,11 +163,15 @@ def _wanted(
 ) -> tuple[float, float]:
     """Return two target steps: the coarser one always, the finer one if it is cheap."""
     gap *= max(min(size, 1.0), size / 4)
-    # Near the greatest loss the best tilt is unbounded; elsewhere it is below this.
-    usual = min(theta, 2 * (1 - max(log_delta, _LEAST)) / size)
+    usual = min(theta, _usual(log_delta, size))
     # A cell of width h changes the log of a factor by at most h^2 t (1 + t) / 8, t the tilt.
     coarse, fine = (math.sqrt(8 * gap / (count * (1 + t))) for t in (usual, theta))
     return coarse, fine
+
+
+def _usual(log_delta: float, size: float) -> float:
+    """Return a bound on the best tilt, except near the greatest loss."""
+    return 2 * (1 - max(log_delta, _LEAST)) / size
 
 
 def _step(

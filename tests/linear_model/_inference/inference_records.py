@@ -109,7 +109,7 @@ class Releases:
             own: Any = ResidualRows(rows, self.places.scores) if is_number else rows
             found["scales"] = scales.sums.exact(*exact_sums(own))
         if self.plan.limits is not None:
-            found["limits"] = exact_sum(rows, AtBounds(self.plan.limits.counted))
+            found["limits"] = exact_sum(rows, AtBounds(self.plan.limits.ends))
         found["scores"] = exact_cross(rows, self.places.cross)
         found["curvatures"] = exact_gram(rows, self.places.square)[:-1, :-1]
         found["squares"] = exact_squares(rows, self.influences, self.are_persons)

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_positive, fail
 from skdp._identity import remembered
-from skdp.geometry._direct_sum import ProductBall
-from skdp.geometry.ball import MappedBall, as_points, uniform_variance
+from skdp.geometry.ball import as_points, uniform_variance
+from skdp.geometry.combined import MappedBall, ProductBall
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments._greatest import (
     ROUND_UP,

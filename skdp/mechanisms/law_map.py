@@ -13,8 +13,9 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
 from skdp.geometry import LpBall
 from skdp.mechanisms._named import CHOICES, named
-from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates, variances
+from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates
 from skdp.mechanisms.knorm.noise import NAMES
+from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
 # Gains are measured against the lesser of these two.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_positive, fail
 from skdp._identity import remembered
-from skdp.geometry.ball import as_points, uniform_variance
+from skdp.geometry.ball import NormBall, as_points, uniform_variance
 from skdp.geometry.combined import MappedBall, ProductBall
 from skdp.geometry.lp import LpBall
 from skdp.geometry.moments._greatest import (
@@ -271,8 +271,8 @@ class MomentBall:
 
     @cached_property
     def _body(self) -> ProductBall:
-        layout, balls = self.layout, []
-        places = np.empty(0, dtype=np.intp)
+        layout, places = self.layout, np.empty(0, dtype=np.intp)
+        balls: list[tuple[NormBall, IntArray]] = []
         if not self._is_box:
             numbers, squares = layout.variables, layout.variables[: layout.n_squares]
             i, j = np.triu_indices(len(numbers), 1)

@@ -113,7 +113,7 @@ print(MODEL.summary())
 # differences of coefficients, such as that of two levels.
 
 # %%
-for name, (low, high), true in zip(TRUE, MODEL.conf_int(0.95), TRUE.values(), strict=True):
+for name, (low, high), true in zip(TRUE, MODEL.conf_int(level=0.95), TRUE.values(), strict=True):
     print(f"  {name:<22}{low:8.1f} to {high:6.1f}    true: {true:g}")
 TEST = MODEL.wald_test("sector")
 print(f"no effect of the sector: statistic {TEST.statistic:.1f}, p = {TEST.p_value:.2g}")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         DPHuberRegressor,
         DPLinearRegression,
         DPLogisticRegression,
+        from_json,
         load_model,
     )
     from skdp.privacy import (
@@ -31,7 +32,8 @@ else:
             "bounds": "estimate_domain",
             "domain": "Domain Spline",
             "linear_model": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor"
-            " DPHuberRegressor DPLinearRegression DPLogisticRegression load_model",
+            " DPHuberRegressor DPLinearRegression DPLogisticRegression"
+            " from_json load_model",
             "privacy": "BudgetExceeded Guarantee Ledger PrivacyLeakWarning UndeclaredDomainWarning",
         },
         submodules="bounds datasets domain geometry inspection linear_model mechanisms"
@@ -60,5 +62,6 @@ __all__ = [
     "Spline",
     "UndeclaredDomainWarning",
     "estimate_domain",
+    "from_json",
     "load_model",
 ]

@@ -7,17 +7,23 @@ that was read from the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+import sys
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from numbers import Number, Real
 from pathlib import PurePath
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 # Entries of a list that somebody writes by hand, and an error shows.
 _MOST = 20
+# Greatest count that a float holds exactly with all smaller ones, and of workers of joblib.
+_EXACT, _WORKERS = 2**53, 4096
 
 
 def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueError:
@@ -28,6 +34,29 @@ def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueE
     """
     got = "" if value is None else f", got {_shown(value)}"
     return ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
+
+
+def converted(call: Callable[[], T], name: str, rule: str, remedy: str = "") -> T:
+    """Return ``call()``; where it fails raise an error that does not quote a cell.
+
+    The call runs code from outside this package. Its error may quote cells, so it is neither shown
+    nor the context of the error that is raised. Errors that `marked` marks are kept.
+    """
+    try:
+        return call()
+    except Exception as error:
+        if hasattr(error, "is_marked"):
+            raise
+    raise fail(name, rule, remedy=remedy)
+
+
+def marked(function: Callable[..., T], *arguments: Any) -> T:
+    """Return ``function(*arguments)``, a function of this package, and mark its errors."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.is_marked = True  # type: ignore[attr-defined]
+        raise
 
 
 def check_positive(name: str, value: Any, remedy: str = "") -> float:
@@ -70,11 +99,49 @@ def check_choice(name: str, value: Any, choices: Collection[str], remedy: str = 
     return value
 
 
-def check_count(name: str, value: Any, least: int = 1, remedy: str = "") -> int:
-    """Return ``value`` as an int >= ``least``; a bool is not a count."""
-    if not math.isfinite(_as_float(value)) or value != int(value) or value < least:
+def check_count(name: str, value: Any, least: int = 1, remedy: str = "", most: int = _EXACT) -> int:
+    """Return ``value`` as an int in [``least``, ``most``]; a bool is not a count."""
+    number = _as_float(value)
+    if not math.isnan(number) and most < value != math.inf:
+        raise fail(name, f"be a whole number <= {most}", value, remedy)
+    if not (number >= least and number % 1 == 0):
         raise fail(name, f"be a whole number >= {least}", value, remedy)
     return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return ``value`` if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise fail(name, "be True or False", value)
+    return bool(value)
+
+
+def check_jobs(value: Any) -> None:
+    """Raise unless ``value`` is a number of workers, as of joblib."""
+    size = abs(_as_float(value))
+    if value is not None and not (0 < size <= _WORKERS and size % 1 == 0):
+        raise fail("n_jobs", f"be None, or a whole number from 1 to {_WORKERS} or < 0", value)
+
+
+def check_entries(name: str, value: Any) -> tuple[Any, ...]:
+    """Return the entries of a sequence."""
+    try:
+        return tuple(value)
+    except TypeError:
+        raise fail(name, "be a sequence", value) from None
+
+
+def check_positives(name: str, value: Any) -> tuple[float, ...]:
+    """Return the entries of a sequence as floats in (0, inf)."""
+    return tuple(check_positive(name, entry) for entry in check_entries(name, value))
+
+
+def check_numbers(name: str, value: Any) -> NDArray[np.float64]:
+    """Return a copy of numbers as an array of floats."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, ArithmeticError):
+        raise fail(name, "be a number or an array of numbers", value) from None
 
 
 def optional_module(name: str, use: str, extra: str) -> Any:
@@ -89,7 +156,10 @@ def optional_module(name: str, use: str, extra: str) -> Any:
 def _shown(value: object) -> str:
     if issubclass(type(value), np.generic):
         value = cast("np.generic", value).item()  # 1.0 in the place of np.float64(1.0)
-    return repr(value) if _is_by_hand(value) else str(type(value))
+    try:
+        return repr(value) if _is_by_hand(value) else str(type(value))
+    except ValueError:  # of an int with too many digits
+        return f"{type(value)} with more than {sys.get_int_max_str_digits()} digits"
 
 
 def _is_by_hand(value: object) -> bool:

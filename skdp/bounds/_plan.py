@@ -24,11 +24,10 @@ from skdp.bounds._choose import (
 )
 from skdp.bounds._levels import LevelCounts
 from skdp.bounds._noise import CountNoise
-from skdp.linear_model.validation import RECORDS
+from skdp.linear_model.validation import RECORDS, UNSEEN
 from skdp.privacy import Guarantee
 
 _PUBLIC = "declared bounds, levels and limits and all parameters were chosen without the data"
-_UNSEEN = "running time, memory and errors are not observed"
 _SEEDED = "the noise came from random_state and not from the operating system"
 
 
@@ -96,7 +95,7 @@ class Plan:
             sum(part.delta for part in parts),
             neighbors=parts[0].neighbors,
             mechanism=self._description,
-            assumptions=(_PUBLIC, RECORDS[unit], _UNSEEN),
+            assumptions=(_PUBLIC, RECORDS[unit], UNSEEN),
             void_because=(_SEEDED,) if seeded else (),
             losses=parts[0].losses if len(parts) == 1 else (),
             unit=unit,

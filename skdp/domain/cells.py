@@ -1,39 +1,32 @@
 """Reading of cells: unsupported kinds are rejected by type, and foreign errors do not pass.
 
-A cell may be any object, and its own code may raise errors or warnings that quote it. Callers
-learn only that reading failed, and raise an error with a message of their own.
+An error of a conversion may quote a cell. Callers learn only that reading failed, and raise an
+error with a message of their own. Conversions are such that they do not warn: the filters of
+warnings belong to the process and are not changed.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from itertools import chain
-from numbers import Number
-from threading import RLock
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 
-from skdp._checks import fail, optional_module
+from skdp._checks import converted, fail, optional_module
 
 # Dates, durations, complex numbers and records would be cast to floats, some with a warning.
 NOT_REAL = frozenset("mMcV")
-# The same as cells of an array of objects; and arrays in cells, whose mask would be lost.
-_NOT_REAL_CELLS = (
-    complex,
-    np.complexfloating,
-    np.datetime64,
-    np.timedelta64,
-    np.void,
-    np.ndarray,
-)
+# Types of cells of an array of objects that are read as numbers. A duration of numpy is a Real.
+_REAL_CELLS = (Real, Decimal, np.bool_, str, bytes, type(None))
 # Reading a cell of these types runs no foreign code.
 _OWN = frozenset(
     {type(None), bool, int, float, str, bytes, np.bool_, np.str_, np.bytes_}
@@ -58,9 +51,6 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 )
 
 
-_WARNINGS = RLock()
-
-
 def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]:
     """Return the cells of ``X`` as an array of numpy's own class, without a copy if possible.
 
@@ -79,14 +69,11 @@ def as_cells(X: Any, name: str = "X", *, one_type: bool = False) -> NDArray[Any]
         If ``X`` cannot be read, or is a masked array or an array of complex numbers or records.
         The type decides: whether any entry is masked, or has an imaginary part, is private.
     """
-    X = from_arrow(X, name)
-    cells: Any = X if issubclass(type(X), np.ndarray) else None
-    if cells is None:
-        with suppress(Exception), warnings.catch_warnings(action="ignore"):
-            cells = _array(X, one_type)
-    if cells is None:  # raised here, so that the error of reading is not its context
+    X = cells = from_arrow(X, name)
+    if not issubclass(type(X), np.ndarray):
         remedy = "Give a numpy array, a pandas DataFrame or Series, or a list of numbers."
-        raise fail(name, "have entries of one shape, and be readable", None, remedy)
+        rule = "have entries of one shape, and be readable"
+        cells = converted(lambda: _array(X, one_type), name, rule, remedy)
     if issubclass(type(cells), np.ma.MaskedArray) or _has_masked_rows(X):
         remedy = f"Fill it by a public rule: {name}.filled(value)."
         raise fail(name, "be an array without a mask", "MaskedArray", remedy)
@@ -155,22 +142,11 @@ def has_foreign(kinds: set[type]) -> bool:
     return not kinds <= _OWN
 
 
-def silenced(kinds: set[type]) -> AbstractContextManager[Any]:
-    """Return a context without warnings if cells of these types run foreign code."""
-    return _without_warnings() if has_foreign(kinds) else nullcontext()
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    # The filters of warnings belong to the process: two threads must not change them at once.
-    with _WARNINGS, warnings.catch_warnings(action="ignore"):
-        yield
-
-
 def refuse_not_real(kinds: set[type]) -> None:
-    """Raise for types of cells that a conversion to floats would not preserve."""
-    if any(issubclass(kind, _NOT_REAL_CELLS) for kind in kinds):
-        raise TypeError("not real numbers")
+    """Raise unless all types of cells are of real numbers, texts or None."""
+    for kind in kinds:
+        if not issubclass(kind, _REAL_CELLS) or issubclass(kind, np.timedelta64):
+            raise TypeError("not real numbers")
 
 
 def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = False) -> None:
@@ -182,12 +158,9 @@ def copy_reals(cells: NDArray[Any], out: NDArray[np.float64], missing: bool = Fa
         cells = _with_nan(cells)
     if cells.dtype.kind in NOT_REAL:
         raise TypeError("not real numbers")
-    if cells.dtype.kind != "O":
-        out[...] = cells
-        return
-    kinds = kinds_of(cells.flat)
-    refuse_not_real(kinds)
-    with silenced(kinds):
+    if cells.dtype.kind == "O":
+        refuse_not_real(kinds_of(cells.flat))
+    with np.errstate(all="ignore"):  # numbers that are too large become inf, without a warning
         out[...] = cells
 
 
@@ -257,17 +230,16 @@ def from_arrow(X: Any, name: str) -> Any:
     use = f"to read {name} from a table or a column of {kind.__module__.partition('.')[0]}"
     pyarrow = optional_module("pyarrow", use, "arrow")
     optional_module("pandas", use, "arrow")
-    found = None
-    with suppress(Exception), warnings.catch_warnings(action="ignore"):
-        X = X.collect() if is_lazy else X
+
+    def read() -> Any:
+        table = X.collect() if is_lazy else X
         if hasattr(kind, "columns"):
-            found = arrow_frame(pyarrow.table(X))
-        else:
-            column = pyarrow.chunked_array(X if hasattr(kind, "__arrow_c_stream__") else [X])
-            found = arrow_frame(pyarrow.table([column], names=[name]))[name]
-    if found is None:  # raised here, so that the error of reading is not its context
-        raise fail(name, "be a table or a column that pyarrow can read", None, "Give an array.")
-    return found
+            return arrow_frame(pyarrow.table(table))
+        column = pyarrow.chunked_array(table if hasattr(kind, "__arrow_c_stream__") else [table])
+        return arrow_frame(pyarrow.table([column], names=[name])).iloc[:, 0]
+
+    rule = "be a table or a column that pyarrow can read"
+    return converted(read, name, rule, "Give an array.")
 
 
 def arrow_frame(table: Any) -> Any:

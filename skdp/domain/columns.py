@@ -27,7 +27,6 @@ from skdp.domain.cells import (
     kinds_of,
     missing_in,
     pandas_module,
-    silenced,
 )
 from skdp.domain.splines import Spline, SplineBlock
 
@@ -354,7 +353,7 @@ class FrameColumn:
             return np.asarray(self._found[levels][self.series.array.codes[rows]])
         if self.words is not None and levels.is_plain:
             return levels.positions_in_arrow(self.words[rows])
-        return _positions_of_values(self.series.iloc[rows].tolist(), levels)
+        return levels.positions(self.series.iloc[rows].tolist())
 
 
 @dataclass(frozen=True)
@@ -372,13 +371,8 @@ def positions_of(cells: NDArray[Any], levels: Levels) -> NDArray[Any]:
     if levels.compares(cells.dtype):
         found = levels.positions_in(cells)
     else:
-        found = _positions_of_values(cells.tolist(), levels)
+        found = levels.positions(cells.tolist())
     absent = None if levels.missing is None else missing_in(cells)
     if absent is not None:
         found[absent] = levels.n_out
     return found
-
-
-def _positions_of_values(values: list[Any], levels: Levels) -> NDArray[Any]:
-    with silenced(kinds_of(values)):
-        return levels.positions(values)

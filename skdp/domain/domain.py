@@ -22,6 +22,9 @@ from skdp.domain.interactions import interact
 from skdp.domain.layout import Layout, Piece, encode
 from skdp.domain.reading import read_target
 
+# Each column is an object of its own.
+_MOST_COLUMNS = 10**6
+
 
 class Domain(Described):
     """Public declaration of the columns of a table and of its target.
@@ -140,7 +143,8 @@ class Domain(Described):
     @classmethod
     def unit_box(cls, d: int, target: Any = None) -> Domain:
         """Return the domain of ``d`` >= 1 columns of numbers in [-1, 1], without names."""
-        return cls._build((UNIT,) * check_count("d", d), None, _declare.as_target(target), None)
+        columns = (UNIT,) * check_count("d", d, most=_MOST_COLUMNS)
+        return cls._build(columns, None, _declare.as_target(target), None)
 
     @classmethod
     def l2_ball(cls, d: int, radius: float, target: Any = None) -> Domain:
@@ -157,7 +161,7 @@ class Domain(Described):
             As in the class.
         """
         radius = check_interval("radius", radius, 1e-150, 1e150)
-        columns = (Number(-radius, radius),) * check_count("d", d)
+        columns = (Number(-radius, radius),) * check_count("d", d, most=_MOST_COLUMNS)
         return cls._build(columns, None, _declare.as_target(target), radius)
 
     @classmethod

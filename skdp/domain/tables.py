@@ -258,10 +258,12 @@ def _places(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDAr
     if names is None:
         _check_count(len(columns), n_columns)
         return np.arange(n_columns)
-    if not columns.is_unique:
+    # A dict, because pandas changes the filters of warnings where it looks up names.
+    place = {name: k for k, name in enumerate(columns)}
+    if len(place) < len(columns):
         twice = columns[columns.duplicated()][0]
         raise fail("X", "have every column once", twice, "Drop or rename the second one.")
-    missing = [name for name in names if name not in columns]
+    missing = [name for name in names if name not in place]
     if missing:
         remedy = f"Columns {missing} are declared but missing from X: add or undeclare them."
         raise fail("X", "have every declared column", remedy=remedy)
@@ -270,7 +272,7 @@ def _places(columns: Any, names: tuple[str, ...] | None, n_columns: int) -> NDAr
     if extra:
         remedy = f"Drop columns {extra}, for instance by X[list(domain.names)], or declare them."
         raise fail("X", "have declared columns only", remedy=remedy)
-    return np.asarray(columns.get_indexer(list(names)))
+    return np.array([place[name] for name in names], dtype=np.intp)
 
 
 def _check_count(found: int, declared: int) -> None:

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp._checks import check_numbers, fail
 
 # Greatest number of extreme points that are listed.
 MOST_POINTS = 2**16
@@ -63,7 +63,7 @@ class NormBall(Protocol):
 
 def as_points(v: ArrayLike, dim: int, name: str = "v") -> FloatArray:
     """Return ``v`` as floats of shape (..., dim)."""
-    points = np.asarray(v, dtype=float)
+    points = v if isinstance(v, np.ndarray) and v.dtype == np.float64 else check_numbers(name, v)
     if points.ndim == 0 or points.shape[-1] != dim:
         raise fail(name, f"have {dim} numbers on its last axis", points.shape[-1:])
     return points

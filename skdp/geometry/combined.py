@@ -16,7 +16,7 @@ from scipy.linalg import lu_factor, lu_solve
 from scipy.special import gammaln
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_positive, fail
+from skdp._checks import check_entries, check_numbers, check_positive, check_positives, fail
 from skdp._draws import exponentials, gammas
 from skdp.geometry.ball import (
     NormBall,
@@ -138,7 +138,7 @@ class MappedBall(BallImage):
     matrix: ArrayLike
 
     def __post_init__(self) -> None:
-        matrix, d = np.array(self.matrix, dtype=float), self.ball.dim
+        matrix, d = check_numbers("matrix", self.matrix), self.ball.dim
         if matrix.shape not in ((d,), (d, d)):
             raise fail("matrix", f"have shape ({d},) or ({d}, {d})", matrix.shape)
         if not _is_invertible(matrix):
@@ -247,7 +247,7 @@ class ShearedBall(BallImage):
     shift: FloatArray
 
     def __post_init__(self) -> None:
-        shift = np.array(self.shift, dtype=float)
+        shift = check_numbers("shift", self.shift)
         if shift.shape != (self.ball.dim,) or shift[0] != 0:
             rule = f"have shape ({self.ball.dim},) and a first entry of 0"
             raise fail("shift", rule, shift.shape)
@@ -326,7 +326,7 @@ class _Parts:
     index: Index | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "balls", tuple(self.balls))
+        object.__setattr__(self, "balls", check_entries("balls", self.balls))
         if not self.balls:
             raise fail("balls", "have at least one ball", 0)
         if self.index is not None:
@@ -474,7 +474,7 @@ class SumBall(_Parts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        weights = tuple(check_positive("weights", w) for w in self.weights)
+        weights = check_positives("weights", self.weights)
         if len(weights) != len(self.balls):
             raise fail(
                 "weights", f"have one entry for each of {len(self.balls)} balls", len(weights)

@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, check_positive, fail
+from skdp._checks import (
+    check_count,
+    check_interval,
+    check_positive,
+    check_positives,
+    fail,
+)
 from skdp._draws import exponentials, gammas, normals, signed
 from skdp.geometry.ball import as_points
 
@@ -58,7 +64,7 @@ class LpBall:
         object.__setattr__(self, "p", check_interval("p", self.p, 1, math.inf))
         object.__setattr__(self, "radius", check_positive("radius", self.radius))
         if self.weights is not None:
-            weights = tuple(check_positive("weights", w) for w in self.weights)
+            weights = check_positives("weights", self.weights)
             if len(weights) != self.dim:
                 raise fail("weights", f"have one entry for each of {self.dim} dims", len(weights))
             object.__setattr__(self, "weights", weights)

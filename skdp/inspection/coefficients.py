@@ -229,7 +229,7 @@ def combined(
     found, sign = model.inference_, _row_of(model, label)[1]
     before = np.zeros((len(rows), len(found.names) - rows.shape[1]))  # the intercept
     estimates: tuple[FloatArray, FloatArray] = found.combine(
-        np.hstack([before, sign * rows]), level
+        np.hstack([before, sign * rows]), level=level
     )
     return estimates
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from skdp.linear_model.huber import DPHuberRegressor
     from skdp.linear_model.linear import DPLinearRegression
-    from skdp.linear_model.load import load_model
+    from skdp.linear_model.load import from_json, load_model
     from skdp.linear_model.logistic import DPLogisticRegression
     from skdp.linear_model.skops_types import SKOPS_TYPES
 else:
@@ -29,7 +29,7 @@ else:
             "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
             "huber": "DPHuberRegressor",
             "linear": "DPLinearRegression",
-            "load": "load_model",
+            "load": "from_json load_model",
             "logistic": "DPLogisticRegression",
             "skops_types": "SKOPS_TYPES",
         },
@@ -48,5 +48,6 @@ __all__ = [
     "Progress",
     "Stage",
     "WaldTest",
+    "from_json",
     "load_model",
 ]

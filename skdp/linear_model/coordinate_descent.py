@@ -86,7 +86,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
         Anything else is for tests, and the guarantee says that it does not hold.
     ledger : Ledger, default=None
         A ledger that is charged before any noise is drawn.
-    rows_per_person : int >= 1, default=1
+    rows_per_person : int in [1, 1e9], default=1
         Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
         ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
         value persons with more rows have more weight, up to this number of rows. Then the sum of
@@ -120,7 +120,7 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
         of the noise.
     l1_ratio : float in [0, 1], default=0.5
         The share of the l1 penalty if penalty="elasticnet".
-    n_passes : int >= 1 or "auto", default="auto"
+    n_passes : int in [1, 1e6] or "auto", default="auto"
         Number of passes over all coordinates. With order="greedy" it is the number of steps.
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
         Length of a step, in units of the inverse curvature of its coordinate. The curvature is
@@ -248,7 +248,7 @@ class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
         Anything else is for tests, and the guarantee says that it does not hold.
     ledger : Ledger, default=None
         A ledger that is charged before any noise is drawn.
-    rows_per_person : int >= 1, default=1
+    rows_per_person : int in [1, 1e9], default=1
         Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
         ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
         value persons with more rows have more weight, up to this number of rows. Then the sum of
@@ -276,7 +276,7 @@ class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
         "auto" chooses it by the size of the noise.
     l1_ratio : float in [0, 1], default=0.5
         The share of the l1 penalty if penalty="elasticnet".
-    n_passes : int >= 1 or "auto", default="auto"
+    n_passes : int in [1, 1e6] or "auto", default="auto"
         Number of passes over all coordinates. With order="greedy" it is the number of steps.
     step_size : float in [1e-30, 1e30] or "auto", default="auto"
         Length of a step, in units of the inverse curvature of its coordinate. The curvature is

@@ -1,4 +1,4 @@
-"""Models from dicts and JSON text that `skdp.linear_model.export` wrote.
+"""Models from files, dicts and JSON text that `skdp.linear_model.export` wrote.
 
 All entries are checked. Nothing that a file names is imported or run: it can only name one of the
 five estimators.
@@ -7,6 +7,7 @@ five estimators.
 from __future__ import annotations
 
 import math
+import stat
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -60,6 +61,8 @@ _KEYS = [
 ]
 _OPTIONAL = ["inference"]
 _CLIPPING = ("lower", "upper", "target")
+# Greatest size of a file, in bytes, and of a text.
+_MOST = 2**28
 # Coefficients in the user's units are computed again. Another machine may round differently.
 _CLOSE = 1e-9
 
@@ -75,16 +78,16 @@ class NotInFile:
 
 
 def load_model(source: Mapping[str, Any] | str | Path) -> Any:
-    """Return the fitted model that ``to_dict`` or ``to_json`` of an estimator wrote.
+    """Return the fitted model of a file with the JSON text of ``to_json``, or of a dict.
 
     Reading a file never runs code that the file names, unlike pickle: a broken or malicious file
     gives an error. Nothing proves who wrote a file, and that its guarantee is true.
 
     Parameters
     ----------
-    source : dict, str or Path
-        A result of ``to_dict``, JSON text, or the path of a file with JSON text. A string that
-        starts with "{" is text.
+    source : str, Path or dict
+        The path of a regular file of at most 256 MiB, or a result of ``to_dict``. `from_json`
+        reads a text.
 
     Returns
     -------
@@ -100,26 +103,73 @@ def load_model(source: Mapping[str, Any] | str | Path) -> Any:
     Raises
     ------
     ValueError
-        If an entry is unknown, missing, of another type or shape, not finite, or contradicts
-        another entry.
+        If the file is not a regular file or is too large, or if an entry is unknown, missing, of
+        another type or shape, not finite, or contradicts another entry.
     OSError
         If the file cannot be read.
+
+    See Also
+    --------
+    from_json : The model of a text.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
     >>> from skdp import Domain, DPHuberRegressor
     >>> from skdp.linear_model import load_model
     >>> X = np.random.default_rng(0).uniform(0, 10, size=(1000, 2))
     >>> domain = Domain.box([0, 0], [10, 10], target=(-10, 10))
     >>> model = DPHuberRegressor(domain=domain, random_state=0).fit(X, X[:, 0] - X[:, 1])
-    >>> again = load_model(model.to_json())
+    >>> path = Path(mkdtemp()) / "model.json"
+    >>> size = path.write_text(model.to_json())
+    >>> again = load_model(path)
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     >>> again.guarantee_.void_because
     ('the noise came from random_state and not from the operating system',)
     """
-    content = _content(source)
+    if isinstance(source, Mapping):
+        return _model(dict(source))
+    return _model(from_text("the file", _read(source)))
+
+
+def from_json(text: str) -> Any:
+    """Return the fitted model of the JSON text that ``to_json`` of an estimator wrote.
+
+    Parameters
+    ----------
+    text : str
+        At most 2^28 characters.
+
+    Returns
+    -------
+    estimator
+        As `load_model` of a file with this text.
+
+    Raises
+    ------
+    ValueError
+        As for `load_model`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import Domain, DPHuberRegressor
+    >>> from skdp.linear_model import from_json
+    >>> domain = Domain.unit_box(2, target=(-1, 1))
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(100, 2))
+    >>> model = DPHuberRegressor(domain=domain).fit(X, X[:, 0])
+    >>> bool((from_json(model.to_json()).coef_ == model.coef_).all())
+    True
+    """
+    if isinstance(text, str) and len(text) > _MOST:
+        raise fail("text", f"have at most {_MOST} characters", len(text))
+    return _model(from_text("text", text))
+
+
+def _model(content: dict[str, Any]) -> Any:
     found = check_keys("the model", entries("the model", content, ESTIMATORS), _KEYS, _OPTIONAL)
     if not isinstance(found["skdp"], str):
         raise fail("skdp", "be a version in a string")
@@ -143,18 +193,20 @@ def _check_labels(model: Any, domain: Domain) -> None:
         raise fail("classes: labels", "be those of the domain's target")
 
 
-def _content(source: Any) -> Any:
-    if isinstance(source, Mapping):
-        return dict(source)
-    if isinstance(source, str) and source.lstrip().startswith("{"):
-        return from_text("the model", source)
+def _read(source: Any) -> str:
+    """Return the text of a file; a device or a pipe may have no end."""
+    rule = "be a dict, or the path of a regular file"
     if not isinstance(source, str | Path):
-        raise fail("source", "be a dict, JSON text or a path", type(source))
-    try:
-        text = Path(source).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        text = ""
-    return from_text("the file", text)
+        raise fail("source", rule, type(source))
+    if isinstance(source, str) and (source.lstrip().startswith("{") or "\0" in source):
+        raise fail("source", rule, remedy="For JSON text call from_json(text).")
+    if not stat.S_ISREG(Path(source).stat().st_mode):
+        raise fail("source", rule, str(source))
+    with Path(source).open("rb") as file:
+        content = file.read(_MOST + 1)
+    if len(content) > _MOST:
+        raise fail("the file", f"have at most {_MOST} bytes", remedy="No model is larger.")
+    return content.decode("utf-8", errors="replace")
 
 
 def _with_parameters(estimator: Any, found: dict[str, Any]) -> Any:

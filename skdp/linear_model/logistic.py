@@ -74,7 +74,7 @@ class DPLogisticRegression(PrivateClassifier, FittedObjective):
         Anything else is for tests, and the guarantee says that it does not hold.
     ledger : Ledger, default=None
         A ledger that is charged before any noise is drawn.
-    rows_per_person : int >= 1, default=1
+    rows_per_person : int in [1, 1e9], default=1
         Only with ``fit(..., groups=ids)``. Each row of a person with m rows has the weight
         ``1 / max(m, rows_per_person)``. With 1 every person has the same weight. With a larger
         value persons with more rows have more weight, up to this number of rows. Then the sum of

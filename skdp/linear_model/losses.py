@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval, check_positive
+from skdp._checks import check_count, check_interval
 from skdp._identity import claims, remembered
 
 __all__ = ["Logistic", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
@@ -245,7 +245,9 @@ class PseudoHuber:
     target: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", check_positive("threshold", self.threshold))
+        remedy = "It is in half-ranges of the target."
+        threshold = check_interval("threshold", self.threshold, 0.0, 1e100, "right", remedy)
+        object.__setattr__(self, "threshold", threshold)
 
     @property
     def slope_bound(self) -> float:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._arrays import FloatArray
@@ -22,7 +21,6 @@ from skdp.domain import Domain
 from skdp.domain.cells import (
     NOT_REAL,
     as_cells,
-    has_foreign,
     is_sparse,
     kinds_of,
     plain,
@@ -37,12 +35,18 @@ from skdp.rows.persons import Persons
 
 # The solver's tolerance is set for at most this many records.
 _MOST_RECORDS = 2**31
+_ALONE = (
+    "by public rules; a step that learned from the data before, such as StandardScaler or"
+    " SimpleImputer, voids the guarantee"
+)
 # What one record is, for each unit of privacy: a sentence of a guarantee.
 RECORDS = {
-    "row": "one record is one row of X with its target",
-    "person": "one person is all rows of X with one identifier, with their targets; identifiers do"
-    " not change between readings",
+    "row": "one record is one row of X with its target, which was made from this record alone,"
+    f" {_ALONE}",
+    "person": "one person is all rows of X with one identifier, with their targets, which were made"
+    f" from this person's data alone, {_ALONE}; identifiers do not change between readings",
 }
+UNSEEN = "running time, memory, errors and what other code prints or warns of are not observed"
 _PUBLIC_WEIGHTS = (
     'Weights that are "balanced" would be computed from the data. Give numbers, such as'
     " 1 / (n_labels * share) for each label with a share that is publicly known."
@@ -101,7 +105,8 @@ def _header(X: Any, domain: Any) -> Any:
     names = getattr(domain, "names", None)
     if names is None or not hasattr(X, "iloc") or sorted(map(str, X.columns)) != sorted(names):
         return X
-    return type(X)(columns=list(names))
+    # With an array pandas makes no type, for which it would change the filters of warnings.
+    return type(X)(np.empty((0, len(names))), columns=list(names))
 
 
 def check_target(estimator: Any, y: Any, n: int) -> NDArray[Any]:
@@ -241,15 +246,14 @@ def _refuse_one(labels: NDArray[Any]) -> None:
 def _inferred(y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("y must not contain NaN or inf. Drop those records by a public rule.")
-    if y.dtype.kind == "O" and has_foreign(kinds_of(y.tolist())):
-        raise fail("y", "hold labels that are numbers or strings", remedy=_DECLARE)
-    labels = None
-    with suppress(TypeError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning may contain the number of records per label
-        check_classification_targets(y)
-        labels = np.asarray(np.unique(y))
-    if labels is None:
-        raise fail("y", "hold labels of one type", remedy=_DECLARE)
+    if y.dtype.kind == "O" and not kinds_of(y.flat) <= {str, np.str_}:
+        rule = "hold labels of one type, numbers or strings (Unknown label type: objects)"
+        raise fail("y", rule, remedy=_DECLARE)
+    # scikit-learn's own check would warn of the number of labels.
+    if y.dtype.kind == "f" and np.any(y != np.floor(y)):
+        rule = "hold labels and not numbers with fractions (Unknown label type: continuous)"
+        raise fail("y", rule, remedy=_DECLARE)
+    labels = np.unique(y)
     text = f"The labels were read off y, which no guarantee covers. {_DECLARE}"
     warnings.warn(text, PrivacyLeakWarning, stacklevel=6)
     return labels

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp._checks import (
+    check_choice,
+    check_count,
+    check_entries,
+    check_interval,
+    check_numbers,
+    check_positive,
+    fail,
+)
 from skdp.geometry import LpBall
 from skdp.mechanisms._named import CHOICES, named
 from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates
@@ -107,7 +115,7 @@ def law_map(
         None takes eight from 0.05 to 10.
     deltas : array-like of shape (n_deltas,), entries in [0, 1), or None
         None takes the powers of ten from 1e-8 to 0.1.
-    dim : int >= 1, default=1
+    dim : int in [1, 1e6], default=1
         Number of coordinates.
     norm : {"l1", "l2", "linf"}, default="linf"
         The differences have length at most 1 in this norm; with "linf" each number may change
@@ -133,7 +141,8 @@ def law_map(
     """
     epsilons = _grid("epsilons", _EPSILONS if epsilons is None else epsilons)
     deltas = _grid("deltas", _DELTAS if deltas is None else deltas)
-    ball = LpBall(check_count("dim", dim), p=NAMES[check_choice("norm", norm, _NORMS)] or 1.0)
+    dim = check_count("dim", dim, most=10**6)
+    ball = LpBall(dim, p=NAMES[check_choice("norm", norm, _NORMS)] or 1.0)
     chosen = _laws(ball, laws)
     sensitivity = Sensitivity(ball)
     found = {
@@ -148,14 +157,14 @@ def law_map(
 def _laws(ball: LpBall, laws: Sequence[str] | None) -> tuple[str, ...]:
     if laws is None:
         return quick_candidates(ball, 1.0, 0.5, (*CANDIDATES, "truncated_laplace"))
-    if isinstance(laws, str) or not len(laws):
+    if isinstance(laws, str) or not check_entries("laws", laws):
         raise fail("laws", "be a sequence of at least one name", laws, "Write laws=['l2'], say.")
     return tuple(dict.fromkeys(check_choice("laws", law, CHOICES) for law in laws))
 
 
 def _grid(name: str, values: ArrayLike) -> FloatArray:
     """Return the values, increasing and each once."""
-    array = np.unique(np.asarray(values, dtype=float))
+    array = np.unique(check_numbers(name, values))
     if np.ndim(values) != 1 or not array.size:
         raise fail(name, "have shape (n,), n >= 1", np.shape(values))
     for value in array:

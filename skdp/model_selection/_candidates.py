@@ -6,22 +6,24 @@ own. The checks are therefore made on the models, and not on the grid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
 from skdp._checks import fail
-from skdp._identity import claims
+from skdp._identity import claims, is_ours
 from skdp.linear_model.validation import check_ledger
+from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
 
 # The search sets these, or the proof needs them to be the same for all candidates.
@@ -188,7 +190,7 @@ def check_candidate(model: Any, neighbors: str) -> None:
         remedy = (
             "Use domain.encoder(), a FunctionTransformer that treats rows one by one, or"
             " FrozenEstimator(step) of a step that was fitted to public data, in scikit-learn's"
-            " own Pipeline. Select columns by name and not by a function."
+            " own Pipeline. Select columns by a list of names, and not by a function or by types."
         )
         raise fail("steps before the model", "learn nothing from data", type(step), remedy)
     for name, value in _parameters(model):
@@ -203,6 +205,18 @@ def check_candidate(model: Any, neighbors: str) -> None:
             raise fail(name, "be None: the search sets it", type(value))
         if inner and last == "neighbors" and value != neighbors:
             raise fail(name, f"be {neighbors!r}, as in the estimator", value)
+
+
+def warn_of_steps(models: Iterable[Any]) -> None:
+    """Warn of steps from outside this package; nothing depends on the data."""
+    parts = [one for model in models for _, one in _parameters(model)]
+    kinds = {type(one) for one in parts if hasattr(one, "transform") and not is_ours(one)}
+    if names := sorted(kind.__name__ for kind in kinds.difference(_COMPOSITIONS)):
+        text = (
+            f"Steps of the classes {names} may print or warn of what is in the data. The guarantee"
+            " does not cover this. Keep it private, or use domain.encoder()."
+        )
+        warnings.warn(text, PrivacyLeakWarning, stacklevel=3)
 
 
 def check_no_callback(model: Any) -> None:
@@ -236,8 +250,8 @@ def _learners(step: Any, private: Any) -> Iterator[Any]:
             yield from _learners(part, private)
     elif type(step) in _COMPOSITIONS:
         for *_, columns in getattr(step, "transformers", ()):
-            if callable(columns) and type(columns) is not make_column_selector:
-                yield columns  # it selects columns by the data, not by names and types alone
+            if callable(columns):  # one cell may change the type of a column, and so what is read
+                yield columns
         for part in step.get_params(deep=False).values():
             yield from _learners(part, private)
     elif any(hasattr(step, name) for name in _FITS) and not _is_stateless(step):

@@ -17,7 +17,6 @@ from skdp._checks import fail
 from skdp._identity import is_ours
 from skdp.domain import Domain
 from skdp.model_selection._candidates import CALLBACKS, Candidates, fit_to, private_step
-from skdp.model_selection._silence import silence
 from skdp.model_selection._strategies import Disjoint
 from skdp.model_selection._task import PlannedFit, SearchTask
 from skdp.privacy import BudgetExceeded, Ledger
@@ -98,8 +97,7 @@ def _try_fit(task: SearchTask, fit: PlannedFit, model: Any) -> float:
     The guarantee that it asks for must fit the budget and the neighbouring relation of the search.
     """
     try:
-        with silence():
-            fit_to(model, *task.records(fit.rows))
+        fit_to(model, *task.records(fit.rows))
     except BudgetExceeded as error:
         asked = error.asked
     else:
@@ -140,17 +138,16 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
         y = _artificial_target(task.candidates)
         X = _like(domain.sample(len(y), 0), task.X)
         callbacks = [name for name in model.get_params() if name.rpartition("__")[2] in CALLBACKS]
-        with silence():
-            try:
-                model.set_params(**dict.fromkeys(callbacks))
-                fit_to(model, X, y, None if task.persons is None else np.arange(len(y)))
-            except Exception:
-                continue
-            try:
-                task.score.total(model, X, y)
-            except Exception as error:
-                error.add_note("The score was tried on artificial records, drawn from the domain.")
-                raise
+        try:
+            model.set_params(**dict.fromkeys(callbacks))
+            fit_to(model, X, y, None if task.persons is None else np.arange(len(y)))
+        except Exception:
+            continue
+        try:
+            task.score.total(model, X, y)
+        except Exception as error:
+            error.add_note("The score was tried on artificial records, drawn from the domain.")
+            raise
 
 
 def _input_domain(model: Any) -> Any:

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp._identity import is_ours
 from skdp.linear_model import Stage
-from skdp.linear_model.validation import RECORDS, chosen_publicly, numbered
+from skdp.linear_model.validation import RECORDS, UNSEEN, chosen_publicly, numbered
 from skdp.model_selection._candidates import declared_labels, private_step
 from skdp.model_selection._strategies import Strategy
 from skdp.model_selection._task import SearchTask
@@ -21,9 +21,12 @@ from skdp.privacy.losses.losses import GaussianLoss
 
 _PUBLIC = (
     "scores, steps and other parts from outside skdp treat records separately and store nothing",
-    "running time, memory and errors are not observed",
+    UNSEEN,
 )
-_STEPS = "the steps before the model learn nothing from the data"
+_STEPS = (
+    "the steps before the model learn nothing from the data; the types of columns, on which they"
+    " may depend, are declared and not inferred from cells"
+)
 _LABELS = "which labels occur in y is public: it was read off y, because no labels were declared"
 _SEEDED = "the noise came from random_state and not from the operating system"
 

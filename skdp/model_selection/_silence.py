@@ -28,9 +28,8 @@ _saved = ExitStack()
 def silence() -> Iterator[None]:
     """Suppress warnings, log records and output of Python code in the whole process.
 
-    A search by random stopping must not show how many fits it makes. Scores that are computed
-    record by record must not show how many records there are. Nested and concurrent uses are
-    allowed; the settings are restored when the last one ends.
+    A search by random stopping must not show how many fits it makes; nothing else uses this. Nested
+    and concurrent uses are allowed; the settings are restored when the last one ends.
     """
     global _n_inside, _saved
     with _lock:

@@ -99,8 +99,8 @@ def _fit_and_score(
     # Each process is silenced separately, and this may run in a worker.
     with silence() if is_silent else nullcontext():
         fit_to(model, *train)
-    with silence():  # the number of calls of a score would tell the number of records
-        return model, score.total(model, *held_out)
+        # An empty part, which may occur under "add_remove", has the score 0.
+        return model, score.total(model, *held_out) if len(held_out[1]) else 0
 
 
 def parts(

@@ -21,14 +21,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, fail
+from skdp._checks import check_count, check_entries, check_jobs, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, private_step
-from skdp.model_selection._silence import silence
 from skdp.model_selection._task import parts
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
@@ -47,9 +46,9 @@ class EpsilonCurve:
 
     Made by `epsilon_curve`. All scores are computed from the records without noise. If epsilon or
     an estimator is chosen by a curve of private data, the choice uses the data, but no guarantee
-    covers it and no ledger counts it. Draw curves of public data, such as an earlier public
-    survey, or of rows drawn from the domain. These cost nothing, and show how many records a
-    budget needs.
+    covers it and no ledger counts it. Warnings of scikit-learn's scores and models may tell what
+    is in the records. Draw curves of public data, such as an earlier public survey, or of rows
+    drawn from the domain. These cost nothing, and show how many records a budget needs.
 
     Attributes
     ----------
@@ -143,7 +142,7 @@ def epsilon_curve(
     X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_features)
     y : array-like of shape (n,)
     epsilons : sequence of float > 0
-    repeats : int >= 1, default=10
+    repeats : int in [1, 1e4], default=10
         Number of times that the data are split.
     cv : None, int or splitter, default=None
         Folds; None is 5. With a number they are drawn anew for every repeat, without labels.
@@ -176,7 +175,7 @@ def epsilon_curve(
     """
     grid, score = _checked_grid(estimator, epsilons), _checked_score(estimator, scoring)
     data = (*_data(X, y), units_of(groups, len(y))[1])
-    splits = list(_splits(estimator, data, check_count("repeats", repeats), cv, random_state))
+    splits = list(_splits(estimator, data, repeats, cv, random_state))
     found = _runs(estimator, grid, data, splits, score, random_state, n_jobs, verbose)
     return EpsilonCurve(grid, found[2:], found[0], found[1], *_names(estimator, scoring))
 
@@ -192,6 +191,7 @@ def _runs(
     verbose: int,
 ) -> FloatArray:
     """Return the scores of the trivial model, of that without privacy, and at each epsilon."""
+    check_jobs(n_jobs)
     _check_ledger(estimator, grid, len(splits))
     references = _references(estimator, *data[:2])
     models = (_models(estimator, grid, random_state, k) for k in range(len(splits)))
@@ -202,7 +202,7 @@ def _runs(
 
 def _checked_grid(estimator: Any, epsilons: Sequence[float]) -> FloatArray:
     """Return the epsilons in increasing order."""
-    asked = list(epsilons)
+    asked = check_entries("epsilons", epsilons)
     if not asked or not all(map(_is_positive, asked)):
         raise fail("epsilons", "hold finite numbers > 0, at least one", epsilons)
     grid = np.sort(np.array(asked, dtype=float))
@@ -248,6 +248,7 @@ def _splits(
 ) -> Iterator[_Split]:
     """Yield training and test positions, all folds of all repeats."""
     X, y, persons = data
+    repeats = check_count("repeats", repeats, most=10**4)
     if len(X) != len(y):
         raise fail("y", "have as many entries as X has rows")
     if not (cv is None or isinstance(cv, Integral)):
@@ -307,8 +308,8 @@ def _references(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[Any, Any]:
     reference[:-1].fit_transform(X, y)
     if not classifier:
         read_target(y, "target")
-    elif (declared := declared_labels(private)) is not None:
-        check_labels(y, declared)
+    else:
+        check_labels(y, declared_labels(private))
     return DummyClassifier() if classifier else DummyRegressor(), reference
 
 
@@ -334,23 +335,21 @@ def _scores(
     if is_classifier(trivial) and len(np.unique(y[train])) == 1:
         free = trivial  # scikit-learn's error would tell the label
     # The runs share the reference models, and threads must not share their fits.
-    with silence():  # a warning may tell how many labels there are
-        fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
+    fitted = [clone(model).fit(X_train, y[train]) for model in (trivial, free)]
     own = None if persons is None else persons[train]
     fitted += [fit_to(model, X_train, y[train], own) for model in models]
     return [_score(score, model, X_test, y[test]) for model in fitted]
 
 
 def _score(score: Any, model: Any, X: Any, y: NDArray[Any]) -> float:
-    """Return a score, or nan. The errors and warnings of scikit-learn's scores name labels."""
+    """Return a score, or nan. The errors of scikit-learn's scores name labels."""
     kind: type | None = None
-    with silence():
-        try:
-            return float(score(model, X, y))
-        except ValueError:
-            return math.nan
-        except Exception as error:
-            kind = type(error)
+    try:
+        return float(score(model, X, y))
+    except ValueError:
+        return math.nan
+    except Exception as error:
+        kind = type(error)
     raise fail("scoring", f"return a number for every fold; it raised {kind.__name__}")
 
 

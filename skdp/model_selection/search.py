@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from skdp._checks import (
-    check_choice,
-    check_count,
-    check_epsilon,
-    check_interval,
-    fail,
-)
+from skdp._checks import check_choice, check_count, check_epsilon, check_interval, check_jobs, fail
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import (
     check_labels,
@@ -35,6 +28,7 @@ from skdp.model_selection._candidates import (
     declared_labels,
     fit_to,
     private_step,
+    warn_of_steps,
 )
 from skdp.model_selection._chosen import ChosenModel
 from skdp.model_selection._dry_run import dry_run, gaussian_parts
@@ -50,6 +44,8 @@ from skdp.randomness import as_generator, is_cryptographic
 STRATEGIES = ("auto", "disjoint", "random_stopping")
 # Runs per candidate, if "auto": a candidate is tried with a probability of 4 in 5.
 _RUNS_PER_CANDIDATE = 4
+# Each run is a fit. A greater shape means more of them, too.
+_MOST_RUNS, _MOST_SHAPE = 1e6, 1000
 # "auto" takes disjoint parts if the records of a part times epsilon are at least this. Below, the
 # choice is mostly noise, or suits less data than the last fit has.
 _ENOUGH = 1000.0
@@ -68,9 +64,11 @@ class PrivateSearchCV(ChosenModel):
     estimator : private estimator, or a Pipeline that ends in one
         It has parameters ``epsilon``, ``delta`` and ``random_state``, which the search sets.
         Steps before it must learn nothing from data: ``domain.encoder()``, a transformer that
-        needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. A pipeline
-        must have no ``memory``, because a cache writes private rows to disk. The estimator must
-        not contain another search.
+        needs no fit, or a ``FrozenEstimator`` of one that was fitted to public data. What steps
+        from outside this package print or warn of may depend on the data, and the guarantee does
+        not cover it; a warning says so. Columns of a ColumnTransformer are selected by names or
+        positions, and not by a function. A pipeline must have no ``memory``, because a cache
+        writes private rows to disk. The estimator must not contain another search.
     param_grid : dict or list of dict
         As in scikit-learn; it may replace whole steps. ``epsilon``, ``delta``, ``ledger``,
         ``random_state``, ``neighbors``, ``n_public``, ``classes`` and ``domain`` are the same
@@ -116,11 +114,11 @@ class PrivateSearchCV(ChosenModel):
         share of epsilon and delta. For "disjoint" with delta > 0 it is a share of the squared mu
         of Gaussian DP, if all fits have Gaussian noise: both parts then have less noise, and the
         choice is made by the exponential mechanism.
-    mean_runs : float > 1 or "auto", default="auto"
+    mean_runs : float in (1, 1e6) or "auto", default="auto"
         Average number of fits of random stopping. "auto" is four for each candidate; a candidate
         is then tried with probability 4/5. More runs take more time, but little more of the
         budget.
-    stopping_shape : int >= 1, default=1
+    stopping_shape : int in [1, 1000], default=1
         Shape of the negative binomial distribution of the number of fits; 1 is geometric. The
         budget of one fit is more than 1 / (2 + shape) of the whole. With a greater shape fewer
         searches are short.
@@ -131,7 +129,8 @@ class PrivateSearchCV(ChosenModel):
         guarantee then says that it does not hold.
     ledger : Ledger, default=None
         Charged once for the whole search, before any noise is drawn. None takes the ledger of the
-        estimator, if it has one. The fits of the search charge no ledger.
+        estimator, if it has one. The fits of the search charge no ledger. A later fit of
+        ``best_estimator_`` is charged to it.
     verbose : int, default=0
         1 shows a progress bar on standard error for "disjoint". Random stopping shows none: the
         number of fits must stay secret. The running time is nearly proportional to it, so it must
@@ -243,6 +242,7 @@ class PrivateSearchCV(ChosenModel):
         with columns_kept(self), spent_note() as spent, without_spent_notes():
             whole = self._check_parameters()
             candidates, X, y = self._read(X, y)
+            warn_of_steps(candidates.models)
             n, persons = units_of(groups, len(y))
             strategy = self._choose_strategy(candidates, n)
             budget, last = self._budgets(strategy, whole)
@@ -278,8 +278,9 @@ class PrivateSearchCV(ChosenModel):
         if not is_auto(self.refit_share):
             check_interval("refit_share", self.refit_share, 0.0, 1.0, closed="left")
         if not is_auto(self.mean_runs):
-            check_interval("mean_runs", self.mean_runs, 1.0, math.inf, closed="neither")
-        check_count("stopping_shape", self.stopping_shape)
+            check_interval("mean_runs", self.mean_runs, 1.0, _MOST_RUNS, closed="neither")
+        check_count("stopping_shape", self.stopping_shape, most=_MOST_SHAPE)
+        check_jobs(self.n_jobs)
         check_ledger("ledger", self.ledger)
         return Budget(epsilon, delta)
 
@@ -350,15 +351,21 @@ class PrivateSearchCV(ChosenModel):
         if own is not None and other is not None and own != other:
             remedy = "A search is charged once: give the ledger to the search only."
             raise fail("ledger", "be the estimator's if both have one", None, remedy)
-        ledger = other if own is None else own
-        if ledger is not None:
+        if (ledger := self._ledger(candidates)) is not None:
             ledger.spend(guarantee, note=f"{type(self).__name__}.fit")
+
+    def _ledger(self, candidates: Candidates) -> Ledger | None:
+        other = getattr(candidates.private, "ledger", None)
+        return other if self.ledger is None else self.ledger
 
     # The chosen model
 
     def _keep(self, candidates: Candidates, chosen: Selection) -> None:
         # The model is often used without the search, so it carries the guarantee of the search.
-        private_step(chosen.model).guarantee_ = self.guarantee_
+        private = private_step(chosen.model)
+        private.guarantee_ = self.guarantee_
+        if "ledger" in private.get_params(deep=False):  # for later fits of the model
+            private.set_params(ledger=self._ledger(candidates))
         restate(chosen.model, self.guarantee_)
         self.best_estimator_, self.best_index_ = chosen.model, chosen.candidate
         self.best_params_ = dict(candidates.settings[chosen.candidate])

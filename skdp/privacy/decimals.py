@@ -27,6 +27,11 @@ def add(values: Iterable[float], start: Decimal = Decimal(0)) -> Decimal:
     return reduce(_EXACT.add, map(as_decimal, values), start)
 
 
+def add_multiples(pairs: Iterable[tuple[float, int]]) -> Decimal:
+    """Return the exact sum of the decimals, each times its count."""
+    return reduce(_EXACT.add, (_EXACT.multiply(as_decimal(x), n) for x, n in pairs), Decimal(0))
+
+
 def subtract(x: float, amount: Decimal) -> Decimal:
     """Return the exact difference."""
     return _EXACT.subtract(as_decimal(x), amount)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from skdp._checks import marked
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.rows.block import Block, block_slices, check_weight
 from skdp.rows.coders import Coder, encoded_runs
-from skdp.rows.collection import Collection
+from skdp.rows.collection import Collection, computed
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.threads import quietly
 from skdp.rows.total import joined, summed
@@ -104,7 +106,7 @@ class ClusterStates:
         """Return the same states, computed and kept by the workers."""
         import dask
 
-        kept = list(dask.persist(*self._parts, optimize_graph=False))
+        kept = list(computed(lambda: dask.persist(*self._parts, optimize_graph=False)))
         client = _client()
         return ClusterStates(kept) if client is None else WorkerStates.of(client, kept)
 
@@ -170,13 +172,15 @@ class WorkerStates:
         return self._summed(_nothing)[1]
 
     def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
-        task, places = _SummedStates(part), range(len(self._lists))
+        task, places = partial(marked, _SummedStates(part)), range(len(self._lists))
         calls = self._client.map(task, self._lists, places, pure=False, **self._where)
-        return _checked(_added(self._client.gather(calls)), len(places))
+        found = computed(lambda: self._client.gather(calls))
+        return _checked(_added(found), len(places))
 
     def map(self, function: Callable[[Any], Any]) -> WorkerStates:
         """Return ``function(state)`` of every block, kept in place of the states."""
-        lists = self._client.map(_Mapped(function), self._lists, pure=False, **self._where)
+        task = partial(marked, _Mapped(function))
+        lists = self._client.map(task, self._lists, pure=False, **self._where)
         return WorkerStates(self._client, lists, self._workers)
 
 
@@ -304,12 +308,8 @@ def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:
     import dask
 
     shared = dask.delayed(function, pure=False)
-    call = dask.delayed(_called, pure=False)
+    call = dask.delayed(marked, pure=False)
     return lambda *arguments: call(shared, *arguments)
-
-
-def _called(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
 
 
 def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:
@@ -323,7 +323,7 @@ def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:
     level = [number(task, k) for k, task in enumerate(tasks)]
     while len(level) > _FAN_IN:
         level = [add(level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
-    (found,) = dask.compute(add(level), optimize_graph=False)
+    (found,) = computed(lambda: dask.compute(add(level), optimize_graph=False))
     return _checked(found, len(tasks))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from skdp._checks import fail
+from skdp._checks import converted, fail, marked
 
 # The column that a target becomes, beside those of the user.
 _TARGET = "y of fit(X, y)"
@@ -80,7 +80,8 @@ class Collection:
         import dask
 
         take = dask.delayed(_column, pure=False)
-        return list(dask.compute(*(take(part, column) for part, _ in self.partitions())))
+        parts = [take(part, column) for part, _ in self.partitions()]
+        return list(computed(lambda: dask.compute(*parts)))
 
     def _aligned_y(self) -> Any:
         """Return y in the chunks of X, if both are arrays."""
@@ -95,7 +96,14 @@ class Collection:
             return int(self.X.shape[0])
         import dask
 
-        return int(sum(dask.compute(*(dask.delayed(len)(part) for part in delayed_parts(self.X)))))
+        sizes = [dask.delayed(len)(part) for part in delayed_parts(self.X)]
+        return int(sum(computed(lambda: dask.compute(*sizes))))
+
+
+def computed(call: Callable[[], Any]) -> Any:
+    """Return what a computation returns. Errors of the user's graph are not shown."""
+    remedy = "Its own error is not shown, because it may quote a cell: X.compute() shows it."
+    return converted(call, "X", "be a collection that can be computed without an error", remedy)
 
 
 def _joined(X: Any, y: Any) -> Any:
@@ -106,7 +114,8 @@ def _joined(X: Any, y: Any) -> Any:
         raise fail("y", "have the partitions of X", y.npartitions, _AS_COLUMN)
     y = y[y.columns[0]] if y.ndim == 2 else y
     meta = _with_target(X._meta, y._meta)
-    return dataframe.map_partitions(_with_target, X, y, meta=meta, align_dataframes=False)
+    task = partial(marked, _with_target)
+    return dataframe.map_partitions(task, X, y, meta=meta, align_dataframes=False)
 
 
 def _with_target(table: Any, y: Any) -> Any:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from skdp._checks import fail
+from skdp._checks import converted, fail
 from skdp.domain.cells import arrow_frame, plain
 from skdp.domain.tables import Columns
 
@@ -176,13 +175,14 @@ def _levels_of(texts: Any, spelled: dict[str, Any]) -> Any:
 
 def _read(function: Callable[[], Any]) -> Any:
     """Return what a function of pyarrow returns. Its errors may quote cells and are not shown."""
-    found, is_read = None, False
-    with suppress(Exception):
-        found, is_read = function(), True
-    if not is_read:  # raised here, so that the error of pyarrow is not its context
-        rule = "be files that pyarrow can read, with one type for each column"
-        raise fail("X", rule, remedy="Convert them by a public rule, for instance to Parquet.")
-    return found
+    rule = "be files that pyarrow can read, with one type for each column"
+    return converted(function, "X", rule, "Convert them by a public rule, for instance to Parquet.")
+
+
+def _batch(function: Callable[[], Any]) -> Any:
+    """Return what code of the user returns. Its errors may quote cells and are not shown."""
+    remedy = "Its own error is not shown, because it may quote a cell: call it to see the error."
+    return converted(function, "X", "be a function that returns batches without an error", remedy)
 
 
 class FactoryStream:
@@ -216,7 +216,9 @@ class FactoryStream:
 
     def batches(self, columns: list[str] | None, as_arrays: bool = False) -> Iterator[Any]:
         """Yield the batches that have rows, with some of the columns, as they are."""
-        for batch in self._called():
+        found = self._called()
+        batches = _batch(lambda: iter(found))
+        while (batch := _batch(lambda: next(batches, None))) is not None:
             table, *rest = batch if isinstance(batch, tuple) else (batch,)
             table = plain(table)
             if len(rest) > 1 or len(table.shape) != 2:
@@ -230,7 +232,7 @@ class FactoryStream:
 
     def _called(self) -> Iterable[Any]:
         """Return what the function returns; raise unless it is an iterable of its own."""
-        found = self.factory()
+        found: Iterable[Any] = _batch(self.factory)
         kind = type(found)
         if not issubclass(kind, Iterable) or hasattr(kind, "columns"):
             raise fail("X", _BATCHES, kind.__name__)
@@ -266,6 +268,8 @@ def stream_of(X: Any) -> Stream | None:
     # Everything is asked of the type: the code of a foreign object may raise any error.
     kind = type(X)
     if issubclass(kind, str | os.PathLike):
+        if not os.fspath(X):
+            raise fail("X", "be the path of a file or folder", "")
         return _stream_at(Path(os.fspath(X)))
     pyarrow = sys.modules.get("pyarrow.dataset")  # if there is a dataset, it was imported
     if pyarrow is not None and issubclass(kind, pyarrow.Dataset):

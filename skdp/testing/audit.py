@@ -2,12 +2,14 @@
 
 A release is (epsilon, delta)-private if P(E) <= e^epsilon P'(E) + delta for every event E, with
 P and P' its laws under two neighbouring data sets. An audit takes many outputs under each and
-searches for an event that violates the inequality. The event is chosen on the first half of the
-outputs and counted on the second half, independently of the choice. There P(E) has a
-Clopper-Pearson lower limit p and P'(E) an upper limit q, each wrong with probability at most
-alarm / 2. With probability at least 1 - alarm, for all laws,
+searches for an event that violates the inequality. The event is chosen on a quarter of the outputs
+and counted on the others, independently of the choice. There it occurs in K of n and in K' of m.
+For the true p = P(E) and q = P'(E) the numbers A = P(Bin(n, p) >= K) and B = P(Bin(m, q) <= K') are
+p-values (Clopper & Pearson 1934), and independent. So A B <= c has probability at most
+c (1 - log c) (Fisher 1932, section 21.1). If this is the alarm, then with probability at least
+1 - alarm, for all laws,
 
-    epsilon >= log((p - delta) / q).
+    epsilon >= min {log((p - delta) / q) : A B > c}.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import lambertw
 from scipy.stats import beta, norm
 
 from skdp._checks import check_interval, fail
@@ -25,6 +28,7 @@ ALARM = 1e-8
 LEAST = 40
 _THRESHOLDS = 100
 _MANY = 12
+_CELLS = 256
 Array = NDArray[np.float64]
 
 
@@ -48,7 +52,7 @@ def epsilon_lower_bound(
         An audit detects violations and proves no guarantee; 0 is no information. It does not
         detect events that are missing from the outputs, such as one of probability delta, or
         violations for other pairs of data sets. n outputs cannot show an epsilon much above
-        log(n).
+        log(n): 60 of each that are fully apart show 2.3 at an alarm of 1/20, and 0.97 at 1e-8.
 
     Examples
     --------
@@ -57,19 +61,19 @@ def epsilon_lower_bound(
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.laplace(size=5000), rng.laplace(size=5000) + 1
     >>> round(epsilon_lower_bound(x, y), 2)  # the truth is 1
-    0.68
+    0.74
     """
     x, y = _table("first", first), _table("second", second)
     if x.shape[1] != y.shape[1]:
         raise fail("second", f"have {x.shape[1]} statistics like first", y.shape[1])
     delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
     alarm = check_interval("alarm", alarm, 0.0, 1.0, closed="neither")
-    features, statistics = _Features.of(np.vstack([x[::2], y[::2]])), x.shape[1]
+    features, statistics = _Features.of(np.vstack([x[::4], y[::4]])), x.shape[1]
     x, y = features.added(x), features.added(y)
-    event = _best_event((x[::2], y[::2]), statistics, delta, alarm)
-    sure, unsure = (y[1::2], x[1::2]) if event.swapped else (x[1::2], y[1::2])
-    counts = np.array(event.count(sure)), np.array(event.count(unsure))
-    return max(0.0, float(_bound(counts, (len(sure), len(unsure)), delta, alarm)))
+    event = _best_event((x[::4], y[::4]), statistics, delta, alarm)
+    sure, unsure = (np.delete(z, np.s_[::4], axis=0) for z in ((y, x) if event.swapped else (x, y)))
+    counts = event.count(sure), event.count(unsure)
+    return max(0.0, _bound(counts, (len(sure), len(unsure)), delta, alarm))
 
 
 @dataclass(frozen=True)
@@ -171,16 +175,16 @@ def ratio_bound(
 
     The event must be chosen independently of these outputs.
     """
-    counts = np.array(sure.sum()), np.array(unsure.sum())
-    return float(_bound(counts, (len(sure), len(unsure)), delta, alarm))
+    counts = int(sure.sum()), int(unsure.sum())
+    return _bound(counts, (len(sure), len(unsure)), delta, alarm)
 
 
-def _bound(
-    counts: tuple[Array, Array], sizes: tuple[int, int], delta: float, alarm: float
-) -> Array:
-    """Return log((p - delta) / q) from counts under each data set; -inf where p <= delta."""
+def _bound(counts: tuple[int, int], sizes: tuple[int, int], delta: float, alarm: float) -> float:
+    """Return the least log((p - delta) / q) with A B > c from counts; -inf if a p <= delta."""
     (hits, others), (n, m) = counts, sizes
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = np.where(hits > 0, beta.ppf(alarm / 2, hits, n - hits + 1), 0.0)
-        q = np.where(others < m, beta.ppf(1 - alarm / 2, others + 1, m - others), 1.0)
-        return np.asarray(np.where(p > delta, np.log(np.maximum(p - delta, 1e-300) / q), -np.inf))
+    # The logs x of B, from log c to 0, in cells. In a cell p and q are bounded by those at its
+    # ends. c (1 - log c) = alarm has the solution log c = 1 + W(-alarm / e), W the lower branch.
+    x = np.linspace(1 + lambertw(-alarm / math.e, -1).real, 0.0, _CELLS + 1)
+    p = beta.ppf(np.exp(x), hits, n - hits + 1)[::-1][:-1] if hits else np.zeros(_CELLS)
+    q = beta.isf(np.exp(x), others + 1, m - others)[:-1] if others < m else np.ones(_CELLS)
+    return float(np.log((p - delta) / q).min()) if (p > delta).all() else -math.inf

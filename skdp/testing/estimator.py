@@ -328,5 +328,4 @@ def coefficients(model: Any) -> NDArray[np.float64]:
 
 
 def _fit(model: Any, X: Any, y: Any) -> Any:
-    with warnings.catch_warnings(action="ignore"):
-        return model.fit(X, y)
+    return model.fit(X, y)

@@ -202,6 +202,18 @@ def test_a_string_of_one_record_is_released_with_probability_delta_at_most(neigh
     assert 1 - (1 - law.sf(0.75 * plan.threshold - 1)) ** columns > 1e-6
 
 
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("columns", [1, 5])
+def test_counts_of_strings_keep_epsilon_and_reach_it(neighbors, columns):
+    """Exact cells of all counts that one record changes; 5 % less noise exceeds epsilon."""
+    scale = LevelCounts(0.7, 1e-6, neighbors, columns).noise.scale
+    # For each column the counts of the strings "a" and "b", where a record has "a" or "b".
+    one, two = np.tile([1, 0], columns), np.tile([0, 1], columns)
+    two = two if neighbors == "replace_one" else 0 * two
+    assert worst_ratio(scale, one, two) == pytest.approx(0.7, rel=1e-9)
+    assert worst_ratio(scale / 1.05, one, two) > 0.7 * 1.04
+
+
 def test_counts_of_strings_have_the_noise_that_was_proved():
     """Which levels are released follows the exact tail at the threshold: six deviations."""
     plan = LevelCounts(1.0, 1e-3, "replace_one", 1)

@@ -16,7 +16,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Spline,
-    load_model,
+    from_json,
 )
 from skdp.domain.interactions import MOST_ENTRIES, MOST_POSITIONS
 from skdp.domain.layout import encode_compactly
@@ -274,7 +274,7 @@ def test_a_regressor_learns_what_no_sum_of_two_effects_can(kind, delta):
     joint = domain.interact("a", "b")
     model = kind(domain=joint, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)
     assert model.score(other, truth) > 0.6
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     assert again.domain == joint
     np.testing.assert_array_equal(again.predict(other), model.predict(other))
     plain = kind(domain=domain, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)

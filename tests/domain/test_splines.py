@@ -20,7 +20,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Spline,
-    load_model,
+    from_json,
 )
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
@@ -357,7 +357,7 @@ def test_a_regressor_learns_curves(kind, delta):
     own = {"epsilon": 2.0, "delta": delta, "random_state": 0}
     model = kind(domain=domain, **own).fit(X, z)
     assert model.score(other, truth) > 0.9
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     np.testing.assert_array_equal(again.predict(other), model.predict(other))
 
 

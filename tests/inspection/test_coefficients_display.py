@@ -180,11 +180,12 @@ def test_a_model_with_inference_has_its_estimates_and_intervals(inferred):
     """Which are not those of coef_, as that is shrunk."""
     shown, found = show(inferred, level=0.9), inferred.inference_
     np.testing.assert_allclose(shown.points_.get_xdata(), found.coef[1:])
-    np.testing.assert_allclose(ends(shown), inferred.conf_int(0.9))
+    np.testing.assert_allclose(ends(shown), inferred.conf_int(level=0.9))
     assert "band: 90 % confidence interval" in shown.ax_.get_xlabel()
     factor = show(inferred, unit="range").points_.get_xdata() / found.coef[1:]
     np.testing.assert_allclose(
-        ends(show(inferred, unit="range", level=0.9)), inferred.conf_int(0.9) * factor[:, None]
+        ends(show(inferred, unit="range", level=0.9)),
+        inferred.conf_int(level=0.9) * factor[:, None],
     )
     assert len(ends(show(inferred, most=2))) == 2
 

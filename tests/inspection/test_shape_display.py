@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression, Spline
 from skdp.inspection import CoefficientDisplay, ShapeDisplay
 from skdp.inspection.shapes import Shape
-from skdp.linear_model import load_model
+from skdp.linear_model import from_json
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -218,7 +218,7 @@ def test_bands_have_the_level(linear, level):
 
 def test_bands_without_correlations_are_wider(linear):
     """A model from a file has none: the bound holds for all correlations, and is not exceeded."""
-    known, bound = _shapes(linear[0]), _shapes(load_model(linear[0].to_json()))
+    known, bound = _shapes(linear[0]), _shapes(from_json(linear[0].to_json()))
     for own, other in zip(known, bound, strict=True):
         np.testing.assert_array_equal(own.effects, other.effects)
         assert (other.deviations >= own.deviations * (1 - 1e-12)).all()
@@ -363,12 +363,14 @@ def test_a_model_with_inference_has_bands_that_are_intervals(inferred):
     assert all(own.deviations is None for own in shown.shapes)
     # A line over the range, less its mean: half of the range times the interval of the slope.
     place = found.names.index("pay")
-    np.testing.assert_allclose(pay.interval[1], 5 * found.conf_int(0.9)[place], rtol=1e-9)
+    np.testing.assert_allclose(pay.interval[1], 5 * found.conf_int(level=0.9)[place], rtol=1e-9)
     np.testing.assert_allclose(pay.effects[1], 5 * inferred.coef_[place - 1], rtol=1e-9)
     # Sales, less the mean of the three levels.
     weights = np.zeros(len(found.names))
     weights[[found.names.index("job_craft"), found.names.index("job_sales")]] = -1 / 3, 2 / 3
-    np.testing.assert_allclose(job.interval[2], found.combine([weights], 0.9)[1][0], rtol=1e-9)
+    np.testing.assert_allclose(
+        job.interval[2], found.combine([weights], level=0.9)[1][0], rtol=1e-9
+    )
     assert age.interval.shape == (len(age.values), 2)
     # They are what is drawn.
     (errors,) = shown.axes_[0, 2].containers[0].lines[2]

@@ -213,3 +213,14 @@ def test_what_hides_the_solver_leaves_delta_at_any_epsilon(mechanism, classes):
     plan = model._plan(Design(domain, True), 100, len(classes) if len(classes) > 2 else 1)
     assert plan.objective.output_epsilon * plan.objective.models <= 1
     assert model.fit(X, np.arange(100) % len(classes)).guarantee_.epsilon == 1e9
+
+
+@pytest.mark.parametrize("make", [classifier, regressor])
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 2])
+def test_the_card_says_that_rows_were_made_one_by_one(make, groups):
+    """A model cannot see a step before it, such as one that scales by means of all records."""
+    y = np.resize(["a", "b"], 60) if make is classifier else np.zeros(60)
+    card = " ".join(str(make().fit(rows(60, 0), y, groups=groups).guarantee_).split())
+    alone = "from this record alone" if groups is None else "from this person's data alone"
+    assert f"{alone}, by public rules" in card
+    assert "such as StandardScaler or SimpleImputer, voids the guarantee" in card

@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import importlib
 import json
+import os
 import pickle
 from functools import reduce
 from operator import getitem
@@ -27,6 +28,7 @@ from skdp import (
     Guarantee,
     Ledger,
     estimate_domain,
+    from_json,
     load_model,
 )
 from skdp.domain.columns import Indicators, Levels, Number
@@ -372,7 +374,7 @@ def test_a_model_reads_back_with_the_same_predictions(fitted, estimator, name, p
     content, text = model.to_dict(), model.to_json()
     assert set(types_in(content)) <= PLAIN
     assert json.loads(text) == content
-    for again in (load_model(content), load_model(text)):
+    for again in (load_model(content), from_json(text)):
         assert type(again) is estimator
         assert same_values(model, again, rows)
         assert same_values(model, again, rows[:1])
@@ -399,7 +401,7 @@ def test_labels_keep_their_types(estimator, labels, dtype):
     rows = np.random.default_rng(0).uniform(-1, 1, size=(100, 2))
     y = np.array(labels, dtype=dtype)[np.arange(100) % len(labels)]
     model = estimator(domain=Domain.unit_box(2), classes=labels, random_state=0).fit(rows, y)
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     assert again.classes_.dtype == model.classes_.dtype
     assert again.predict(rows).tolist() == model.predict(rows).tolist()
     assert again.get_params()["classes"] == labels
@@ -425,7 +427,7 @@ def test_a_domain_that_json_cannot_hold_is_an_error_that_names_the_column():
 def test_a_model_from_moments_reads_back(fitted):
     model, rows = fitted(DPLinearRegression, "box", mechanism="matrix")
     other = model.from_moments(["x0"], target="x2")
-    again = load_model(other.to_json())
+    again = from_json(other.to_json())
     assert same_values(other, again, rows[:, :1])
     assert again.stages_ == model.stages_
     with pytest.raises(ValueError, match="find the released moments"):
@@ -443,8 +445,56 @@ def test_a_file_is_read(tmp_path, fitted):
     path.write_bytes(pickle.dumps(model))
     with pytest.raises(ValueError, match="the file must be JSON text"):
         load_model(path)
-    with pytest.raises(ValueError, match="source must be a dict, JSON text or a path"):
+    with pytest.raises(ValueError, match="source must be a dict, or the path of a regular file"):
         load_model(3)
+
+
+def test_text_and_files_are_not_taken_for_each_other(tmp_path, fitted):
+    text = fitted(DPHuberRegressor, "frame")[0].to_json()
+    for wrong in (text, " \n" + text, "model\0.json"):
+        with pytest.raises(ValueError, match="For JSON text call from_json") as caught:
+            load_model(wrong)
+        assert "coef" not in str(caught.value)
+    path = tmp_path / "model.json"
+    path.write_text(text)
+    for wrong in (path, str(path), 3, None, json.loads(text)):
+        with pytest.raises(ValueError, match="text must be JSON text"):
+            from_json(wrong)
+
+
+@pytest.mark.parametrize("place", [".", "", os.devnull])
+def test_only_regular_files_are_read(place):
+    """A device or a pipe may have no end."""
+    with pytest.raises(ValueError, match=r"source must be .*the path of a regular file, got"):
+        load_model(place)
+
+
+def test_a_file_or_text_of_any_size_is_not_read(monkeypatch, tmp_path, fitted):
+    model, rows = fitted(DPHuberRegressor, "frame")
+    path = tmp_path / "model.json"
+    path.write_text(model.to_json())
+    monkeypatch.setattr("skdp.linear_model.load._MOST", path.stat().st_size)
+    assert same_values(load_model(path), model, rows)
+    assert same_values(from_json(model.to_json()), model, rows)
+    path.write_text(model.to_json() + " ")
+    with pytest.raises(ValueError, match=r"the file must have at most \d+ bytes"):
+        load_model(path)
+    with pytest.raises(ValueError, match=r"text must have at most \d+ characters"):
+        from_json(path.read_text())
+
+
+@pytest.mark.parametrize("epsilon", [1e100, 1e155, 1e308])
+def test_a_model_of_a_useless_guarantee_is_read(fitted, epsilon):
+    """Its card and conversions say that little is known, and the model predicts."""
+    model, rows = fitted(DPHuberRegressor, "frame")
+    again = load_model(changed(model.to_dict(), ("guarantee", "epsilon"), lambda _: epsilon))
+    assert same_values(again, model, rows)
+    guarantee = again.guarantee_
+    assert guarantee.mu >= 1e50
+    assert guarantee.rho >= epsilon
+    assert guarantee.delta_at(1.0) == 1.0
+    assert "epsilon" in str(guarantee)
+    assert json.loads(again.to_json())["guarantee"]["epsilon"] == epsilon
 
 
 def test_predictions_do_not_depend_on_the_memory_order_of_coefficients():
@@ -553,7 +603,7 @@ def test_another_domain_that_was_set_after_the_fit_is_left_out(fitted):
     """The domain of the fit is in the file, and is not the estimator's parameter any more."""
     model, rows = fitted(DPHuberRegressor, "box")
     model.domain = Domain.unit_box(3, target=(0, 1))
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     assert same_values(model, again, rows)
     with pytest.raises(ValueError, match="domain must be a Domain or None"):
         again.fit(rows, np.zeros(len(rows)))
@@ -561,7 +611,7 @@ def test_another_domain_that_was_set_after_the_fit_is_left_out(fitted):
 
 def test_a_fit_without_a_domain_reads_back_without_one(fitted):
     model, _ = fitted(DPHuberRegressor, "undeclared")
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     assert again.domain is None
     assert again._design.domain == Domain.unit_box(3, target=(-1.0, 1.0))
 
@@ -648,7 +698,7 @@ def test_an_edited_model(fitted, path, change, message):
     if path == ("parameters", "random_state"):
         content["parameters"]["random_state"] = None
     with pytest.raises(ValueError, match=message):
-        load_model(json.dumps(changed(content, path, change)))
+        from_json(json.dumps(changed(content, path, change)))
 
 
 @pytest.mark.parametrize(
@@ -708,7 +758,7 @@ def test_a_model_of_a_search_states_the_guarantee_of_the_search(tables, estimato
     best = search.fit(rows, y).best_estimator_
     assert best.to_dict()["guarantee"]["epsilon"] == 3.0
     assert {(stage.epsilon, stage.delta) for stage in best.stages_} == {(None, None)}
-    assert same_values(load_model(best.to_json()), best, rows)
+    assert same_values(from_json(best.to_json()), best, rows)
 
 
 # skops

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import skdp.linear_model._shared.base as base
+import skdp.model_selection.search as module
 from skdp import (
     BudgetExceeded,
     Domain,
@@ -170,8 +171,8 @@ def test_a_score_of_a_private_number_of_records_is_not_told(people, domain, answ
 @pytest.mark.parametrize("strategy", BOTH)
 @pytest.mark.parametrize("where", ["search", "estimator"])
 def test_one_search_is_charged_once(strategy, where, people, domain, answers):
-    """Whoever holds the ledger; and the inner fits charge nothing."""
-    ledger = Ledger(10.0, 1e-5)
+    """Whoever holds the ledger; the inner fits charge nothing, and later ones of the model do."""
+    ledger = Ledger(100.0, 1e-5)
     found = search(domain, strategy=strategy, delta=1e-6, random_state=None)
     found.estimator.set_params(mechanism="l2")
     owner = found if where == "search" else found.estimator
@@ -182,7 +183,36 @@ def test_one_search_is_charged_once(strategy, where, people, domain, answers):
     assert entry.note == "PrivateSearchCV.fit"
     assert found.guarantee_.epsilon == 8.0
     assert found.guarantee_ == found.best_estimator_.guarantee_
-    assert found.best_estimator_.ledger is None
+    epsilon = found.best_estimator_.epsilon
+    found.best_estimator_.fit(people, answers)
+    assert [own.epsilon for own in ledger.entries] == [8.0, epsilon]
+
+
+def test_a_chosen_pipeline_charges_the_ledger_of_its_search(people, domain, answers):
+    ledger = Ledger(100.0)
+    steps = domain.encoder(), DPLogisticRegression(domain=domain.encoded)
+    grid = {"dplogisticregression__regularization": [1e9, 0.0]}
+    found = PrivateSearchCV(make_pipeline(*steps), grid, epsilon=8.0, ledger=ledger, **QUICK)
+    best = found.fit(people, answers).best_estimator_
+    best.fit(people, answers)
+    clone(best).fit(people, answers)
+    assert [own.epsilon for own in ledger.entries] == [8.0, best[-1].epsilon, best[-1].epsilon]
+    assert steps[-1].ledger is None
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "balanced_accuracy", "neg_log_loss"])
+def test_no_held_out_record_is_a_score_of_zero(scoring, monkeypatch):
+    """Whether a part is empty depends on private draws: the search goes on after its charge."""
+
+    def all_but_the_last(n, shares, *others):
+        return [np.arange(n), np.arange(0)]
+
+    monkeypatch.setattr(module, "parts", all_but_the_last)
+    domain = Domain.unit_box(1, target=["no", "yes"])
+    X, y = np.linspace(-1, 1, 8)[:, None], np.resize(["no", "yes"], 8)
+    model = DPLogisticRegression(domain=domain, neighbors="add_remove", n_public=8)
+    found = PrivateSearchCV(model, {"q": [0.5, 0.8]}, strategy="random_stopping", **QUICK)
+    assert found.set_params(scoring=scoring).fit(X, y).best_index_ in (0, 1)
 
 
 @pytest.mark.parametrize("strategy", BOTH)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
@@ -28,6 +29,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
+    PrivacyLeakWarning,
 )
 from skdp.geometry import LpBall
 from skdp.linear_model._shared.predict import row_products
@@ -35,6 +37,7 @@ from skdp.mechanisms import KNorm, Sensitivity
 from skdp.model_selection import PrivateSearchCV, RecordScore
 from skdp.model_selection._candidates import check_candidate, private_step
 from skdp.model_selection._scoring import UNITS, as_score
+from skdp.model_selection._scoring.rowwise import _rows
 from skdp.model_selection._silence import silence
 from skdp.privacy import Guarantee
 
@@ -421,14 +424,55 @@ class Tanh(FunctionTransformer):
 
 
 def test_steps_that_learn_nothing_are_taken():
-    """Columns by name and type, norms of rows, and classes whose fit is the one that says so."""
-    named = make_column_selector("a|b")
-    step = ColumnTransformer([("a", Normalizer(), named), ("b", "passthrough", [1])])
+    """Columns by name, norms of rows, and classes whose fit is the one that says so."""
+    step = ColumnTransformer([("a", Normalizer(), ["a"]), ("b", "passthrough", [1])])
     for one in (step, Tanh(np.tanh), FeatureUnion([("a", Pipeline([("b", Normalizer())]))])):
         check_candidate(pipeline(one), "replace_one")
 
 
+@pytest.mark.parametrize("columns", [make_column_selector(dtype_include=float), lambda X: ["a"]])
+def test_columns_that_a_function_selects_are_refused(columns, table):
+    """One cell that is no number makes a column of objects, which such a selector leaves out."""
+    step, ledger = ColumnTransformer([("a", Normalizer(), columns)]), Ledger(8.0)
+    search = PrivateSearchCV(pipeline(step), ANY, ledger=ledger)
+    with pytest.raises(ValueError, match="Select columns by a list of names"):
+        search.fit(*table)
+    assert ledger.entries == ()
+
+
 # What shows
+
+
+FOREIGN = {
+    "a function": pipeline(stateless(), model=logistic()),
+    "in a union": pipeline(FeatureUnion([("a", Pipeline([("b", Normalizer())]))])),
+    "frozen": pipeline(FrozenEstimator(StandardScaler().fit(np.eye(2)))),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_steps_from_elsewhere_are_named_before_anything_is_spent(name, table):
+    """What they print or warn of is not covered; the card says so, too."""
+    ledger = Ledger(8.0)
+    search = PrivateSearchCV(FOREIGN[name], ANY, random_state=0, ledger=ledger, **STOPPING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        with pytest.raises(PrivacyLeakWarning, match=r"FunctionTransformer|Normalizer|Standard"):
+            search.fit(*table)
+    assert ledger.entries == ()
+    with pytest.warns(PrivacyLeakWarning, match="guarantee does not cover this"):
+        search.fit(*table)
+    card = " ".join(str(search.guarantee_).split())
+    assert "what other code prints or warns of are not observed" in card
+    assert "types of columns, on which they may depend, are declared" in card
+
+
+def test_encoders_of_a_domain_are_named_by_no_warning(table):
+    model = logistic(domain=BOX.encoded)
+    search = PrivateSearchCV(pipeline(BOX.encoder(), "passthrough", model=model), ANY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.set_params(strategy="disjoint", epsilon=8.0).fit(*table)
 
 
 class Loud(DPLogisticRegression):
@@ -463,13 +507,20 @@ def seen(search, table, capfd, caplog):
     ids=["everything", "verbose", "verbose in the grid", "verbose of a pipeline"],
 )
 def test_runs_that_nobody_counts_are_silent(workers, estimator, grid, table, capfd, caplog):
-    """Whatever shows a fit shows none, nor how many there are; also what joblib would show."""
-    search = PrivateSearchCV(estimator, grid, epsilon=8.0, random_state=1, **STOPPING, verbose=1)
+    """Whatever shows a fit shows the dry run only, as often for all seeds; joblib shows nothing."""
     if workers == "loky" and isinstance(estimator, Loud):
         pytest.skip("a class of a test module cannot be sent to another process")
-    with parallel_config(backend=workers or "threading", n_jobs=2 if workers else 1, verbose=50):
-        found = seen(search, table, capfd, caplog)
-    assert [line for line in found if line] == []
+    counts = set()
+    for seed in range(3):
+        caplog.clear()
+        search = PrivateSearchCV(estimator, grid, epsilon=8.0, random_state=seed, **STOPPING)
+        search.set_params(verbose=1)
+        jobs = 2 if workers else 1
+        with parallel_config(backend=workers or "threading", n_jobs=jobs, verbose=50):
+            found = seen(search, table, capfd, caplog)
+        counts.add(len([line for line in found if line]))
+    assert len(counts) == 1
+    assert max(counts) <= 4 * (4 + 1)  # two candidates, each tried twice, in four ways at most
     assert logging.root.manager.disable == logging.NOTSET
     assert "ignore" not in [rule[0] for rule in warnings.filters[:1]]
 
@@ -528,18 +579,6 @@ def test_an_error_of_a_run_says_nothing_of_it(table):
     assert "coefficients" not in str(caught.value)
     with pytest.raises(ValueError, match="coefficients"):
         search.set_params(strategy="disjoint").fit(*table)
-
-
-def test_scores_are_silent_whatever_is_counted(table, capfd, caplog):
-    """How often they are computed tells how many records are kept aside."""
-
-    def loud(model, X, y):
-        print("a score")
-        return model.predict(X) == y
-
-    search = PrivateSearchCV(logistic(), {"q": [0.5]}, strategy="disjoint", epsilon=8.0)
-    search.set_params(scoring=RecordScore(loud))
-    assert [line for line in seen(search, table, capfd, caplog) if line] == []
 
 
 # Scores are functions of the record
@@ -632,6 +671,30 @@ def test_the_score_of_a_record_does_not_depend_on_the_others():
         for score in (accuracy, own):
             parts = [score.total(model, X[i:j], y[i:j]) for i, j in ((0, 1), (1, 230), (230, 500))]
             assert score.total(model, X, y) == sum(parts)
+
+
+@pytest.mark.parametrize("dtypes", [["f8"], ["f8", "f4"], ["f8", "Float64", "category"]])
+@pytest.mark.parametrize("dim", [3, 14, 40])
+def test_a_row_of_a_frame_has_one_layout(dtypes, dim):
+    """Bits of products, and strides, of a record that is alone and of one among others."""
+    frame = pd.DataFrame(wide(40, dim)[0])
+    frame = frame.astype({j: dtypes[j % len(dtypes)] for j in range(dim)})
+    frame.columns = ["twice"] * dim
+    matrix = np.random.default_rng(0).standard_normal((dim, 3))
+
+    def seen(X):
+        for row in _rows(X):
+            cells = row.to_numpy(dtype=float)
+            assert row.dtypes.tolist() == frame.dtypes.tolist()
+            blocks = [(own.dtype, np.asarray(own.values).strides) for own in row._mgr.blocks]
+            yield cells.strides, blocks, (cells @ matrix).tobytes()
+
+    among = list(seen(frame))
+    for source in (frame, frame.copy(), frame.iloc[np.arange(40)], frame.reset_index(drop=True)):
+        for k in (0, 7, 39):
+            assert list(seen(source.iloc[k : k + 1])) == [among[k]]
+            assert list(seen(source.iloc[[k]])) == [among[k]]
+            assert list(seen(source.iloc[k:])) == among[k:]
 
 
 class CentredDomain(Domain):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
@@ -319,3 +320,62 @@ def test_threads_get_as_many_partitions_each(places):
     )
     room = {worker: most * threads.count(worker) for worker in threads}
     assert stayed == sum(min(places.count(w), room[w]) for w in room)
+
+
+SECRET = "Zanzibar"
+
+
+def spelled(table, at):
+    """A column as texts of which one is no number."""
+    texts = table[at].astype(str).astype(object)
+    return table.assign(**{at: [SECRET, *texts[1:]]})
+
+
+@pytest.mark.parametrize("column", ["a", "z", "id"])
+@pytest.mark.parametrize("source", ["collection", "function"])
+def test_a_conversion_that_fails_shows_no_cell(column, source):
+    """The user's own graph, or function, raises an error of numpy that quotes a cell."""
+    people = FRAME[[*BOUNDS, "z"]].assign(id=np.arange(N))
+
+    def converted(table):
+        return spelled(table, column).astype({column: float})
+
+    if source == "collection":
+        meta = people.astype({column: float}).iloc[:0]
+        X = dataframe.from_pandas(people, npartitions=3).map_partitions(converted, meta=meta)
+    else:
+
+        def X():
+            yield people
+            yield converted(people)
+
+    model = made(DPHuberRegressor)
+    with pytest.raises(ValueError, match=r"X must be a .* without an error") as caught:
+        model.fit(X, target="z", groups="id")
+    told = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in told
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert "could not convert" not in told
+    assert not model.ledger.entries
+
+
+def test_our_own_errors_of_a_partition_are_shown():
+    """They name the column and the rule."""
+    people = FRAME[[*BOUNDS, "z"]].assign(a=SECRET)
+    with pytest.raises(ValueError, match="column 'a' must hold finite numbers") as caught:
+        made(DPHuberRegressor).fit(dataframe.from_pandas(people, npartitions=3), target="z")
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("kind", [DPHuberRegressor, DPCoordinateDescentClassifier])
+def test_a_score_shows_no_entry_of_a_target(kind):
+    """scikit-learn's errors quote texts, and labels of another type."""
+    model = made(kind).fit(FRAME[list(BOUNDS)], FRAME[target_of(kind)])
+    target = [SECRET, *["other"] * (N - 1)] if kind is DPHuberRegressor else np.full(N, 1986)
+    with pytest.raises(ValueError, match="y must be a target of the kind") as caught:
+        model.score(FRAME[list(BOUNDS)], target)
+    told = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in told
+    assert "1986" not in told
+    assert caught.value.__context__ is None

@@ -228,11 +228,11 @@ def test_blocks_keep_the_types_of_targets_and_levels() -> None:
     assert block.numbers.dtype == np.float64
 
 
-class Counting:
+class Counting(float):
     """A number that knows how often it was read, and that differs the next time."""
 
     def __init__(self, value: float) -> None:
-        self.value, self.count, self.thread = value, 0, 0
+        self.value, self.count, self.thread = float(value), 0, 0
 
     def __float__(self) -> float:
         self.count, self.thread = self.count + 1, threading.get_ident()

@@ -172,6 +172,14 @@ def test_what_needs_a_table_in_memory_says_so(tmp_path):
                 call(X)
 
 
+def test_an_empty_path_is_not_the_working_directory(monkeypatch, tmp_path):
+    """The directory has a file that could be read."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"a": [0.0, 1.0]}).to_csv("rows.csv", index=False)
+    with pytest.raises(ValueError, match="X must be the path of a file or folder, got ''"):
+        stream_of("")
+
+
 def test_only_declared_columns_of_a_file_are_read(tmp_path, monkeypatch):
     from skdp.rows.streams import ArrowStream
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.privacy import Guarantee
@@ -147,9 +148,39 @@ def test_an_audit_that_chose_its_event_on_the_same_outputs_would_be_wrong():
         x, y = features.added(x), features.added(y)
         event = _best_event((x, y), 4, 0.0, 0.05)
         sure, unsure = (y, x) if event.swapped else (x, y)
-        counts = np.array(event.count(sure)), np.array(event.count(unsure))
+        counts = event.count(sure), event.count(unsure)
         alarms += _bound(counts, (100, 100), 0.0, 0.05) > 0
     assert alarms > 20
+
+
+def worst_false_alarm(n, m, delta, alarm):
+    """The greatest exact probability of a bound above the truth, over laws of an event."""
+    k, j = np.arange(n + 1), np.arange(m + 1)
+    bounds = np.array([[_bound((a, b), (n, m), delta, alarm) for b in j] for a in k])
+    found = 0.0
+    for q in np.linspace(0.005, 0.5, 60):
+        for p in np.linspace(q + delta, 1.0, 60):
+            chances = np.multiply.outer(binom.pmf(k, n, p), binom.pmf(j, m, q))
+            found = max(found, chances[bounds > np.log((p - delta) / q)].sum())
+    return found
+
+
+@pytest.mark.parametrize(("n", "m", "delta"), [(12, 12, 0.0), (15, 8, 0.1), (6, 20, 0.0)])
+def test_the_bound_of_an_audit_is_too_large_as_rarely_as_it_says(n, m, delta):
+    """All outcomes of both binomial laws are summed; no draws."""
+    assert worst_false_alarm(n, m, delta, 0.05) <= 0.05
+
+
+def test_a_bound_without_fishers_term_would_be_too_large_too_often():
+    """The twin: the limit of A B is the alarm itself, and not c with c (1 - log c) = alarm."""
+    assert worst_false_alarm(12, 12, 0.0, 0.05 * (1 - np.log(0.05))) > 0.05
+
+
+@pytest.mark.parametrize(("alarm", "least"), [(1e-8, 0.95), (1e-3, 1.65), (0.05, 2.3)])
+def test_an_audit_sees_that_few_outputs_are_apart(alarm, least):
+    """60 outputs each, of which 45 are counted. No bound can be above log(1 / (1 - a^(1/60)))."""
+    shown = epsilon_lower_bound(np.zeros(60), np.ones(60), alarm=alarm)
+    assert least < shown < -np.log1p(-(alarm ** (1 / 60)))
 
 
 def test_an_audit_sees_what_only_a_delta_allows():

@@ -160,7 +160,7 @@ def repetition(cell: Cell, seed: int, r: int) -> dict[str, FloatArray]:
         inference_share=cell.share,
         random_state=report.noise_seed(seed, r),
     ).fit(X, y, groups=ids)
-    (low, high), truth = model.conf_int(LEVEL).T, cell.slopes()
+    (low, high), truth = model.conf_int(level=LEVEL).T, cell.slopes()
     return {
         "covered": (low <= truth) & (truth <= high),
         "length": high - low,

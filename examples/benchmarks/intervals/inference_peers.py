@@ -161,7 +161,7 @@ def ours(
         inference_share=SHARE,
         random_state=seed,
     )
-    return model.fit(X, y).conf_int(LEVEL)
+    return model.fit(X, y).conf_int(level=LEVEL)
 
 
 def exact(setting: Setting, X: FloatArray, y: FloatArray) -> FloatArray:

@@ -65,6 +65,7 @@ def as_number(name: str, pair: object) -> Number:
 def as_levels(name: str, levels: object) -> tuple[Hashable, ...]:
     """Return a sequence of levels as a tuple of plain Python objects."""
     unordered = isinstance(levels, (str, bytes, Mapping, set, frozenset))
+    unordered |= isinstance(levels, np.ndarray) and not levels.ndim
     if unordered or not isinstance(levels, Iterable):
         raise fail(
             name,

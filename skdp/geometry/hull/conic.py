@@ -21,7 +21,7 @@ from scipy.optimize import brentq, linprog
 from scipy.spatial import ConvexHull, HalfspaceIntersection, KDTree, QhullError
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp._checks import check_numbers, fail
 from skdp.geometry.ball import MOST_POINTS, as_points
 from skdp.geometry.hull.polytope import (
     MOST_PAIRS,
@@ -504,7 +504,7 @@ def _farthest(cone_set: ConeSet, w: FloatArray) -> FloatArray:
 
 def even_normals(A: FloatArray, b: ArrayLike) -> FloatArray:
     """Return normals with {v : A v <= b} = {v : |normals v| <= 1}; raise if there are none."""
-    right = np.asarray(b, dtype=float)
+    right = check_numbers("b", b)
     if right.shape != (len(A),) or not np.isfinite(right).all():
         raise fail("b", f"be {len(A)} finite numbers, one for each row of A", right.shape)
     zero = ~A.any(axis=1)

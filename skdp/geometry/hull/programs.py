@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -53,12 +52,10 @@ def solve(problem: Any, what: str) -> str:
     """Solve a cvxpy problem with the first solver that succeeds; return its status."""
     STEPS.count += 1
     for name in _installed():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                problem.solve(solver=name)
-            except Exception:  # solvers raise errors of any class of their own
-                continue
+        try:
+            problem.solve(solver=name)
+        except Exception:  # solvers raise errors of any class of their own
+            continue
         if problem.status in _GOOD:
             return str(problem.status)
     raise fail(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp._checks import check_choice, check_count, check_flag, check_interval, fail
 from skdp.domain import Domain
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.descend import FARTHEST, Descent, Watch
@@ -42,9 +42,13 @@ Model = tuple[FloatArray, FloatArray]
 
 PENALTIES = ("auto", "l1", "l2", "elasticnet", "none")
 ORDERS = ("cyclic", "random", "greedy")
+# Each pass keeps a model in history_, and has its share of the budget.
+_MOST_PASSES = 10**6
 _AUTO = 'Or give "auto".'
 # Range of parameters whose products stay within the range of floats.
 _MOST, _LEAST = 1e30, 1e-30
+# Each pass keeps a model in history_, and has its share of the budget.
+_MOST_PASSES = 10**6
 
 
 class FittedDescent:
@@ -75,15 +79,14 @@ class CoordinateDescent:
             check_choice("penalty", asked.penalty, PENALTIES, "None stands for no penalty.")
         _check_unless_auto(asked.alpha, check_interval, "alpha", 0.0, _MOST, "both", _AUTO)
         check_interval("l1_ratio", asked.l1_ratio, 0.0, 1.0)
-        _check_unless_auto(asked.n_passes, check_count, "n_passes", 1, _AUTO)
+        _check_unless_auto(asked.n_passes, check_count, "n_passes", 1, _AUTO, _MOST_PASSES)
         _check_unless_auto(asked.step_size, check_interval, "step_size", *limits, _AUTO)
         if asked.clip is not None:
             remedy = "None clips least. " + _AUTO
             _check_unless_auto(asked.clip, check_interval, "clip", *limits, remedy)
         check_choice("order", asked.order, ORDERS)
         check_scaling_share(asked.scaling_share)
-        if not isinstance(asked.average, bool | np.bool_):
-            raise fail("average", "be True or False", asked.average)
+        check_flag("average", asked.average)
         if not isinstance(asked.verbose, bool):
             check_count("verbose", asked.verbose, 0)
         if asked.callback is not None and not callable(asked.callback):

@@ -24,6 +24,7 @@ from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, u
 from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
+from skdp.linear_model.validation import is_auto
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.choices import calibrate_with_choices, choice_width
 from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases
@@ -333,7 +334,7 @@ def _least_noise(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     power = _row_power(task)
     moved = task.moved * (task.joint.size if task.joint else 1.0)
     # Of Gaussian noise only the length of a change matters.
-    chosen = task.mechanism == "auto" and task.delta > 0
+    chosen = is_auto(task.mechanism) and task.delta > 0
     plans = []
     if power:
         rows = row_lengths(task, stage is not None, power)

@@ -182,7 +182,7 @@ class Inference:
     def p_values(self) -> FloatArray:
         """P-values of the tests that a coefficient is 0, (n_names,).
 
-        ``p_values[j] >= 1 - level`` if and only if ``conf_int(level)[j]`` holds 0.
+        ``p_values[j] >= 1 - level`` if and only if ``conf_int(level=level)[j]`` holds 0.
         """
         return np.asarray([own[1] for own in self._tests()])
 
@@ -200,7 +200,7 @@ class Inference:
         pairs = zip(self.rows[:, None], -self.constants[:, None], strict=True)
         return [self.estimate.test(row, value) for row, value in pairs]
 
-    def conf_int(self, level: float = 0.95) -> FloatArray:
+    def conf_int(self, *, level: float = 0.95) -> FloatArray:
         """Return confidence intervals of the coefficients.
 
         Parameters
@@ -221,7 +221,7 @@ class Inference:
         ends = self.estimate.intervals(rows, level) + constants[:, None]
         return np.where(np.isnan(ends), [-np.inf, np.inf], ends)
 
-    def combine(self, weights: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    def combine(self, weights: ArrayLike, *, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return estimates and confidence intervals of combinations of coefficients.
 
         Parameters
@@ -277,7 +277,7 @@ class Inference:
         found = self.estimate.test(rows, values - weights @ self.constants)
         return WaldTest(found[0], len(rows), found[1])
 
-    def summary(self, level: float = 0.95, model: str = "") -> CoefficientTable:
+    def summary(self, *, level: float = 0.95, model: str = "") -> CoefficientTable:
         """Return a table of the coefficients, which prints itself.
 
         Parameters

@@ -58,7 +58,7 @@ class Reported(FittedModel):
         """P-values of the tests that a slope is 0, an ndarray of shape (n_encoded,)."""
         return self._slopes(self.inference_.p_values)
 
-    def conf_int(self, level: float = 0.95) -> FloatArray:
+    def conf_int(self, *, level: float = 0.95) -> FloatArray:
         """Return confidence intervals of the slopes of the population, at no cost.
 
         They contain the sampling error and the noise. They are not centred at ``coef_``, which is
@@ -79,7 +79,7 @@ class Reported(FittedModel):
         ValueError
             If the fit released nothing to compute them from.
         """
-        return self._slopes(self._checked_inference().conf_int(level))
+        return self._slopes(self._checked_inference().conf_int(level=level))
 
     def wald_test(self, columns: Any, value: ArrayLike = 0.0) -> WaldTest:
         """Return the test that several coefficients have given values, at no cost.
@@ -97,7 +97,7 @@ class Reported(FittedModel):
         """
         return self._checked_inference().wald_test(columns, value)
 
-    def summary(self, level: float = 0.95) -> CoefficientTable:
+    def summary(self, *, level: float = 0.95) -> CoefficientTable:
         """Return a table of coefficients, errors, tests and intervals, at no cost.
 
         Parameters
@@ -110,7 +110,7 @@ class Reported(FittedModel):
         CoefficientTable
             Print it, or show it in a notebook.
         """
-        return self._checked_inference().summary(level, type(self).__name__)
+        return self._checked_inference().summary(level=level, model=type(self).__name__)
 
     def _checked_inference(self) -> Inference:
         check_is_fitted(self)

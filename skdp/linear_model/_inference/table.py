@@ -85,7 +85,7 @@ class CoefficientTable:
             ``level`` is a number, ``head`` a dict of str and ``notes`` a list of str. Errors and
             ends may be infinite.
         """
-        own, ends = self.inference, self.inference.conf_int(self.level)
+        own, ends = self.inference, self.inference.conf_int(level=self.level)
         return {
             "names": list(own.names),
             "coef": own.coef.tolist(),

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_epsilon, check_interval, fail
+from skdp._checks import check_choice, check_count, check_epsilon, check_flag, check_interval, fail
 from skdp._identity import one_call
 from skdp._sklearn import Documented
 from skdp.domain import Domain
@@ -36,6 +36,7 @@ from skdp.linear_model.export import Exported
 from skdp.linear_model.fitted import FittedModel
 from skdp.linear_model.validation import (
     RECORDS,
+    UNSEEN,
     check_ledger,
     check_table,
     chosen_publicly,
@@ -157,12 +158,13 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             for example, or a larger one: a ``dask`` array or DataFrame; the path of a Parquet, CSV
             or Feather file or of a folder of such files, or a ``pyarrow.dataset.Dataset``; a
             function without arguments that returns an iterable of tables or of pairs of a table
-            and a target. Some are read several times. An entry that is not valid any more at a
-            later reading counts as 0, or as the first label. Of files only needed columns are read.
+            and a target. Some are read several times. An entry that is not valid at a later reading
+            counts as 0, or as the first label. Of files only needed columns are read.
         y : array-like of shape (n,) or dask collection, default=None
             Labels for a classifier, or numbers in the units of the target for a regressor. None if
             ``target`` is given, or if ``X`` has pairs. For a dask DataFrame it is a column of the
-            same collection. Arrays of integers are positions among the sorted labels if all declared labels are strings.
+            same collection. Arrays of integers are positions among the sorted labels if all
+            declared labels are strings.
         target : str, default=None
             Name of the column of ``X`` that is the target.
         groups : array-like of shape (n,) or str, default=None
@@ -188,13 +190,13 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
                 self._check_call(groups, others)
                 warn_without(self.domain)
                 source = self._source(X, y, target, groups)
-                labels, weights = source.labels, self._label_weights(source.attributes)
                 design = Design(self._public_domain(self.n_features_in_), bool(self.fit_intercept))
-                plan = self._plan(design, source.n, max(1, len(labels)), source.unit)
+                plan = self._plan(design, source.n, max(1, len(source.labels)), source.unit)
                 plan.check_published()
                 guarantee = self._guarantee(plan, source)
                 algorithm = self._algorithm()
-                records = Records(design, source.rows(design.domain), labels, weights)
+                weights = self._label_weights(source.attributes)
+                records = Records(design, source.rows(design.domain), source.labels, weights)
                 sums = algorithm.sums(plan, records)
                 rng = as_generator(self.random_state)
                 if self.ledger is not None:
@@ -286,6 +288,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         check_epsilon(self.epsilon, "Smaller is more private; 1.0 is common.")
         check_interval("delta", self.delta, 0.0, 1.0, closed="left")
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
+        check_flag("fit_intercept", self.fit_intercept)
         if self.n_public is not None:
             check_count("n_public", self.n_public)
         # By type: a subclass may encode rows differently.
@@ -299,7 +302,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         """Raise an error unless all parameters are valid, also those of ``fit``."""
         refuse_unsupported(others)
         self._check_parameters()
-        check_count("rows_per_person", self.rows_per_person)
+        # Weights are multiples of 2^-30.
+        check_count("rows_per_person", self.rows_per_person, most=10**9)
         if self.max_rows is not None:
             check_count("max_rows", self.max_rows)
         given = [("rows_per_person", self.rows_per_person, 1), ("max_rows", self.max_rows, None)]
@@ -338,11 +342,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         return unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
 
     def _assumptions(self, source: Source) -> tuple[str, ...]:
-        return (
-            chosen_publicly(self.domain, "the labels and all parameters"),
-            RECORDS[source.unit],
-            "running time, memory and errors are not observed",
-        )
+        chosen = chosen_publicly(self.domain, "the labels and all parameters")
+        return chosen, RECORDS[source.unit], UNSEEN
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design

@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._checks import converted
 from skdp.linear_model._shared.sources import header_of, spell_levels
 from skdp.linear_model.validation import check_table
-from skdp.rows.collection import Collection, is_collection, predictions
+from skdp.rows.collection import Collection, computed, is_collection, predictions
 from skdp.rows.streams import CsvStream, Stream, stream_of
 
 M = TypeVar("M")
@@ -88,7 +89,10 @@ def score_by(metric: Callable[..., float], name: str) -> Any:
     """Return a method that scores the predictions for tables of all kinds."""
 
     def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        return metric(_gathered(y), _gathered(self.predict(X)), sample_weight=sample_weight)
+        found, y = _gathered(self.predict(X)), _gathered(y)
+        rule = "be a target of the kind that the model predicts, one for each row of X"
+        # scikit-learn's errors quote labels and entries that are no numbers.
+        return converted(lambda: metric(y, found, sample_weight=sample_weight), "y", rule)
 
     score.__doc__ = _SCORE.format(name=name)
     return score
@@ -97,7 +101,7 @@ def score_by(metric: Callable[..., float], name: str) -> Any:
 def _gathered(entries: Any) -> Any:
     """Return predictions, or a target, as one array in memory."""
     if is_collection(entries):
-        return entries.compute()
+        return computed(entries.compute)
     return np.concatenate(list(entries)) if isinstance(entries, Iterator) else entries
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ class GaussianSplit:
 
 def check_scaling_share(share: Any) -> None:
     """Raise an error unless ``share`` is "auto" or a number in [1e-6, 1) or 0."""
-    if not is_auto(share) and (isinstance(share, str) or share != 0):
+    if not is_auto(share) and not (isinstance(share, Real) and share == 0):
         remedy = '0 uses the bounds of the domain. Or give "auto".'
         check_interval("scaling_share", share, 1e-6, 1.0, "left", remedy)
 

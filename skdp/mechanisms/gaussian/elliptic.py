@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_epsilon, fail
+from skdp._checks import check_epsilon, check_numbers, fail
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square, least_cover, trace
 from skdp.mechanisms.gaussian.noise import GaussianNoise, gaussian_guarantee, gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
@@ -53,7 +53,7 @@ class EllipticGaussian:
 
     def __post_init__(self) -> None:
         if self.weights is not None:
-            weights = _checked(np.array(self.weights, dtype=float))
+            weights = _checked(check_numbers("weights", self.weights))
             weights.setflags(write=False)
             object.__setattr__(self, "weights", weights)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_epsilon, check_interval, check_positive, fail
+from skdp._checks import check_epsilon, check_interval, check_numbers, check_positive, fail
 from skdp._draws import normals
 from skdp._identity import remembered
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square
@@ -110,7 +110,7 @@ class GaussianNoise(BaseNoise):
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        factor = np.array(self.factor, dtype=float)
+        factor = check_numbers("factor", self.factor)
         if factor.shape not in ((), (self.dim,), (self.dim, self.dim)):
             raise fail("factor", f"be a number or have {self.dim} rows", factor.shape)
         if not np.isfinite(factor).all():

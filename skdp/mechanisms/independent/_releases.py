@@ -48,7 +48,8 @@ def calibrated(mechanism: Any, shifts: Shift, budget: Budget) -> tuple[Any, Loss
     budget : Budget
     """
     worst = worst_of(shifts, budget.delta)
-    found = _best(worst, budget) if mechanism == "auto" else _named(mechanism, worst, budget)
+    is_free = isinstance(mechanism, str) and mechanism == "auto"
+    found = _best(worst, budget) if is_free else _named(mechanism, worst, budget)
     law = scaled_law(found.law, found.scale, "mechanism")
     losses = losses_of(found.law, worst.above, worst.length, found.scale)
     count = sum(n for _, n in shifts)

@@ -11,7 +11,14 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_epsilon, check_interval, check_positive, fail
+from skdp._checks import (
+    check_choice,
+    check_epsilon,
+    check_interval,
+    check_numbers,
+    check_positives,
+    fail,
+)
 from skdp.geometry.ball import ask
 from skdp.mechanisms.independent._budget import Budget
 from skdp.mechanisms.independent._composed import Losses, Root, losses_of
@@ -63,7 +70,7 @@ class IndependentNoise(BaseNoise):
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        scale = np.array(self.scale, dtype=float)
+        scale = check_numbers("scale", self.scale)
         if scale.ndim != 1 or not (np.isfinite(scale) & (scale > 0)).all():
             raise fail("scale", "hold one finite number > 0 for each coordinate", scale.shape)
         scale.setflags(write=False)
@@ -135,7 +142,7 @@ class Independent:
         else:
             check_law(self.law)
         if self.proportions is not None:
-            proportions = tuple(check_positive("proportions", p) for p in self.proportions)  # type: ignore[union-attr]
+            proportions = check_positives("proportions", self.proportions)
             object.__setattr__(self, "proportions", proportions)
 
     def calibrate(

@@ -27,7 +27,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_epsilon, check_interval, fail
+from skdp._checks import check_epsilon, check_interval, check_numbers, fail
 from skdp._draws import wishart
 from skdp._identity import is_ours
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
@@ -75,7 +75,7 @@ class MatrixLaplaceNoise(MatrixNoise):
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        precision = np.array(self.precision, dtype=float)
+        precision = check_numbers("precision", self.precision)
         # The lattice of the releases is computed once, from these numbers.
         precision.setflags(write=False)
         object.__setattr__(self, "precision", precision)

@@ -91,7 +91,12 @@ def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _rows(X: Any) -> Iterator[Any]:
-    """Yield tables of one row; rows of arrays are copied, so all have the same memory layout."""
+    """Yield copies of single rows, whose memory layout does not depend on the number of rows."""
+    if not hasattr(X, "iloc"):
+        yield from (np.array(X[k : k + 1], order="C") for k in range(len(X)))
+        return
+    columns = [X.iloc[:, j].array for j in range(X.shape[1])]
     for k in range(len(X)):
-        row = slice(k, k + 1)
-        yield X.iloc[row] if hasattr(X, "iloc") else np.array(X[row], order="C")
+        # By position: names may repeat.
+        cells = {j: own[k : k + 1] for j, own in enumerate(columns)}
+        yield type(X)(cells, index=X.index[k : k + 1]).set_axis(X.columns, axis=1)

@@ -16,7 +16,14 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_count, check_interval, check_positive, fail
+from skdp._checks import (
+    check_choice,
+    check_count,
+    check_interval,
+    check_numbers,
+    check_positive,
+    fail,
+)
 from skdp._draws import gammas, normals
 from skdp.noise.canonical.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.canonical.uniform import Uniform
@@ -120,7 +127,7 @@ class GaussianCanonical(_Publishing):
     norm: str | Polytope = "l2"
 
     def __post_init__(self) -> None:
-        matrix = np.array(self.matrix, dtype=float)
+        matrix = check_numbers("matrix", self.matrix)
         square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
         if not square or not np.isfinite(matrix).all() or not np.array_equal(matrix, matrix.T):
             raise fail("matrix", "be a symmetric matrix of finite numbers", matrix.shape)
@@ -287,7 +294,7 @@ def uniform_box(widths: ArrayLike, norm: str | Polytope) -> Independent:
     >>> round(uniform_box([4.0, 4.0], "linf").tradeoff.delta_at(0.0), 12)
     0.4375
     """
-    widths = np.asarray(widths, dtype=float)
+    widths = check_numbers("widths", widths)
     if widths.ndim != 1 or not widths.size:
         raise fail("widths", "be a vector of positive numbers", widths.shape)
     laws: tuple[Any, ...] = tuple(Uniform(float(width)) for width in widths)

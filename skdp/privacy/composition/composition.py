@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._checks import check_count, check_interval, fail
+from skdp._checks import check_count, check_entries, check_interval, fail
 from skdp._identity import counted, remembered
 from skdp.privacy._rounding import LEAST_LOG, exp_up
 from skdp.privacy.composition._fold import Folded, Sum, fold
@@ -30,7 +30,8 @@ from skdp.privacy.composition.grid import (
     upper,
 )
 from skdp.privacy.composition.plan import Parts, Plan, plan
-from skdp.privacy.losses.losses import GaussianLoss, Profile
+from skdp.privacy.decimals import add_multiples, float_above
+from skdp.privacy.losses.losses import GaussianLoss, PairLoss, Profile
 
 # Greater epsilons count as infinite.
 _FARTHEST = 1e9
@@ -147,6 +148,7 @@ class Composition:
 
 
 def _merged(parts: Sequence[tuple[Profile, int]]) -> Parts:
+    parts = check_entries("parts", parts)
     for part in parts:
         if not (
             isinstance(part, tuple | list) and len(part) == 2 and hasattr(part[0], "log_delta")
@@ -196,7 +198,8 @@ def outlines(parts: Parts, epsilon: float) -> list[tuple[Parts, Plan]] | None:
     None if a closed form is used.
     """
     found = [side for side in sides(_gaussians_merged(parts)) if side]
-    if any(len(side) == side[0][1] == 1 for side in found) or not found:
+    closed = any(len(side) == side[0][1] == 1 or epsilon >= _end(side) for side in found)
+    if closed or not found:
         return None
     return [(side, plan(side, epsilon=epsilon)) for side in found]
 
@@ -226,8 +229,8 @@ def _tells(loss: Profile) -> bool:
 
 def _log_delta_of(parts: Parts, epsilon: float, bounds: Kinds = _BOTH) -> list[float]:
     """Return the bounds of the given kinds on log delta."""
-    if not parts:
-        return [-math.inf for _ in bounds]
+    if epsilon >= _end(parts):
+        return [getattr(_log_infinite(parts), kind) for kind in bounds]
     curves = _curves(parts, bounds, epsilon=epsilon)
     return [min(curve.at(epsilon), 0.0) for curve in curves]
 
@@ -241,8 +244,10 @@ def _epsilon_of(parts: Parts, delta: float, bounds: Kinds = _BOTH) -> list[float
     target = math.log(delta)
     curves = _curves(parts, bounds, log_delta=target)
     crossed = [_crossed(curve, target) for curve in curves]
+    most = _end(parts) if _log_infinite(parts).upper <= target else math.inf
     return [
-        high if kind == "upper" else low for kind, (low, high) in zip(bounds, crossed, strict=True)
+        min(high, most) if kind == "upper" else low
+        for kind, (low, high) in zip(bounds, crossed, strict=True)
     ]
 
 
@@ -337,9 +342,23 @@ def _greatest(parts: Parts) -> Bounds:
     ended = all(
         loss.log_delta(end) == -math.inf for end, (loss, _) in zip(ends, parts, strict=True)
     )
-    if any(log_infinity_mass(loss) > -math.inf for loss, _ in parts):
+    if _log_infinite(parts).upper > -math.inf:
         return Bounds(math.inf, math.inf)
     counted = [(n * end, loss) for end, (loss, n) in zip(ends, parts, strict=True)]
     least = sum(end for end, loss in counted if hasattr(loss, "log_tails"))
     most = sum(end for end, _ in counted)
-    return Bounds(least * (1 - 4 * ACCURACY), most if ended else math.inf)
+    return Bounds(least * (1 - 4 * ACCURACY), min(most if ended else math.inf, _end(parts)))
+
+
+def _end(parts: Parts) -> float:
+    """Return the sum of the epsilons of pair losses, as in basic composition; inf for others."""
+    pairs = [(loss.epsilon, n) for loss, n in parts if type(loss) is PairLoss]
+    return float_above(add_multiples(pairs)) if len(pairs) == len(parts) else math.inf
+
+
+def _log_infinite(parts: Parts) -> Bounds:
+    """Return bounds on the log of the probability that a loss is infinite."""
+    masses = [(math.exp(log_infinity_mass(loss)), n) for loss, n in parts]
+    spared = math.fsum(n * math.log1p(-mass) if mass < 1 else -math.inf for mass, n in masses)
+    found = math.log(-math.expm1(spared)) if spared else -math.inf
+    return Bounds(found - ACCURACY, min(found + ACCURACY, 0.0))

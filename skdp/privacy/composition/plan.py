@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -35,6 +35,8 @@ _SPARE = 32.0
 # Target for the gap between the bounds: this share of epsilon, for epsilon up to 1 or beyond 4.
 _GAP = 4e-5
 _LONGEST_STEP = 500.0
+# A tilt may multiply what atoms lose on the grid by e^ this.
+_STEEPEST = 20.0
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,29 @@ def plan(parts: Parts, *, epsilon: float | None = None, log_delta: float = 0.0) 
         epsilon = (_log_bound(rough, theta) - log_delta) / theta
     else:
         log_delta = _log_bound(rough, theta) - theta * epsilon
-    width = sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
-    target = max(_lowered(log_delta + _log_share(parts)), _FAR)
+    width = _width(rough, theta)
+    target = max(_lowered(max(log_delta + _log_share(parts), _FAR)), _FAR)
     extents = [_extent(loss, target, _log_share(parts)) for loss, _ in parts]
-    return planned(parts, Estimate(epsilon, log_delta, theta, width, extents))
+    outline = planned(parts, Estimate(epsilon, log_delta, theta, width, extents))
+    # Near the greatest sum the best tilt has no bound, but it magnifies rounding to the grid.
+    step = outline.step
+    lost = [
+        n * ((1e-9 * step - atom) % step)
+        for (_, _, atom), (_, n) in zip(extents, parts, strict=True)
+    ]
+    steepest = _STEEPEST / max(step, sum(lost))
+    if theta <= max(steepest, _usual(log_delta, max(epsilon, width / 16))):
+        return outline
+    return replace(outline, theta=steepest, size=_size(_width(rough, steepest), step))
+
+
+def _width(rough: Rough, theta: float) -> float:
+    """Return the length of an interval that holds all but e^-36 of the tilted sum."""
+    return sum(Spread.of([(tilt(masses, theta), n) for masses, n in rough]).widths(-36.0))
+
+
+def _size(width: float, step: float) -> int:
+    return 1 << math.ceil(math.log2(width / step + SPARE_STEPS))
 
 
 def planned(parts: Parts, estimate: Estimate) -> Plan:
@@ -92,9 +113,8 @@ def planned(parts: Parts, estimate: Estimate) -> Plan:
     wanted = _wanted(count, theta, order, estimate.log_delta)
     # The exponential of a step must be finite.
     step = min(_step(parts, estimate.extents, wanted, width), _LONGEST_STEP)
-    size = 2 ** math.ceil(math.log2(width / step + SPARE_STEPS))
     ends = tuple((-_cells(low, step), _cells(high, step)) for low, high, _ in estimate.extents)
-    return Plan(estimate.epsilon, theta, step, size, ends)
+    return Plan(estimate.epsilon, theta, step, _size(width, step), ends)
 
 
 @remembered(maxsize=8192)
@@ -165,11 +185,15 @@ def _rough(loss: Profile, log_share: float) -> Masses:
 def _wanted(count: int, theta: float, size: float, log_delta: float) -> tuple[float, float]:
     """Return two target steps: the coarser one always, the finer one if it is cheap."""
     gap = _GAP * max(min(size, 1.0), size / 4)
-    # Near the greatest loss the best tilt is unbounded; elsewhere it is below this.
-    usual = min(theta, 2 * (1 - max(log_delta, _LEAST)) / size)
+    usual = min(theta, _usual(log_delta, size))
     # A cell of width h changes the log of a factor by at most h^2 t (1 + t) / 8, t the tilt.
     coarse, fine = (math.sqrt(8 * gap / (count * (1 + t))) for t in (usual, theta))
     return coarse, fine
+
+
+def _usual(log_delta: float, size: float) -> float:
+    """Return a bound on the best tilt, except near the greatest loss."""
+    return 2 * (1 - max(log_delta, _LEAST)) / size
 
 
 def _step(

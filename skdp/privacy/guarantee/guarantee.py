@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp._checks import check_choice, check_count, check_interval, fail
+from skdp._checks import check_choice, check_count, check_interval, check_numbers, fail
 from skdp._search import narrowed
 from skdp.privacy._rounding import tested
-from skdp.privacy.decimals import as_decimal, float_above
+from skdp.privacy.decimals import add_multiples, float_above
 from skdp.privacy.guarantee import profile as _profile
 from skdp.privacy.guarantee._card import NEIGHBORS, UNITS, card
 from skdp.privacy.guarantee._export import Exported
@@ -219,8 +218,7 @@ class Guarantee(Exported):
             raise fail("unit", rule, unit, remedy)
         if k == 1 and unit == self.unit:
             return self
-        # 60 digits hold the product exactly.
-        epsilon = float_above(Context(prec=60).multiply(as_decimal(self.epsilon), Decimal(k)))
+        epsilon = float_above(add_multiples([(self.epsilon, k)]))
         delta = min(1.0, self.delta * _sum_of_powers(self.epsilon, k)) if self.delta else 0.0
         most = f"at most {k} {self.unit}s differ between neighbouring data sets"
         return replace(
@@ -251,7 +249,7 @@ class Guarantee(Exported):
         ValueError
             If an entry of ``alpha`` is out of range.
         """
-        alpha = np.asarray(alpha, dtype=np.float64)
+        alpha = check_numbers("alpha", alpha)
         if not np.all((alpha >= 0) & (alpha <= 1)):
             raise fail("alpha", "lie in [0, 1]")
         least = tested(self.epsilon, self.delta, alpha)

@@ -67,12 +67,12 @@ def equivalents(epsilon: float, delta: float, losses: Losses) -> Equivalents:
     parts = losses or worst(epsilon, delta)
     if not parts:
         return Equivalents(math.inf, math.inf, math.inf, math.inf)
-    pure = _total((_bound(loss), count) for loss, count in parts if not _nearly_gaussian(loss))
-    gaussian = _total((_square(loss), count) for loss, count in parts if _nearly_gaussian(loss))
-    square = _total((_square(loss), count) for loss, count in parts)
-    rho = _total((_rho(loss), count) for loss, count in parts)
+    pure = total(_bound(loss) * count for loss, count in parts if not _nearly_gaussian(loss))
+    gaussian = total(_square(loss) * count for loss, count in parts if _nearly_gaussian(loss))
+    square = total(_square(loss) * count for loss, count in parts)
+    rho = total(_rho(loss) * count for loss, count in parts)
     if delta == 0:
-        square, rho = min(square, mu_of_pure(epsilon) ** 2), min(rho, rho_of_pure(epsilon))
+        square, rho = min(square, squared(mu_of_pure(epsilon))), min(rho, rho_of_pure(epsilon))
         pure = min(pure, epsilon)
     square *= _ROUND_UP
     return Equivalents(pure, gaussian, square, min(rho, _known(rho_of_mu, math.sqrt(square))))
@@ -83,8 +83,17 @@ def worst(epsilon: float, delta: float) -> Losses:
     return ((PairLoss(epsilon, delta), 1),) if delta < 1 else ()
 
 
-def _total(amounts: Iterable[tuple[float, int]]) -> float:
-    return math.fsum(amount * count for amount, count in amounts)
+def total(amounts: Iterable[float]) -> float:
+    """Return the sum of amounts >= 0; inf beyond all floats, where fsum raises an error."""
+    try:
+        return math.fsum(amounts)
+    except OverflowError:
+        return math.inf
+
+
+def squared(x: float) -> float:
+    """Return the square; inf beyond all floats, where a power raises an error."""
+    return x * x
 
 
 def _nearly_gaussian(loss: Profile) -> bool:
@@ -95,17 +104,17 @@ def _nearly_gaussian(loss: Profile) -> bool:
 
 def _square(loss: Profile) -> float:
     if type(loss) is GaussianLoss:
-        # Raised if it underflows or is subnormal. A power would raise an error on overflow.
-        return max(loss.mu * loss.mu, _TINY)
+        # Raised if it underflows or is subnormal.
+        return max(squared(loss.mu), _TINY)
     if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 8
-        return max(mu_of_pure(loss.width / 2) ** 2, _TINY)
+        return max(squared(mu_of_pure(loss.width / 2)), _TINY)
     if type(loss) is ShiftLoss and is_ours(loss.law) and getattr(loss.law, "peaked", False):
-        return max(_centred_mu(loss) ** 2, _TINY)
+        return max(squared(_centred_mu(loss)), _TINY)
     bound = _bound(loss)
     by_bound = _known(mu_of_pure, bound)
     if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
-        return by_bound**2
-    return _dominating_mu(loss, by_bound) ** 2
+        return squared(by_bound)
+    return squared(_dominating_mu(loss, by_bound))
 
 
 def _centred_mu(loss: ShiftLoss) -> float:
@@ -205,8 +214,8 @@ def composition(losses: Losses) -> Whole:
 
 def infinity_mass(losses: Losses) -> float:
     """Return the probability that one of the pair losses is infinite, rounded up."""
-    masses = [(-math.log1p(-loss.delta), n) for loss, n in losses if type(loss) is PairLoss]
-    return min(-math.expm1(-_total(masses)) * _ROUND_UP, 1.0)
+    masses = (-math.log1p(-loss.delta) * n for loss, n in losses if type(loss) is PairLoss)
+    return min(-math.expm1(-total(masses)) * _ROUND_UP, 1.0)
 
 
 def bounded_parts(losses: Losses) -> Losses:
@@ -223,7 +232,7 @@ def bounded_part(loss: Profile) -> Profile:
 def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
     """Return lower bounds on the type II errors of tests of level alpha."""
     if all(type(loss) is GaussianLoss for loss, _ in losses):
-        mu = math.sqrt(_total((_square(loss), count) for loss, count in losses))
+        mu = math.sqrt(total(_square(loss) * count for loss, count in losses))
         return _normal_tested(mu, alpha)
     least = np.zeros(alpha.shape)
     for epsilon, delta in _corners(losses):

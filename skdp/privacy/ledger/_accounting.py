@@ -34,6 +34,7 @@ from skdp.privacy.guarantee.profile import (
     composition,
     infinity_mass,
     joint,
+    squared,
 )
 from skdp.privacy.ledger._entries import Budget, CountedSums, Entry
 from skdp.privacy.losses.losses import Profile
@@ -278,7 +279,7 @@ class Divided:
     def _room_without_basic(self) -> Budget:
         pure, gaussian, square = self.counted.above()
         e, d = self.ceiling.epsilon, self.ceiling.delta
-        left = gaussian_mu(e, _GAUSSIAN_SHARE * d) ** 2 - square
+        left = squared(gaussian_mu(e, _GAUSSIAN_SHARE * d)) - square
         known = [0.0, pure_of_mu(math.sqrt(left)) if left > 0 else 0.0]
         mu = math.sqrt(gaussian)
         for aside in self._asides():

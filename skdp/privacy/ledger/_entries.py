@@ -13,7 +13,14 @@ from typing import NamedTuple
 from skdp._identity import counted, remembered
 from skdp.privacy.conversions import mu_of_pure
 from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
-from skdp.privacy.guarantee.profile import Losses, bounded_part, composition, equivalents
+from skdp.privacy.guarantee.profile import (
+    Losses,
+    bounded_part,
+    composition,
+    equivalents,
+    squared,
+    total,
+)
 from skdp.privacy.losses.losses import PairLoss, Profile
 
 # A spend with a known profile has a tenth of its delta as infinity mass.
@@ -101,11 +108,14 @@ class CountedSums:
 
     def above(self) -> tuple[float, float, float]:
         """Return the sums of ``pure``, ``gaussian`` and ``square``, rounded up."""
-        return (
-            float(self.pure) * _ROUND_UP,
-            float(self.gaussian) * _ROUND_UP,
-            float(self.square) * _ROUND_UP,
-        )
+        return _above(self.pure), _above(self.gaussian), _above(self.square)
+
+
+def _above(x: Fraction | float) -> float:
+    try:
+        return float(x) * _ROUND_UP
+    except OverflowError:  # a fraction beyond all floats
+        return math.inf
 
 
 def _exact(x: float) -> Fraction | float:
@@ -143,15 +153,15 @@ def _by_pieces(delta: float, losses: Losses, share: float) -> Counted:
         epsilon = composition(unknown).epsilon_at(allowed) if 0 < allowed < 1 else math.inf
         infinity_mass += as_decimal(allowed)
     return Counted(
-        math.fsum(row.pure for row in known) + epsilon,
-        math.fsum(row.gaussian for row in known),
-        math.fsum(row.square for row in known) + _square(epsilon),
+        total(row.pure for row in known) + epsilon,
+        total(row.gaussian for row in known),
+        total(row.square for row in known) + _square(epsilon),
         float_above(infinity_mass),
     )
 
 
 def _square(epsilon: float) -> float:
-    return mu_of_pure(epsilon) ** 2 if epsilon < math.inf else math.inf
+    return squared(mu_of_pure(epsilon)) if epsilon < math.inf else math.inf
 
 
 def _delta(loss: Profile) -> float:

@@ -28,7 +28,7 @@ class BudgetExceeded(ValueError):
 
 
 class LedgerLost(ValueError):
-    """The ledger's file is missing or another one, so the remaining budget is unknown.
+    """The ledger's file is missing, another one, or has lost spends: what is left is unknown.
 
     Examples
     --------

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from dataclasses import dataclass, field
 
 from skdp.privacy.ledger import _rows
 from skdp.privacy.ledger._accounting import Account
@@ -20,38 +18,38 @@ class Seen:
     ----------
     account : Account
         The totals of the spends.
-    relation : str, optional
-        The neighbouring relation of the first spend, with its unit.
+    rows : list of Entry
+        The spends, and maybe further ones: a later state appends to the same list.
+    count : int
+        Number of the spends.
     last : int
         Number of the last row.
-    blocks : nested tuples
-        The earlier blocks of entries and the last one; a new block copies no earlier entry.
+    known : int
+        Number of a row that must be in the file, at or after the last one; 0 if there is none.
     """
 
     account: Account
-    relation: str | None = None
+    rows: list[Entry] = field(default_factory=list)
+    count: int = 0
     last: int = 0
-    blocks: tuple[Any, ...] = ()
+    known: int = 0
 
     def read(self, database: sqlite3.Connection) -> Seen:
-        """Return this with the rows that are new."""
+        """Return this with the rows that are new; an error if rows that were known are gone."""
+        _rows.check_holds(database, self.known)
         new, last = _rows.entries_after(database, self.last)
         if not new:
             return self
-        relation = new[0].relation if self.relation is None else self.relation
-        return Seen(self.account.after(*new), relation, last, (self.blocks, new))
+        account = self.account.after(*new)
+        self.rows[self.count :] = new
+        return Seen(account, self.rows, len(self.rows), last, last)
 
-    def flat(self) -> Seen:
-        """Return this with all entries in one block."""
-        found, rest = [], self.blocks
-        while rest:
-            rest, block = rest
-            found.append(block)
-        entries = tuple(chain.from_iterable(reversed(found)))
-        return Seen(self.account, self.relation, self.last, ((), entries))
+    @property
+    def relation(self) -> str | None:
+        """The neighbouring relation of the first spend, with its unit."""
+        return self.rows[0].relation if self.count else None
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries, in order; flat instances only."""
-        entries: tuple[Entry, ...] = self.blocks[1]
-        return entries
+        """The spends, in order."""
+        return tuple(self.rows[: self.count])

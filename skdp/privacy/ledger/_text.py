@@ -91,7 +91,7 @@ def from_text(text: str) -> Losses | None:
         if content["version"] != VERSION:
             return None
         return tuple((_loss(part), int(part["count"])) for part in content["losses"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

@@ -9,26 +9,23 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.ledger import _rows as _ledger_rows
+from skdp.privacy.ledger import _file, _rows
 from skdp.privacy.ledger._accounting import RULES, Account
 from skdp.privacy.ledger._entries import Budget, Entry
 from skdp.privacy.ledger._errors import BudgetExceeded, LedgerLost
 from skdp.privacy.ledger._rows import Identity
 from skdp.privacy.ledger._seen import Seen
-from skdp.privacy.ledger._temporary import temporary_folder
 from skdp.privacy.ledger._text import kept
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 
-_BUSY_SECONDS = 60.0
 _MOST_FITS = 10_000
 
 
@@ -59,9 +56,11 @@ class Ledger:
     delta : float in [0, 1]
         Ceiling on delta for all spends together.
     path : path, optional
-        File of the ledger. It is made if it does not exist, and continued if it has the same
-        ceiling. Without a path the ledger is a temporary file, in memory if the system has such
-        files, that only its owner can read, and that is removed when its process exits.
+        File of the ledger. It is made if it does not exist, with rights that follow from the
+        umask, and continued if it has the same ceiling. All who spend need the right to write
+        the file and its folder. The file may have no hard links; in a container mount its folder,
+        not the file. Without a path the ledger is a temporary file, in memory if the system has
+        such files, that only its owner can read, and that is removed when its process exits.
     composition : {"adaptive", "sums", "fixed"}
         "sums" is basic composition: epsilons add, deltas add.
 
@@ -82,7 +81,9 @@ class Ledger:
     ------
     ValueError
         If a ceiling is out of range, or ``path`` is not a ledger with this ceiling and
-        composition.
+        composition, or not its only name.
+    PermissionError
+        If the right to use the file at ``path`` is missing.
 
     Examples
     --------
@@ -116,11 +117,11 @@ class Ledger:
         self._composition = check_choice("composition", composition, RULES)
         self._seen = Seen(RULES[composition](self._ceiling))
         if path is None:
-            self._path = _new_file(temporary_folder(), self._ceiling, composition)
+            self._path = _file.temporary_path()
+            _file.create(self._path, self._ceiling, composition, mode=0o600)
         else:
-            self._path = os.path.realpath(path)
-            if not os.path.exists(self._path):
-                _create(self._path, self._ceiling, composition)
+            self._path = _file.checked(path)
+            _file.create(self._path, self._ceiling, composition)
         self._token = self._read_token()
 
     @property
@@ -147,8 +148,7 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """All spends, in the order in which they were recorded."""
         with self._transaction("BEGIN") as database:
-            self._seen = seen = self._read(database).flat()
-            return seen.entries
+            return self._read(database).entries
 
     @property
     def spent(self) -> Budget:
@@ -207,7 +207,12 @@ class Ledger:
         BudgetExceeded
             If the spend does not fit. Nothing is recorded.
         LedgerLost
-            If the ledger's file is missing. Nothing is recorded.
+            If the ledger's file is missing, or spends that this object knows are gone from it.
+            Nothing is recorded.
+        PermissionError
+            If the right to write the file or its folder is missing.
+        TimeoutError
+            If other processes use the file for a minute. Nothing is recorded.
         ValueError
             If the neighbouring relation or the unit is not that of the first entry.
         """
@@ -225,10 +230,13 @@ class Ledger:
             kept(guarantee.losses),  # the check uses the losses that a reader of the file gets
             guarantee.unit,
         )
-        # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
-        with self._transaction("BEGIN IMMEDIATE") as database:
-            self._check_fits(entry, self._read(database))
-            _ledger_rows.append(database, entry)
+        with _file.LOCK:  # until this handle knows of the spend
+            # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
+            with self._transaction("BEGIN IMMEDIATE") as database:
+                seen = self._read(database)
+                self._check_fits(entry, seen)
+                number = _rows.append(database, entry, seen.last)
+            self._seen = replace(seen, known=number)
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Ledger) else NotImplemented
@@ -243,12 +251,13 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._path, self._ceiling, self._token, self._composition)
+        known = self._seen.known
+        return _reopen, (self._path, self._ceiling, self._token, self._composition, known)
 
     def __repr__(self) -> str:
         try:
             spent = self.spent
-        except (LedgerLost, TimeoutError):  # a repr must not raise
+        except (ValueError, OSError):  # a repr must not raise
             return f"Ledger({self._ceiling}; cannot be read)"
         delta = f", delta={spent.delta!r}" if spent.delta else ""
         return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
@@ -289,15 +298,17 @@ class Ledger:
 
     def _read(self, database: sqlite3.Connection) -> Seen:
         """Return all spends; only new ones are read."""
-        self._seen = seen = self._seen.read(database)
-        return seen  # not self._seen, which another thread may set to an earlier state
+        self._seen = self._seen.read(database)
+        return self._seen
 
     def _read_token(self) -> str:
+        _file.wait_until_made(self._path)
         try:
-            with _connection(self._path, "BEGIN") as database:
-                ceiling, composition, token = _identity(database, self._path)
+            with _file.transaction(self._path, "BEGIN") as database:
+                ceiling, composition, token = self._identity(database)
         except LedgerLost as error:
-            raise fail("path", "be a ledger's file or be free", self._path) from error
+            remedy = "Give another path. Remove an empty file only if no ledger was there before."
+            raise fail("path", "be a ledger's file or be free", self._path, remedy) from error
         if ceiling != self._ceiling:
             raise fail(
                 "epsilon, delta",
@@ -316,85 +327,28 @@ class Ledger:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with _connection(self._path, begin) as database:
+        with _file.transaction(self._path, begin) as database:
             terms = self._ceiling, self._composition, self._token
-            if _identity(database, self._path) != terms:
-                raise _lost(self._path, "holds another ledger")
+            if self._identity(database) != terms:
+                raise _file.lost(self._path, "holds another ledger")
             yield database
 
+    def _identity(self, database: sqlite3.Connection) -> Identity:
+        found = _rows.identity(database)
+        if found is None:
+            raise _file.lost(self._path, "states no ceiling or no rule, or has other tables")
+        return found
 
-def _reopen(path: str, ceiling: Budget, token: str, composition: str = "adaptive") -> Ledger:
+
+def _reopen(
+    path: str, ceiling: Budget, token: str, composition: str = "adaptive", known: int = 0
+) -> Ledger:
     """Return an unpickled handle, which opens the file only when it is used.
 
     A model must load without its ledger, since predictions cost nothing.
     """
     ledger = object.__new__(Ledger)
     ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
-    ledger._composition, ledger._seen = composition, Seen(RULES[composition](ceiling))
+    ledger._composition = composition
+    ledger._seen = Seen(RULES[composition](ceiling), known=known)
     return ledger
-
-
-@contextmanager
-def _connection(path: str, begin: str) -> Iterator[sqlite3.Connection]:
-    """Open a connection for one transaction, so that none is shared by threads or forks."""
-    address = _address(path)
-    try:
-        with closing(
-            sqlite3.connect(address, timeout=_BUSY_SECONDS, isolation_level=None, uri=True)
-        ) as database:
-            database.execute(begin)
-            with database:  # commits, or rolls back on any error
-                yield database
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-            raise TimeoutError(
-                f"The ledger {path!r} stayed busy for {_BUSY_SECONDS:g} seconds; nothing was "
-                "recorded. Try again."
-            ) from error
-        raise _lost(path, f"cannot be used ({error})") from error
-
-
-def _address(path: str) -> str:
-    try:
-        # rw, not rwc: a missing ledger must not be made anew.
-        return f"{Path(path).as_uri()}?mode=rw"
-    except ValueError as error:
-        raise _lost(path, "is of another operating system") from error
-
-
-def _lost(path: str, what: str) -> LedgerLost:
-    return LedgerLost(
-        f"The ledger's file {path!r} {what}, so the remaining budget is unknown. A ledger without "
-        "a path ends with the process that made it, and a ledger cannot move to another machine. "
-        "Give the model a new one by set_params(ledger=Ledger(...)), with a ceiling lowered by the "
-        "amount spent before; use Ledger(..., path=...) for one that persists."
-    )
-
-
-def _create(path: str, ceiling: Budget, composition: str) -> None:
-    """Make a new ledger at ``path`` unless another process has just made one there."""
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise fail("path", "lie in a folder that exists", path)
-    # Written elsewhere and then linked, so that no incomplete ledger is ever at the path.
-    draft = _new_file(folder, ceiling, composition)
-    try:
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        os.unlink(draft)
-
-
-def _new_file(folder: str, ceiling: Budget, composition: str) -> str:
-    handle, path = tempfile.mkstemp(prefix="ledger-", suffix=".sqlite3", dir=folder)  # mode 0600
-    os.close(handle)
-    with _connection(path, "BEGIN IMMEDIATE") as database:
-        _ledger_rows.create(database, ceiling, composition)
-    return path
-
-
-def _identity(database: sqlite3.Connection, path: str) -> Identity:
-    found = _ledger_rows.identity(database)
-    if found is None:
-        raise _lost(path, "states no ceiling or no rule")
-    return found

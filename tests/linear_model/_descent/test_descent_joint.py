@@ -10,7 +10,7 @@ import pytest
 from descent_runs import undithered
 
 from skdp import Domain, DPCoordinateDescentClassifier
-from skdp.linear_model import SKOPS_TYPES, load_model
+from skdp.linear_model import SKOPS_TYPES, from_json
 from skdp.linear_model._descent import algorithm as _algorithm
 from skdp.linear_model._descent.joint import joint_slope, may_be_joint
 from skdp.linear_model._descent.scaled_rows import Moves
@@ -191,7 +191,7 @@ def test_persons_are_fitted():
 def test_a_file_keeps_the_joint_model():
     X, y = three()
     model = DPCoordinateDescentClassifier(epsilon=20, domain=BOX, random_state=0).fit(X, y)
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     assert again.normalizer_ == model.normalizer_
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 

@@ -103,12 +103,12 @@ def test_the_foot_has_the_guarantee_the_method_and_what_is_assumed(table):
 
 
 def test_another_level_has_other_ends(table):
-    wide = fitted().summary(0.99)
+    wide = fitted().summary(level=0.99)
     assert "[0.005" in str(wide)
     assert "0.995]" in str(wide)
     assert wide.to_dict()["upper"][1] > table.to_dict()["upper"][1]
     with pytest.raises(ValueError, match="level"):
-        fitted().summary(95)
+        fitted().summary(level=95)
 
 
 def test_hidden_coefficients_have_infinite_ends_and_a_reason(hidden):

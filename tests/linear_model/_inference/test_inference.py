@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model import SKOPS_TYPES, load_model
+from skdp.linear_model import SKOPS_TYPES, from_json, load_model
 from skdp.linear_model._inference.estimate import (
     NoisyEquations,
     estimate,
@@ -115,7 +115,7 @@ def test_with_large_epsilon_intervals_are_those_of_least_squares(fit_intercept, 
     np.testing.assert_allclose(model.coef_std_error_, errors, rtol=1e-4)
     half = norm.isf(0.05) * errors
     ends = np.column_stack([theta[-2:] - half, theta[-2:] + half])
-    np.testing.assert_allclose(model.conf_int(0.9), ends, rtol=1e-4)
+    np.testing.assert_allclose(model.conf_int(level=0.9), ends, rtol=1e-4)
 
 
 def test_models_without_unscaled_moments_are_refused():
@@ -129,7 +129,7 @@ def test_models_without_unscaled_moments_are_refused():
     with pytest.raises(ValueError, match="uncorrelated noise"):
         hull.fit(X, y).summary()
     with pytest.raises(ValueError, match="level"):
-        hull.set_params(mechanism="matrix").fit(X, y).conf_int(1.0)
+        hull.set_params(mechanism="matrix").fit(X, y).conf_int(level=1.0)
 
 
 def test_the_bound_on_the_excess_kurtosis_of_the_noise():
@@ -363,7 +363,7 @@ def test_the_inference_has_names_estimates_and_both_parts_of_the_errors():
     # Of the estimator: the slopes, and the intercept apart.
     np.testing.assert_array_equal(model.coef_std_error_, found.std_error[1:])
     assert model.intercept_std_error_ == found.std_error[0]
-    np.testing.assert_array_equal(model.conf_int(0.9), found.conf_int(0.9)[1:])
+    np.testing.assert_array_equal(model.conf_int(level=0.9), found.conf_int(level=0.9)[1:])
     np.testing.assert_array_equal(model.p_values, found.p_values[1:])
 
 
@@ -374,7 +374,7 @@ def test_p_values_and_intervals_of_a_model_agree():
     assert len(shown) >= 2
     for j in shown:
         p = found.p_values[j]
-        low, high = found.conf_int(1 - p)[j]
+        low, high = found.conf_int(level=1 - p)[j]
         assert min(abs(low), abs(high)) < 1e-6 * (high - low)
     small = found.z_values[2]
     assert abs(small - found.coef[2] / found.std_error[2]) < 0.2
@@ -382,9 +382,9 @@ def test_p_values_and_intervals_of_a_model_agree():
 
 def test_combinations_have_the_intervals_of_their_differences():
     found = fitted().inference_
-    values, ends = found.combine(np.eye(4), 0.9)
+    values, ends = found.combine(np.eye(4), level=0.9)
     np.testing.assert_allclose(values, found.coef)
-    np.testing.assert_allclose(ends, found.conf_int(0.9))
+    np.testing.assert_allclose(ends, found.conf_int(level=0.9))
     difference, (inner,) = found.combine([[0, 0, -1, 1]])
     assert inner[0] < difference[0] < inner[1]
     np.testing.assert_allclose(inner[0] < 1 < inner[1], True)
@@ -428,6 +428,19 @@ def test_a_constant_intercept_is_no_coefficient():
     assert moved.intercept_std_error_ > 0
 
 
+def test_a_level_is_given_by_its_name():
+    """``conf_int(0.05)`` is an interval of 95 % in statsmodels, and would be one of 5 % here."""
+    X, y = table(200, 2)
+    domain = Domain.unit_box(2, target=(-5, 5))
+    model = DPLinearRegression(domain=domain, mechanism="matrix", random_state=0).fit(X, y)
+    found = model.inference_
+    for call in (model.conf_int, model.summary, found.conf_int, found.summary):
+        with pytest.raises(TypeError, match="positional argument"):
+            call(0.05)
+    with pytest.raises(TypeError, match="positional argument"):
+        found.combine(np.eye(3), 0.05)
+
+
 def test_a_model_without_inference_has_no_such_attributes():
     """Properties are absent, and methods name the remedy."""
     X, y = table(200, 2)
@@ -467,10 +480,10 @@ def test_a_file_keeps_the_inference(parameters):
     """Tables, intervals and tests are those of the model; moments are not needed."""
     model = fitted(**parameters)
     text = model.to_json()
-    again = load_model(text)
+    again = from_json(text)
     assert again.to_json() == text
     assert str(again.summary()) == str(model.summary())
-    np.testing.assert_array_equal(again.conf_int(0.9), model.conf_int(0.9))
+    np.testing.assert_array_equal(again.conf_int(level=0.9), model.conf_int(level=0.9))
     assert again.wald_test("job") == model.wald_test("job")
     copy = pickle.loads(pickle.dumps(again))
     np.testing.assert_array_equal(copy.p_values, model.p_values)
@@ -483,7 +496,7 @@ def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
     own = NoisyEquations(np.diag([-1.0, 1, 1, 1]), np.eye(4), np.zeros(4, bool), 300.0)
     found = replace(estimate(own), freedom=7.5)
     model._inference = Inference.of(found, *user_units(model.domain, True), model.domain, ["A."])
-    again = load_model(model.to_json()).inference_
+    again = from_json(model.to_json()).inference_
     assert again.estimate.freedom == 7.5
     assert not again.is_usable
     assert again.notes == ("A.",)

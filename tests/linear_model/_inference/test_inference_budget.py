@@ -18,7 +18,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
-    load_model,
+    from_json,
 )
 from skdp.linear_model._inference import limits as limits_module
 from skdp.linear_model._inference import release as release_module
@@ -308,7 +308,7 @@ def test_a_file_keeps_the_model_and_its_inference(kind, epsilon):
     """Whether the coefficients were moved, as with much epsilon, or not."""
     frame = table(kind).drop(columns="person")
     model = made(kind, epsilon=epsilon).fit(frame, target="y")
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     np.testing.assert_array_equal(again.coef_, model.coef_)
     np.testing.assert_array_equal(again.conf_int(), model.conf_int())
     X = frame.drop(columns="y")
@@ -355,3 +355,14 @@ def test_each_sum_is_released_with_the_noise_of_its_stage(kind, delta, monkeypat
         assert size == noise.dim
         found = Stage.of(stage.name, noise, stage.epsilon, stage.delta)
         assert found == stage
+
+
+def test_a_bound_of_zero_is_no_bound_that_clips():
+    """A third of the counts are 0, which their bound leaves as they are; a tenth are clipped."""
+    X = np.resize([0.0, 0.0, 0.0, 3.0, 5.0, 5.0, 5.0, 5.0, 5.0, 12.0], (3000, 1))
+    domain = Domain({"visits": (0, 10)}, target=(-5, 5))
+    model = DPHuberRegressor(domain=domain, inference_share=0.5, random_state=0, epsilon=50.0)
+    (note,) = [own for own in model.fit(X, X[:, 0]).inference_.notes if "Of the records" in own]
+    low, high = (float(part) for part in note.split(" % ")[0].split()[-3::2])
+    assert low <= 10 <= high
+    assert "a lower bound of 0 is not counted" in note

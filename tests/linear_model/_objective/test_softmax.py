@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, ndtr, softmax
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
-from skdp.linear_model import SKOPS_TYPES, load_model
+from skdp.linear_model import SKOPS_TYPES, from_json, load_model
 from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model._objective.softmax import SoftmaxRecord
@@ -484,7 +484,7 @@ def test_an_exported_model_predicts_the_same():
     X, y, domain = table()
     for estimator in (DPLogisticRegression, DPCoordinateDescentClassifier):
         model = estimator(domain=domain, delta=1e-5, random_state=0).fit(X, y)
-        again = load_model(model.to_json())
+        again = from_json(model.to_json())
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 

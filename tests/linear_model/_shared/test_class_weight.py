@@ -19,6 +19,7 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
     PrivacyLeakWarning,
+    from_json,
     load_model,
 )
 from skdp.linear_model._descent.blocks import Blocks
@@ -447,7 +448,7 @@ def test_weights_are_exported(kind, labels, weights):
     model = made(kind, labels, class_weight=weights).fit(X, y)
     content = json.loads(model.to_json())
     assert content["parameters"]["class_weight"] == [[*pair] for pair in weights.items()]
-    again = load_model(model.to_json())
+    again = from_json(model.to_json())
     assert again.class_weight == weights
     assert [*map(type, again.class_weight)] == [*map(type, weights)]
     assert again.to_json() == model.to_json()

@@ -18,7 +18,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     Ledger,
-    load_model,
+    from_json,
 )
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity, calibrate
@@ -42,7 +42,7 @@ def main() -> None:
             model = estimator(epsilon=1.0, delta=1e-6, domain=domain, ledger=ledger).fit(X, y)
             score = model.score(X, y)
             assert score > 0.8, (estimator, score)
-            same = load_model(model.to_json()).predict(X[:5])
+            same = from_json(model.to_json()).predict(X[:5])
             np.testing.assert_array_equal(same, model.predict(X[:5]))
     assert len(Ledger(epsilon=5.0, delta=1e-5, path=path).entries) == 5
     try:

@@ -79,7 +79,7 @@ def classify(X: Floats, y: NDArray[Any], domain: Domain, ledger: Ledger) -> None
     odds: Floats = fitted.decision_function(X)
     assert_type(fitted.score(X, labels), float)
     assert_type(fitted.inference_, Inference)
-    assert_type(fitted.conf_int(0.9), Floats)
+    assert_type(fitted.conf_int(level=0.9), Floats)
     assert_type(fitted.coef_std_error_, Floats)
     assert_type(fitted.p_values, Floats)
     assert_type(fitted.summary(), CoefficientTable)

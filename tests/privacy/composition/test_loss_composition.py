@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -18,6 +19,7 @@ from skdp.privacy.composition.composition import (
     log_delta_bounds,
 )
 from skdp.privacy.composition.plan import plan
+from skdp.privacy.decimals import add, float_above
 from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
 
 PROMISES = [
@@ -398,3 +400,54 @@ def test_a_grid_is_moved_by_as_much_as_deep_tails_may_be_off(side):
     assert side(loss, step, -last, last).nudge >= least
     near = side(loss, step, -40, 40)
     assert near.nudge >= _grid.SHAKE * (1 - float(loss.log_delta(2.0))) * 2.0
+
+
+def exact_law(pairs):
+    """The sum of the answers of pairs whose epsilons are read as decimals, one by one."""
+    law = {Fraction(0): mpmath.mpf(1)}
+    for pair, count in pairs:
+        loss = Fraction(repr(pair.epsilon))
+        true = 1 / (1 + mpmath.exp(-as_mpf(loss)))
+        for _ in range(count):
+            added = {}
+            for value, chance in law.items():
+                for way, share in ((loss, true), (-loss, 1 - true)):
+                    added[value + way] = added.get(value + way, 0) + chance * share
+            law = added
+    return law
+
+
+def exact_delta(law, spared, epsilon):
+    at = Fraction(epsilon)
+    above = mpmath.fsum(-mpmath.expm1(as_mpf(at - x)) * p for x, p in law.items() if x > at)
+    return 1 - spared * (1 - above)
+
+
+def as_mpf(x):
+    return mpmath.mpf(x.numerator) / x.denominator
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_unlike_pairs_compose_to_their_sum_and_never_below_the_truth(seed):
+    """The bound falls up to the sum of the epsilons, and is basic composition's from there on."""
+    rng = np.random.default_rng(seed)
+    deltas = 10 ** rng.uniform(-12, -2, 4) * (seed % 2)
+    epsilons = np.round(10 ** rng.uniform(-2, 0.8, 4), int(rng.integers(2, 12))) + 0.01
+    counts = rng.integers(1, 3, 4).tolist()
+    pairs = [(PairLoss(*each), n) for *each, n in zip(epsilons, deltas, counts, strict=True)]
+    end = float_above(add(pair.epsilon for pair, n in pairs for _ in range(n)))
+    shares = [*np.linspace(0.0, 0.9, 5), *(1 - np.logspace(-2, -15, 14))]
+    bounds = [Composition(pairs).delta_at(end * share) for share in shares]
+    with mpmath.workdps(50):
+        spared = math.prod((1 - mpmath.mpf(pair.delta)) ** n for pair, n in pairs)
+        law = exact_law(pairs)
+        truth = [exact_delta(law, spared, end * share) for share in shares]
+        assert all(low <= true <= high for (low, high), true in zip(bounds, truth, strict=True))
+    above = [high for _, high in bounds]
+    falls = [later <= high * (1 + 1e-3) for high, later in itertools.pairwise(above)]
+    assert all(falls), above
+    for epsilon in (end, math.nextafter(end, math.inf), 2 * end):
+        high = Composition(pairs).delta_above(epsilon)
+        assert 1 - spared <= high <= (1 - spared) * (1 + 1e-9), epsilon
+        assert high <= above[-1]
+    assert Composition(pairs).epsilon_above(float(1 - spared) * (1 + 1e-9)) <= end

@@ -31,7 +31,7 @@ from compare_norm_balls import BOX, DIAMOND, PLAIN, RECTANGLE, CurvedBall, diffe
 
 from skdp import Domain
 from skdp.geometry import Hull, compare
-from skdp.geometry.order.containment import contains
+from skdp.geometry.containment import contains
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 
 

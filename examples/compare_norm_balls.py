@@ -27,9 +27,8 @@ from scipy.integrate import quad
 
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import FloatArray, as_points
-from skdp.geometry.order import conditional_variance, knorm_covariance
-from skdp.geometry.order.comparison import compare
-from skdp.geometry.order.containment import contains
+from skdp.geometry.comparison import compare, conditional_variance, knorm_covariance
+from skdp.geometry.containment import contains
 
 
 @dataclass(frozen=True)

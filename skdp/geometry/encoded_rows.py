@@ -1,4 +1,6 @@
-"""The hull of c x, |c| <= 1, over the encoded rows x of a table of numbers and categories.
+"""Hulls of the encoded rows of a domain.
+
+One is the hull of c x, |c| <= 1, over the encoded rows x of a table of numbers and categories.
 
 A row is x = (1, z, e): an intercept, numbers z in [-1, 1], and for each categorical column a
 block of m coordinates holding an indicator, or zeros for the first level. With D the hull of
@@ -14,6 +16,19 @@ sum_k c_k a^k b^(M - k) with c_k > 0: along the intercept K is a mixture of Beta
 drawn as one, exactly. Without an intercept K is the projection of that body, whose fibres have
 length 2 (1 - G), G = max A_g + max N_g. The density 1 - G changes G and leaves the direction
 uniform, so a new G, Beta(M, 1), makes the draw uniform.
+
+The other is the hull of one categorical column's rows and their negatives, centred on its levels.
+A column of m + 1 levels, coded by indicators without the first level and centred at the even
+average c = (1, ..., 1) / (m + 1) of the levels, has the rows p_0 = -c and p_k = e_k - c. They
+are the corners of a simplex around 0 with sum_k p_k = 0 and no other relation, so
+v = sum_k lam_k p_k fixes lam up to a constant. As v_k = lam_k - mean(lam), the lam of mean 0 is
+(-sum(v), v), and the gauge is the least of sum_k |lam_k - t| over t, attained at a median.
+
+Triangulation. A generic lam has one median (m even) or an interval of them (m odd); shifted by
+the median, or by the upper end of the interval, it has one zero, f = floor(m / 2) positive
+entries and m - f negative ones. So K is cut into the simplices conv(0, s_k p_k : k != j), one
+for each j and each choice s of f signs + and m - f signs -: (m + 1) C(m, f) of them, each of
+volume |det(p_k : k != j)| / m! = 1 / ((m + 1) m!). Together that is C(m, f) / m!.
 """
 
 from __future__ import annotations
@@ -33,16 +48,9 @@ from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
-from skdp._draws import gammas, uniforms
-from skdp.geometry._blocks import (
-    block_moments,
-    draw_block,
-    greatest_sums,
-    log_binomials,
-    log_convolve,
-)
-from skdp.geometry._direct_sum import ProductBall
+from skdp._draws import exponentials, gammas, uniforms
 from skdp.geometry.ball import NormBall, as_points, listable
+from skdp.geometry.combined import ProductBall
 from skdp.geometry.lp import LpBall, sign_patterns
 
 # Integrals over the intercept's coordinate are exact up to so many nodes. Beyond, so many nodes on
@@ -398,3 +406,171 @@ def columns_of(domain: EncodedDomain) -> tuple[tuple[int, ...], list[tuple[int, 
 
     blocks = map(chosen, domain.blocks)
     return chosen(domain.number_index), [block for block in blocks if block]
+
+
+# The law of one block. Given the bounds a and b, a block u of m coordinates is uniform on
+# sum(u^+) <= a, sum(u^-) <= b.
+
+
+def log_binomials(m: int) -> FloatArray:
+    """Return the logs of the binomial coefficients of m, (m + 1,)."""
+    k = np.arange(m + 1)
+    return np.asarray(gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1))
+
+
+def log_convolve(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return the log coefficients of the product of two polynomials, both given in logs."""
+    out = np.full(len(p) + len(q) - 1, -np.inf)
+    for k, coefficient in enumerate(q):
+        out[k : k + len(p)] = np.logaddexp(out[k : k + len(p)], p + coefficient)
+    return out
+
+
+def positive_count_law(m: int, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the probabilities of k = 0..m positive coordinates in a block, (n, m + 1)."""
+    log_odds = np.log(a) - np.log(b)
+    return np.asarray(softmax(2 * log_binomials(m) + np.arange(m + 1) * log_odds[:, None], axis=1))
+
+
+def draw_block(m: int, a: FloatArray, b: FloatArray, rng: Generator) -> FloatArray:
+    """Draw a block uniform on {A <= a, N <= b}: (n, m)."""
+    cdf = np.cumsum(positive_count_law(m, a, b), axis=1)
+    level = rng.random(len(a)) * cdf[:, -1]
+    n_positive = (cdf[:, :-1] <= level[:, None]).sum(axis=1)
+    positive = np.arange(m) < n_positive[:, None]
+    # Uniform on {x >= 0, sum x <= 1}: exponentials over their sum with one more.
+    sizes = exponentials((len(a), m), rng)
+    spare_up, spare_down = exponentials((2, len(a)), rng)
+    up = a / (np.where(positive, sizes, 0).sum(axis=1) + spare_up)
+    down = b / (np.where(positive, 0, sizes).sum(axis=1) + spare_down)
+    block = sizes * np.where(positive, up[:, None], -down[:, None])
+    return rng.permuted(block, axis=1, out=block)
+
+
+def block_moments(
+    m: int, a: FloatArray, b: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return E u_j, E u_j^2 and E u_i u_j within a block, given a: each (n,)."""
+    law, k = positive_count_law(m, a, b), np.arange(m + 1)
+    j, up, down = m - k, a[:, None] / (k + 1), b[:, None] / (m - k + 1)
+    # up and down are the means of one positive and of one negative coordinate's size.
+    mean = (k * up - j * down) / m
+    up_2, down_2 = up * a[:, None] / (k + 2), down * b[:, None] / (j + 2)
+    square = 2 * (k * up_2 + j * down_2) / m
+    pairs = k * (k - 1) * up_2 + j * (j - 1) * down_2 - 2 * k * j * up * down
+    cross = pairs / max(m * (m - 1), 1)
+    return (law * mean).sum(axis=1), (law * square).sum(axis=1), (law * cross).sum(axis=1)
+
+
+def greatest_sums(
+    blocks: list[FloatArray], shape: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the greatest sum of positive parts over the blocks, and of negative parts."""
+    up, down = np.zeros(shape), np.zeros(shape)
+    for block in blocks:
+        up = np.maximum(up, block.clip(min=0).sum(axis=-1))
+        down = np.maximum(down, (-block).clip(min=0).sum(axis=-1))
+    return up, down
+
+
+# One centred column of levels
+
+
+@dataclass(frozen=True)
+class SimplexBall:
+    """The hull of a centred categorical column's rows and their negatives.
+
+    Parameters
+    ----------
+    dim : int, >= 1
+        Number of indicators: the levels of the column without the first.
+
+    Notes
+    -----
+    With m = dim the rows are p_0 = -c and p_k = e_k - c, k = 1, ..., m, where
+    c = (1, ..., 1) / (m + 1); the ball is conv{p_k, -p_k}. For m = 1 it is [-1/2, 1/2].
+
+    Examples
+    --------
+    >>> from skdp.geometry import SimplexBall
+    >>> ball = SimplexBall(3)  # a column of four levels
+    >>> float(ball.gauge([0.75, -0.25, -0.25]))  # its second level
+    1.0
+    >>> float(ball.gauge([1.0, -1.0, 0.0]))  # a difference of two levels
+    2.0
+    """
+
+    dim: int
+    exact = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_count("dim", self.dim))
+
+    @cached_property
+    def _signs(self) -> FloatArray:
+        """The signs of lam, up to their order: 0 once, then + and - as in the triangulation."""
+        half = self.dim // 2
+        return np.repeat([0.0, 1.0, -1.0], [1, half, self.dim - half])
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        v = as_points(v, self.dim)
+        top = np.abs(v).max(axis=-1, keepdims=True)
+        # Divided by the greatest entry nothing overflows. Where that is 0, inf or nan it is the
+        # answer itself: it stays so when multiplied by the gauge of ones, which is positive.
+        usable = (top > 0) & np.isfinite(top)
+        share = np.divide(v, top, out=np.ones_like(v), where=usable)
+        lam = np.concatenate([-share.sum(axis=-1, keepdims=True), share], axis=-1)
+        middle = (self.dim + 1) // 2
+        median = np.partition(lam, middle, axis=-1)[..., middle, None]
+        with np.errstate(over="ignore"):
+            return np.asarray(top[..., 0] * np.abs(lam - median).sum(axis=-1))
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        # Exponentials over their sum are uniform weights; the one with sign 0 stays with 0.
+        sizes = exponentials((n, self.dim + 1), rng)
+        weights = self._signs * (sizes / sizes.sum(axis=1, keepdims=True))
+        lam = rng.permuted(weights, axis=1, out=weights)
+        return np.asarray(lam[:, 1:] - lam.mean(axis=1, keepdims=True))
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        half = self.dim // 2
+        return float(-gammaln(half + 1) - gammaln(self.dim - half + 1))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        w = as_points(w, self.dim, "w")
+        # Division before the sum avoids overflow.
+        centre = (w / (self.dim + 1)).sum(axis=-1)
+        others = np.abs(w - centre[..., None]).max(axis=-1)
+        return np.asarray(np.maximum(np.abs(centre), others))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return np.full(self.dim, self.dim / (self.dim + 1))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        # U = sum_k lam_k p_k, E lam_k^2 = A and E lam_k lam_l = B, and sum_k p_k = 0: the
+        # covariance is (A - B) sum_k p_k p_k', the sum being 1 - 11' / (m + 1). The m weights
+        # have mean square 2 / ((m + 1)(m + 2)), mean product half of it, and signs of sum 0 or
+        # -1, which leaves (A - B)(m + 1)^2 (m + 2) = 2 m + 1, less 1 / m for odd m.
+        m = self.dim
+        return np.asarray(self._second_moment * (np.eye(m) - 1 / (m + 1)))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return np.full(self.dim, self._second_moment * self.dim / (self.dim + 1))
+
+    @property
+    def _second_moment(self) -> float:
+        m = self.dim
+        return (2 * m + 1 - m % 2 / m) / ((m + 1) ** 2 * (m + 2))
+
+    def extreme_points(self) -> FloatArray:
+        """Return the rows and their negatives, (2 * dim + 2, dim), for dim 1 only (2, 1)."""
+        rows = np.eye(self.dim + 1, self.dim, k=-1) - 1 / (self.dim + 1)
+        # With two levels each row is the negative of the other.
+        return rows if self.dim == 1 else np.concatenate([rows, -rows])

@@ -11,7 +11,7 @@ For one number z in [-1, 1], with x = z and s = 2 z^2 - 1:
   A(c) = 10/3 - 2 c^2 / 3. So c has a density in proportion to A^k, and given c the numbers are
   independent.
 
-Statement and proof: ``docs/proofs/moment_balls.md``, Theorem 8.
+Statement and proof: ``docs/proofs/moment_balls.md``, Theorem 5.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from scipy.special import roots_legendre
 from skdp._arrays import FloatArray
 from skdp._checks import check_count
 from skdp._draws import signed, uniforms
-from skdp.geometry._gauges import counted_square_ends, counted_square_gauge, square_gauge
 from skdp.geometry.ball import as_points
 
 # Mean squares of x and s without a count.
 _SQUARE_OF_X, _SQUARE_OF_S = 49 / 200, 51 / 175
 _NODES = 256
+_TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True)
@@ -143,3 +143,44 @@ def _lost_of_x(a: FloatArray, b: FloatArray) -> FloatArray:
 def _cubes(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return the integral of (1 - 2 (|x| - a)_+^2 / b)^3 / 3 over [-1, 1], b = 1 - a."""
     return np.asarray(2 / 3 * (a + b * (1 - 2 * b + 12 * b**2 / 5 - 8 * b**3 / 7)))
+
+
+# Gauges of one number and its square
+
+
+def square_gauge(u: FloatArray, square: FloatArray) -> FloatArray:
+    """Return the gauge of the hull of {(z - z', 2 z^2 - 2 z'^2) : z, z' in [-1, 1]}, elementwise.
+
+    The hull K_2 is |u| <= 2, |s| <= 2, and |s| <= 2 - 2 (|u| - 1)^2 where |u| > 1.
+    """
+    a, b = np.abs(u), np.abs(square)
+    # On the curved part b / t = 4 a / t - 2 (a / t)^2. It applies only if b < 2 a.
+    share = np.divide(b, a, out=np.full(np.broadcast(a, b).shape, 2.0), where=b < 2 * a)
+    return np.maximum(b / 2, np.where(share < 2, 2 * a / (4 - share), 0.0))
+
+
+def counted_square_gauge(count: FloatArray, u: FloatArray, square: FloatArray) -> FloatArray:
+    """Return the gauge of the hull of {+-(1, z, 2 z^2 - 1) : z in [-1, 1]}, elementwise."""
+    flat = np.maximum(np.maximum(np.abs(count), np.abs(u)), np.abs(square))
+    upper = _curved(count, np.abs(u), square, flat)
+    return np.maximum(upper, _curved(-count, np.abs(u), -square, flat))
+
+
+def _curved(count: FloatArray, u: FloatArray, square: FloatArray, flat: FloatArray) -> FloatArray:
+    """Return the least t >= flat with (t - s)(t - c) >= (2 u - c - t)_+^2."""
+    short = np.maximum(2 * u - count - flat, 0.0)
+    above, beyond = flat - square, flat - count
+    active = above * beyond < short**2
+    # With t = flat + r the squares of r drop out: r (above + beyond + 2 short) is the difference of
+    # both sides at flat. Solved for t itself the equation would cancel near a corner of the hull.
+    slope = np.where(active, above + beyond + 2 * short, 1.0)
+    return np.where(active, flat + (short / slope * short - above / slope * beyond), flat)
+
+
+def counted_square_ends(count: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of s for which (count, size, s) is in the hull of `counted_square_gauge`."""
+    low, high = (
+        2 * np.maximum(size - (1 - c) / 2, 0.0) ** 2 / np.maximum((1 + c) / 2, _TINY)
+        for c in (count, -count)
+    )
+    return -1 + low, 1 - high

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, fail
 from skdp.geometry import NormBall
-from skdp.geometry.order.comparison import BallSensitivity, scaled_balls
+from skdp.geometry.comparison import BallSensitivity, scaled_balls
 from skdp.inspection._drawing import Display, style
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
             "elliptic", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
             "offset_gaussian"}, norm ball or object with ``calibrate``, default="auto"
         The noise. "matrix" is the difference of two Wishart matrices. "hull" is the K-norm
-        mechanism on the smallest known ball that holds the changes of the moments. "gaussian" and
+        mechanism on a :class:`~skdp.geometry.MomentBall`. "gaussian" and
         "elliptic" need ``delta`` > 0. The last five names are independent noise of that law on
         every moment. Their calibration composes all moments and takes seconds. All but "logistic"
         need ``delta`` > 0. They seldom have less noise than the others.

@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
 from skdp.mechanisms._noise_check import check_noise
 from skdp.mechanisms.gaussian.elliptic import EllipticGaussian, check_weights_for
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
-from skdp.mechanisms.knorm.noise import NAMES, KNorm, KNormNoise
-from skdp.mechanisms.noise import Noise
+from skdp.mechanisms.knorm.noise import NAMES, KNorm
+from skdp.mechanisms.noise import Noise, variances
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
 # Subbotin's laws are compared only if they are named. Over several coordinates they take seconds
@@ -193,14 +192,6 @@ def reason_of(
         following, name = min(behind, key=lambda pair: pair[0])
         said += f"; next {name}, {following:.4g}"
     return said
-
-
-def variances(noise: Noise) -> FloatArray:
-    """Return the variance of each coordinate of a draw, (dim,), which may be an estimate."""
-    if isinstance(noise, KNormNoise) and hasattr(noise.ball, "mean_squares"):
-        d = noise.dim
-        return np.asarray((d + 1) * (d + 2) * noise.scale**2 * noise.ball.mean_squares())
-    return np.diag(noise.covariance()).copy()
 
 
 def _checked(candidates: Any) -> Any:

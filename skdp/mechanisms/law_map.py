@@ -21,8 +21,9 @@ from skdp._checks import (
 )
 from skdp.geometry import LpBall
 from skdp.mechanisms._named import CHOICES, named
-from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates, variances
+from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates
 from skdp.mechanisms.knorm.noise import NAMES
+from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
 # Gains are measured against the lesser of these two.

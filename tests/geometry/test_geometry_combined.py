@@ -104,7 +104,7 @@ def test_a_sheared_ball_is_a_mapped_one(ball: Any) -> None:
 def test_the_box_of_a_sheared_ball_is_computed_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, again = (ShearedBall(LpBall(5, p=3), (0.0, 1.0, -2.0, 0.3, 4.0)) for _ in range(2))
     expected = whole.bounding_box()
-    monkeypatch.setattr("skdp.geometry.sheared._ENTRIES", 10)  # two rows
+    monkeypatch.setattr("skdp.geometry.combined._ENTRIES", 10)  # two rows
     np.testing.assert_array_equal(again.bounding_box(), expected)
     again.bounding_box()[:] = 0.0  # the caller's own
     np.testing.assert_array_equal(again.bounding_box(), expected)

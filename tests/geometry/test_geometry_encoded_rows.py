@@ -14,7 +14,7 @@ from scipy.integrate import cumulative_simpson
 from scipy.stats import kstest
 
 from skdp.geometry import EncodedRowsBall, LpBall, ProductBall, encoded_rows, rows_ball
-from skdp.geometry._blocks import block_moments
+from skdp.geometry.encoded_rows import block_moments
 
 ADULT = (6, (8, 15, 6, 14, 5, 4, 1, 40))
 BALLS = [

@@ -1,13 +1,14 @@
 """The hull of the changes in sums of numbers and of their squares, and noise on it."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from ball_battery import BATTERY
 from scipy.optimize import linprog
 
-from skdp.geometry.squares import SquaresBall
+from skdp.geometry.squares import SquaresBall, counted_square_gauge
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.stage import sums_deviation, sums_noise
 
@@ -90,3 +91,28 @@ def test_noise_is_less_than_on_the_box(k, n):
     noise = sums_noise(sums, moved, "replace_one" if n else "add_remove", 0.5)
     own = noise.variance()[sums.dim - 2 * k]
     assert math.sqrt(own) * 0.5 == pytest.approx(sums_deviation(sums, moved), rel=1e-9)
+
+
+def counted_square_gauge_of(count: float, x: float, square: float) -> Fraction:
+    """The gauge of the hull of {+-(1, z, 2 z^2 - 1)} in fractions, from its inequalities."""
+    c, u, s = Fraction(count), abs(Fraction(x)), Fraction(square)
+    least = max(abs(c), u, abs(s))
+    found = [least]
+    for a, b in ((c, s), (-c, -s)):
+        width = 2 * u - a
+        if width > least and (least - b) * (least - a) < (width - least) ** 2:
+            found.append((width**2 - a * b) / (2 * width - a - b))
+    return max(found)
+
+
+@pytest.mark.parametrize("near", [0, 10, 25, 40, 50])
+def test_the_gauge_with_a_count_keeps_its_digits_near_a_corner(near: int) -> None:
+    """Draws of sums of balls are divided by it, and their error is part of the lattice's proof."""
+    rng = np.random.default_rng(99)
+    corner = np.array([1.0, 1.0, 1.0]) * rng.choice([-1, 1], (4000, 1))
+    v = corner + rng.normal(size=(4000, 3)) * 2.0**-near
+    v[:, 1] *= rng.choice([-1, 1], 4000)
+    found = counted_square_gauge(*v.T)
+    truth = [counted_square_gauge_of(*map(float, x)) for x in v]
+    errors = [abs(Fraction(float(one)) / t - 1) for one, t in zip(found, truth, strict=True)]
+    assert max(errors) < Fraction(1, 2**49)

@@ -51,11 +51,11 @@ def test_l_p_balls_around_the_moments_of_rows_in_a_ball(p):
 
 def test_bodies_of_the_same_moments_hold_each_others_differences_and_no_others():
     """Levels of one layout have radius 1 in each other; a body of other moments has not."""
-    for level in (0, 1, 2):
+    for level in (0, 1):
         assert Sensitivity(MomentBall(LAYOUT)).radius_in(MomentBall(LAYOUT, level)) == 1.0
-    added = MomentBall(MomentLayout(1, (0,), target=False, neighbors="add_remove"))
-    other = MomentBall(MomentLayout(2, (), ((0,), (1,)), target=False))
-    moments = np.array([[1.0, x, 2 * x * x - 1] for x in np.linspace(-1, 1, 201)])
-    truth = other.gauge(moments).max()
-    assert truth > 1.1
-    assert Sensitivity(added, neighbors="add_remove").radius_in(other) >= truth
+    two = MomentLayout(2, (0, 1), target=False)
+    other = MomentBall(MomentLayout(1, (0,), neighbors="add_remove"))
+    grid = np.linspace(-1, 1, 9)
+    truth = other.gauge(differences(two, np.array(list(product(grid, grid))))).max()
+    assert truth > 1.9
+    assert Sensitivity(MomentBall(two)).radius_in(other) >= truth

@@ -1,4 +1,4 @@
-"""The house rules that can be read off the source: who imports whom, and how long things are."""
+"""The house rules that can be read off the source: who imports whom."""
 
 import ast
 import importlib
@@ -408,7 +408,7 @@ import sys
 import sklearn.linear_model
 before = set(sys.modules)
 import skdp, skdp.geometry, skdp.mechanisms, skdp.privacy, skdp.randomness
-import skdp.inspection, skdp.geometry.order.comparison
+import skdp.inspection, skdp.geometry.comparison
 for name in skdp.__all__:
     getattr(skdp, name)
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))

@@ -50,10 +50,9 @@ PLANNED = {
     "linf": (False, Method("linf", body="box")),
     "K_T": (False, Method("hull", body="K_T")),
     "linf, known": (True, Method("hull", body="least box")),
-    "K_T, known": (True, Method("hull", body="K_T")),
 }
 OURS = {"auto": False, "auto, known": True}
-METHODS = ["l1", "linf", "K_T", "auto", "linf, known", "K_T, known", "auto, known"]
+METHODS = ["l1", "linf", "K_T", "auto", "linf, known", "auto, known"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,8 @@ ONE_PRODUCT = SumBall((ProductBall((INTERVAL, NUMBERS, *COLUMNS[:5])), *COLUMNS[
 PRODUCTS = SumBall(tuple(ProductBall((INTERVAL, column)) for column in COLUMNS), (1.0,) * 13)
 
 
-def moments(p: int, level: int) -> MomentBall:
-    return MomentBall(MomentLayout(p, tuple(range(p))), level)
+def moments(p: int) -> MomentBall:
+    return MomentBall(MomentLayout(p, tuple(range(p))))
 
 
 # A ball, how many draws at once, and the least rate.
@@ -46,11 +46,8 @@ DRAWS: dict[str, tuple[Any, int, float]] = {
     "encoded rows": (EncodedRowsBall(6, LEVELS), 5000, 5000),
     "encoded rows, one draw": (EncodedRowsBall(6, LEVELS), 1, 200),
     "encoded rows, no intercept": (EncodedRowsBall(6, LEVELS, False), 5000, 5000),
-    "moments, 5 numbers": (moments(5, 1), 500, 10_000),
-    "moments, 12 numbers": (moments(12, 1), 50, 1000),
-    "moments, 50 numbers": (moments(50, 1), 4, 10),
-    "moments and target, 8 numbers": (moments(8, 2), 4, 10),
-    "moments and target, 20 numbers": (moments(20, 2), 4, 1),
+    "moments, 5 numbers": (moments(5), 500, 10_000),
+    "moments, 12 numbers": (moments(12), 50, 1000),
 }
 COMPOSED = 10_000
 MOST_SECONDS = 2.0

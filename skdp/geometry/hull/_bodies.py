@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -15,17 +16,37 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp.geometry.ball import as_points
-from skdp.geometry.hull._cells import HalfSpaces
-from skdp.geometry.hull._directions import spread
-from skdp.geometry.hull._samplers import Body, Box, box_around, reject, walk
-from skdp.geometry.hull.conic import ConeBody, cone_body, difference_body, flat
-from skdp.geometry.hull.halfspaces import differences_of, even_normals, facet_directions
-from skdp.geometry.hull.polytope import Corners, Facets, Polytope, is_small, null_direction
+from skdp.geometry.hull.conic import (
+    ConeBody,
+    HalfSpaces,
+    cone_body,
+    difference_body,
+    differences_of,
+    even_normals,
+    facet_directions,
+    flat,
+)
+from skdp.geometry.hull.polytope import (
+    MOST_PAIRS,
+    Corners,
+    Facets,
+    Polytope,
+    is_small,
+    null_direction,
+)
 
 # Least share of kept points for which rejection is used.
 LEAST_ACCEPTANCE = 1e-3
 # Steps per dimension of the random walk used otherwise.
 WALK_STEPS = 20
+# Rays for the estimate of a share, fewer if each of them needs a solver.
+PILOT = {True: 1024, False: 48}
+# Greatest number of points of one trial.
+BLOCK = 2**15
+# Pairs of facets in two and three dimensions, for which the polytope around a round body is about
+# one percent greater.
+ROUND = {2: 30, 3: 128}
+GOLDEN = (1 + 5**0.5) / 2
 KNOWN_FOR_POLYTOPES = {
     "log_volume": "Use estimate_log_volume(n, rng), which comes with its standard error.",
     "covariance": "Estimate it from draws.",
@@ -358,3 +379,142 @@ def _rows(name: str, rows: ArrayLike, dim: int | None = None) -> FloatArray:
     if not np.isfinite(out).all():
         raise fail(name, "be finite numbers", None, "Drop or bound the others.")
     return out
+
+
+def spread(dim: int, count: int | None = None) -> FloatArray:
+    """Return directions, one of each pair +-, of shape (about count, dim), the axes among them.
+
+    Without a count there are enough for a round body in two or three dimensions, in up to eight
+    dimensions the axes and the diagonals of two axes, and in more dimensions only the axes.
+    """
+    axes = np.eye(dim)
+    if count is None and dim not in ROUND:
+        return np.concatenate([axes, _diagonals(dim)]) if dim in MOST_PAIRS else axes
+    rest = max(0, ROUND.get(dim, 0) if count is None else count - dim)
+    if dim == 2:
+        angles = np.pi * np.arange(rest + 2) / (rest + 2)
+        further = np.column_stack([np.cos(angles), np.sin(angles)])
+        return np.concatenate([axes, further[np.abs(further).min(axis=1) > 1e-9]])
+    if dim == 3:
+        return np.concatenate([axes, _spiral(rest)])
+    further = np.random.default_rng(0).standard_normal((rest, dim))
+    further /= np.linalg.norm(further, axis=1, keepdims=True)
+    return np.concatenate([axes, np.concatenate([_diagonals(dim), further])[:rest]])
+
+
+def _diagonals(dim: int) -> FloatArray:
+    rows = np.zeros((dim * (dim - 1), dim))
+    for k, (i, j) in enumerate(combinations(range(dim), 2)):
+        rows[2 * k : 2 * k + 2, [i, j]] = (1.0, 1.0), (1.0, -1.0)
+    return rows
+
+
+def _spiral(count: int) -> FloatArray:
+    """Return nearly evenly spread points of the upper half sphere."""
+    height = (np.arange(count) + 0.5) / max(count, 1)
+    turn, width = 2 * np.pi * np.arange(count) / GOLDEN, np.sqrt(1 - height**2)
+    return np.column_stack([width * np.cos(turn), width * np.sin(turn), height])
+
+
+# Draws. Rejection from a box around the body is exact. The probability that a uniform point of a
+# box L falls into K is vol K / vol L. It is also the mean over U uniform on L of
+# (|U|_L / |U|_K)^d, the measure of K along a ray over that of L, which can be estimated even if no
+# point falls into K.
+
+
+class Body(Protocol):
+    """A symmetric convex body with interior."""
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether the gauge is exact up to rounding, without a solver's tolerance."""
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+
+    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether v is in the body, (..., dim) to (...)."""
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return an upper bound on <w, u>, tight to a solver's tolerance: (..., dim) to (...)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """The box {u : |axes u| <= half_widths}, rows of ``axes`` orthonormal."""
+
+    axes: FloatArray
+    half_widths: FloatArray
+
+    def log_volume(self) -> float:
+        return float(np.log(2 * self.half_widths).sum())
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return np.asarray(rng.uniform(-1, 1, (n, len(self.axes))) * self.half_widths @ self.axes)
+
+    def shares(self, body: Body, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
+        """Return n draws and (|U|_L / |U|_K)^d of each, whose mean is vol K / vol L."""
+        unit = rng.uniform(-1, 1, (n, len(self.axes)))
+        u = unit * self.half_widths @ self.axes
+        return u, (np.abs(unit).max(axis=1) / body.gauge(u)) ** len(self.axes)
+
+
+def box_around(body: Body, rng: Generator) -> tuple[Box, float]:
+    """Return the lesser of two boxes around a body, and about the body's share of its volume.
+
+    One is along the coordinates, the other along the principal axes of the body.
+    """
+    first = _box(body, np.eye(body.dim))
+    pilot = PILOT[body.decided]
+    u, shares = first.shares(body, pilot, rng)
+    # The ray of a point is shorter in K by |U|_L / |U|_K.
+    inside = u * shares[:, None] ** (1 / body.dim)
+    second = np.einsum("n,ni,nj->ij", shares, inside, inside)
+    _, axes = np.linalg.eigh(second)
+    other = _box(body, axes.T)
+    if other.log_volume() > first.log_volume() - 0.05:
+        return first, float(shares.mean())
+    return other, float(other.shares(body, pilot, rng)[1].mean())
+
+
+def reject(body: Body, box: Box, share: float, n: int, rng: Generator) -> FloatArray:
+    """Return n uniform draws, (n, dim), by rejection from the box."""
+    kept, count = [np.empty((0, body.dim))], 0
+    while count < n:
+        tries = int(min(BLOCK, 16 + 1.2 * (n - count) / share))
+        tried = box.sample(tries, rng)
+        inside = tried[body.contains(tried)]
+        kept.append(inside)
+        count += len(inside)
+    return np.concatenate(kept)[:n]
+
+
+def walk(body: Body, box: Box, n: int, rng: Generator, steps: int) -> FloatArray:
+    """Return n ends of hit-and-run walks from 0, (n, dim), nearly uniform after many steps."""
+    x = np.zeros((n, body.dim))
+    for _ in range(steps if n else 0):
+        way = rng.standard_normal(x.shape) * box.half_widths @ box.axes
+        x = _hit(body, x, way, rng)
+    return x
+
+
+def _box(body: Body, axes: FloatArray) -> Box:
+    return Box(axes, body.support(axes))
+
+
+def _hit(body: Body, x: FloatArray, way: FloatArray, rng: Generator) -> FloatArray:
+    """Move each row to a uniform point of the chord through it."""
+    # The chord lies within 2 / |way|; a miss excludes the points beyond it.
+    high = 2 / body.gauge(way)
+    low, t = -high, rng.uniform(-high, high)
+    out = ~body.contains(x + t[:, None] * way)
+    while out.any():
+        low, high = np.where(out & (t < 0), t, low), np.where(out & (t > 0), t, high)
+        t = np.where(out, rng.uniform(low, high), t)
+        out[out] = ~body.contains((x + t[:, None] * way)[out])
+    return np.asarray(x + t[:, None] * way)

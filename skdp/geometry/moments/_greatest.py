@@ -93,11 +93,12 @@ def greatest_sum(layout: MomentLayout) -> float:
     """Return the maximum of sum_i |u_i| over the changes u one record can make, rounded up.
 
     It is inf if there are too many choices of what changes. See docs/proofs/moment_balls.md,
-    Theorem 7.
+    Theorem 4.
     """
-    sorts, single, wide = sorts_of(layout), len(layout.two_level), len(layout.wide_blocks)
     if layout.adds:
-        return float(sorts.shown.sum()) * ROUND_UP
+        return float(sorts_of(layout).shown.sum()) * ROUND_UP
+    single = sum(len(block) == 1 for block in layout.block_columns)
+    wide = len(layout.block_columns) - single
     p, others = layout.n_squares, len(layout.variables) - layout.n_squares
     if (single + 1) * (wide + 1) * (p + 1) > _MOST_SUMS:
         return math.inf

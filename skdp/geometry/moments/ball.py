@@ -1,12 +1,10 @@
-"""The ball of the changes that one record can make in the moments of a regression."""
+"""Balls of the changes that one record can make in the moments of a regression."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -14,31 +12,147 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import fail
+from skdp._checks import check_count, check_positive, fail
 from skdp._identity import remembered
-from skdp.geometry._direct_sum import ProductBall
-from skdp.geometry.ball import as_points
+from skdp.geometry.ball import NormBall, as_points, uniform_variance
+from skdp.geometry.combined import MappedBall, ProductBall
 from skdp.geometry.lp import LpBall
-from skdp.geometry.moments._added import AddedBall
-from skdp.geometry.moments._bodies import DifferenceBall, NumbersBall
 from skdp.geometry.moments._greatest import (
+    ROUND_UP,
     Sorts,
     greatest_squares,
     greatest_sum,
     sorts_of,
     weights_of_orbits,
 )
-from skdp.geometry.moments._pair_hull import PairHull
-from skdp.geometry.moments._spins import SpinMap
-from skdp.geometry.moments._triangle_law import MOST_VARIABLES
 from skdp.geometry.moments.layout import IntArray, MomentLayout
+from skdp.geometry.squares import square_gauge
 
-LEVELS = (0, 1, 2, "exact")
-# Members of a ball whose parts all have them.
-OPTIONAL = ("log_volume", "support", "covariance", "variance", "extreme_points")
+# With more numbers, the target among them, draws from the body of the paper take too long: with
+# 13 one proposal in 200 is kept, with 20 one in 10,000.
+MOST_VARIABLES = 13
+# Proposals are made for at most so many products at once.
+_MOST_ENTRIES = 2**20
 # Entries drawn for an estimate of mean squares, enough for an error of one or two percent.
 _MEAN_ENTRIES = 20_000
-Part = tuple[Any, IntArray]
+# Members of a box that other bodies of moments do not have.
+OF_BOXES = ("log_volume", "support", "covariance", "variance", "extreme_points")
+# Members of a `RadialMomentBall` that its ellipsoid provides.
+OF_ELLIPSOIDS = ("log_volume", "support", "bounding_box", "covariance", "variance")
+
+
+@dataclass(frozen=True)
+class NumbersBall:
+    """The body K_T of Awan & Slavkovic (2020, section 5.1) for numbers in [-1, 1].
+
+    It contains t(z) - t(z') for all z, z', and is not their hull. Coordinates of t: z_1, ..., z_P;
+    2 z_i^2 of the first ``n_squares``; z_i z_j, i < j, in lexicographic order. A point u is in
+    the body if (u_i, u_ii) is in K_2 and (u_i, u_j, u_ij) is in K_3 = {|a|, |b|, |c| <= 2,
+    |a| + |b| + |c| <= 4}. Proof: docs/proofs/moment_balls.md, Theorems 1 and 2.
+
+    Parameters
+    ----------
+    n_squares : int, >= 0
+        Number of numbers with a square.
+    n_plain : int, >= 0
+        Number of numbers without a square.
+
+    Examples
+    --------
+    >>> from skdp.geometry.moments import NumbersBall
+    >>> float(NumbersBall(0, 2).gauge([2.0, 1.0, 2.0]))  # (x, y, x y)
+    1.25
+    """
+
+    n_squares: int
+    n_plain: int
+    exact = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_squares", check_count("n_squares", self.n_squares, 0))
+        object.__setattr__(self, "n_plain", check_count("n_plain", self.n_plain, 0))
+        if not 1 <= self.n_variables <= MOST_VARIABLES:
+            rule = f"be 1 to {MOST_VARIABLES} together"
+            raise fail("n_squares and n_plain", rule, self.n_variables)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of numbers P."""
+        return self.n_squares + self.n_plain
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.n_variables * (self.n_variables + 1) // 2 + self.n_squares
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        u = np.abs(as_points(v, self.dim))
+        linear, squares, products = np.split(u, self._ends, axis=-1)
+        i, j = self._pairs
+        sums = (linear[..., i] + linear[..., j] + products).max(axis=-1, initial=0.0) / 4
+        curved = square_gauge(linear[..., : self.n_squares], squares).max(axis=-1, initial=0.0)
+        return np.asarray(np.maximum(np.maximum(u.max(axis=-1) / 2, sums), curved))
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim).
+
+        Given the linear entries the others are independent. So w_i = 1 - |u_i| / 2 is drawn from
+        the cube and kept with the product of the lengths that the others may have.
+        """
+        kept, missing, rate = [np.empty((0, self.dim))], n, 0.5
+        batch = max(16, _MOST_ENTRIES // self.dim)
+        while missing > 0:
+            tries = min(batch, math.ceil(1.1 * missing / rate) + 4)
+            w = rng.random((tries, self.n_variables))
+            rooms = self._rooms(w)
+            chosen = np.flatnonzero(rng.random(tries) < rooms.prod(axis=1))[:missing]
+            others = rooms[chosen] * rng.random((len(chosen), rooms.shape[1]))
+            kept.append(np.concatenate([1 - w[chosen], others], axis=1))
+            rate = max(0.25 * rate, (len(chosen) + 1) / (tries + 1))
+            missing -= len(chosen)
+        sizes = np.concatenate(kept)
+        return np.asarray(sizes * rng.choice([-2.0, 2.0], sizes.shape))
+
+    def mean_squares(self) -> FloatArray:
+        """Return an estimate of the mean square of each coordinate of a uniform draw, (dim,).
+
+        It is computed from fixed draws and averaged over coordinates of one kind. All signs are
+        independent, so the coordinates are not correlated.
+        """
+        return _mean_squares(self).copy()
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,): twos."""
+        return np.full(self.dim, 2.0)
+
+    def _rooms(self, w: FloatArray) -> FloatArray:
+        """Return the greatest |u_ii| / 2 and |u_ij| / 2, given the linear entries."""
+        i, j = self._pairs
+        least = np.minimum(w[:, : self.n_squares], 0.5)
+        products = np.minimum(1.0, w[:, i] + w[:, j])
+        return np.concatenate([4 * least * (1 - least), products], axis=1)
+
+    @property
+    def _ends(self) -> list[int]:
+        """Ends of the linear entries and of the squares."""
+        return [self.n_variables, self.n_variables + self.n_squares]
+
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        i, j = np.triu_indices(self.n_variables, 1)
+        return i, j
+
+
+@remembered(maxsize=32)
+def _mean_squares(ball: NumbersBall) -> FloatArray:
+    draws = min(max(_MEAN_ENTRIES // ball.dim, 256), 4096)
+    squares = np.mean(ball.sample(draws, np.random.default_rng(0)) ** 2, axis=0)
+    i, j = ball._pairs
+    own = np.arange(ball.n_variables) < ball.n_squares
+    kinds = np.concatenate([own, np.full(ball.n_squares, 2), 3 + own[i] + own[j]])
+    means = np.bincount(kinds, squares) / np.maximum(np.bincount(kinds), 1)
+    return np.asarray(means[kinds])
 
 
 @dataclass(frozen=True)
@@ -52,20 +166,15 @@ class MomentBall:
     ----------
     layout : MomentLayout
         Entries of t.
-    level : {"auto", 0, 1, 2, "exact"}, default="auto"
-        0: the least box. 1: also constraints on an entry and its square, on two entries and their
-        product (Awan & Slavkovic 2020, section 5.1), and on the sums of the indicators of a
-        block, also times another column. 2: under replace_one also constraints on products with
-        squares and on triples of products; all of them for up to 12 numbers, columns of two
-        levels and target together, and some triples for up to 100. With some triples the level-2
-        ball need not lie in the level-1 ball. "exact": the hull of the differences, known for
-        one number with or without a target. "auto": the smallest of them whose sampler takes
-        seconds at most.
+    level : {0, 1}, default=1
+        0: the least box. 1: under replace_one also the constraints on a number and its square,
+        and on two numbers and their product (Awan & Slavkovic 2020, section 5.1), for at most 13
+        numbers, the target among them. With more, and under add_remove, it is the least box.
 
     Notes
     -----
-    Draws are exact at every level. ``log_volume()``, ``support(w)`` and ``covariance()`` exist at
-    level 0 and if all parts of the ball have them. Proofs are in docs/proofs/moment_balls.md.
+    Draws are exact. A ball that is a box has ``log_volume()``, ``support(w)``, ``covariance()``
+    and ``variance()``. Proofs are in docs/proofs/moment_balls.md.
 
     Examples
     --------
@@ -76,45 +185,30 @@ class MomentBall:
     """
 
     layout: MomentLayout
-    level: int | str = "auto"
+    level: int = 1
+    exact = True
 
     def __post_init__(self) -> None:
-        if self.level == "auto":
-            object.__setattr__(self, "level", _best_level(self.layout))
-        known = not isinstance(self.level, bool) and self.level in LEVELS
-        if not known:
-            raise fail("level", "be 'auto', 0, 1, 2 or 'exact'", self.level)
+        if isinstance(self.level, bool) or self.level not in (0, 1):
+            raise fail("level", "be 0 or 1", self.level)
         if self.layout.curves:
             rule = "have no curves: their columns must be numbers"
             raise fail("layout", rule, self.layout.curves)
         if self.layout.adds and not self.layout.shifted:
             raise fail("layout", "have shifted squares under add_remove", False)
-        if self.layout.adds and self.level not in (0, 1):
-            raise fail("level", "be 0 or 1 under add_remove", self.level)
-        if self.level == "exact" and not _has_exact(self.layout):
-            rule = "be 0, 1 or 2 unless there is one number and no square of a target"
-            raise fail("level", rule, self.level)
-        _ = self._parts  # raises if a part is not possible
 
     @property
     def dim(self) -> int:
         """Number of coordinates."""
         return self.layout.dim
 
-    @property
-    def exact(self) -> bool:
-        """Whether ``sample`` draws from exactly the uniform law."""
-        return all(part.exact for part, _ in self._parts)
-
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
-        v = as_points(v, self.dim)
-        return self._product.gauge(self._spins.forward(v) if self.level else v)
+        return self._body.gauge(v)
 
     def sample(self, n: int, rng: Generator) -> FloatArray:
         """Return n uniform draws, (n, dim)."""
-        draws = self._product.sample(n, rng)
-        return self._spins.back(draws) if self.level else draws
+        return self._body.sample(n, rng)
 
     def bounding_box(self) -> FloatArray:
         """Return the half-widths of the least box around the ball, (dim,)."""
@@ -151,100 +245,46 @@ class MomentBall:
         """
         return greatest_sum(self.layout)
 
-    def estimate_log_volume(self, n: int, rng: Generator) -> tuple[float, float]:
-        """Return an estimate of the log volume and its standard error, 0 if it is exact.
-
-        Parameters
-        ----------
-        n : int
-            Number of random proposals.
-        rng : Generator
-        """
-        total, error = -self._log_det, 0.0
-        for part, _ in self._parts:
-            if hasattr(part, "log_volume"):
-                total += part.log_volume()
-            else:
-                value, own = part.estimate_log_volume(n, rng)
-                total, error = total + value, math.hypot(error, own)
-        return total, error
-
     def mean_squares(self) -> FloatArray:
-        """Return an estimate of the mean square of each entry of a uniform draw, (dim,).
+        """Return the mean square of each entry of a uniform draw, (dim,).
 
-        It is computed from fixed draws and averaged over ``orbits()``, so few draws are enough
-        for many entries. The result is remembered for equal balls.
+        Those of the numbers at level 1 are estimates.
         """
-        return _mean_squares(self).copy()
-
-    def estimate_covariance(self, n: int, rng: Generator) -> FloatArray:
-        """Return an estimate of the covariance of the uniform law, (dim, dim).
-
-        Parameters
-        ----------
-        n : int
-            Draws of each part without a known covariance. A few hundred are enough for numbers,
-            as entries that a symmetry swaps are averaged.
-        rng : Generator
-        """
-        out = np.zeros((self.dim, self.dim))
-        for part, places in self._parts:
-            known = hasattr(part, "covariance")
-            block = part.covariance() if known else part.estimate_covariance(n, rng)
-            out[np.ix_(places, places)] = block
-        return self._spins.back(self._spins.back(out).T) if self.level else out
+        out = np.empty(self.dim)
+        for part, places in zip(self._body.balls, self._body.places, strict=True):
+            out[places] = uniform_variance(part)
+        return out
 
     def first_covariance(self) -> FloatArray:
-        """Return the covariance of each coordinate with the first one, (dim,).
-
-        It is an estimate from 256 fixed draws unless the level is 0.
-        """
-        if self.level == 0:
-            return np.append(self.variance()[:1], np.zeros(self.dim - 1))
-        return _first_covariance(self).copy()
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        return np.append(self.mean_squares()[:1], np.zeros(self.dim - 1))
 
     def __getattr__(self, name: str) -> Any:
-        if name in OPTIONAL and all(hasattr(part, name) for part, _ in self._parts):
-            # A part with numbers at level 1 or 2 has none of them, so there are no spins here.
-            return getattr(self._product, name)
+        if name in OF_BOXES and self._is_box:
+            return getattr(self._body, name)
         raise AttributeError(f"{type(self).__name__} has no {name} at this level")
 
-    @cached_property
-    def _spins(self) -> SpinMap:
-        return SpinMap(self.layout)
-
     @property
-    def _log_det(self) -> float:
-        return self._spins.log_det if self.level else 0.0
+    def _is_box(self) -> bool:
+        few = 0 < len(self.layout.variables) <= MOST_VARIABLES
+        return self.level == 0 or self.layout.adds or not few
 
     @cached_property
-    def _product(self) -> ProductBall:
-        balls, index = zip(*self._parts, strict=True)
-        return ProductBall(balls, tuple(tuple(places.tolist()) for places in index))
-
-    @cached_property
-    def _parts(self) -> list[Part]:
-        """Independent parts of the ball, each with its entries."""
-        if self.level == 0:
-            weights = tuple((1 / self._box).tolist())
-            return [(LpBall(self.dim, p=math.inf, weights=weights), np.arange(self.dim))]
-        radius = 1.0 if self.layout.adds else 2.0
-        parts = [_added_part(self.layout)] if self.layout.adds else list(self._replaced_parts())
-        for block, j in product(self.layout.wide_blocks, self.layout.variables):
-            # |e x - e' x'|_1 <= |x| + |x'| <= 2 for a block's e and a variable's x.
-            parts.append((LpBall(len(block), p=1, radius=radius), self.layout.entry(block, j)))
-        return parts
-
-    def _replaced_parts(self) -> Iterator[Part]:
-        layout, n_plain = self.layout, len(_variables(self.layout)) - self.layout.n_squares
-        places = np.concatenate([layout.entry(0, _variables(layout)), _second_places(layout)])
-        if self.level == "exact" and layout.target:
-            yield PairHull(), places
-        elif len(places):
-            level = 2 if self.level == 2 else 1
-            yield NumbersBall(layout.n_squares, n_plain, level), places
-        for block in _block_places(layout):
-            yield DifferenceBall(len(block)), block
+    def _body(self) -> ProductBall:
+        layout, places = self.layout, np.empty(0, dtype=np.intp)
+        balls: list[tuple[NormBall, IntArray]] = []
+        if not self._is_box:
+            numbers, squares = layout.variables, layout.variables[: layout.n_squares]
+            i, j = np.triu_indices(len(numbers), 1)
+            entries = [layout.entry(0, numbers), layout.entry(squares, squares)]
+            places = np.concatenate([*entries, layout.entry(numbers[i], numbers[j])])
+            balls.append((NumbersBall(len(squares), len(numbers) - len(squares)), places))
+        rest = np.delete(np.arange(self.dim), places)
+        if len(rest):
+            weights = tuple((1 / self._box[rest]).tolist())
+            balls.append((LpBall(len(rest), p=math.inf, weights=weights), rest))
+        parts, index = zip(*balls, strict=True)
+        return ProductBall(parts, tuple(tuple(place.tolist()) for place in index))
 
     @cached_property
     def _sorts(self) -> Sorts:
@@ -261,58 +301,158 @@ class MomentBall:
         return box
 
 
-@remembered(maxsize=32)
-def _mean_squares(ball: MomentBall) -> FloatArray:
-    draws = min(max(_MEAN_ENTRIES // ball.dim, 16), 1024)
-    squares = np.mean(ball.sample(draws, np.random.default_rng(0)) ** 2, axis=0)
-    orbits = ball.layout.orbits
-    return np.asarray((np.bincount(orbits, squares) / np.bincount(orbits))[orbits])
+@dataclass(frozen=True)
+class RadialMomentBall:
+    """An ellipsoid around the moments' differences for rows |x|_2 <= radius and |y| <= 1.
+
+    In the moments of order two it is a ball of the Frobenius norm, which is invariant under
+    rotations of the rows, as the domain is. Lemma 3 of ``docs/proofs/matrix_laplace.md`` gives
+    the greatest weighted sum of squares.
+
+    Parameters
+    ----------
+    layout : MomentLayout
+        A layout of numbers only, with a target.
+    radius : float > 0
+        Bound on |x|_2.
+
+    Examples
+    --------
+    >>> from skdp.geometry.moments import MomentLayout
+    >>> ball = RadialMomentBall(MomentLayout(2, range(2)), radius=1.0)
+    >>> x, u = np.array([0.6, 0.8, 1.0]), np.array([-0.6, 0.8, 1.0])
+    >>> moments = [np.outer(v, v) for v in (np.append(1, x), np.append(1, u))]
+    >>> bool(ball.gauge(ball.layout.statistic(moments[0] - moments[1])) <= 1)
+    True
+    """
+
+    layout: MomentLayout
+    radius: float
+    exact = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", check_positive("radius", self.radius))
+        if self.layout.blocks or not self.layout.target:
+            raise fail("layout", "be of numbers and a target", self.layout)
+
+    @property
+    def dim(self) -> int:
+        """Number of entries."""
+        return self.layout.dim
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return self._ellipsoid.gauge(v)
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self._ellipsoid.sample(n, rng)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_ELLIPSOIDS:
+            return getattr(self._ellipsoid, name)
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def orbits(self) -> IntArray:
+        """Return labels of the entries, (dim,), equal if a symmetry of records swaps them."""
+        return self.layout.orbits
+
+    def row_square(self, weights: ArrayLike) -> float:
+        """Return the greatest sum of weights times squares over the rows (1, x, y)."""
+        w = as_points(weights, self.layout.n_rows, "weights")
+        return float(w[0] + self.radius**2 * w[1:-1].max(initial=0.0) + w[-1])
+
+    def greatest_square(self, weights: ArrayLike) -> float:
+        """Return an upper bound on the sum of weights times squares over all differences."""
+        tops = np.zeros(len(self.layout.first_of_orbit))
+        np.maximum.at(tops, self.layout.orbits, as_points(weights, self.dim, "weights"))
+        return self.greatest_square_of_orbits(tops)
+
+    def greatest_square_of_orbits(self, weights: ArrayLike) -> float:
+        """Return ``greatest_square`` for one weight per label in ``orbits()``, in their order."""
+        w, square = np.asarray(weights, dtype=float), self.radius**2
+        if self.layout.n_encoded == 1 and not self.layout.adds:
+            # The domain is a box: x / radius is a number in [-1, 1].
+            sorts, degree = self._as_box
+            return float(greatest_squares(sorts, (w * self.radius**degree)[None])[0])
+        a, b, c, d, e, counted = self._coefficients(w)
+        if self.layout.adds:
+            return (counted + a * square + b + c * square**2 + d * square + e) * ROUND_UP
+        return _greatest_of_rows((a, b, c, d, e), square) * ROUND_UP
+
+    def _coefficients(self, w: FloatArray) -> tuple[float, ...]:
+        """Return the weights of |x|^2, y^2, |xx'|^2, |xy|^2, y^4 and of the count."""
+        first, last = self.layout.first_of_orbit, self.layout.n_rows - 1
+        kinds, (i, j) = self.layout.kinds[first], self.layout.pairs[first].T
+        own = (kinds == "square") & (i == last)
+
+        def top(where: FloatArray, factor: float = 1.0) -> float:
+            return factor * float(w[where].max(initial=0.0))
+
+        # A shifted square 2 z^2 - 1 is in [-1, 1] only if z^2 <= 1; it is bounded with the count.
+        squares = (kinds == "square") & ~own
+        outer = max(top(squares, 4.0), top(kinds == "product", 0.5))
+        linear, target = (kinds == "linear") & (j != last), (kinds == "target") & (i > 0)
+        of_target = (i == 0) & (j == last)
+        counted = top(kinds == "count") + float(w @ self._shifts)
+        return top(linear), top(of_target), outer, top(target), top(own, 4.0), counted
+
+    @cached_property
+    def _as_box(self) -> tuple[Sorts, FloatArray]:
+        """The parts of the bounds for one number, and its power in the square of each entry."""
+        degree = (self.layout.pairs[self.layout.first_of_orbit] == 1).sum(axis=1)
+        return sorts_of(self.layout), 2.0 * degree
+
+    @cached_property
+    def _shifts(self) -> FloatArray:
+        """Sums of the squared shifts over each orbit."""
+        return np.asarray(np.bincount(self.layout.orbits, self.layout.shift**2), dtype=float)
+
+    @cached_property
+    def _ellipsoid(self) -> MappedBall:
+        natural = np.where(self.layout.kinds == "product", 2.0, 1 / self.layout.scale**2)
+        bound = math.sqrt(self.greatest_square(natural)) * ROUND_UP
+        return MappedBall(LpBall(self.dim, p=2.0), bound / np.sqrt(natural))
 
 
-@remembered(maxsize=32)
-def _first_covariance(ball: MomentBall) -> FloatArray:
-    draws = ball.sample(256, np.random.default_rng(0))
-    return np.asarray(draws[:, 0] @ draws / len(draws))
+def _greatest_of_rows(coefficients: tuple[float, ...], square: float) -> float:
+    """Return the maximum over x, x' with squared length ``square`` and y = 1, y' = t in [-1, 1].
+
+    With s = <x, x'> in [-square, square] the sum is
+
+        2 a (square - s) + 2 c (square^2 - s^2) + b (1 - t)^2
+        + d (square (1 + t^2) - 2 s t) + e (1 - t^2)^2.
+
+    It is concave in s, and for the best s it is a polynomial in t, piece by piece.
+    """
+    a, b, c, d, e = coefficients
+    curved = 2 * (b + d * square - 2 * e)
+    tops = [_top(e, curved, -2 * (b + d * s)) for s in (-square, square)]
+    # The best s, if it is inside, is -(a + d t) / (2 c).
+    is_curved = c * square > 1e-14 * d
+    if is_curved:
+        tops.append(_top(e, curved + d * d / c, a * d / c - 2 * b))
+    best = 0.0
+    for t in (-1.0, 1.0, *tops):
+        inside = min(max(-(a + d * t) / (2 * c), -square), square) if is_curved else square
+        fixed = b * (1 - t) ** 2 + d * square * (1 + t**2) + e * (1 - t**2) ** 2
+        for s in (-square, square, inside):
+            own = 2 * a * (square - s) + 2 * c * (square**2 - s**2) - 2 * d * s * t
+            best = max(best, fixed + own)
+    return best
 
 
-def _best_level(layout: MomentLayout) -> int | str:
-    if layout.adds:
-        return 1
-    if _has_exact(layout):
-        return "exact"
-    return 2 if len(_variables(layout)) <= MOST_VARIABLES else 1
+def _top(e: float, slope: float, constant: float) -> float:
+    """Return the t in [-1, 1] at which 4 e t^3 + slope t + constant falls through 0, or 1.
 
-
-def _has_exact(layout: MomentLayout) -> bool:
-    return not layout.adds and layout.n_encoded == layout.n_squares == len(layout.numbers) == 1
-
-
-def _variables(layout: MomentLayout) -> IntArray:
-    """Return the Gram columns treated as numbers, those with a square first."""
-    return np.concatenate([layout.variables, layout.two_level])
-
-
-def _second_places(layout: MomentLayout) -> IntArray:
-    """Return the entries of the variables' squares and of their products, i < j."""
-    names = _variables(layout)
-    squares = names[: layout.n_squares]
-    i, j = np.triu_indices(len(names), 1)
-    return np.concatenate([layout.entry(squares, squares), layout.entry(names[i], names[j])])
-
-
-def _block_places(layout: MomentLayout) -> list[IntArray]:
-    """Return the entries of each larger block, and of each product of it with another block."""
-    blocks = layout.wide_blocks
-    single = [layout.entry(0, block) for block in blocks]
-    single += [layout.entry(block, j) for block in blocks for j in layout.two_level]
-    pairs = combinations(blocks, 2)
-    return single + [layout.entry(block[:, None], other).ravel() for block, other in pairs]
-
-
-def _added_part(layout: MomentLayout) -> Part:
-    blocks = _block_places(layout)
-    ball = AddedBall(
-        layout.n_squares, len(_variables(layout)) - layout.n_squares, tuple(map(len, blocks))
-    )
-    linear, second = layout.entry(0, _variables(layout)), _second_places(layout)
-    return ball, np.concatenate([np.zeros(1, np.intp), linear, *blocks, second])
+    A polynomial with this derivative has its only local maximum at t, or none inside.
+    """
+    if slope >= 0:
+        return 1.0
+    # The root in the middle of t^3 - linear t + scaled = 0. It is constant / -slope for e = 0.
+    t = constant / -slope
+    if -slope < 1e8 * e:
+        linear = -slope / (4 * e)
+        sine = 1.5 * math.sqrt(3 / linear) * t
+        t = 2 * math.sqrt(linear / 3) * math.sin(math.asin(min(max(sine, -1.0), 1.0)) / 3)
+    return min(max(t, -1.0), 1.0)

@@ -175,17 +175,6 @@ class MomentLayout:
         return np.sort(np.concatenate([self.numbers, *own]))
 
     @cached_property
-    def two_level(self) -> IntArray:
-        """Gram columns that are the one indicator of a column of two levels."""
-        single = [int(block[0]) for block in self.block_columns if len(block) == 1]
-        return np.asarray(single, dtype=np.intp)
-
-    @cached_property
-    def wide_blocks(self) -> tuple[IntArray, ...]:
-        """Gram columns of each block of two indicators or more."""
-        return tuple(block for block in self.block_columns if len(block) > 1)
-
-    @cached_property
     def pairs(self) -> IntArray:
         """Columns (i, j), i <= j, of each entry: (dim, 2)."""
         last = np.array([self.n_encoded + 1] * self.target_square, dtype=np.intp)

@@ -16,8 +16,7 @@ from skdp._checks import check_choice, fail
 from skdp._identity import remembered
 from skdp.domain import Domain
 from skdp.geometry import NormBall
-from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._moments import parts
 from skdp.linear_model._moments.moments import MomentPlan
 from skdp.linear_model._moments.parts import Parts, cross_noise
@@ -49,11 +48,6 @@ LEAST_NOISE = 1e-5
 MUCH_WORK, WORTH_WORK = 2e9, 2e-4
 # The assumed n / q^(3/2) if no number of records is public.
 USUAL_STRENGTH = 300.0
-# Largest balls for which hull noise is considered: drawing from larger ones is slow.
-MOST_VARIABLES, MOST_DIM = 6, 256
-# Factor on the error of other noise. Noise of one size in all directions has the smaller error in a
-# regression, at equal variances.
-HULL_ADVANTAGE = 0.7
 
 NAMES = ("auto", "laplace", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic", *LAWS)
 
@@ -206,17 +200,4 @@ def _least(
     noises: list[Noise] = [
         calibrate(c, sensitivity, epsilon=epsilon, delta=delta) for c in candidates
     ]
-    errors = [float(weights @ variances(noise)) for noise in noises]
-    best = int(np.argmin(errors))
-    if _hull_error(ball, weights, epsilon) < HULL_ADVANTAGE * errors[best]:
-        return calibrate("hull", sensitivity, epsilon=epsilon, delta=delta)
-    return noises[best]
-
-
-def _hull_error(ball: Any, weights: FloatArray, epsilon: float) -> float:
-    """Return the error of K-norm noise on the ball, or infinity if drawing it is slow."""
-    few = len(ball.layout.variables) <= MOST_VARIABLES and ball.dim <= MOST_DIM
-    if not (few and ball.exact and hasattr(ball, "mean_squares")):
-        return math.inf
-    d = ball.dim
-    return float((d + 1) * (d + 2) / epsilon**2 * (weights @ ball.mean_squares()))
+    return min(noises, key=lambda noise: float(weights @ variances(noise)))

@@ -30,8 +30,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, check_numbers, fail
 from skdp._draws import wishart
 from skdp._identity import is_ours
-from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.mechanisms.knorm.radial import shift_in_any_norm
 from skdp.mechanisms.matrix.noise import MatrixNoise
 from skdp.mechanisms.matrix.profile import distance_of_three, losses_of_trace

@@ -13,9 +13,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from skdp.geometry import LpBall, MappedBall
+from skdp.geometry import LpBall, MappedBall, greatest_gauge_over
 from skdp.geometry.hull import Hull
-from skdp.geometry.order import greatest_gauge_over
 
 V = cp.Variable(2)
 ROW, COLUMN = cp.reshape(V, (1, 2), order="F"), cp.reshape(V, (2, 1), order="F")

@@ -14,7 +14,7 @@ from ball_battery import BATTERY, check_covariance, check_norm, check_radius, ch
 
 from skdp.geometry import LpBall
 from skdp.geometry.hull import Hull, PolytopeHull
-from skdp.geometry.hull._cells import Level, SecondOrder
+from skdp.geometry.hull.conic import Level, SecondOrder
 from skdp.geometry.hull.programs import ConeSet
 from skdp.mechanisms import KNorm, Sensitivity
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from ball_battery import check_box, check_covariance, check_norm, check_protocol, check_radius
 
-from skdp.geometry.moments import MomentLayout
-from skdp.geometry.moments.radial import RadialMomentBall, _greatest
+from skdp.geometry.moments import MomentLayout, RadialMomentBall
+from skdp.geometry.moments.ball import _greatest_of_rows
 
 RELATIONS = ["replace_one", "add_remove"]
 
@@ -105,7 +105,7 @@ def test_the_greatest_value_is_that_of_a_grid():
         inside = np.clip(-(a + d * t) / (2 * c), -square, square) if c else square + 0 * t
         s = np.stack([-square + 0 * t, square + 0 * t, inside])
         values = value((a, b, c, d, e), square, s, t)
-        found = _greatest((a, b, c, d, e), square)
+        found = _greatest_of_rows((a, b, c, d, e), square)
         assert values.max() * (1 - 1e-15) <= found <= values.max() * (1 + 1e-5) + 1e-300
         corners_miss += values[:2, ::1000].max() < 0.98 * found
     assert corners_miss > 100
@@ -119,7 +119,7 @@ def test_no_change_of_five_scalars_exceeds_it():
         s, (y, z) = np.sqrt(R * S) * rng.uniform(-1, 1, 20_000), rng.uniform(-1, 1, (2, 20_000))
         first = a * (R + S - 2 * s) + b * (y - z) ** 2 + c * (R**2 + S**2 - 2 * s**2)
         second = d * (R * y**2 + S * z**2 - 2 * s * y * z) + e * (y**2 - z**2) ** 2
-        assert (first + second).max() <= _greatest((a, b, c, d, e), square) * (1 + 1e-12)
+        assert (first + second).max() <= _greatest_of_rows((a, b, c, d, e), square) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("q", [2, 3, 7])

@@ -64,6 +64,15 @@ def test_delta_makes_auto_take_noise_on_an_ellipsoid_where_that_is_less():
     assert np.trace(kinds[1e-3].covariance()) < np.trace(gaussian.covariance())
 
 
+def test_auto_takes_no_ball_of_moments():
+    """The matrix noise, also for one number, where noise on a ball of the moments is less."""
+    X, domain = np.zeros((10_000, 1)), Domain.unit_box(1, target=(-1.0, 1.0))
+    model = DPLinearRegression(domain=domain, fit_intercept=False).fit(X, X[:, 0])
+    assert isinstance(model.noise_, MatrixLaplaceNoise)
+    ball = model.set_params(mechanism="hull").fit(X, X[:, 0]).noise_
+    assert isinstance(ball, KNormNoise)
+
+
 class Shy:
     """A mechanism that promises less privacy than it is asked for."""
 

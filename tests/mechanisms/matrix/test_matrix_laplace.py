@@ -17,8 +17,7 @@ from moment_records import LAYOUTS
 from scipy.stats import binom, gamma, kstest, laplace
 
 from skdp.geometry import LpBall
-from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise, least_product
 from skdp.mechanisms.matrix.profile import losses_of_trace

@@ -23,7 +23,7 @@ from skdp.geometry import (
     SumBall,
 )
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "compare_norm_balls.py"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "compare_norm_balls.py"
 
 
 def load_example() -> Any:

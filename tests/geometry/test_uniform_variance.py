@@ -21,9 +21,7 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.geometry.ball import uniform_covariance, uniform_first_covariance, uniform_variance
-from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.geometry.moments._bodies import DifferenceBall
-from skdp.geometry.moments.radial import RadialMomentBall
+from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 
 FULL = np.random.default_rng(0).normal(size=(4, 4))
 
@@ -55,7 +53,6 @@ BALLS = [
     LpBall(4, p=3, radius=2.0, weights=(1.0, 2.0, 3.0, 4.0)),
     SimplexBall(3),
     SimplexBall(4),
-    DifferenceBall(4),
     EncodedRowsBall(2, (3, 4, 1)),
     EncodedRowsBall(2, (3, 4, 1), intercept=False),
     EncodedRowsBall(2, (), intercept=False),
@@ -84,14 +81,6 @@ def test_variances_are_the_diagonal_of_the_covariance(ball: Any) -> None:
 def test_first_covariances_are_the_first_row_of_the_covariance(ball: Any) -> None:
     row = ball.covariance()[0]
     np.testing.assert_allclose(uniform_first_covariance(ball), row, rtol=1e-12, atol=1e-15)
-
-
-def test_the_first_covariances_of_moments_are_those_of_the_same_draws() -> None:
-    """Except between separate parts, whose covariance is known to be 0."""
-    layout = MomentLayout(4, (0, 1), ((2,), (3,)), target_square=True, neighbors="add_remove")
-    ball = MomentBall(layout, level=1)
-    found, same = uniform_first_covariance(ball), uniform_covariance(ball)[0][0]
-    np.testing.assert_allclose(found, same, rtol=1e-12, atol=1e-15)
 
 
 def test_variances_over_many_levels_are_integrated_as_well_as_over_few(

@@ -10,7 +10,7 @@ import pytest
 from compared_balls import PLANE, Shy, Slow, brute
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ScaledBall, SumBall
-from skdp.geometry.order.containment import TOUCH, Bounds, contains, greatest_gauge_over
+from skdp.geometry.containment import TOUCH, Bounds, contains, greatest_gauge_over
 
 INF = math.inf
 

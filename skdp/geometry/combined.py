@@ -1,0 +1,561 @@
+"""Balls made of balls: images under linear maps, products, and weighted sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import lu_factor, lu_solve
+from scipy.special import gammaln
+
+from skdp._arrays import FloatArray
+from skdp._checks import check_entries, check_numbers, check_positive, check_positives, fail
+from skdp._draws import exponentials, gammas
+from skdp.geometry.ball import (
+    NormBall,
+    as_points,
+    ask,
+    exact_variance,
+    listable,
+    uniform_covariance,
+    uniform_first_covariance,
+)
+
+# Beyond this a linear map's inverse keeps fewer than four digits.
+_WORST_CONDITION = 1e12
+# With longer shifts the map's condition number exceeds about 1e12, as in `MappedBall`.
+_LONGEST = 1e6
+# Supports are computed for arrays of at most so many entries.
+_ENTRIES = 2**20
+
+
+# Images under linear maps
+
+
+class BallImage:
+    """The part that images of a ball K under linear maps share."""
+
+    ball: NormBall
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.ball.dim
+
+    @property
+    def exact(self) -> bool:
+        """Whether K's sampler is exact."""
+        return self.ball.exact
+
+
+@dataclass(frozen=True)
+class ScaledBall(BallImage):
+    """The ball ``factor * K``.
+
+    Parameters
+    ----------
+    ball : NormBall
+        The ball K.
+    factor : float in (0, inf)
+        Its gauge is that of K divided by this.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, ScaledBall
+    >>> float(ScaledBall(LpBall(2), 2.0).gauge([3.0, 4.0]))
+    2.5
+    """
+
+    ball: NormBall
+    factor: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", check_positive("factor", self.factor))
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return self.ball.gauge(v) / self.factor
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self.factor * self.ball.sample(n, rng)
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        return float(ask(self.ball, "log_volume") + self.dim * math.log(self.factor))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        return np.asarray(self.factor * ask(self.ball, "support", w))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return np.asarray(self.factor * ask(self.ball, "bounding_box"))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        return np.asarray(self.factor**2 * ask(self.ball, "covariance"))
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        return np.asarray(self.factor**2 * uniform_first_covariance(self.ball))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return np.asarray(self.factor**2 * exact_variance(self.ball))
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim)."""
+        return np.asarray(self.factor * ask(self.ball, "extreme_points"))
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class MappedBall(BallImage):
+    """The image of the ball K under an invertible linear map.
+
+    Parameters
+    ----------
+    ball : NormBall
+        The ball K.
+    matrix : array-like of shape (dim, dim), or (dim,) for a diagonal map
+        The map A: the image is {A u : u in K}, its gauge |A^-1 v|_K.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, MappedBall
+    >>> float(MappedBall(LpBall(2), [2.0, 1.0]).gauge([2.0, 0.0]))
+    1.0
+    """
+
+    ball: NormBall
+    matrix: ArrayLike
+
+    def __post_init__(self) -> None:
+        matrix, d = check_numbers("matrix", self.matrix), self.ball.dim
+        if matrix.shape not in ((d,), (d, d)):
+            raise fail("matrix", f"have shape ({d},) or ({d}, {d})", matrix.shape)
+        if not _is_invertible(matrix):
+            rule = f"be invertible, a full one with condition number < {_WORST_CONDITION:g}"
+            raise fail("matrix", rule)
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+
+    @cached_property
+    def _factors(self) -> Any:
+        return lu_factor(np.asarray(self.matrix))
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        v, matrix = as_points(v, self.dim), np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return self.ball.gauge(v / matrix)
+        columns = v.reshape(-1, self.dim).T
+        return self.ball.gauge(
+            lu_solve(self._factors, columns, check_finite=False).T.reshape(v.shape)
+        )
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self._image(self.ball.sample(n, rng))
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        matrix = np.asarray(self.matrix)
+        diagonal = matrix.ndim == 1
+        log_det = np.log(np.abs(matrix)).sum() if diagonal else np.linalg.slogdet(matrix)[1]
+        return float(ask(self.ball, "log_volume") + log_det)
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        w, matrix = as_points(w, self.dim, "w"), np.asarray(self.matrix)
+        return np.asarray(ask(self.ball, "support", w * matrix if matrix.ndim == 1 else w @ matrix))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        matrix = np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return np.asarray(np.abs(matrix) * ask(self.ball, "bounding_box"))
+        return np.asarray(ask(self.ball, "support", matrix))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        covariance, matrix = ask(self.ball, "covariance"), np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return np.asarray(matrix[:, None] * covariance * matrix)
+        return np.asarray(matrix @ covariance @ matrix.T)
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        matrix = np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return np.asarray(matrix[0] * matrix * uniform_first_covariance(self.ball))
+        return np.asarray(matrix @ (uniform_covariance(self.ball)[0] @ matrix[0]))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        matrix = np.asarray(self.matrix)
+        if matrix.ndim == 1:
+            return np.asarray(matrix**2 * exact_variance(self.ball))
+        return np.asarray(((matrix @ ask(self.ball, "covariance")) * matrix).sum(axis=1))
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim)."""
+        return self._image(ask(self.ball, "extreme_points"))
+
+    def _image(self, points: FloatArray) -> FloatArray:
+        matrix = np.asarray(self.matrix)
+        return np.asarray(points * matrix if matrix.ndim == 1 else points @ matrix.T)
+
+
+def _is_invertible(matrix: FloatArray) -> bool:
+    if not np.isfinite(matrix).all():
+        return False
+    if matrix.ndim == 1:
+        return bool((matrix != 0).all())
+    return bool(np.linalg.cond(matrix) < _WORST_CONDITION)
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class ShearedBall(BallImage):
+    """The image of the ball K under the map (u_0, u) -> (u_0, u + shift u_0).
+
+    It is a `MappedBall` whose memory is linear in the dimension, and whose time is, too, except
+    that of the first ``bounding_box()``.
+
+    Parameters
+    ----------
+    ball : NormBall
+        The ball K.
+    shift : array-like of shape (dim,)
+        The first entry is 0.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, ShearedBall
+    >>> float(ShearedBall(LpBall(2, p=1), [0.0, 0.5]).gauge([1.0, 0.5]))
+    1.0
+    """
+
+    ball: NormBall
+    shift: FloatArray
+
+    def __post_init__(self) -> None:
+        shift = check_numbers("shift", self.shift)
+        if shift.shape != (self.ball.dim,) or shift[0] != 0:
+            rule = f"have shape ({self.ball.dim},) and a first entry of 0"
+            raise fail("shift", rule, shift.shape)
+        if not np.linalg.norm(shift) < _LONGEST:
+            raise fail("shift", f"be shorter than {_LONGEST:g}")
+        shift.setflags(write=False)
+        object.__setattr__(self, "shift", shift)
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The matrix of the map, (dim, dim), made anew each time."""
+        matrix = np.eye(self.dim)
+        matrix[:, 0] += self.shift
+        return matrix
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        v = as_points(v, self.dim)
+        return self.ball.gauge(v - v[..., :1] * self.shift)
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self._image(self.ball.sample(n, rng))
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume, which is that of K."""
+        return float(ask(self.ball, "log_volume"))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        w = np.array(as_points(w, self.dim, "w"))
+        w[..., 0] += w @ self.shift
+        return np.asarray(ask(self.ball, "support", w))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return self._box.copy()
+
+    @cached_property
+    def _box(self) -> FloatArray:
+        step = max(1, _ENTRIES // self.dim)
+        starts = range(0, self.dim, step)
+        rows = (np.eye(min(step, self.dim - first), self.dim, k=first) for first in starts)
+        return np.concatenate([self.support(part) for part in rows])
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        return self._image(self._image(ask(self.ball, "covariance")).T)
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        return self._image(uniform_first_covariance(self.ball))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        own, first = exact_variance(self.ball), uniform_first_covariance(self.ball)
+        return np.asarray(own + self.shift * (2 * first + self.shift * first[0]))
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim)."""
+        return self._image(ask(self.ball, "extreme_points"))
+
+    def _image(self, points: FloatArray) -> FloatArray:
+        return np.asarray(points + points[..., :1] * self.shift)
+
+
+# Balls on separate coordinates
+
+Index = tuple[tuple[int, ...], ...]
+
+
+class _Parts:
+    """Base class of balls made of balls on separate coordinates."""
+
+    balls: tuple[NormBall, ...]
+    index: Index | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "balls", check_entries("balls", self.balls))
+        if not self.balls:
+            raise fail("balls", "have at least one ball", 0)
+        if self.index is not None:
+            dims = [ball.dim for ball in self.balls]
+            object.__setattr__(self, "index", _checked_index(self.index, dims))
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of all parts together."""
+        return sum(ball.dim for ball in self.balls)
+
+    @cached_property
+    def places(self) -> list[NDArray[np.intp]]:
+        """Coordinates of each part."""
+        if self.index is not None:
+            return [np.array(part, dtype=np.intp) for part in self.index]
+        return np.split(np.arange(self.dim), np.cumsum([ball.dim for ball in self.balls])[:-1])
+
+    def _split(self, v: ArrayLike, name: str = "v") -> list[tuple[NormBall, FloatArray]]:
+        points = as_points(v, self.dim, name)
+        return [(b, points[..., place]) for b, place in zip(self.balls, self.places, strict=True)]
+
+    def _join(self, parts: Sequence[FloatArray]) -> FloatArray:
+        out = np.empty((*parts[0].shape[:-1], self.dim))
+        for place, part in zip(self.places, parts, strict=True):
+            out[..., place] = part
+        return out
+
+    def _first_covariance(self, factors: Sequence[float]) -> FloatArray:
+        """Return the covariance with the first coordinate, given factors on those of the parts."""
+        out = np.zeros(self.dim)
+        for ball, place, factor in zip(self.balls, self.places, factors, strict=True):
+            at = int(np.argmin(place))
+            if place[at] == 0:
+                own = uniform_covariance(ball)[0][at] if at else uniform_first_covariance(ball)
+                out[place] = factor * own
+        return out
+
+    def _block_diagonal(self, parts: Sequence[FloatArray]) -> FloatArray:
+        out = np.zeros((self.dim, self.dim))
+        for place, part in zip(self.places, parts, strict=True):
+            out[np.ix_(place, place)] = part
+        return out
+
+
+def _checked_index(index: Index, dims: list[int]) -> Index:
+    parts = tuple(tuple(map(int, part)) for part in index)
+    if [len(part) for part in parts] != dims:
+        raise fail("index", f"have parts of lengths {dims}", [len(part) for part in parts])
+    if sorted(chain.from_iterable(parts)) != list(range(sum(dims))):
+        raise fail("index", f"hold each of 0, ..., {sum(dims) - 1} once", parts)
+    return parts
+
+
+@dataclass(frozen=True)
+class ProductBall(_Parts):
+    """The product of balls on separate coordinates; its gauge is the greatest of their gauges.
+
+    Parameters
+    ----------
+    balls : sequence of NormBall
+        The parts.
+    index : sequence of sequences of int, or None
+        Coordinates of each part, together 0, ..., dim - 1 without repetition; None puts the
+        parts one after the other.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, ProductBall
+    >>> float(ProductBall((LpBall(1), LpBall(2))).gauge([1.0, 3.0, 4.0]))
+    5.0
+    """
+
+    balls: tuple[NormBall, ...]
+    index: Index | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether every part's sampler is exact."""
+        return all(ball.exact for ball in self.balls)
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return np.asarray(np.max([b.gauge(x) for b, x in self._split(v)], axis=0))
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self._join([ball.sample(n, rng) for ball in self.balls])
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        return float(sum(ask(ball, "log_volume") for ball in self.balls))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        return np.asarray(np.sum([ask(b, "support", x) for b, x in self._split(w, "w")], axis=0))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return self._join([ask(ball, "bounding_box") for ball in self.balls])
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        return self._block_diagonal([ask(ball, "covariance") for ball in self.balls])
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        return self._first_covariance([1.0] * len(self.balls))
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return self._join([exact_variance(ball) for ball in self.balls])
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim): one of each part, in every combination."""
+        points = [ask(ball, "extreme_points") for ball in self.balls]
+        counts = [len(p) for p in points]
+        choices = np.indices(counts).reshape(len(counts), listable(math.prod(counts)))
+        return self._join([p[c] for p, c in zip(points, choices, strict=True)])
+
+
+@dataclass(frozen=True)
+class SumBall(_Parts):
+    """The ball whose gauge is the weighted sum of gauges on separate coordinates.
+
+    Parameters
+    ----------
+    balls : sequence of NormBall
+        The parts.
+    weights : sequence of float in (0, inf), one per part
+        The gauge is sum_i weights[i] |v_i|_i, so part i has radius 1 / weights[i].
+    index : sequence of sequences of int, or None
+        As in `ProductBall`.
+
+    Examples
+    --------
+    >>> from skdp.geometry import LpBall, SumBall
+    >>> float(SumBall((LpBall(1), LpBall(2)), (1.0, 2.0)).gauge([1.0, 3.0, 4.0]))
+    11.0
+    """
+
+    balls: tuple[NormBall, ...]
+    weights: tuple[float, ...]
+    index: Index | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        weights = check_positives("weights", self.weights)
+        if len(weights) != len(self.balls):
+            raise fail(
+                "weights", f"have one entry for each of {len(self.balls)} balls", len(weights)
+            )
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every part's sampler is exact."""
+        return all(ball.exact for ball in self.balls)
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        parts = self._split(v)
+        return np.asarray(
+            sum(w * b.gauge(x) for w, (b, x) in zip(self.weights, parts, strict=True))
+        )
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        # exp(-gauge) is a product over the parts, so its law X is drawn part by part. |X| is
+        # Gamma(d), independent of the direction; with E ~ Exp(1), |X| / (|X| + E) is Beta(d, 1).
+        parts = [
+            ball.sample(n, rng) * (gammas(ball.dim + 1, n, rng) / weight)[:, None]
+            for ball, weight in zip(self.balls, self.weights, strict=True)
+        ]
+        x = self._join(parts)
+        return x / (self.gauge(x) + exponentials(n, rng))[:, None]
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        # The integral of exp(-gauge) is d! vol K, and the product of the parts' integrals.
+        integrals = sum(
+            ask(ball, "log_volume") + gammaln(ball.dim + 1) - ball.dim * math.log(weight)
+            for ball, weight in zip(self.balls, self.weights, strict=True)
+        )
+        return float(integrals - gammaln(self.dim + 1))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        parts = zip(self.weights, self._split(w, "w"), strict=True)
+        return np.asarray(np.max([ask(b, "support", x) / c for c, (b, x) in parts], axis=0))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return self._join(self._each("bounding_box"))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the uniform law, (dim, dim)."""
+        return self._block_diagonal(
+            self._second_moments([ask(ball, "covariance") for ball in self.balls])
+        )
+
+    def first_covariance(self) -> FloatArray:
+        """Return the covariance of each coordinate with the first one, (dim,)."""
+        ones = [np.ones(()) for _ in self.balls]
+        return self._first_covariance([float(own) for own in self._second_moments(ones)])
+
+    def variance(self) -> FloatArray:
+        """Return the variance of each coordinate of the uniform law, (dim,)."""
+        return self._join(self._second_moments([exact_variance(ball) for ball in self.balls]))
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim): those of one part, the others at 0."""
+        points = self._each("extreme_points")
+        out = np.zeros((listable(sum(map(len, points))), self.dim))
+        first = 0
+        for place, part in zip(self.places, points, strict=True):
+            out[first : first + len(part), place] = part
+            first += len(part)
+        return out
+
+    def _second_moments(self, of_parts: list[FloatArray]) -> list[FloatArray]:
+        # A K-norm law has (d + 1)(d + 2) times the covariance of the uniform one, here and
+        # in every part.
+        own = (self.dim + 1) * (self.dim + 2)
+        return [
+            (ball.dim + 1) * (ball.dim + 2) / (weight**2 * own) * of_part
+            for ball, weight, of_part in zip(self.balls, self.weights, of_parts, strict=True)
+        ]
+
+    def _each(self, member: str) -> list[FloatArray]:
+        pairs = zip(self.balls, self.weights, strict=True)
+        return [ask(ball, member) / weight for ball, weight in pairs]

@@ -106,9 +106,9 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
     mechanism : str or Law, default="auto"
         The noise of a step: "gaussian", "laplace", "logistic", "flipped_huber", "offset_gaussian",
         "subbotin", "truncated_laplace", a law of :mod:`skdp.noise` or your own law. Its scale is
-        calibrated. "auto" chooses the law of least variance, for a joint model with a delta
-        "gaussian". With delta = 0 only laws that are pure DP are accepted, such as "laplace" and
-        "logistic".
+        calibrated. "auto" is "gaussian", or with delta = 0 "laplace"; where each block has its own
+        budget, it is the better of both. With delta = 0 only laws that are pure DP are accepted,
+        such as "laplace" and "logistic".
     penalty : {"auto", "l1", "l2", "elasticnet", None}, default="auto"
         The penalty on the coefficients of the encoded columns: numbers scaled to [-1, 1], and
         indicators of all levels but the first. "auto" shrinks each coefficient, and the intercept,
@@ -239,8 +239,9 @@ class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
     mechanism : str or Law, default="auto"
         The noise of a step: "gaussian", "laplace", "logistic", "flipped_huber", "offset_gaussian",
         "subbotin", "truncated_laplace", a law of :mod:`skdp.noise` or your own law. Its scale is
-        calibrated. "auto" chooses the law of least variance. With delta = 0 only laws that are pure
-        DP are accepted, such as "laplace" and "logistic".
+        calibrated. "auto" is "gaussian", or with delta = 0 "laplace"; where each block has its own
+        budget, it is the better of both. With delta = 0 only laws that are pure DP are accepted,
+        such as "laplace" and "logistic".
     fit_intercept : bool, default=True
         Whether to fit an intercept. The guarantee covers it like the coefficients.
     random_state : None, int or Generator, default=None

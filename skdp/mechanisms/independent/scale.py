@@ -250,7 +250,7 @@ def law_of(mechanism: Any, worst: WorstShift, epsilon: float, delta: float) -> A
     """Return a law, or the law of a name: of a family the shape of least variance.
 
     Privacy does not depend on the shape. Over several sizes it is sought for equal sizes of the
-    same length, which have about the same best shape.
+    same length and sum, which have about the same best shape.
     """
     if not isinstance(mechanism, str):
         return mechanism

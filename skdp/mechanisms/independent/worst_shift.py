@@ -50,9 +50,9 @@ class WorstShift:
         return len(self.above) == 1 and self.above[0][1] == 1
 
     def of_equal_sizes(self) -> WorstShift:
-        """Return a similar shift of equal sizes, for comparisons of laws."""
+        """Return equal sizes of the same length and nearly the same sum, to compare laws by."""
         length = length_of(self.above)
-        count = max(1, round((length / self.above[0][0]) ** 2))
+        count = max(1, round((self.total / length) ** 2))
         alike = ((length / math.sqrt(count), count),)
         return WorstShift((alike,), alike, self.length)
 

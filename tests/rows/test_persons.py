@@ -615,15 +615,14 @@ def test_cross_validation_without_routing_passes_groups_to_fits():
 # The search
 
 
-@pytest.mark.parametrize("strategy", ["disjoint", "random_stopping"])
 @pytest.mark.parametrize("routing", [False, True])
-def test_the_search_is_private_for_persons(strategy, routing):
+def test_the_search_is_private_for_persons(routing):
     X, labels, _, ids = panel(200, 5)
     domain = domain_for(DPLogisticRegression)
     pipeline = make_pipeline(domain.encoder(), DPLogisticRegression(domain=domain.encoded))
     grid = {"dplogisticregression__mechanism": ["l1", "hull"]}
     ledger = Ledger(2.0)
-    search = PrivateSearchCV(pipeline, grid, epsilon=2.0, strategy=strategy, ledger=ledger)
+    search = PrivateSearchCV(pipeline, grid, epsilon=2.0, ledger=ledger)
     with sklearn.config_context(enable_metadata_routing=routing):
         search.fit(X, labels, groups=ids)
     assert search.guarantee_.unit == "person"

@@ -2,7 +2,7 @@
 
 Their usual forms are quotients by private numbers of records. The scores here are multiplied by
 numbers that all candidates share, so that one record changes them by a bounded amount:
-``docs/proofs/private_selection.md``, Theorems 7 and 8.
+``docs/proofs/private_selection.md``, Theorems 4 and 5.
 """
 
 from __future__ import annotations
@@ -48,10 +48,6 @@ class AreaScore(Score):
             ordered -= _ordered_pairs(ranks[own], is_positive[own], weights[own])
         return UNITS * ordered // (2 * whole**2 * max(n - 1, 1))
 
-    def mean(self, total: float, n: int) -> float:
-        """Return ``1/2 + 4 N+ N- / n^2 (AUC - 1/2)``, which is the AUC of balanced labels."""
-        return 0.5 + 4 * (n - 1) * total / (UNITS * n * n)
-
 
 @dataclass(frozen=True)
 class RecallScore(Score):
@@ -83,10 +79,6 @@ class RecallScore(Score):
         recalls = sum(map(Fraction, right, counts)) - Fraction(len(counts), 2)
         scale = len(counts) * sum(Fraction(whole, count) for count in counts)
         return math.floor(UNITS * recalls / scale)
-
-    def mean(self, total: float, n: int) -> float:
-        """Return 1/2 + f (mean recall - 1/2), with the harmonic over the arithmetic mean as f."""
-        return 0.5 + len(self.labels) ** 2 * total / (UNITS * n)
 
 
 def _weights(n: int, persons: Any) -> tuple[NDArray[np.int64], int, int]:

@@ -80,7 +80,3 @@ class RecordScore(Score):
         totals = np.zeros(len(counts), dtype=np.int64)
         np.add.at(totals, codes, units)
         return int((totals // counts).sum())
-
-    def mean(self, total: float, n: int) -> float:
-        """Return the mean score of ``n`` records whose sum is ``total`` units."""
-        return self.lower + (self.upper - self.lower) * (0.5 + total / (UNITS * n))

@@ -1,6 +1,6 @@
 """Numbers of records that depend on the record and the model only, to the last bit.
 
-See ``docs/proofs/private_selection.md``, Theorem 6. The last bits of a product of matrices depend
+See ``docs/proofs/private_selection.md``, Theorem 3. The last bits of a product of matrices depend
 on the number of rows, and may decide which label is predicted. Models of this package predict each
 row separately (``row_products``), so they are called once for all rows. Every other model is
 called with tables of one row.

@@ -31,10 +31,6 @@ class Score(ABC):
             this weight equally. None: each row is a record.
         """
 
-    @abstractmethod
-    def mean(self, total: float, n: int) -> float:
-        """Return the score of ``n`` records or persons in its usual unit, from its total."""
-
     def sensitivity(self, neighbors: str) -> int:
         """Return the greatest change of a total if one record or person changes."""
         return UNITS if neighbors == "replace_one" else UNITS // 2

@@ -30,8 +30,7 @@ from skdp.linear_model._shared.predict import row_products
 from skdp.mechanisms import KNorm
 from skdp.model_selection import PrivateSearchCV, RecordScore
 from skdp.model_selection._candidates import private_step
-from skdp.model_selection._scoring import UNITS, as_score
-from skdp.model_selection._scoring.rowwise import _rows
+from skdp.model_selection._scoring import UNITS, _rows, as_score
 from skdp.privacy import Guarantee
 
 BOX = Domain.box([0, 0], [10, 10], target=["no", "yes"])

@@ -22,8 +22,7 @@ from skdp.bounds._choose import (
     record_count,
     step_count,
 )
-from skdp.bounds._levels import LevelCounts
-from skdp.bounds._noise import CountNoise
+from skdp.bounds._noise import CountNoise, LevelCounts
 from skdp.linear_model.validation import RECORDS, UNSEEN
 from skdp.privacy import Guarantee
 

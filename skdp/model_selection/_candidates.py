@@ -99,9 +99,8 @@ class Candidates:
         private.set_params(**{name: value for name, value in settings.items() if name in known})
         return model
 
-    def cv_results(self, chosen: int, score: float | None) -> dict[str, Any]:
-        """Return the candidates in the columns of scikit-learn, with the released score if any."""
-        is_chosen = np.arange(len(self)) == chosen
+    def cv_results(self, chosen: int) -> dict[str, Any]:
+        """Return the candidates in the columns of scikit-learn, without scores."""
         names = sorted({name for one in self.settings for name in one})
         columns: dict[str, Any] = {}
         for name in names:
@@ -110,9 +109,7 @@ class Candidates:
             is_unset = [name not in one for one in self.settings]
             columns[f"param_{name}"] = np.ma.MaskedArray(values, mask=is_unset)
         columns["params"] = [dict(one) for one in self.settings]
-        columns["rank_test_score"] = np.where(is_chosen, 1, 2)
-        if score is not None:
-            columns["mean_test_score"] = np.where(is_chosen, score, np.nan)
+        columns["rank_test_score"] = np.where(np.arange(len(self)) == chosen, 1, 2)
         return columns
 
 
@@ -217,14 +214,6 @@ def warn_of_steps(models: Iterable[Any]) -> None:
             " does not cover this. Keep it private, or use domain.encoder()."
         )
         warnings.warn(text, PrivacyLeakWarning, stacklevel=3)
-
-
-def check_no_callback(model: Any) -> None:
-    """Raise for a candidate with a callback: it would see runs that must stay hidden."""
-    for name, value in _parameters(model):
-        if name.rpartition("__")[2] in CALLBACKS and value is not None:
-            rule = "be None for random stopping: it sees runs that the guarantee does not cover"
-            raise fail(name, rule, type(value), 'Or use strategy="disjoint".')
 
 
 def _parameters(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

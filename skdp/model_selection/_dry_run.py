@@ -17,7 +17,7 @@ from skdp._checks import fail
 from skdp._identity import is_ours
 from skdp.domain import Domain
 from skdp.model_selection._candidates import CALLBACKS, Candidates, fit_to, private_step
-from skdp.model_selection._strategies import Disjoint
+from skdp.model_selection._choice import Choice
 from skdp.model_selection._task import PlannedFit, SearchTask
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
@@ -33,10 +33,10 @@ _TRIES, _MOST_EXCESS = 3, 1.2
 
 def gaussian_parts(
     task: SearchTask, whole: Budget, share: float
-) -> tuple[SearchTask, Disjoint, Budget] | None:
+) -> tuple[SearchTask, Choice, Budget] | None:
     """Return fits, choice and last budget whose squared mu add up, or None if one is too great.
 
-    The search is then private by Gaussian DP (private_selection.md, Theorem 9). A fit has about
+    The search is then private by Gaussian DP (private_selection.md, Theorem 6). A fit has about
     its goal's mu if its noise is Gaussian and calibrated to the epsilon of that mu at all of delta.
     If it has a little more, it is asked for less.
     """
@@ -54,7 +54,7 @@ def gaussian_parts(
         found = np.array(dry_run(planned, last))
         if (found <= goals).all():
             width = 2 * pure_of_mu(float(goals[0]))
-            return planned, Disjoint(width, math.hypot(*goals)), last
+            return planned, Choice(width, math.hypot(*goals)), last
         if not (found <= _MOST_EXCESS * goals).all():
             return None
         asked = asked * np.minimum(1.0, goals / found * (1 - 1e-3))

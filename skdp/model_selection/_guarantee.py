@@ -13,7 +13,7 @@ from skdp._identity import is_ours
 from skdp.linear_model import Stage
 from skdp.linear_model.validation import RECORDS, UNSEEN, chosen_publicly, numbered
 from skdp.model_selection._candidates import declared_labels, private_step
-from skdp.model_selection._strategies import Strategy
+from skdp.model_selection._choice import Choice
 from skdp.model_selection._task import SearchTask
 from skdp.privacy import Guarantee
 from skdp.privacy.ledger import Budget
@@ -31,7 +31,7 @@ _LABELS = "which labels occur in y is public: it was read off y, because no labe
 _SEEDED = "the noise came from random_state and not from the operating system"
 
 
-def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarantee:
+def guarantee_of(task: SearchTask, choice: Choice, whole: Budget) -> Guarantee:
     """Return the guarantee of a whole search."""
     candidates = task.candidates
     tried = [private_step(model) for model in candidates.models]
@@ -55,10 +55,10 @@ def guarantee_of(task: SearchTask, strategy: Strategy, whole: Budget) -> Guarant
         whole.epsilon,
         whole.delta,
         neighbors=candidates.neighbors,
-        mechanism=f"{mechanism}: {strategy.description}",
+        mechanism=f"{mechanism}: fits to disjoint parts of the records, {choice.name}",
         assumptions=tuple(assumptions),
         void_because=(_SEEDED,) if task.is_seeded else (),
-        losses=() if strategy.mu is None else ((GaussianLoss(strategy.mu), 1),),
+        losses=() if choice.mu is None else ((GaussianLoss(choice.mu), 1),),
         unit=task.unit,
     )
 

@@ -8,7 +8,6 @@ additional record changes one part and leaves all others as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,6 @@ from sklearn.utils import _safe_indexing
 from skdp._checks import fail
 from skdp.model_selection._candidates import Candidates, fit_to
 from skdp.model_selection._scoring import Score
-from skdp.model_selection._silence import silence
 from skdp.privacy.ledger import Budget
 
 Rows = NDArray[np.intp]
@@ -48,7 +46,7 @@ class SearchTask:
     score: Score
     fits: tuple[PlannedFit, ...]
     held_out: Rows  # for the scores: no candidate is fitted to these records
-    rng: np.random.Generator  # of the choice and its noise, and of the seeds of the fits
+    rng: np.random.Generator  # of the choice, and of the seeds of the fits
     is_seeded: bool  # whether the fits have seeds, as the search has a random_state
     n_jobs: int | None
     persons: NDArray[np.intp] | None = None  # the position of each row's person
@@ -57,12 +55,6 @@ class SearchTask:
     def unit(self) -> str:
         """The unit of privacy."""
         return "row" if self.persons is None else "person"
-
-    @property
-    def n_scored(self) -> int:
-        """The number of rows, or of persons, that are held out."""
-        own = self.held_out if self.persons is None else np.unique(self.persons[self.held_out])
-        return len(own)
 
     @property
     def sensitivity(self) -> int:
@@ -79,28 +71,22 @@ class SearchTask:
         seed = int(self.rng.integers(2**31)) if self.is_seeded else None
         return self.candidates.model(fit.candidate, fit.budget, fit.share, seed)
 
-    def fit_and_score(
-        self, fits: Sequence[PlannedFit], is_silent: bool
-    ) -> Iterator[tuple[Any, int]]:
-        """Make fits, shown or not; yield each model with its total score on held-out records."""
+    def fit_and_score(self) -> Iterator[tuple[Any, int]]:
+        """Make all fits; yield each model with its total score on the held-out records."""
         held_out = self.records(self.held_out)
         # All seeds are drawn before the first fit: the order in which workers run is not fixed.
-        models = [self.model(fit) for fit in fits]
+        models = [self.model(fit) for fit in self.fits]
         calls = (
-            delayed(_fit_and_score)(model, self.records(fit.rows), self.score, held_out, is_silent)
-            for model, fit in zip(models, fits, strict=True)
+            delayed(_fit_and_score)(model, self.records(fit.rows), self.score, held_out)
+            for model, fit in zip(models, self.fits, strict=True)
         )
         yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
 
 
-def _fit_and_score(
-    model: Any, train: Data, score: Score, held_out: Data, is_silent: bool
-) -> tuple[Any, int]:
-    # Each process is silenced separately, and this may run in a worker.
-    with silence() if is_silent else nullcontext():
-        fit_to(model, *train)
-        # An empty part, which may occur under "add_remove", has the score 0.
-        return model, score.total(model, *held_out) if len(held_out[1]) else 0
+def _fit_and_score(model: Any, train: Data, score: Score, held_out: Data) -> tuple[Any, int]:
+    fit_to(model, *train)
+    # An empty part, which may occur under "add_remove", has the score 0.
+    return model, score.total(model, *held_out) if len(held_out[1]) else 0
 
 
 def parts(
@@ -134,7 +120,7 @@ def sizes(n: int, shares: Sequence[float]) -> list[int]:
     """Return sizes near ``n`` times the shares, each at least 1."""
     if n < len(shares):
         rule = f"have at least {len(shares)} records, one for each part: found {n} sample(s)"
-        raise fail("X", rule, None, "Random stopping needs 2, whatever the number of candidates.")
+        raise fail("X", rule, None, "Give fewer candidates, or more records.")
     ends = np.rint(np.cumsum(shares) / np.sum(shares) * n).astype(int)
     # Each part has at least one record, and leaves one for each part after it.
     index = np.arange(len(shares))

@@ -28,8 +28,7 @@ from skdp import (
 )
 from skdp.bounds._asked import Asked, Data
 from skdp.bounds._cells import OCTAVES, Magnitudes, Steps, counts
-from skdp.bounds._levels import LevelCounts
-from skdp.bounds._noise import SHARES, CountNoise
+from skdp.bounds._noise import SHARES, CountNoise, LevelCounts
 from skdp.bounds._plan import Plan
 from skdp.domain.subset import subset
 from skdp.mechanisms.noise import publication

@@ -33,7 +33,6 @@ from skdp.mechanisms.independent import repeated, scale, worst_shift
 from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity._statistics import ROUNDING
 from skdp.mechanisms.sensitivity.base import ROUND_UP
-from skdp.model_selection._stopping import StoppingLaw
 from skdp.noise import Laplace
 from skdp.privacy.composition import _fold
 from skdp.privacy.composition import grid as _grid
@@ -320,19 +319,6 @@ def test_a_choice_is_the_worst_pair_of_two_points(width):
         found = math.exp(float(SelectionLoss(width).log_delta(epsilon)))
         assert (high + low).max() == pytest.approx(found, rel=1e-5)
         assert (high + low).max() <= found * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("base", [0.05, 0.5, 2.0])
-@pytest.mark.parametrize(("gamma", "shape"), [(0.1, 1), (0.5, 1), (0.01, 3)])
-def test_the_best_of_many_runs_costs_the_supremum(base, gamma, shape):
-    """private_selection.md, Theorems 3 and 4, by a grid of (s, s')."""
-    s = np.geomspace(1e-9, 1, 200_001)
-    s = np.append(s, 1 / (1 + math.exp(base)))
-    other = np.minimum(math.exp(base) * s, 1 - math.exp(-base) * (1 - s))
-    ratio = (gamma + (1 - gamma) * other) / (gamma + (1 - gamma) * s)
-    supremum = base + (1 + shape) * math.log(ratio.max())
-    found = StoppingLaw(gamma, shape).epsilon_of(base)
-    assert supremum <= found <= supremum * (1 + 1e-9)
 
 
 def test_a_shift_that_is_worst_at_one_epsilon_is_not_worst_in_a_composition():

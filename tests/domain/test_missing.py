@@ -537,7 +537,7 @@ def test_moments_of_some_columns():
 def test_a_search():
     X, y = rows_of(LABELS)
     model = made(DPLogisticRegression)
-    search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, strategy="disjoint", random_state=0)
+    search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, random_state=0)
     assert search.fit(X, y).predict(X).shape == (N,)
 
 

@@ -568,7 +568,7 @@ def test_numbers_that_turn_bad_after_the_charge_are_not_noticed(estimator, chang
 def test_a_search_fits_what_its_dry_run_has_seen(changing):
     """All but cells with code of their own: each fit of a search reads these anew."""
     model = made(DPLogisticRegression)
-    search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, strategy="disjoint", random_state=0)
+    search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, random_state=0)
     assert np.isfinite(search.fit(*changing).best_estimator_.coef_).all()
     assert len(model.ledger.entries) == 1
 

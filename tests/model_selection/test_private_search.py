@@ -23,22 +23,18 @@ from skdp import (
 )
 from skdp._progress import with_bar
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
-from skdp.model_selection import PrivateSearchCV, RecordScore, _strategies
+from skdp.model_selection import PrivateSearchCV, RecordScore, _choice
 from skdp.model_selection._scoring import UNITS
-from skdp.model_selection._stopping import StoppingLaw
-from skdp.model_selection._strategies import RandomStopping
 from skdp.privacy.ledger import Budget
 
-BOTH = ("disjoint", "random_stopping")
 # A ridge that leaves nothing of the coefficients, and none.
 RIDGES = {"regularization": [1e9, 0.0]}
 INTERCEPTS = {"fit_intercept": [False, True]}
-QUICK = {"mean_runs": 3.0}
 
 
 def search(domain, grid=RIDGES, **options):
     model = DPLogisticRegression(domain=domain)
-    return PrivateSearchCV(model, grid, **{"epsilon": 8.0, "random_state": 0, **QUICK, **options})
+    return PrivateSearchCV(model, grid, **{"epsilon": 8.0, "random_state": 0, **options})
 
 
 @pytest.fixture
@@ -82,16 +78,14 @@ def shifted(plain):
     return domain, X, np.where(X.sum(axis=1) > 15, "yes", "no")
 
 
-@pytest.mark.parametrize("strategy", BOTH)
-def test_the_better_candidate_is_found(strategy, shifted):
-    """Always, if it is tried; and the model predicts as the chosen candidate does."""
+def test_the_better_candidate_is_found(shifted):
+    """And the model predicts as the chosen candidate does."""
     domain, X, y = shifted
-    many = {"strategy": strategy, "mean_runs": 10.0, "epsilon": 4.0, "grid": INTERCEPTS}
+    many = {"epsilon": 4.0, "grid": INTERCEPTS}
     found = [search(domain, random_state=seed, **many).fit(X, y) for seed in range(4)]
     # About half of 400 labels are right by the bad candidate, at least 300 by the good one: the
-    # bad one has a chance of e^-50. Random stopping tries no good one with a chance of 1/11 each.
-    right = sum(one.best_params_ == {"fit_intercept": True} for one in found)
-    assert right == 4 if strategy == "disjoint" else right >= 2
+    # bad one has a chance of e^-50.
+    assert all(one.best_params_ == {"fit_intercept": True} for one in found)
     assert np.median([one.score(X, y) for one in found]) > 0.9
     one = found[0]
     assert one.best_estimator_.fit_intercept == one.best_params_["fit_intercept"]
@@ -101,21 +95,7 @@ def test_the_better_candidate_is_found(strategy, shifted):
     assert one.decision_function(X).shape == (2000,)
 
 
-def test_auto_depends_on_public_facts_only(plain):
-    """Records times epsilon of a trial: 2000 of which 4/5 are for two parts, a quarter of 6 for
-    each trial, make 1200; those of 200 records, or of a number nobody was told, are too few."""
-    domain, X, y = plain
-    assert search(domain, epsilon=6.0).fit(X, y).strategy_ == "disjoint"
-    assert search(domain, epsilon=6.0).fit(X[:200], y[:200]).strategy_ == "random_stopping"
-    private = search(domain, epsilon=6.0)
-    private.estimator.set_params(neighbors="add_remove")
-    assert private.fit(X, y).strategy_ == "random_stopping"
-    private.estimator.set_params(n_public=2000)
-    assert private.fit(X[:500], y[:500]).strategy_ == "disjoint"
-
-
-@pytest.mark.parametrize("strategy", BOTH)
-def test_regression_with_its_bounds(strategy, people, pay_domain, pay):
+def test_regression_with_its_bounds(people, pay_domain, pay):
     """By the squared error, and by a score of one's own."""
     grid = {"regularization": [1e9, 0.0]}
     own = RecordScore(lambda model, X, y: -np.abs(model.predict(X) - y), lower=-60.0, upper=0.0)
@@ -124,10 +104,8 @@ def test_regression_with_its_bounds(strategy, people, pay_domain, pay):
             DPHuberRegressor(domain=pay_domain),
             grid,
             epsilon=20.0,
-            strategy=strategy,
             scoring=scoring,
             random_state=3,
-            mean_runs=20.0,
         ).fit(people, pay)
         assert found.best_params_ == {"regularization": 0.0}
         assert found.score(people, pay) > 0.5
@@ -135,45 +113,32 @@ def test_regression_with_its_bounds(strategy, people, pay_domain, pay):
 
 
 def test_cv_results_hold_what_was_released_and_no_more(people, domain, answers):
-    """After permute-and-flip a position; after random stopping the noisy score of the best."""
+    """A position, and no score."""
     grid = [{"regularization": [1e9, 0.0]}, {"q": [0.9]}]
-    chosen = search(domain, grid, strategy="disjoint").fit(people, answers)
-    stopped = search(domain, grid, strategy="random_stopping").fit(people, answers)
-    for found in (chosen, stopped):
-        results = found.cv_results_
-        assert results["params"][found.best_index_] == found.best_params_
-        assert results["param_q"].tolist() == [None, None, 0.9]
-        assert sorted(results["rank_test_score"].tolist()) == [1, 2, 2]
-        assert results["rank_test_score"][found.best_index_] == 1
-    assert set(chosen.cv_results_) == {"params", "param_q", "param_regularization"} | {
-        "rank_test_score"
-    }
-    assert not hasattr(chosen, "best_score_")
-    scores = stopped.cv_results_["mean_test_score"]
-    assert scores[stopped.best_index_] == stopped.best_score_
-    assert np.isnan(np.delete(scores, stopped.best_index_)).all()
+    found = search(domain, grid).fit(people, answers)
+    results = found.cv_results_
+    assert results["params"][found.best_index_] == found.best_params_
+    assert results["param_q"].tolist() == [None, None, 0.9]
+    assert sorted(results["rank_test_score"].tolist()) == [1, 2, 2]
+    assert results["rank_test_score"][found.best_index_] == 1
+    assert set(results) == {"params", "param_q", "param_regularization", "rank_test_score"}
 
 
-def test_a_score_of_a_private_number_of_records_is_not_told(people, domain, answers):
+def test_each_fit_is_told_its_share_of_a_public_number(people, domain, answers):
     model = DPLogisticRegression(domain=domain, neighbors="add_remove", n_public=400)
-    found = PrivateSearchCV(model, RIDGES, strategy="random_stopping", **QUICK)
-    found.fit(people, answers)
+    found = PrivateSearchCV(model, RIDGES, refit_share=0.0).fit(people, answers)
     assert found.guarantee_.neighbors == "add_remove"
-    assert not hasattr(found, "best_score_")
-    assert "mean_test_score" not in found.cv_results_
-    # Each fit saw four fifths of a number that is public.
-    assert found.best_estimator_.n_public == 320
+    assert found.best_estimator_.n_public == 160  # half of the four fifths that are not held out
 
 
 # What it costs
 
 
-@pytest.mark.parametrize("strategy", BOTH)
 @pytest.mark.parametrize("where", ["search", "estimator"])
-def test_one_search_is_charged_once(strategy, where, people, domain, answers):
+def test_one_search_is_charged_once(where, people, domain, answers):
     """Whoever holds the ledger; the inner fits charge nothing, and later ones of the model do."""
     ledger = Ledger(100.0, 1e-5)
-    found = search(domain, strategy=strategy, delta=1e-6, random_state=None)
+    found = search(domain, delta=1e-6, random_state=None)
     found.estimator.set_params(mechanism="l2")
     owner = found if where == "search" else found.estimator
     owner.set_params(ledger=ledger)
@@ -192,7 +157,7 @@ def test_a_chosen_pipeline_charges_the_ledger_of_its_search(people, domain, answ
     ledger = Ledger(100.0)
     steps = domain.encoder(), DPLogisticRegression(domain=domain.encoded)
     grid = {"dplogisticregression__regularization": [1e9, 0.0]}
-    found = PrivateSearchCV(make_pipeline(*steps), grid, epsilon=8.0, ledger=ledger, **QUICK)
+    found = PrivateSearchCV(make_pipeline(*steps), grid, epsilon=8.0, ledger=ledger)
     best = found.fit(people, answers).best_estimator_
     best.fit(people, answers)
     clone(best).fit(people, answers)
@@ -204,21 +169,20 @@ def test_a_chosen_pipeline_charges_the_ledger_of_its_search(people, domain, answ
 def test_no_held_out_record_is_a_score_of_zero(scoring, monkeypatch):
     """Whether a part is empty depends on private draws: the search goes on after its charge."""
 
-    def all_but_the_last(n, shares, *others):
-        return [np.arange(n), np.arange(0)]
+    def none_held_out(n, shares, *others):
+        return [*np.array_split(np.arange(n), len(shares) - 1), np.arange(0)]
 
-    monkeypatch.setattr(module, "parts", all_but_the_last)
+    monkeypatch.setattr(module, "parts", none_held_out)
     domain = Domain.unit_box(1, target=["no", "yes"])
     X, y = np.linspace(-1, 1, 8)[:, None], np.resize(["no", "yes"], 8)
     model = DPLogisticRegression(domain=domain, neighbors="add_remove", n_public=8)
-    found = PrivateSearchCV(model, {"q": [0.5, 0.8]}, strategy="random_stopping", **QUICK)
+    found = PrivateSearchCV(model, {"q": [0.5, 0.8]})
     assert found.set_params(scoring=scoring).fit(X, y).best_index_ in (0, 1)
 
 
-@pytest.mark.parametrize("strategy", BOTH)
-def test_a_search_that_does_not_fit_draws_nothing(strategy, people, domain, answers, fits):
+def test_a_search_that_does_not_fit_draws_nothing(people, domain, answers, fits):
     ledger = Ledger(7.9)
-    found = search(domain, strategy=strategy, ledger=ledger)
+    found = search(domain, ledger=ledger)
     with pytest.raises(BudgetExceeded, match=r"asks for epsilon=8\.0") as caught:
         found.fit(people, answers)
     assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]
@@ -229,95 +193,59 @@ def test_a_search_that_does_not_fit_draws_nothing(strategy, people, domain, answ
 
 def test_budgets_of_the_fits_by_parts(people, domain, answers, fits):
     """A quarter for each trial, whose records are apart; three quarters for the last fit."""
-    search(domain, strategy="disjoint", epsilon=1.0).fit(people, answers)
+    search(domain, epsilon=1.0).fit(people, answers)
     assert [epsilon for epsilon, *_ in fits] == [0.25, 0.25, 0.75]
-    search(domain, strategy="disjoint", epsilon=1.0, refit_share=0.0).fit(people, answers)
+    search(domain, epsilon=1.0, refit_share=0.0).fit(people, answers)
     assert [epsilon for epsilon, *_ in fits[3:]] == [1.0, 1.0]
 
 
-def test_budgets_of_the_fits_by_random_stopping(people, domain, answers, fits):
-    """The sum of all may be anything: the best of them costs the whole."""
-    found = search(domain, strategy="random_stopping", epsilon=1.0, mean_runs=6.0, delta=1e-6)
-    found.estimator.set_params(mechanism="l2")
-    found.fit(people, answers)
-    strategy = found._choose_strategy([None, None], 400)
-    assert isinstance(strategy, RandomStopping)
-    (epsilon,), (delta,) = ({fit[k] for fit in fits} for k in (0, 1))
-    assert strategy.law.epsilon_of(epsilon) == pytest.approx(1.0, abs=1e-9)
-    assert delta == pytest.approx(1e-6 / 6)
-    assert found.best_estimator_.epsilon == epsilon
-    fits.clear()
-    found.set_params(refit_share=0.5).fit(people, answers)
-    assert fits[-1][0] == 0.5
-    assert strategy.law.epsilon_of(fits[0][0]) == pytest.approx(0.5, abs=1e-9)
-
-
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_rates_of_the_choice_and_of_the_noise(neighbors, people, domain, answers, monkeypatch):
-    """Epsilon over what one record may change a score by, and over twice that for the choice."""
-    rates = {}
+def test_the_rate_of_the_choice(neighbors, people, domain, answers, monkeypatch):
+    """Epsilon over twice what one record may change a score by."""
+    rates, draw = [], _choice.permute_and_flip
 
-    def noted(name):
-        function = getattr(_strategies, name)
+    def noted(totals, rate, rng):
+        rates.append(rate)
+        return draw(totals, rate, rng)
 
-        def call(*arguments):
-            rates[name] = arguments[-2]
-            return function(*arguments)
-
-        return call
-
-    for name in ("permute_and_flip", "discrete_laplace"):
-        monkeypatch.setattr(_strategies, name, noted(name))
+    monkeypatch.setattr(_choice, "permute_and_flip", noted)
     model = DPLogisticRegression(domain=domain, neighbors=neighbors, n_public=400)
-    one = PrivateSearchCV(model, RIDGES, epsilon=1.0, strategy="disjoint").fit(people, answers)
+    PrivateSearchCV(model, RIDGES, epsilon=1.0).fit(people, answers)
     sensitivity = {"replace_one": UNITS, "add_remove": UNITS // 2}[neighbors]
-    assert rates.pop("permute_and_flip") == Fraction(1, 4 * 2 * sensitivity)
-    one.set_params(strategy="random_stopping", mean_runs=3.0).fit(people, answers)
-    base = StoppingLaw(1 / 3).base_of(1.0)
-    assert float(rates.pop("discrete_laplace") * sensitivity) == pytest.approx(base, rel=1e-15)
-    assert rates == {}
+    assert rates == [Fraction(1, 4 * 2 * sensitivity)]
 
 
-@pytest.mark.parametrize("strategy", BOTH)
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_no_record_is_in_two_parts(strategy, neighbors, people, domain, answers):
-    """Nor in a fit and in the scores; random stopping fits all candidates to one part."""
-    found = search(domain, strategy=strategy)
+def test_no_record_is_in_two_parts(neighbors, people, domain, answers):
+    """Nor in a fit and in the scores."""
+    found = search(domain)
     found.estimator.set_params(neighbors=neighbors)
     candidates, X, y = found._read(people, answers)
-    how = found._choose_strategy(candidates, 400)
-    made = found._task(how, Budget(1.0, 0.0), candidates, (X, y, None), 400)
+    made = found._task(Budget(1.0, 0.0), candidates, (X, y, None), 400)
     rows = [fit.rows for fit in made.fits]
-    if strategy == "random_stopping":
-        assert rows.pop() is rows[0]
     assert sorted(np.concatenate([*rows, made.held_out]).tolist()) == list(range(400))
     # Five standard deviations of a count of 400 under add/remove.
     assert len(made.held_out) == pytest.approx(80, abs=0 if neighbors == "replace_one" else 40)
 
 
-@pytest.mark.parametrize("strategy", BOTH)
-def test_nothing_public_depends_on_the_data(strategy, people, domain, answers):
+def test_nothing_public_depends_on_the_data(people, domain, answers):
     """Other records give the same guarantee; what differs is what was released."""
-    found = search(domain, strategy=strategy).fit(people, answers)
-    other = search(domain, strategy=strategy).fit(people[::-1] * 1, answers)
+    found = search(domain).fit(people, answers)
+    other = search(domain).fit(people[::-1] * 1, answers)
     assert found.guarantee_ == other.guarantee_
     assert set(vars(found)) == set(vars(other))
-    assert found.strategy_ == other.strategy_ == strategy
 
 
 def test_seeds_repeat_and_void_the_guarantee(people, domain, answers):
     """Without one, two searches have noise of their own, and so have the fits of one search."""
-    one, two = (search(domain, strategy="disjoint").fit(people, answers) for _ in range(2))
+    one, two = (search(domain).fit(people, answers) for _ in range(2))
     np.testing.assert_array_equal(one.best_estimator_.coef_, two.best_estimator_.coef_)
     assert not one.guarantee_.holds
-    three, four = (
-        search(domain, strategy="disjoint", random_state=None).fit(people, answers)
-        for _ in range(2)
-    )
+    three, four = (search(domain, random_state=None).fit(people, answers) for _ in range(2))
     assert (three.best_estimator_.coef_ != four.best_estimator_.coef_).all()
     assert three.guarantee_.holds
     # A seed of the estimator's own is not taken: its noise would be known.
-    own = search(domain, strategy="disjoint", random_state=None)
+    own = search(domain, random_state=None)
     own.estimator.set_params(random_state=0)
     assert own.fit(people, answers).best_estimator_.random_state is None
 
@@ -330,13 +258,13 @@ def test_fits_of_a_seeded_search_have_seeds_of_their_own(people, domain, answers
         return fit(self, X, y)
 
     monkeypatch.setattr(DPLogisticRegression, "fit", seen)
-    search(domain, {"regularization": [1e9, 1.0, 0.0]}, strategy="disjoint").fit(people, answers)
+    search(domain, {"regularization": [1e9, 1.0, 0.0]}).fit(people, answers)
     assert len({seed for seed in seeds if seed is not None}) >= 3
 
 
 def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
     X = np.clip(people[["age", "hours"]].to_numpy() / 50 - 1, -1, 1)
-    found = PrivateSearchCV(DPLogisticRegression(), RIDGES, strategy="disjoint", epsilon=8.0)
+    found = PrivateSearchCV(DPLogisticRegression(), RIDGES, epsilon=8.0)
     with pytest.warns(PrivacyLeakWarning, match="labels were read off y"):
         found.fit(X[:30], answers[:30])
     assert any("read off y" in sentence for sentence in found.guarantee_.assumptions)
@@ -350,12 +278,9 @@ def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
     [
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"delta": 1.0}, "delta must be"),
-        ({"strategy": "grid"}, "strategy must be one of"),
         ({"scoring": "r2"}, "scoring must be one of"),
         ({"held_out": 1.0}, "held_out must be"),
         ({"refit_share": 1.0}, "refit_share must be"),
-        ({"mean_runs": 1.0}, "mean_runs must be"),
-        ({"stopping_shape": 0}, "stopping_shape must be"),
         ({"ledger": 3.0}, "ledger must be a Ledger"),
         ({"grid": {"epsilon": [1.0, 2.0]}}, "param_grid must leave out"),
         ({"grid": {"nothing": [1.0]}}, "Invalid parameter 'nothing'"),
@@ -368,7 +293,7 @@ def test_labels_that_nobody_declared_are_told_to_all_parts(people, answers):
 )
 def test_errors_come_before_anything_is_spent(options, message, people, domain, answers, fits):
     ledger = Ledger(10.0)
-    given = {"strategy": "random_stopping", "ledger": ledger, **options}
+    given = {"ledger": ledger, **options}
     with pytest.raises(ValueError, match=message) as caught:
         search(domain, **given).fit(people, answers)
     assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]
@@ -377,21 +302,18 @@ def test_errors_come_before_anything_is_spent(options, message, people, domain, 
 
 
 @pytest.mark.parametrize("row", [0, 399])
-@pytest.mark.parametrize("strategy", BOTH)
-def test_a_bad_cell_anywhere_is_found_before_anything_is_spent(
-    strategy, row, people, domain, answers
-):
+def test_a_bad_cell_anywhere_is_found_before_anything_is_spent(row, people, domain, answers):
     """Also among the records that only scores see."""
     ledger, X = Ledger(10.0), people.copy()
     X.loc[row, "age"] = np.nan
     with pytest.raises(ValueError, match="column 'age' must hold finite numbers"):
-        search(domain, strategy=strategy, ledger=ledger).fit(X, answers)
+        search(domain, ledger=ledger).fit(X, answers)
     assert ledger.entries == ()
 
 
 def test_a_fit_that_fails_after_the_charge_says_so(people, domain, answers, monkeypatch):
     """The whole budget is gone, and an earlier model is left as it was."""
-    found = search(domain, strategy="disjoint").fit(people, answers)
+    found = search(domain).fit(people, answers)
     before = found.best_estimator_
 
     def fail(*_):
@@ -429,7 +351,7 @@ def test_an_estimator_that_ignores_its_ledger_is_caught(people, domain, answers)
 
 def test_too_few_records_for_the_parts(people, domain, answers):
     with pytest.raises(ValueError, match="at least 3 records"):
-        search(domain, strategy="disjoint").fit(people[:2], answers[:2])
+        search(domain).fit(people[:2], answers[:2])
 
 
 # Among scikit-learn's own
@@ -440,14 +362,14 @@ def test_pipelines_clones_pickles_and_workers(shifted):
     domain, X, y = shifted
     pipeline = make_pipeline(domain.encoder(), DPLogisticRegression(domain=domain.encoded))
     grid = {"dplogisticregression__fit_intercept": [False, True]}
-    found = PrivateSearchCV(pipeline, grid, epsilon=8.0, strategy="disjoint", random_state=0)
+    found = PrivateSearchCV(pipeline, grid, epsilon=8.0, random_state=0)
     with parallel_config(backend="threading"):
         found = clone(found).set_params(n_jobs=2).fit(X, y)
     assert found.best_params_ == {"dplogisticregression__fit_intercept": True}
     assert found.best_estimator_[-1].guarantee_ == found.guarantee_
     assert any("steps before the model" in s for s in found.guarantee_.assumptions)
     again = pickle.loads(pickle.dumps(found))
-    direct = search(domain, INTERCEPTS, strategy="disjoint").fit(X, y)
+    direct = search(domain, INTERCEPTS).fit(X, y)
     for one in (found, direct):
         np.testing.assert_array_equal(again.predict(X), one.predict(X))
 
@@ -455,7 +377,7 @@ def test_pipelines_clones_pickles_and_workers(shifted):
 def test_a_search_is_an_estimator_like_any_other(people, domain, answers):
     """In cross-validation and in scikit-learn's search over epsilon, each fit charges once."""
     ledger = Ledger(100.0)
-    inner = search(domain, strategy="disjoint", ledger=ledger, epsilon=2.0, random_state=None)
+    inner = search(domain, ledger=ledger, epsilon=2.0, random_state=None)
     assert cross_val_score(inner, people, answers, cv=3).shape == (3,)
     assert [entry.epsilon for entry in ledger.entries] == [2.0] * 3
     outer = GridSearchCV(inner, {"epsilon": [1.0, 4.0]}, cv=2).fit(people, answers)
@@ -470,7 +392,7 @@ def test_the_parts_of_a_budget_add_up_to_no_more_than_it(whole, share):
 
     Some differences have more digits than the 28 of decimal's default context.
     """
-    parts = _strategies.split(Budget(whole, whole / 1e13), share)
+    parts = _choice.split(Budget(whole, whole / 1e13), share)
     for name, limit in (("epsilon", whole), ("delta", whole / 1e13)):
         spent = sum(Fraction(repr(getattr(part, name))) for part in parts)
         assert spent <= Fraction(repr(limit))
@@ -496,10 +418,8 @@ def test_a_bar_that_is_stopped_ends_its_line(capsys):
 
 
 def test_progress_is_shown_where_it_tells_nothing(people, domain, answers, capsys):
-    search(domain, strategy="disjoint", verbose=1).fit(people, answers)
+    search(domain, verbose=1).fit(people, answers)
     assert "candidate 2 of 2" in capsys.readouterr().err
-    search(domain, strategy="random_stopping", verbose=1).fit(people, answers)
-    assert capsys.readouterr().err == ""
 
 
 def test_the_dry_run_draws_no_noise(people, domain, answers, monkeypatch, fits):
@@ -512,6 +432,6 @@ def test_the_dry_run_draws_no_noise(people, domain, answers, monkeypatch, fits):
         return guarantee(self, plan, unit)
 
     monkeypatch.setattr(base.PrivateLinearModel, "_guarantee", noted)
-    search(domain, strategy="disjoint", epsilon=1.0).fit(people, answers)
+    search(domain, epsilon=1.0).fit(people, answers)
     seen = {(ridge, epsilon) for ridge, epsilon, made in plans if made == 0}
     assert seen == {(ridge, epsilon) for ridge in (1e9, 0.0) for epsilon in (0.25, 0.75)}

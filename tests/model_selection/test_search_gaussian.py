@@ -10,8 +10,8 @@ from scipy.special import softmax
 from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger
-from skdp.model_selection import PrivateSearchCV, _dry_run, _strategies
-from skdp.model_selection._exact_draws import exponential_mechanism
+from skdp.model_selection import PrivateSearchCV, _choice, _dry_run
+from skdp.model_selection._choice import exponential_mechanism
 from skdp.privacy import Guarantee, SelectionLoss
 from skdp.privacy.conversions import gaussian_delta, gaussian_mu
 from skdp.privacy.losses.losses import FiniteLoss
@@ -28,7 +28,7 @@ def records(n=1500):
 
 def search(model=None, grid=GRID, **options):
     model = model or DPCoordinateDescentClassifier(domain=DOMAIN)
-    budget = {"epsilon": EPSILON, "delta": DELTA, "strategy": "disjoint", "random_state": 0}
+    budget = {"epsilon": EPSILON, "delta": DELTA, "random_state": 0}
     return PrivateSearchCV(model, grid, **budget | options)
 
 
@@ -90,7 +90,7 @@ def test_squares_of_mu_add_up_to_that_of_the_budget(planned, neighbors, share):
     made = search(model, refit_share=share, ledger=ledger).fit(X, y)
     ((_, choosing, _),), found = planned
     fits, last = found[-1]
-    choice = Guarantee(1.0, 0.9, losses=((SelectionLoss(choosing.width), 1),)).mu
+    choice = Guarantee(1.0, 0.9, losses=((SelectionLoss(choosing.amount), 1),)).mu
     whole = math.hypot(max(fits, choice), last)
     assert whole <= made.guarantee_.mu <= gaussian_mu(EPSILON, DELTA)
     assert gaussian_delta(made.guarantee_.mu, EPSILON) <= DELTA
@@ -112,13 +112,13 @@ def test_the_choice_has_the_rate_of_its_width(planned, monkeypatch):
         rates.append(rate)
         return exponential_mechanism(totals, rate, rng)
 
-    monkeypatch.setattr(_strategies, "exponential_mechanism", noting)
-    monkeypatch.setattr(_strategies, "permute_and_flip", None)
+    monkeypatch.setattr(_choice, "exponential_mechanism", noting)
+    monkeypatch.setattr(_choice, "permute_and_flip", None)
     X, y = records()
     search().fit(X, y)
     ((task, choosing, _),), _ = planned
     (rate,) = rates
-    assert float(2 * task.sensitivity * rate) == pytest.approx(choosing.width, rel=1e-12)
+    assert float(2 * task.sensitivity * rate) == pytest.approx(choosing.amount, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,10 @@ def test_the_choice_has_the_rate_of_its_width(planned, monkeypatch):
     [
         (None, GRID, {"delta": 0.0}),
         (None, GRID, {"refit_share": 0}),
-        (None, GRID, {"strategy": "random_stopping", "mean_runs": 2.0, "refit_share": 0.5}),
         (DPLogisticRegression(domain=DOMAIN), {"regularization": [1.0, 10.0]}, {}),
         (None, {"mechanism": ["gaussian", "laplace"], "n_passes": [2]}, {}),
     ],
-    ids=["pure", "no last fit", "random stopping", "unknown mu", "laplace"],
+    ids=["pure", "no last fit", "unknown mu", "laplace"],
 )
 def test_other_searches_add_epsilons(model, grid, options):
     X, y = records(600)

@@ -164,7 +164,7 @@ def test_searches_and_curves_take_them(kind):
     model = DPLogisticRegression(domain=DOMAIN)
 
     def found(X, y):
-        search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, strategy="disjoint", random_state=0)
+        search = PrivateSearchCV(model, {"q": [0.4, 0.6]}, random_state=0)
         curve = epsilon_curve(model, X, y, [1.0], repeats=1, cv=2, random_state=0)
         return search.fit(X, y).best_estimator_.coef_, curve.scores
 

@@ -33,7 +33,7 @@ from skdp.linear_model._descent.scaling import plain_scaling
 from skdp.linear_model._descent.slopes import logistic_slope
 from skdp.linear_model._shared.gram import exact_gram, exact_sums
 from skdp.model_selection import PrivateSearchCV, RecordScore, epsilon_curve
-from skdp.model_selection._scoring.score import UNITS
+from skdp.model_selection._scoring import UNITS
 from skdp.model_selection._task import parts
 from skdp.privacy import compose
 from skdp.rows import MemoryRows, streams
@@ -615,15 +615,14 @@ def test_cross_validation_without_routing_passes_groups_to_fits():
 # The search
 
 
-@pytest.mark.parametrize("strategy", ["disjoint", "random_stopping"])
 @pytest.mark.parametrize("routing", [False, True])
-def test_the_search_is_private_for_persons(strategy, routing):
+def test_the_search_is_private_for_persons(routing):
     X, labels, _, ids = panel(200, 5)
     domain = domain_for(DPLogisticRegression)
     pipeline = make_pipeline(domain.encoder(), DPLogisticRegression(domain=domain.encoded))
     grid = {"dplogisticregression__mechanism": ["l1", "hull"]}
     ledger = Ledger(2.0)
-    search = PrivateSearchCV(pipeline, grid, epsilon=2.0, strategy=strategy, ledger=ledger)
+    search = PrivateSearchCV(pipeline, grid, epsilon=2.0, ledger=ledger)
     with sklearn.config_context(enable_metadata_routing=routing):
         search.fit(X, labels, groups=ids)
     assert search.guarantee_.unit == "person"

@@ -1,9 +1,9 @@
 """What a private search loses: its test accuracy against that of the best fixed choice.
 
 The search has a total budget of 2 (or --total), of which the choice takes its part; the fixed
-choices have a budget of 1 (or --fixed) each and nothing to choose. Columns are the grids, rows
-the strategies, each with the medians over splits and the loss against the candidate that is best
-in the median. Reads the folder that SKDP_DATA names.
+choices have a budget of 1 (or --fixed) each and nothing to choose. Rows are the grids, each with
+the medians over splits and the loss against the candidate that is best in the median. Reads the
+folder that SKDP_DATA names.
 
 With --simulated: searches with a delta over simulated regressions, whose fits have Gaussian noise,
 and the R^2 of the chosen model. Needs no data files.
@@ -22,7 +22,6 @@ from examples.benchmarks.shared.data import check_names, read
 from skdp import Domain, DPCoordinateDescentRegressor, DPLogisticRegression
 from skdp.model_selection import PrivateSearchCV
 
-STRATEGIES = ["auto", "disjoint", "random_stopping"]
 GRIDS: dict[str, Any] = {
     # Shapes of the noise and of the loss, which matter more the scarcer the data are.
     "mechanism": {
@@ -46,7 +45,7 @@ def candidates_of(grid: str) -> list[dict[str, Any]]:
 def accuracies(
     name: str, settings: list[dict[str, Any]], seed: int, repetition: int
 ) -> dict[str, Any]:
-    """Return the accuracies on one split: of every candidate, and of every strategy."""
+    """Return the accuracies on one split: of every candidate, and of the search."""
     (asked,) = settings
     data = read(name)
     train, test = report.split(len(data.y), seed, repetition)
@@ -62,52 +61,40 @@ def accuracies(
         accuracy(DPLogisticRegression(epsilon=asked["fixed"], **common, **choice))
         for choice in candidates_of(asked["grid"])
     ]
-    chosen: dict[str, Any] = {}
-    for strategy in asked["strategies"]:
-        search = PrivateSearchCV(
-            DPLogisticRegression(**common),
-            GRIDS[asked["grid"]],
-            epsilon=asked["total"],
-            strategy=strategy,
-            random_state=noise,
-        )
-        chosen[strategy] = accuracy(search)
-        chosen[f"{strategy} index"] = search.best_index_
-    return {"fixed": np.array(fixed), **chosen}
+    search = PrivateSearchCV(
+        DPLogisticRegression(**common),
+        GRIDS[asked["grid"]],
+        epsilon=asked["total"],
+        random_state=noise,
+    )
+    return {"fixed": np.array(fixed), "search": accuracy(search), "index": search.best_index_}
 
 
-def figures(name: str, grid: str, arguments: argparse.Namespace) -> list[report.Row]:
-    """Return a row for each strategy."""
+def figures(name: str, grid: str, arguments: argparse.Namespace) -> report.Row:
+    """Return the row of a grid."""
     facts = report.facts_of_fit(len(read(name).y), arguments.fixed, arguments.neighbors)
-    keys = ("fixed", "total", "strategies")
-    asked = {key: vars(arguments)[key] for key in keys}
+    asked = {key: vars(arguments)[key] for key in ("fixed", "total")}
     asked |= {"grid": grid, "neighbors": arguments.neighbors, "n_public": facts.get("n_public")}
     found = report.measure(accuracies, name, [asked], arguments)
     medians = np.median(found["fixed"], axis=0)
     candidates, best = candidates_of(grid), int(np.argmax(medians))
-    rows = []
-    for strategy in arguments.strategies:
-        low, median, high = report.quartiles(found[strategy])
-        picked = Counter(found[f"{strategy} index"].tolist())
-        lost = float(medians[best]) - median
-        rows.append(
-            {
-                "set": name,
-                "grid": grid,
-                "candidates": len(candidates),
-                "strategy": strategy,
-                "accuracy": median,
-                "lower quartile": low,
-                "upper quartile": high,
-                f"best fixed at {arguments.fixed:g}": float(medians[best]),
-                "worst fixed": float(medians.min()),
-                "loss": lost,
-                **report.judged(lost, (MOST_LOST,), higher=False),
-                "chosen most": str(candidates[picked.most_common(1)[0][0]]),
-                "best": str(candidates[best]),
-            }
-        )
-    return rows
+    low, median, high = report.quartiles(found["search"])
+    picked = Counter(found["index"].tolist())
+    lost = float(medians[best]) - median
+    return {
+        "set": name,
+        "grid": grid,
+        "candidates": len(candidates),
+        "accuracy": median,
+        "lower quartile": low,
+        "upper quartile": high,
+        f"best fixed at {arguments.fixed:g}": float(medians[best]),
+        "worst fixed": float(medians.min()),
+        "loss": lost,
+        **report.judged(lost, (MOST_LOST,), higher=False),
+        "chosen most": str(candidates[picked.most_common(1)[0][0]]),
+        "best": str(candidates[best]),
+    }
 
 
 def simulated_row(n: int, epsilon: float, repeats: int, seed: int) -> report.Row:
@@ -126,7 +113,6 @@ def simulated_row(n: int, epsilon: float, repeats: int, seed: int) -> report.Row
             {"alpha": ["auto", 1e-3, 1e-2, 1e-1]},
             epsilon=epsilon,
             delta=1e-6,
-            strategy="disjoint",
             random_state=repetition,
         ).fit(X[:n], y[:n])
         found.append(float(search.score(X[n:], y[n:])))
@@ -140,7 +126,6 @@ def main() -> None:
     parser = report.parser_for(__doc__, repeats=20)
     parser.add_argument("--sets", nargs="+", default=["adult"], help="data sets")
     parser.add_argument("--grids", nargs="+", default=list(GRIDS), choices=list(GRIDS))
-    parser.add_argument("--strategies", nargs="+", default=STRATEGIES, choices=STRATEGIES)
     parser.add_argument("--total", type=float, default=2.0, help="epsilon of the search")
     parser.add_argument("--fixed", type=float, default=1.0, help="epsilon of a fixed choice")
     parser.add_argument("--neighbors", choices=["replace_one", "add_remove"], default="replace_one")
@@ -155,10 +140,9 @@ def main() -> None:
         report.publish("search_simulated", rows, arguments)
         return
     rows = [
-        row
+        figures(name, grid, arguments)
         for name in check_names(arguments.sets, "classification")
         for grid in arguments.grids
-        for row in figures(name, grid, arguments)
     ]
     report.publish(f"search_{arguments.neighbors}", rows, arguments)
 

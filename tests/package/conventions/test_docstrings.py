@@ -102,7 +102,7 @@ FITS = {
     "DPHuberRegressor": [{}, {"inference_share": 0.5}],
     "DPLinearRegression": [{"mechanism": "matrix"}, {"inference_share": 0.5}],
     "DPCoordinateDescentRegressor": [{}, {"inference_share": 0.5}],
-    "PrivateSearchCV": [{"strategy": "random_stopping"}, {"strategy": "disjoint"}],
+    "PrivateSearchCV": [{}],
     "DomainEncoder": [{}],
 }
 

@@ -53,10 +53,9 @@ MODELS = [
     DPCoordinateDescentRegressor(neighbors="add_remove", n_public=1000, scaling_share=0, clip=0.5),
     DPCoordinateDescentRegressor(delta=1e-6, mechanism="gaussian", order="greedy", n_passes=5),
 ]
-FEW = {"mean_runs": 2.0, "epsilon": 5.0}
 SEARCHES = [
-    PrivateSearchCV(DPLogisticRegression(), {"q": [0.9, 0.8]}, strategy="disjoint", epsilon=5.0),
-    PrivateSearchCV(DPHuberRegressor(), {"q": [0.9]}, strategy="random_stopping", **FEW),
+    PrivateSearchCV(DPLogisticRegression(), {"q": [0.9, 0.8]}, epsilon=5.0),
+    PrivateSearchCV(DPHuberRegressor(), {"q": [0.9]}, epsilon=5.0),
 ]
 RARER = [
     DPLogisticRegression(delta=1e-6, mechanism="gaussian"),
@@ -68,9 +67,8 @@ RARER = [
     DPLinearRegression(mechanism="gaussian", delta=1e-6),
     DPCoordinateDescentRegressor(inference_share=0.5),
     *(
-        PrivateSearchCV(kind(), {"fit_intercept": [True, False]}, strategy=strategy, **FEW)
+        PrivateSearchCV(kind(), {"fit_intercept": [True, False]}, epsilon=5.0)
         for kind in dict.fromkeys(type(model) for model in MODELS)
-        for strategy in ("disjoint", "random_stopping")
     ),
 ]
 # Models of two labels. Reasons why scikit-learn's checks fail, by their names.

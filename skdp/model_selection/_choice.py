@@ -1,15 +1,58 @@
-"""Private choices and discrete Laplace noise, sampled exactly.
+"""The private choice of a search, sampled exactly (private_selection.md, Theorems 1 and 6).
 
 Scores are integers, rates are fractions, and every draw is made of fair bits. Nothing is rounded,
-so the computer draws from exactly the distributions of ``docs/proofs/private_selection.md``.
+so the computer draws from exactly the distributions of the theorems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+
+from skdp.privacy.decimals import as_decimal, float_below, subtract
+from skdp.privacy.ledger import Budget
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one of the candidates is chosen by their scores.
+
+    By permute-and-flip at ``amount`` or, if ``mu`` is known, by the exponential mechanism whose
+    log probabilities change within an interval of length ``amount``. The whole search is then
+    private by Gaussian DP with ``mu``.
+    """
+
+    amount: float
+    mu: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The mechanism."""
+        return "permute-and-flip" if self.mu is None else "exponential mechanism"
+
+    def draw(self, scores: Sequence[int], sensitivity: int, rng: np.random.Generator) -> int:
+        """Return the position of the chosen score."""
+        # One score may increase and another one decrease.
+        rate = exactly(self.amount) / (2 * sensitivity)
+        choose = permute_and_flip if self.mu is None else exponential_mechanism
+        return choose(scores, rate, rng)
+
+
+def exactly(epsilon: float) -> Fraction:
+    """Return the shortest decimal of a budget as a fraction."""
+    return Fraction(as_decimal(epsilon))
+
+
+def split(whole: Budget, share: float) -> tuple[Budget, Budget]:
+    """Return the rest and the share of a budget; as decimals they sum to at most the whole."""
+    amounts = whole.epsilon, whole.delta
+    first = [(1 - share) * value for value in amounts]
+    pairs = zip(amounts, first, strict=True)
+    rest = [float_below(subtract(value, as_decimal(part))) for value, part in pairs]
+    return Budget(*first), Budget(*rest)
 
 
 def permute_and_flip(scores: Sequence[int], rate: Fraction, rng: np.random.Generator) -> int:
@@ -32,31 +75,13 @@ def exponential_mechanism(scores: Sequence[int], rate: Fraction, rng: np.random.
     """Return the position of a score with probability in proportion to ``exp(rate score)``.
 
     If one record changes each score by at most D, the log probabilities change by numbers from an
-    interval of length 2 D rate (private_selection.md, Theorem 9).
+    interval of length 2 D rate (private_selection.md, Theorem 6).
     """
     greatest = max(scores)
     while True:
         place = uniform_below(len(scores), rng)
         if bernoulli_exp(rate * (greatest - scores[place]), rng):
             return place
-
-
-def discrete_laplace(rate: Fraction, rng: np.random.Generator) -> int:
-    """Return an integer x with probability proportional to ``exp(-rate |x|)``.
-
-    Canonne, Kamath & Steinke (2020), Algorithm 2.
-    """
-    per, steps = rate.numerator, rate.denominator
-    while True:
-        below = uniform_below(steps, rng)
-        if not bernoulli_exp(Fraction(below, steps), rng):
-            continue
-        turns = 0
-        while bernoulli_exp(Fraction(1), rng):
-            turns += 1
-        size, negative = (below + steps * turns) // per, uniform_below(2, rng)
-        if size or not negative:
-            return -size if negative else size
 
 
 def bernoulli_exp(exponent: Fraction, rng: np.random.Generator) -> bool:
@@ -81,11 +106,6 @@ def _bernoulli_exp_below_one(x: int, per: int, rng: np.random.Generator) -> bool
     while uniform_below(per * k, rng) < x:
         k += 1
     return k % 2 == 1
-
-
-def bernoulli(probability: Fraction, rng: np.random.Generator) -> bool:
-    """Return True with exactly this probability, in [0, 1]."""
-    return uniform_below(probability.denominator, rng) < probability.numerator
 
 
 def uniform_below(n: int, rng: np.random.Generator) -> int:

@@ -1,0 +1,448 @@
+"""Scores of models on held-out records, and their sensitivity to one record.
+
+Scores are integers of the held-out records that one record changes by a bounded amount:
+``docs/proofs/private_selection.md``, Theorems 3 to 5.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+
+from skdp import linear_model
+from skdp._arrays import FloatArray
+from skdp._checks import check_choice, check_interval, fail
+from skdp.domain import Domain
+from skdp.domain.encoder import DomainEncoder
+
+Function = Callable[[Any, Any, Any], ArrayLike]
+
+# The least probability of a label in the log loss is this divided by the number of labels.
+_LEAST_SHARE = 0.04
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """1 for records whose label is predicted, 0 for others."""
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
+        """Return one number per record."""
+        return np.asarray(estimator.predict(X) == np.asarray(y), dtype=float)
+
+
+@dataclass(frozen=True)
+class NegativeError:
+    """Minus the absolute or squared error (power 1 or 2) of targets clipped to their bounds."""
+
+    lower: float
+    upper: float
+    power: int
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
+        """Return one number per record, in [-(upper - lower)^power, 0]."""
+        target = np.clip(np.asarray(y, dtype=float), self.lower, self.upper)
+        found = np.clip(np.asarray(estimator.predict(X), dtype=float), self.lower, self.upper)
+        error = np.abs(found - target)
+        # Not numpy's power, which may treat the last entries of an array differently.
+        return np.asarray(-(error * error if self.power == 2 else error))
+
+
+@dataclass(frozen=True)
+class NegativeLogLoss:
+    """The logarithm of the probability of the label, if it is not below ``least``.
+
+    The bounds of its RecordScore clip probabilities to [least, 1 - least].
+    """
+
+    n_labels: int
+
+    @property
+    def least(self) -> float:
+        """The least probability that counts."""
+        return _LEAST_SHARE / self.n_labels
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
+        """Return one number per record, at least log(least)."""
+        found, y = np.asarray(estimator.predict_proba(X), dtype=float), np.asarray(y)
+        of_label = np.zeros(len(y))
+        for column, label in enumerate(estimator.classes_):
+            of_label[y == label] = found[y == label, column]
+        of_label = np.maximum(of_label, self.least)
+        # Not numpy's logarithm, which may treat the last entries of an array differently.
+        return np.array([math.log(p) for p in of_label.tolist()])
+
+
+@dataclass(frozen=True)
+class LogOdds:
+    """The log-odds of the greater label, or its probability if the model has no log-odds."""
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> FloatArray:
+        """Return one number per record."""
+        if hasattr(estimator, "decision_function"):
+            return np.asarray(estimator.decision_function(X), dtype=float)
+        return np.asarray(estimator.predict_proba(X), dtype=float)[:, 1]
+
+
+def is_built_in(function: Function) -> bool:
+    """Return whether a function treats many rows as it treats each one alone, to the last bit.
+
+    Probabilities of two labels are computed entry by entry, those of more labels by sums.
+    """
+    if type(function) is NegativeLogLoss:
+        return function.n_labels == 2
+    return type(function) in (Accuracy, LogOdds, NegativeError)
+
+
+# Numbers of records that depend on the record and the model only, to the last bit: the proof
+# page, Theorem 3. The last bits of a product of matrices depend on the number of rows, and may
+# decide which label is predicted. Models of this package predict each row separately
+# (``row_products``), so they are called once for all rows. Every other model is called with
+# tables of one row.
+
+_MODELS = (
+    linear_model.DPCoordinateDescentClassifier,
+    linear_model.DPCoordinateDescentRegressor,
+    linear_model.DPHuberRegressor,
+    linear_model.DPLinearRegression,
+    linear_model.DPLogisticRegression,
+)
+
+
+def numbers_of(function: Function, estimator: Any, X: Any, y: NDArray[Any]) -> FloatArray:
+    """Return the number of each record, which does not depend on the other records."""
+    if is_rowwise(estimator) and is_built_in(function):
+        return np.asarray(function(estimator, X, y))
+    numbers = np.empty(len(y))
+    for k, (model, row) in enumerate(one_by_one(estimator, X)):
+        number = np.asarray(function(model, row, y[k : k + 1]), dtype=float)
+        if number.size != 1:
+            raise fail("scoring", "return one number per record")
+        numbers[k] = number.item()
+    return numbers
+
+
+def is_rowwise(model: Any) -> bool:
+    """Return whether a model predicts each row separately, to the last bit.
+
+    This holds for models of this package, alone or in a pipeline behind its encoders. It need not
+    hold for derived classes.
+    """
+    *before, last = model.steps if type(model) is Pipeline else [("", model)]
+    encoders = [step for _, step in before if step not in (None, "passthrough")]
+    if not all(type(step) is DomainEncoder for step in encoders):
+        return False
+    domains = [getattr(step, "domain", None) for step in (*encoders, last[1])]
+    known = all(domain is None or type(domain) is Domain for domain in domains)
+    return known and type(last[1]) in _MODELS
+
+
+def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield for each record a model and a table of one row.
+
+    The model is the given one, or a copy that returns the same predictions without computing them
+    again.
+    """
+    if not is_rowwise(model):
+        yield from ((model, row) for row in _rows(X))
+        return
+    steps = model.steps if type(model) is Pipeline else [("", model)]
+    (*before, (name, last)) = steps
+    encoders = [step for _, step in before if step not in (None, "passthrough")]
+
+    def predictors_of(X: Any) -> FloatArray:
+        for encoder in encoders:
+            X = encoder.transform(X)
+        return np.asarray(last._predictor(X))
+
+    predictors, one = predictors_of(X), copy.copy(last)
+    behind = [*((step, "passthrough") for step, _ in before), (name, one)]
+    asked = Pipeline(behind) if type(model) is Pipeline else one
+    for k, row in enumerate(_rows(X)):
+
+        def predictor(X: Any, k: int = k, row: Any = row) -> FloatArray:
+            return predictors[k : k + 1] if X is row else predictors_of(X)
+
+        one._predictor = predictor
+        yield asked, row
+
+
+def _rows(X: Any) -> Iterator[Any]:
+    """Yield copies of single rows, whose memory layout does not depend on the number of rows."""
+    if not hasattr(X, "iloc"):
+        yield from (np.array(X[k : k + 1], order="C") for k in range(len(X)))
+        return
+    columns = [X.iloc[:, j].array for j in range(X.shape[1])]
+    for k in range(len(X)):
+        # By position: names may repeat.
+        cells = {j: own[k : k + 1] for j, own in enumerate(columns)}
+        yield type(X)(cells, index=X.index[k : k + 1]).set_axis(X.columns, axis=1)
+
+
+# Integer units between the least and the greatest score of a record; an even number.
+UNITS = 2**20
+
+
+class Score(ABC):
+    """An integer function of the held-out records with a known sensitivity."""
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether functions of this package compute the score. They need no dry run."""
+        return True
+
+    @abstractmethod
+    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+        """Return the score in integer units, by which candidates are compared.
+
+        Parameters
+        ----------
+        estimator : fitted model
+        X : DataFrame or ndarray of shape (n, n_features)
+        y : array-like of shape (n,)
+        persons : ndarray of int, shape (n,), or None
+            The person of each row. Each person then counts as a record does, and its rows share
+            this weight equally. None: each row is a record.
+        """
+
+    def sensitivity(self, neighbors: str) -> int:
+        """Return the greatest change of a total if one record or person changes."""
+        return UNITS if neighbors == "replace_one" else UNITS // 2
+
+
+_FARTHEST = 1e150
+
+
+@dataclass(frozen=True)
+class RecordScore(Score):
+    """A score that is a sum over records, with public bounds for the score of one record.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(estimator, X, y)`` returns one number, or an array of size 1; greater is
+        better. It is called with one record at a time, so that the score of a record does not
+        depend on the other records. It must return the same number for the same record and
+        estimator, and must not store or show anything.
+        Before the budget is spent, a search calls it on artificial records if the estimator, or
+        the encoder before it, declares a domain. Without a domain, errors of the function are
+        found only after the budget is spent.
+    lower, upper : float, lower < upper
+        Public bounds of the score of one record. Scores outside are clipped, and NaN counts as
+        ``lower``.
+
+    Raises
+    ------
+    ValueError
+        If ``function`` is not callable, or the bounds are not finite and in increasing order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def closeness(estimator, X, y):
+    ...     return -np.abs(estimator.predict(X) - y)
+    >>> score = RecordScore(closeness, lower=-2.0, upper=0.0)
+    """
+
+    function: Function
+    lower: float = 0.0
+    upper: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise fail("function", "be callable", type(self.function))
+        for name in ("lower", "upper"):
+            value = check_interval(name, getattr(self, name), -_FARTHEST, _FARTHEST)
+            object.__setattr__(self, name, value)
+        if not self.lower < self.upper:
+            raise fail("lower", f"be below upper, {self.upper:g}", self.lower)
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the function is one of this package, which scores each record separately."""
+        return is_built_in(self.function)
+
+    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+        """Return the sum over the records, in units of (upper - lower) / UNITS.
+
+        Each record contributes an integer from -UNITS / 2, for ``lower``, to UNITS / 2. A person
+        contributes the mean of its rows, rounded down.
+        """
+        scores = numbers_of(self.function, estimator, X, np.asarray(y))
+        share = (scores - self.lower) / (self.upper - self.lower)
+        share = np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+        units = np.rint(share * UNITS).astype(np.int64) - UNITS // 2
+        if persons is None:
+            return int(units.sum())
+        _, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
+        totals = np.zeros(len(counts), dtype=np.int64)
+        np.add.at(totals, codes, units)
+        return int((totals // counts).sum())
+
+
+# Scores of classifiers that do not depend on how frequent the labels are. Their usual forms are
+# quotients by private numbers of records. The scores here are multiplied by numbers that all
+# candidates share, so that one record changes them by a bounded amount: Theorems 4 and 5.
+
+# The weight of a person, which its rows share in whole numbers.
+_WHOLE = 2**20
+
+
+@dataclass(frozen=True)
+class AreaScore(Score):
+    """The area under the ROC curve (AUC) of two labels, times a factor that all candidates share.
+
+    A pair of a positive and a negative record counts 1 if it is ordered correctly by the log-odds,
+    -1 if wrongly, and 0 if they are equal. The sum over N+ N- pairs is ``N+ N- (2 AUC - 1)``. It
+    is divided by the number of records but one, because N+ and N- are private. Two persons count
+    the mean over the pairs of their rows, and rows of one person are not compared.
+    """
+
+    positive: Any
+
+    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+        """Return the sum over the pairs, in units of 2 (n - 1) / UNITS, rounded down."""
+        y = np.asarray(y)
+        ranks = numbers_of(LogOdds(), estimator, X, y)
+        # NaN is the least rank: comparisons with NaN would not be an order.
+        ranks = np.nan_to_num(ranks, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        is_positive, (weights, whole, n) = y == self.positive, _weights(len(y), persons)
+        ordered = _ordered_pairs(ranks, is_positive, weights)
+        for own in _rows_of_persons(persons):
+            ordered -= _ordered_pairs(ranks[own], is_positive[own], weights[own])
+        return UNITS * ordered // (2 * whole**2 * max(n - 1, 1))
+
+
+@dataclass(frozen=True)
+class RecallScore(Score):
+    """The mean recall of all labels, times a factor that all candidates share.
+
+    The factor is the harmonic mean of the numbers of records of the labels. It is 0 if a label
+    has no records, and it is small if a label is rare, so that one record changes the product by
+    a bounded amount. Rows of a person are fractions of a record.
+    """
+
+    labels: tuple[Any, ...]
+
+    def sensitivity(self, neighbors: str) -> int:
+        """Return the greatest change of a total, the same for both relations."""
+        return UNITS // 2
+
+    def total(self, estimator: Any, X: Any, y: Any, persons: Any = None) -> int:
+        """Return (mean recall - 1/2) x (harmonic mean of numbers) in units of K / UNITS.
+
+        K is the number of labels. The result is rounded down.
+        """
+        y = np.asarray(y)
+        is_right = numbers_of(Accuracy(), estimator, X, y) > 0
+        weights, whole, _ = _weights(len(y), persons)
+        counts = [int(weights[y == label].sum()) for label in self.labels]
+        if 0 in counts:
+            return 0
+        right = [int(weights[is_right & (y == label)].sum()) for label in self.labels]
+        recalls = sum(map(Fraction, right, counts)) - Fraction(len(counts), 2)
+        scale = len(counts) * sum(Fraction(whole, count) for count in counts)
+        return math.floor(UNITS * recalls / scale)
+
+
+def _weights(n: int, persons: Any) -> tuple[NDArray[np.int64], int, int]:
+    """Return the weights of rows, the greatest weight of a person, and the number of persons."""
+    if persons is None:
+        return np.ones(n, dtype=np.int64), 1, n
+    _, codes, counts = np.unique(persons, return_inverse=True, return_counts=True)
+    return (_WHOLE // counts)[codes], _WHOLE, len(counts)
+
+
+def _rows_of_persons(persons: Any) -> list[NDArray[np.intp]]:
+    """Return the rows of each person that has several."""
+    if persons is None:
+        return []
+    _, counts = np.unique(persons, return_counts=True)
+    each = np.split(np.argsort(persons, kind="stable"), np.cumsum(counts)[:-1])
+    return [rows for rows in each if len(rows) > 1]
+
+
+def _ordered_pairs(
+    ranks: FloatArray, is_positive: NDArray[np.bool_], weights: NDArray[np.int64]
+) -> int:
+    """Return the weight of correctly ordered pairs of different labels, minus that of wrong ones.
+
+    The weight of a pair is the product of the weights of its rows.
+    """
+    order = np.argsort(ranks[~is_positive])
+    negatives, positives = ranks[~is_positive][order], ranks[is_positive]
+    below = np.concatenate([[0], np.cumsum(weights[~is_positive][order])])
+    first = below[np.searchsorted(negatives, positives, side="left")]
+    last = below[np.searchsorted(negatives, positives, side="right")]
+    excess = first + last - below[-1]
+    # Python's integers, because the sum of products may be greater than 2^63.
+    return sum(a * b for a, b in zip(weights[is_positive].tolist(), excess.tolist(), strict=True))
+
+
+# All candidates have the same held-out targets, so R^2 orders them as the squared error does.
+_POWERS = {"neg_mean_squared_error": 2, "neg_mean_absolute_error": 1, "r2": 2}
+# Methods of a model, of which a score needs one.
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "accuracy": ("predict",),
+    "neg_log_loss": ("predict_proba",),
+    "roc_auc": ("decision_function", "predict_proba"),
+    "balanced_accuracy": ("predict",),
+}
+
+
+def as_score(
+    scoring: Any,
+    labels: Sequence[Any] | NDArray[Any] | None,
+    bounds: tuple[float, float] | None,
+    models: Sequence[Any] = (),
+) -> Score:
+    """Return the score that ``scoring`` stands for.
+
+    None is the accuracy for classifiers, and minus the squared error for regressors.
+
+    Parameters
+    ----------
+    scoring : None, str or RecordScore
+    labels : sequence or None
+        The labels in increasing order; None for regressors.
+    bounds : (float, float) or None
+        Bounds of the target of regressors; None is [-1, 1], as in the estimators.
+    models : sequence
+        The candidates, which must have the methods that the score needs.
+    """
+    if type(scoring) is RecordScore:  # a subclass may compute the sum in another way
+        return scoring
+    names = list(_POWERS if labels is None else _NEEDS)
+    remedy = "For another score give a RecordScore, with bounds for the score of a record."
+    name = check_choice("scoring", names[0] if scoring is None else scoring, names, remedy)
+    if labels is None:
+        lower, upper = bounds or (-1.0, 1.0)
+        power = _POWERS[name]
+        return RecordScore(NegativeError(lower, upper, power), -((upper - lower) ** power), 0.0)
+    for model in models:
+        if not any(hasattr(model, method) for method in _NEEDS[name]):
+            rule = f"have {' or '.join(_NEEDS[name])} if scoring is {name!r}"
+            raise fail("every candidate", rule, type(model))
+    return _score_of_labels(name, labels)
+
+
+def _score_of_labels(name: str, labels: Sequence[Any] | NDArray[Any]) -> Score:
+    if name == "accuracy":
+        return RecordScore(Accuracy())
+    if name == "neg_log_loss":
+        loss = NegativeLogLoss(len(labels))
+        return RecordScore(loss, math.log(loss.least), math.log(1 - loss.least))
+    if name == "balanced_accuracy":
+        return RecallScore(tuple(labels))
+    if len(labels) != 2:
+        remedy = 'Use "balanced_accuracy" or "neg_log_loss", which take any number of labels.'
+        raise fail("scoring='roc_auc'", "have two labels", len(labels), remedy)
+    return AreaScore(labels[1])

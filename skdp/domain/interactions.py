@@ -35,8 +35,8 @@ class Interaction:
     columns, so that the table is small.
     """
 
-    first: Any
-    second: Any
+    first: Levels | Spline
+    second: Levels | Spline
     n_in = 2
 
     @property

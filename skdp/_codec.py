@@ -145,7 +145,7 @@ def hints_of(kind: Any) -> dict[str, Any]:
         try:
             found = get_type_hints(kind, localns=known)
         except NameError as error:  # imported for type checkers only
-            known[error.name] = type_named(error.name)
+            known[str(error.name)] = type_named(str(error.name))
         else:
             return {field.name: found[field.name] for field in fields(kind)}
 
@@ -180,9 +180,10 @@ def _scalar(hint: Any, content: Any) -> Any:
         )
     literal = get_args(hint) if get_origin(hint) is Literal else ()
     is_literal = any(type(content) is type(part) and content == part for part in literal)
-    is_own = hint in (NoneType, bool, str, int) and type(content) is hint
-    is_any = hint in (object, Hashable) and is_plain(content)
-    return content if is_literal or is_own or is_any else _WRONG
+    is_own = hint in (bool, str, int, object, Hashable) and is_plain(content)
+    is_own &= hint in (object, Hashable) or type(content) is hint
+    is_none = content is None and hint is NoneType
+    return content if is_literal or is_own or is_none else _WRONG
 
 
 def _nested(name: str, hint: Any, content: Any) -> Any:
@@ -278,8 +279,7 @@ def _described(hint: Any) -> str:
 def _name_of(hint: Any) -> str:
     if get_origin(hint) is np.ndarray:
         return "array"
-    found: str = getattr(hint, "__forward_arg__", None) or getattr(hint, "__name__", "")
-    return found
+    return str(getattr(hint, "__forward_arg__", getattr(hint, "__name__", "")))
 
 
 def check_keys(

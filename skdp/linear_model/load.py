@@ -62,7 +62,7 @@ _HINTS = {
 }
 # Parameters that are not single values.
 _PARAMETERS = {
-    "classes": object | None | list[object],
+    "classes": list[object] | None,
     "class_weight": list[tuple[object, object]] | None,
 }
 _CLIPPING = ("lower", "upper", "target")

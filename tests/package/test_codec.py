@@ -200,7 +200,7 @@ def mutated(content, rng):
             case 3 if isinstance(part, dict):
                 part[rng.choice(["unknown", "kind", "version"])] = copy.deepcopy(other)
             case _:
-                if isinstance(part[key], int | float):
+                if isinstance(part[key], int | float) and abs(part[key]) < 1e300:
                     part[key] = part[key] * rng.choice([-1, 0.5, 2, 1e200])
     return content
 

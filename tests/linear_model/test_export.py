@@ -160,35 +160,6 @@ def paths(content, path=()):
             yield from paths(value, (*path, place))
 
 
-WRONG = [None, "x", -1, 2.5, True, [], {}, [[]], ["x"], {"x": 1}, np.nan, np.inf, 10**400, b"x"]
-TREES = {
-    **{name: (Domain.from_dict, domain.to_dict()) for name, domain in DOMAINS.items()},
-    "guarantee": (
-        Guarantee.from_dict,
-        Guarantee(1.0, 1e-6, mechanism="m", assumptions=("a", "b"), void_because=("v",)).to_dict(),
-    ),
-}
-
-
-@pytest.mark.parametrize(("read", "content"), TREES.values(), ids=TREES)
-def test_wrong_entries_are_clear_errors(read, content):
-    """Unknown and missing entries at every place, and entries of other types."""
-    for path in paths(content):
-        part = reduce(getitem, path, content)
-        if isinstance(part, dict):
-            with pytest.raises(ValueError, match="must"):
-                read(changed(content, path, lambda old: {**old, "unknown": 1}))
-            for key in part:
-                with pytest.raises(ValueError, match="must"):
-                    read(changed(content, path, without(key)))
-        for wrong in WRONG:
-            again, error = outcome(read, changed(content, path, lambda old, wrong=wrong: wrong))
-            if error is None:  # another valid declaration
-                assert again.to_dict() is not None
-            else:
-                assert "must" in str(error)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -259,11 +230,6 @@ def test_a_guarantee_reads_back_without_its_losses(guarantee):
         assert content["equivalents"]["rho"] in (guarantee.rho, None)
     else:
         assert content["equivalents"] == {"mu": None, "rho": None}
-
-
-def test_every_field_of_a_guarantee_is_exported_but_losses():
-    names = {field.name for field in dataclasses.fields(Guarantee)} - {"losses"}
-    assert set(Guarantee(1.0).to_dict()) == names | {"kind", "version", "equivalents"}
 
 
 def test_the_card_as_html_is_public():
@@ -621,6 +587,10 @@ def test_wrong_entries_of_a_model(fitted, estimator, name):
         if isinstance(part, dict):
             with pytest.raises(ValueError, match="must"):
                 load_model(changed(content, path, lambda old: {**old, "unknown": 1}))
+            optional = path[:1] in (("parameters",), ("attributes",))
+            for key in {*part} - {"inference"} if not optional else ():
+                with pytest.raises(ValueError, match="must"):
+                    load_model(changed(content, path, without(key)))
         for wrong in (None, "x", -1, True, [], {}, np.nan, 10**400) if path else ():
             if wrong == part and type(wrong) in (type(part), int):
                 continue
@@ -636,21 +606,6 @@ def test_wrong_entries_of_a_model(fitted, estimator, name):
     # What predictions are computed from, and what a reader sees of it, cannot be changed apart.
     free = {"skdp", "guarantee", "stages", "attributes", "parameters", "left_out"}
     assert accepted <= {*free, "feature_names", "domain", "classes"}
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_missing_entries_of_a_model(fitted, estimator):
-    model, _ = fitted(estimator, "frame")
-    content = model.to_dict()
-    needed = {*content} - {"kind", "version"}
-    for key in content:
-        with pytest.raises(ValueError, match="must"):
-            load_model(without(key)(content))
-    for part in ("coefficients", "encoded", "domain", "guarantee", "bounds"):
-        for key in content[part]:
-            with pytest.raises(ValueError, match="must"):
-                load_model(changed(content, (part,), without(key)))
-    assert needed
 
 
 EDITS = [
@@ -693,10 +648,6 @@ def test_an_edited_model(fitted, path, change, message):
         (["a"], "str"),
         (["a", "a"], "str"),
         ([1, True], "int64"),
-        ([1, 2], "str"),
-        (["a", "b"], "int64"),
-        ([1, 300], "uint8"),
-        ([1, 2.5], "int64"),
         ([1, 2], "datetime64[s]"),
         ([1, 2], "U1000000000"),
         ([None, "a"], "object"),

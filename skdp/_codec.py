@@ -53,6 +53,7 @@ _ARRAY = {"kind": Literal["array"], "type": str, "shape": tuple[int, ...], "entr
 _WRONG = object()
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 _WRITTEN = "hold strings, bools, numbers and objects of skdp's own types, to be exported"
+_CONVERT = "Declare strings or numbers, or use pickle."
 # A value of at most so many characters is written on one line.
 _WIDTH = 98
 _LATER = "If a later version of skdp wrote it, update skdp."
@@ -91,7 +92,7 @@ def encode(name: str, value: Any) -> Any:
             return value.to_dict()
         own = {field.name: getattr(value, field.name) for field in fields(value)}
         return {"kind": kind.__name__, **encode(name, own)}
-    raise fail(name, _WRITTEN, kind)
+    raise fail(name, _WRITTEN, kind, _CONVERT)
 
 
 def _of_array(name: str, array: NDArray[Any]) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def _of_array(name: str, array: NDArray[Any]) -> dict[str, Any]:
     if kind.startswith("float"):
         entries = encode(name, entries)
     elif kind not in ARRAYS or not all(map(is_plain, entries)):
-        raise fail(name, _WRITTEN, f"an array of {kind}")
+        raise fail(name, _WRITTEN, f"an array of {kind}", _CONVERT)
     return {"kind": "array", "type": kind, "shape": [*array.shape], "entries": entries}
 
 

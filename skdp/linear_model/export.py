@@ -59,7 +59,6 @@ def _entries(model: Any) -> dict[str, Any]:
         raise fail("the class of the model", "be an estimator of skdp", kind, remedy)
     parameters, left_out = _parameters(model)
     names = getattr(model, "feature_names_in_", None)
-    classes = getattr(model, "classes_", None)
     found = getattr(model, "inference_", None)
     inferred = None if found is None else described(found)
     return {
@@ -70,7 +69,7 @@ def _entries(model: Any) -> dict[str, Any]:
         "stages": encode("stages", model.stages_),
         "coefficients": in_units(model),
         "bounds": in_bounds(model),
-        "classes": None if classes is None else _labels(classes),
+        "classes": encode("the classes", getattr(model, "classes_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
         "attributes": {
             "n_iter_": int(model.n_iter_),
@@ -155,18 +154,6 @@ _WRITERS: dict[str, Callable[[Any], Any]] = {
     "classes": _labels_given,
     "class_weight": _weights_given,
 }
-
-
-def _labels(classes: Any) -> dict[str, Any]:
-    # A type of numpy without a name in files, such as that of dates, has another error.
-    try:
-        labels: dict[str, Any] = encode("the classes", classes)
-    except ValueError:
-        rule = "be strings, finite numbers or bools, to be exported"
-        labels_given = classes.tolist()
-    else:
-        return labels
-    raise fail("the classes", rule, labels_given, "Declare strings as labels.")
 
 
 def _present(model: Any, names: tuple[str, ...]) -> dict[str, Any]:

@@ -207,7 +207,10 @@ def compare(title: str, columns: dict[str, Any], target: Any, X: Any, y: Any, at
 def declared(domain: Domain, names: list[str]) -> dict[str, Any]:
     """Return bounds and levels of some columns of a domain."""
     found = {own["name"]: own for own in domain.to_dict()["columns"]}
-    return {name: found[name].get("levels") or tuple(found[name]["bounds"]) for name in names}
+    return {
+        name: own["levels"] if own["kind"] == "Levels" else (own["lower"], own["upper"])
+        for name, own in ((name, found[name]) for name in names)
+    }
 
 
 PATIENTS = load_diabetes()

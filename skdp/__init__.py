@@ -43,7 +43,7 @@ else:
     def __getattr__(name: str) -> Any:
         if name != "__version__":
             return _find(name)
-        from skdp._json import package_version
+        from skdp._codec import package_version
 
         return package_version()
 

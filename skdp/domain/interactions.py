@@ -35,8 +35,8 @@ class Interaction:
     columns, so that the table is small.
     """
 
-    first: Any
-    second: Any
+    first: Levels | Spline
+    second: Levels | Spline
     n_in = 2
 
     @property
@@ -215,9 +215,10 @@ def interact(self: D, first: str, second: str) -> D:
 
 def as_interaction(label: str, columns: Sequence[Column]) -> Interaction:
     """Return the interaction of two columns after a check of its size."""
-    if len(columns) != 2 or not all(isinstance(own, Levels | Spline) for own in columns):
+    kept = [own for own in columns if isinstance(own, Levels | Spline)]
+    if not len(kept) == len(columns) == 2:
         raise fail(label, "be two columns of levels or splines")
-    found = Interaction(*columns)
+    found = Interaction(*kept)
     if found.steps is None:
         most = f"{MOST_CORNERS} pairs of levels or B-splines"
         table = f"a table of {MOST_POSITIONS} rows and {MOST_ENTRIES} entries"

@@ -153,7 +153,7 @@ class Layout:
     def placed(self) -> list[tuple[Column | Interaction, slice, slice]]:
         """Each declared column with the columns that it reads and those that it is encoded as."""
         joined = {place for pair in self.pairs for place in pair}
-        own = {read.start: column for column, read in self.declared if column.n_in == 1}
+        own: dict[int, Any] = {r.start: column for column, r in self.declared if column.n_in == 1}
         found: list[tuple[Column | Interaction, slice]] = []
         for column, read in self.declared:
             if column.n_in != 1 or read.start not in joined:
@@ -161,7 +161,7 @@ class Layout:
                 continue
             seconds = [b for a, b in self.pairs if a == read.start]
             found += [
-                (Interaction(column, own[b]), slice(read.start, b + 1, b - read.start))
+                (Interaction(own[read.start], own[b]), slice(read.start, b + 1, b - read.start))
                 for b in seconds
             ]
         writes = _slices([column.n_out for column, _ in found])

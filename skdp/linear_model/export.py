@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import fail
+from skdp._codec import VERSION, encode, is_plain, package_version, to_text
 from skdp._identity import is_ours
-from skdp._json import VERSION, is_plain, package_version, to_text
 from skdp.linear_model._inference.described import described
 
 # Fitted attributes that are numbers or arrays of numbers; a model has those that it has.
 NUMBERS = ("normalizer_", "q_", "threshold_", "ridge_", "coef_std_", "intercept_std_")
 # Parameters that are never written: seeds are secret, and a ledger is not part of a model.
 UNWRITTEN = ("random_state", "ledger")
-# Types of arrays of labels; arrays of strings are "str".
-LABEL_TYPES = (
-    "bool",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-    *(f"float{bits}" for bits in (16, 32, 64)),
-    "str",
-    "object",
-)
 
 
 class Exported:
@@ -68,17 +59,17 @@ def _entries(model: Any) -> dict[str, Any]:
         raise fail("the class of the model", "be an estimator of skdp", kind, remedy)
     parameters, left_out = _parameters(model)
     names = getattr(model, "feature_names_in_", None)
-    classes = getattr(model, "classes_", None)
-    inferred = _inference(model)
+    found = getattr(model, "inference_", None)
+    inferred = None if found is None else described(found)
     return {
         "kind": kind,
         "version": VERSION,
         "skdp": package_version(),
         "guarantee": model.guarantee_.to_dict(),
-        "stages": [_stage(stage) for stage in model.stages_],
+        "stages": encode("stages", model.stages_),
         "coefficients": in_units(model),
         "bounds": in_bounds(model),
-        "classes": None if classes is None else _labels(classes),
+        "classes": encode("the classes", getattr(model, "classes_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
         "attributes": {
             "n_iter_": int(model.n_iter_),
@@ -91,12 +82,6 @@ def _entries(model: Any) -> dict[str, Any]:
         "left_out": left_out,
         **({} if inferred is None else {"inference": inferred}),
     }
-
-
-def _inference(model: Any) -> dict[str, Any] | None:
-    """Return the numbers of the model's inference, or None if it has none."""
-    found = getattr(model, "inference_", None)
-    return None if found is None else described(found)
 
 
 def in_units(model: Any) -> dict[str, Any]:
@@ -169,19 +154,6 @@ _WRITERS: dict[str, Callable[[Any], Any]] = {
     "classes": _labels_given,
     "class_weight": _weights_given,
 }
-
-
-def _labels(classes: Any) -> dict[str, Any]:
-    kind = "str" if classes.dtype.kind == "U" else classes.dtype.name
-    labels = [_plain(label) for label in classes.tolist()]
-    if kind not in LABEL_TYPES or None in labels:
-        rule = "be strings, finite numbers or bools, to be exported"
-        raise fail("the classes", rule, classes.tolist(), "Declare strings as labels.")
-    return {"type": kind, "labels": labels}
-
-
-def _stage(stage: Any) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in asdict(stage).items()}
 
 
 def _present(model: Any, names: tuple[str, ...]) -> dict[str, Any]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 import stat
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._checks import check_count, check_interval, fail
-from skdp._json import as_floats, check_keys, check_list, entries, from_text, is_plain
+from skdp._checks import fail
+from skdp._codec import as_floats, check_keys, decode, document, from_text
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._inference.described import inference_from
@@ -28,7 +27,7 @@ from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
 )
-from skdp.linear_model.export import LABEL_TYPES, NUMBERS, UNWRITTEN, in_bounds, in_units
+from skdp.linear_model.export import NUMBERS, UNWRITTEN, in_bounds, in_units
 from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.linear_model.logistic import DPLogisticRegression
@@ -45,21 +44,27 @@ ESTIMATORS = {
         DPLogisticRegression,
     )
 }
-_KEYS = [
-    "skdp",
-    "guarantee",
-    "stages",
-    "coefficients",
-    "bounds",
-    "classes",
-    "feature_names",
-    "attributes",
-    "domain",
-    "encoded",
-    "parameters",
-    "left_out",
-]
-_OPTIONAL = ["inference"]
+# The entries of a file. Lists of numbers, whose shapes depend on other entries, are compared with
+# those afterwards.
+_HINTS = {
+    "skdp": str,
+    "guarantee": Guarantee,
+    "stages": tuple[Stage, ...],
+    "coefficients": {"names": list[str], "coef": Any, "intercept": Any},
+    "bounds": dict[str, Any],
+    "classes": NDArray[Any] | None,
+    "feature_names": list[str] | None,
+    "attributes": dict[str, Any],
+    "domain": Domain,
+    "encoded": dict[str, Any],
+    "parameters": dict[str, Any],
+    "left_out": list[str],
+}
+# Parameters that are not single values.
+_PARAMETERS = {
+    "classes": list[object] | None,
+    "class_weight": list[tuple[object, object]] | None,
+}
 _CLIPPING = ("lower", "upper", "target")
 # Greatest size of a file, in bytes, and of a text.
 _MOST = 2**28
@@ -169,28 +174,20 @@ def from_json(text: str) -> Any:
     return _model(from_text("text", text))
 
 
-def _model(content: dict[str, Any]) -> Any:
-    found = check_keys("the model", entries("the model", content, ESTIMATORS), _KEYS, _OPTIONAL)
-    if not isinstance(found["skdp"], str):
-        raise fail("skdp", "be a version in a string")
+def _model(content: Any) -> Any:
+    hints = _HINTS | ({"inference": Any} if "inference" in content else {})
+    found = document("the model", hints, content, ESTIMATORS)
+    domain, guarantee = found["domain"], found["guarantee"]
     model = _with_parameters(ESTIMATORS[content["kind"]], found)
-    domain = Domain.from_dict(found["domain"])
     _set_features(model, domain, found["feature_names"])
     n_models = _set_target(model, domain, found["classes"])
     _set_encoded(model, domain, n_models, found["encoded"])
     model._set_coefficients()
-    model.guarantee_ = Guarantee.from_dict(found["guarantee"])
-    model.stages_ = _stages(found["stages"], model.guarantee_)
+    model.guarantee_, model.stages_ = guarantee, found["stages"]
+    _check_stages(model.stages_, guarantee)
     _set_attributes(model, found["attributes"], found.get("inference"))
     _check_shown(model, found)
     return model
-
-
-def _check_labels(model: Any, domain: Domain) -> None:
-    """Raise an error if the domain declares other labels than the model has."""
-    declared = domain.target_labels
-    if model.classes is None and declared is not None and {*declared} != {*model.classes_.tolist()}:
-        raise fail("classes: labels", "be those of the domain's target")
 
 
 def _read(source: Any) -> str:
@@ -211,45 +208,30 @@ def _read(source: Any) -> str:
 
 def _with_parameters(estimator: Any, found: dict[str, Any]) -> Any:
     """Return an estimator with the parameters of a file, and its domain unless it had another."""
-    names = estimator().get_params(deep=False)
-    left_out = check_list("left_out", found["left_out"], str)
+    names, left_out = estimator().get_params(deep=False), found["left_out"]
     given = dict(check_keys("parameters", found["parameters"], (), names))
     check_keys("left_out", dict.fromkeys(left_out), (), names)
     if wrong := sorted({*given} & {*left_out, *UNWRITTEN}):
         raise fail("parameters", "not be in the file and left out", wrong)
-    given = {name: _parameter(name, value) for name, value in given.items()}
+    own = {
+        name: decode(f"parameters: {name}", _PARAMETERS.get(name, object | None), value)
+        for name, value in given.items()
+    }
+    if own.get("class_weight") is not None:
+        own["class_weight"] = dict(own["class_weight"])
+        if len(own["class_weight"]) < len(given["class_weight"]):
+            raise fail("parameters: class_weight", "have each label once")
     if "domain" not in left_out:
-        if "domain" in given and given["domain"] is not None:
+        if own.get("domain") is not None:
             raise fail("parameters: domain", "be null or absent")
-        given.setdefault("domain", Domain.from_dict(found["domain"]))
-    return estimator(**given, **{name: NotInFile() for name in left_out})
-
-
-def _parameter(name: str, value: Any) -> Any:
-    if name == "class_weight" and value is not None:
-        return _label_weights(value)
-    is_labels = name == "classes" and isinstance(value, list)
-    if not (value is None or all(map(is_plain, value if is_labels else [value]))):
-        raise fail(f"parameters: {name}", "be a string, a finite number, a bool or null")
-    return value
-
-
-def _label_weights(pairs: Any) -> dict[Any, Any]:
-    """Return the dict of pairs of a label and its weight."""
-    rule = "be null or a list of pairs of a label and a finite number"
-    pairs = check_list("parameters: class_weight", pairs, list)
-    if not all(len(pair) == 2 and all(map(is_plain, pair)) for pair in pairs):
-        raise fail("parameters: class_weight", rule)
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise fail("parameters: class_weight", "have each label once")
-    return found
+        own.setdefault("domain", found["domain"])
+    return estimator(**own, **{name: NotInFile() for name in left_out})
 
 
 def _set_features(model: Any, domain: Domain, names: Any) -> None:
     model.n_features_in_ = domain.n_columns
     if names is not None:
-        if len(check_list("feature_names", names, str)) != domain.n_columns:
+        if len(names) != domain.n_columns:
             raise fail("feature_names", f"have {domain.n_columns} entries", len(names))
         if domain.names is not None and names != list(domain.names):
             raise fail("feature_names", "be the names of the domain's columns")
@@ -264,26 +246,13 @@ def _set_target(model: Any, domain: Domain, classes: Any) -> int:
         if domain.target_bounds is None:
             raise fail("domain", "declare the bounds of the target of a regressor")
         return 1
-    model.classes_ = _labels(classes)
-    _check_labels(model, domain)
+    if classes is None or classes.ndim != 1 or not 2 <= len({*classes.tolist()}) == len(classes):
+        raise fail("classes", "be two or more distinct labels")
+    model.classes_ = classes
+    declared = domain.target_labels
+    if model.classes is None and declared is not None and {*declared} != {*classes.tolist()}:
+        raise fail("classes: labels", "be those of the domain's target")
     return 1 if len(model.classes_) == 2 else len(model.classes_)
-
-
-def _labels(classes: Any) -> NDArray[Any]:
-    found = check_keys("classes", classes, ("type", "labels"))
-    labels, kind = check_list("classes: labels", found["labels"], object), found["type"]
-    if kind not in LABEL_TYPES:
-        raise fail("classes: type", f"be one of {LABEL_TYPES}")
-    rule = f"be two or more distinct labels of the type {kind}"
-    if len(labels) < 2 or not all(map(is_plain, labels)) or len(set(labels)) < len(labels):
-        raise fail("classes: labels", rule)
-    try:
-        array = np.array(labels, dtype=None if kind == "str" else kind)
-    except (TypeError, ValueError, OverflowError):
-        raise fail("classes: labels", rule) from None
-    if array.tolist() != labels or (kind == "str") != (array.dtype.kind == "U"):
-        raise fail("classes: labels", rule)
-    return array
 
 
 def _set_encoded(model: Any, domain: Domain, n_models: int, encoded: Any) -> None:
@@ -317,39 +286,25 @@ def _clipping(domain: Domain, encoded: dict[str, Any]) -> ClippingBounds:
     return ClippingBounds(domain.number_index, lower, upper, (float(target[0]), float(target[1])))
 
 
-def _stages(parts: Any, guarantee: Guarantee) -> tuple[Stage, ...]:
-    stages = tuple(map(_stage, check_list("stages", parts, dict)))
+def _check_stages(stages: tuple[Stage, ...], guarantee: Guarantee) -> None:
+    for stage in stages:
+        for name in ("deviation", "epsilon", "delta"):
+            if not 0 <= (getattr(stage, name) or 0.0) < math.inf:
+                raise fail(f"a stage: {name}", "be a number in [0, inf)", getattr(stage, name))
+        if stage.releases < 1:
+            raise fail("a stage: releases", "be a whole number >= 1", stage.releases)
     spent = math.fsum(stage.epsilon or 0.0 for stage in stages)
     if not stages or spent > guarantee.epsilon * (1 + _CLOSE):
         raise fail("stages", "spend no more than the guarantee's epsilon")
-    return stages
-
-
-def _stage(part: dict[str, Any]) -> Stage:
-    check_keys("a stage", part, [parameter.name for parameter in fields(Stage)])
-    for name in ("name", "law"):
-        if not isinstance(part[name], str):
-            raise fail(f"a stage: {name}", "be a string")
-    spent = {
-        name: None if part[name] is None else _size(f"a stage: {name}", part[name])
-        for name in ("epsilon", "delta")
-    }
-    releases = check_count("a stage: releases", part["releases"])
-    deviation = _size("a stage: deviation", part["deviation"])
-    return Stage(part["name"], part["law"], releases, deviation, **spent)
-
-
-def _size(name: str, value: Any) -> float:
-    return check_interval(name, value, 0.0, math.inf, "left")
 
 
 def _set_attributes(model: Any, found: Any, inference: Any) -> None:
     """Set the attributes that are numbers or arrays of numbers, and the inference."""
     check_keys("attributes", found, ("n_iter_", "converged_"), NUMBERS)
-    model.n_iter_ = check_count("attributes: n_iter_", found["n_iter_"], 0)
-    if not isinstance(found["converged_"], bool):
-        raise fail("attributes: converged_", "be true or false")
-    model.converged_ = found["converged_"]
+    model.n_iter_ = decode("attributes: n_iter_", int, found["n_iter_"])
+    model.converged_ = decode("attributes: converged_", bool, found["converged_"])
+    if model.n_iter_ < 0:
+        raise fail("attributes: n_iter_", "be a whole number >= 0", model.n_iter_)
     shapes = {"ridge_": (model._design.dim,), "coef_std_": (model._design.domain.n_encoded,)}
     for name in NUMBERS:
         if name in found:
@@ -368,7 +323,7 @@ def _set_attributes(model: Any, found: Any, inference: Any) -> None:
 def _check_shown(model: Any, found: dict[str, Any]) -> None:
     """Raise an error unless what a reader sees agrees with what the model computes."""
     own = in_units(model)
-    given = check_keys("coefficients", found["coefficients"], own)
+    given = found["coefficients"]
     if given["names"] != own["names"]:
         raise fail("coefficients: names", "be those of the domain's encoded columns")
     centre = number_units(model._design.domain)[1]

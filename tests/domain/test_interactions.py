@@ -18,6 +18,8 @@ from skdp import (
     Spline,
     from_json,
 )
+from skdp._codec import encode
+from skdp.domain.columns import Number
 from skdp.domain.interactions import MOST_ENTRIES, MOST_POSITIONS
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
@@ -270,7 +272,7 @@ def test_a_classifier_learns_what_no_sum_of_two_effects_can(kind, delta):
 def test_a_regressor_learns_what_no_sum_of_two_effects_can(kind, delta):
     X, _, odds = crossed(20_000, 0)
     other, _, truth = crossed(4000, 1)
-    domain = Domain.from_dict(SURFACE.to_dict() | {"target": {"bounds": [-3.0, 3.0]}})
+    domain = Domain.from_dict(SURFACE.to_dict() | {"target": encode("target", Number(-3.0, 3.0))})
     joint = domain.interact("a", "b")
     model = kind(domain=joint, epsilon=2.0, delta=delta, random_state=0).fit(X, odds)
     assert model.score(other, truth) > 0.6

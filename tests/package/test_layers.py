@@ -18,7 +18,7 @@ BASE = {
     "_compiled",
     "_draws",
     "_identity",
-    "_json",
+    "_codec",
     "_lazy",
     "_progress",
     "_search",
@@ -33,7 +33,7 @@ ALLOWED = {
     "_kernels": set(),
     "_draws": {"_arrays"},
     "_identity": set(),
-    "_json": {"_arrays", "_checks"},
+    "_codec": {"_arrays", "_checks"},
     "_lazy": set(),
     "_progress": set(),
     "_search": {"_checks"},
@@ -141,17 +141,10 @@ PUBLIC = {
     ],
 }
 # Imports that no statement shows. Lazy packages repeat theirs for type checkers, which a test below
-# compares; optional modules are those of other packages; a ledger's file may name a law.
+# compares; optional modules are those of other packages.
 HIDDEN = {
-    # A dict of a domain may hold that of a guarantee, of which domains are otherwise independent.
-    "skdp.domain._declaration.describe": [
-        "import_module",
-        'import_module("skdp.privacy").Guarantee.from_dict(estimated)',
-    ],
-    "skdp.privacy.ledger._text": [
-        "import_module",
-        'getattr(import_module("skdp.noise"), name)',
-    ],
+    # The types that a file may name.
+    "skdp._codec": ["import_module", "getattr(import_module(TYPES[name]), name)"],
     "skdp.domain.cells": ['sys.modules.get("pandas")'],
     "skdp.rows.cluster": ['sys.modules.get("distributed")'],
     "skdp.rows.collection": ["sys.modules"],

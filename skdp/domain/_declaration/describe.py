@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import reduce
-from importlib import import_module
-from typing import Any, Self, cast
+from typing import Any, Optional, Self, cast
 
 from skdp._checks import fail
-from skdp._json import VERSION, as_floats, check_keys, check_list, entries, from_text, is_plain
-from skdp._json import to_text as json_of
+from skdp._codec import VERSION, decode, document, encode, from_text, is_plain, to_text
 from skdp.domain._declaration import declare as _declare
 from skdp.domain._declaration.declare import Target
-from skdp.domain.columns import UNIT, Column, Indicators, Levels, Number, listed
+from skdp.domain.columns import UNIT, Column, Levels, Number, listed
 from skdp.domain.interactions import Interaction, as_interaction
 from skdp.domain.splines import Spline, SplineBlock
 
-# What is declared of a spline.
-_SPLINE = ("bounds", "knots", "degree", "missing")
+# The entries of a file. A column has its name, or the names of its block, besides.
+_HINTS = {
+    "columns": list[dict[str, Any]],
+    "target": Number | tuple[Hashable, ...] | None,
+    "radius": float | None,
+    "interactions": list[tuple[str, str]],
+    "estimated": Optional["Guarantee"],  # noqa: F821 - domains do not import guarantees
+}
 
 
 class Described:
@@ -58,33 +62,37 @@ class Described:
         ...     print(key, "-", value)
         kind - Domain
         version - 1
-        columns - [{'name': 'age', 'bounds': [17.0, 90.0], 'missing': None},
-            {'name': 'sex', 'levels': ['Female', 'Male'], 'other': 'Female', 'missing': None}]
-        target - {'levels': [0, 1]}
+        columns - [{'name': 'age', 'kind': 'Number', 'lower': 17.0, 'upper': 90.0, 'missing': None},
+            {'name': 'sex', 'kind': 'Levels', 'levels': ['Female', 'Male'], 'other': 'Female',
+             'missing': None}]
+        target - [0, 1]
         radius - None
+        interactions - []
         estimated - None
         >>> Domain.from_dict(domain.to_dict()) == domain
         True
         """
-        names = iter(self._labels)
-        labels = [[next(names) for _ in range(column.n_in)] for column in self._columns]
-        columns = [
-            _column_entries(column, own, self._names is not None)
-            for column, own in zip(self._columns, labels, strict=True)
-        ]
-        found = {
+        labels, columns = iter(self._labels), []
+        for place, column in enumerate(self._columns):
+            names = [next(labels) for _ in range(column.n_in)]
+            label = _declare.label_of(names[0] if names else place)
+            _check_levels(label, column)
+            own = None if self._names is None else names[0] if len(names) == 1 else names
+            columns.append({"name": own, **encode(label, column)})
+        _check_levels("the target", self._target)
+        return {
             "kind": "Domain",
             "version": VERSION,
             "columns": columns,
-            "target": self._target and _target_entries("the target", self._target),
+            "target": encode("the target", self._target),
             "radius": self._radius,
-            "estimated": self.estimated and self.estimated.to_dict(),
+            "interactions": _pairs(self),
+            "estimated": encode("estimated", self.estimated),
         }
-        return found | ({"interactions": _pairs(self)} if self._pairs else {})
 
     def to_json(self: Any) -> str:
         """Return the domain as JSON text; see `to_dict`."""
-        return json_of(self.to_dict()) + "\n"
+        return to_text(self.to_dict()) + "\n"
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -105,35 +113,30 @@ class Described:
             If an entry is unknown, missing or of another type, or the declaration is invalid.
         """
         name, domain = "the domain", cast(Any, cls)
-        keys = "columns", "target", "radius", "estimated"
-        found = check_keys(name, entries(name, content, ("Domain",)), keys, ("interactions",))
-        joined = _checked_pairs(found.get("interactions", []))
-        declared = check_list("the domain's columns", found["columns"], dict)
-        pairs = [_column(place, part) for place, part in enumerate(declared)]
-        columns = tuple(column for _, column in pairs)
-        names = [own for own, _ in pairs]
+        found = document(name, _HINTS, content, ("Domain",))
+        read = [_column(place, part) for place, part in enumerate(found["columns"])]
+        columns, names = tuple(column for column, _ in read), [own for _, own in read]
         named = None
         if any(own is not None for own in names):
             if None in names:
                 raise fail(name, "have a name for every column, or for none")
             named = _declare.as_names([one for own in names for one in own or ()])
-        target, radius = found["target"], found["radius"]
-        if target is not None:
-            target = _declare_target(target)
-        estimated = found["estimated"]
-        if estimated is not None:
-            # By name: domains do not depend on guarantees.
-            estimated = import_module("skdp.privacy").Guarantee.from_dict(estimated)
+        target, joined, radius = found["target"], found["interactions"], found["radius"]
+        if isinstance(target, Number):
+            target = _checked("the target", target)
+            if target.missing is not None:
+                raise fail("the target: missing", "be null", target.missing)
+        elif target is not None:
+            target = _declare.as_levels("the target", target)
         if radius is None:
             if not columns:
                 raise fail(name, "have at least one column")
-            built = domain._build(columns, named, target, None, (), estimated)
+            built = domain._build(columns, named, target, None, (), found["estimated"])
             return cast(Self, reduce(lambda built, pair: built.interact(*pair), joined, built))
-        radius = float(as_floats("radius", radius, ()))
         ball = domain.l2_ball(max(1, len(columns)), radius)
         if named is not None or columns != ball._columns or joined:
             raise fail(name, "have columns with the bounds -radius and radius, without names")
-        return cast(Self, domain._build(columns, None, target, radius, (), estimated))
+        return cast(Self, domain._build(columns, None, target, radius, (), found["estimated"]))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -186,116 +189,51 @@ def _target_text(target: Number | tuple[Hashable, ...]) -> str:
     return repr(target) if isinstance(target, Number) else f"[{listed(map(repr, target))}]"
 
 
-def _column_entries(column: Column, names: list[str], named: bool) -> dict[str, Any]:
-    """Return what is declared of a column. `_column` reads it back."""
-    if isinstance(column, Indicators):
-        return {"indicators": names}
-    if isinstance(column, SplineBlock):
-        spline = column.spline
-        if isinstance(spline, Spline):
-            return {"splines": names} | _spline_entries(spline)
-        own = [_column_entries(single, [""], False) for single in (spline.first, spline.second)]
-        return {"splines": names, "interaction": own}
-    found: dict[str, Any] = {"name": names[0] if named else None}
-    if isinstance(column, Spline):
-        return found | _spline_entries(column)
-    found |= _target_entries(_declare.label_of(names[0]), _declared(column))
-    if isinstance(column, Levels):
-        found["other"] = column.other
-    return found | {"missing": column.missing}
-
-
-def _column(place: int, part: dict[str, Any]) -> tuple[list[str] | None, Column]:
-    """Return the names of a column, or None, and the column."""
-    name = part.get("name")
-    label = _declare.label_of(place if name is None else name)
-    if "indicators" in part:
-        check_keys(label, part, ("indicators",))
-        names = check_list("indicators", part["indicators"], str)
-        return names, Indicators(len(names))
-    if "splines" in part:
-        own = ("interaction",) if "interaction" in part else _SPLINE
-        check_keys(label, part, ("splines", *own))
-        names = check_list("splines", part["splines"], str)
-        block = SplineBlock(_of_two(label, part) if own != _SPLINE else _spline(label, part))
-        if len(names) != block.n_in:
-            raise fail(label, f"have {block.n_in} names of encoded columns", len(names))
-        return names, block
-    named = None if name is None else [name]
-    if "knots" in part:
-        check_keys(label, part, ("name", *_SPLINE))
-        return named, _spline(label, part)
-    column: Column
-    if "bounds" in part:
-        check_keys(label, part, ("name", "bounds", "missing"))
-        column = _declare.as_number(label, _pair(label, part))
-    else:
-        check_keys(label, part, ("name", "levels", "other", "missing"))
-        levels = _checked_levels(label, part["levels"])
-        column = _declare.as_column(label, levels, {label: part["other"]}, label)
-    rule = part["missing"]
-    return named, column if rule is None else _declare.with_rule(f"{label}: missing", column, rule)
-
-
 def _pairs(domain: Any) -> list[list[str]]:
     """Return the names of the two columns of each interaction."""
     return [[domain._labels[place] for place in pair] for pair in domain._pairs]
 
 
-def _checked_pairs(pairs: Any) -> list[list[str]]:
-    name = "the domain's interactions"
-    for pair in check_list(name, pairs, list):
-        if len(check_list(name, pair, str)) != 2:
-            raise fail(name, "be pairs of names of columns", pair)
-    return list(pairs)
+def _column(place: int, part: dict[str, Any]) -> tuple[Column, list[str] | None]:
+    """Return a column, and its names or None."""
+    given = part.get("name")
+    label = _declare.label_of(given if isinstance(given, str) else place)
+    if "name" not in part:
+        raise fail(label, "have the entry 'name'")
+    own = {key: value for key, value in part.items() if key != "name"}
+    column = _checked(label, decode(label, Column, own))
+    names = decode(f"{label}: name", str | list[str] | None, given)
+    names = [names] if isinstance(names, str) else names
+    if column.n_in != (1 if names is None else len(names)):
+        raise fail(f"{label}: name", f"be {column.n_in} names")
+    return column, names
 
 
-def _of_two(label: str, part: dict[str, Any]) -> Interaction:
-    parts = check_list(f"{label}: interaction", part["interaction"], dict)
-    columns = [_column(place, own)[1] for place, own in enumerate(parts)]
-    return as_interaction(label, columns)
+def _checked(label: str, column: Any) -> Any:
+    """Return a column of a file after the checks of a declaration."""
+    if isinstance(column, SplineBlock):
+        return SplineBlock(_checked(label, column.spline))
+    if isinstance(column, Interaction):
+        pair = [_checked(label, own) for own in (column.first, column.second)]
+        return as_interaction(label, pair)
+    if isinstance(column, Spline):
+        return _declare.as_spline(label, column)
+    found: Column
+    if isinstance(column, Number):
+        found = _declare.as_number(label, (column.lower, column.upper))
+    elif isinstance(column, Levels):
+        levels = [*column.levels]
+        found = _declare.as_column(label, levels, {label: column.other}, label)
+    else:
+        return column
+    rule = column.missing
+    return found if rule is None else _declare.with_rule(f"{label}: missing", found, rule)
 
 
-def _spline_entries(spline: Spline) -> dict[str, Any]:
-    knots = spline.knots if isinstance(spline.knots, int) else list(spline.knots)
-    values = [spline.lower, spline.upper], knots, spline.degree, spline.missing
-    return dict(zip(_SPLINE, values, strict=True))
-
-
-def _spline(label: str, part: dict[str, Any]) -> Spline:
-    bounds, knots = _pair(label, part), part["knots"]
-    if isinstance(knots, list):
-        knots = tuple(as_floats(f"{label}: knots", knots, (len(knots),)).tolist())
-    return _declare.as_spline(label, Spline(*bounds, knots, part["degree"], part["missing"]))
-
-
-def _declared(column: Number | Levels) -> Number | tuple[Hashable, ...]:
-    return column.levels if isinstance(column, Levels) else column
-
-
-def _target_entries(label: str, target: Number | tuple[Hashable, ...]) -> dict[str, Any]:
-    if isinstance(target, Number):
-        return {"bounds": [target.lower, target.upper]}
-    return {"levels": _checked_levels(label, list(target))}
-
-
-def _declare_target(part: Any) -> Target:
-    own = "bounds" if isinstance(part, dict) and "bounds" in part else "levels"
-    check_keys("the target", part, (own,))
-    if own == "bounds":
-        return _declare.as_target(_pair("the target", part))
-    return _declare.as_target(_checked_levels("the target", part[own]))
-
-
-def _pair(label: str, part: dict[str, Any]) -> tuple[float, float]:
-    lower, upper = as_floats(f"{label}: bounds", part["bounds"], (2,)).tolist()
-    return lower, upper
-
-
-def _checked_levels(label: str, levels: Any) -> list[Any]:
-    """Return a list of levels that JSON can hold."""
-    for level in check_list(f"{label}: levels", levels, object):
+def _check_levels(label: str, declared: Any) -> None:
+    """Raise an error unless a file can hold the levels of a column or target."""
+    levels = getattr(declared, "levels", declared if isinstance(declared, tuple) else ())
+    for level in levels:
         if not is_plain(level):
             rule = "have levels that are strings, finite numbers or bools, to be exported"
             raise fail(label, rule, level, "Declare its levels as strings.")
-    return list(levels)

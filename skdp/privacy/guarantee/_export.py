@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Self
 
-from skdp._json import VERSION, as_floats, check_keys, entries
+from skdp._codec import VERSION, document, encode, hints_of
 from skdp.privacy.guarantee._card import card_html
 
-_NEEDED = ("epsilon", "delta", "neighbors", "mechanism", "assumptions", "void_because", "unit")
-_NAME = "the guarantee"
+_EQUIVALENTS = {"equivalents": {"mu": float | None, "rho": float | None}}
 
 
 class Exported:
@@ -46,16 +44,13 @@ class Exported:
         unit - row
         equivalents - {'mu': 0.6238..., 'rho': 0.1224...}
         """
-        found = {"kind": "Guarantee", "version": VERSION}
-        for parameter in _exported(type(self)):
-            value = getattr(self, parameter)
-            found[parameter] = list(value) if isinstance(value, tuple) else value
-        equal = {"mu": self.mu, "rho": self.rho}
+        own = {name: getattr(self, name) for name in _hints(type(self))}
         known = {
             name: float(value) if self.holds and value < math.inf else None
-            for name, value in equal.items()
+            for name, value in (("mu", self.mu), ("rho", self.rho))
         }
-        return found | {"equivalents": known}
+        whole = own | {"equivalents": known}
+        return {"kind": "Guarantee", "version": VERSION, **encode("the guarantee", whole)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -75,12 +70,9 @@ class Exported:
         ValueError
             If an entry is unknown, missing, of another type or out of range.
         """
-        found = entries(_NAME, content, ("Guarantee",))
-        found = dict(check_keys(_NAME, found, _NEEDED, (*_exported(cls), "equivalents")))
-        equal = check_keys("equivalents", found.pop("equivalents", {}), (), ("mu", "rho"))
-        for name, value in equal.items():
-            if value is not None:
-                as_floats(name, value, ())
+        hints = _hints(cls) | _EQUIVALENTS
+        found = document("the guarantee", hints, content, ("Guarantee",))
+        del found["equivalents"]
         return cls(**found)
 
     def to_html(self) -> str:
@@ -90,5 +82,5 @@ class Exported:
     _repr_html_ = to_html
 
 
-def _exported(cls: Any) -> list[str]:
-    return [parameter.name for parameter in fields(cls) if parameter.name != "losses"]
+def _hints(cls: Any) -> dict[str, Any]:
+    return {name: hint for name, hint in hints_of(cls).items() if name != "losses"}

@@ -9,49 +9,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 
 from skdp._arrays import FloatArray
+from skdp._codec import VERSION, document, encode
+from skdp._codec import from_text as content_of
 from skdp.privacy.composition.grid import multiples, upper
 from skdp.privacy.guarantee.profile import Losses
-from skdp.privacy.losses.losses import (
-    FiniteLoss,
-    GaussianLoss,
-    PairLoss,
-    Profile,
-    ProfileLoss,
-    ShiftLoss,
-)
-from skdp.privacy.losses.radial import RadialLoss
-from skdp.privacy.losses.selection import SelectionLoss
-
-VERSION = 1
-_KINDS: dict[str, type] = {
-    "gaussian": GaussianLoss,
-    "pair": PairLoss,
-    "radial": RadialLoss,
-    "finite": FiniteLoss,
-    "selection": SelectionLoss,
-}
-
-# Fields whose names in files differ from those in the code.
-_FILE_NAMES = {"log_p_infinity_mass": "log_p_alone", "log_q_infinity_mass": "log_q_alone"}
-_FIELDS = {name: field for field, name in _FILE_NAMES.items()}
-# The laws that a file may name, which `skdp.privacy` does not import unless a file names one.
-_LAWS = {
-    "FlippedHuber",
-    "Gaussian",
-    "Laplace",
-    "Logistic",
-    "OffsetGaussian",
-    "Subbotin",
-    "TruncatedLaplace",
-}
+from skdp.privacy.losses.losses import FiniteLoss, Profile, ProfileLoss
 
 # Number of points on either side of 0. The last one is the first of _EPSILONS at which the profile
 # is below e^_FAR or stops decreasing.
@@ -77,21 +44,22 @@ def kept(losses: Losses) -> Losses:
 
 
 def to_text(losses: Losses) -> str | None:
-    """Return the losses as text, or None if they would not read back unchanged."""
-    parts = [{**_form(loss), "count": count} for loss, count in losses]
-    text = json.dumps({"version": VERSION, "losses": parts})
-    return text if from_text(text) == losses else None
+    """Return the losses as text, or None if a file cannot hold them."""
+    try:
+        parts = encode("losses", losses)
+    except ValueError:
+        return None
+    return json.dumps({"kind": "losses", "version": VERSION, "losses": parts}, allow_nan=False)
 
 
 @lru_cache(maxsize=4096)
 def from_text(text: str) -> Losses | None:
     """Return the losses, or None if the text is of a later version or has an unknown name."""
     try:
-        content = json.loads(text)
-        if content["version"] != VERSION:
-            return None
-        return tuple((_loss(part), int(part["count"])) for part in content["losses"])
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        content = content_of("losses", text)
+        found: Losses = document("losses", {"losses": Losses}, content, ("losses",))["losses"]
+        return found
+    except ValueError:
         return None
 
 
@@ -142,42 +110,3 @@ def _lies_above(
 ) -> bool:
     """Return whether a profile lies above a curve at its corners, despite rounding."""
     return bool((found.log_delta(corners) >= curve(corners)).all())
-
-
-def _form(loss: Profile) -> dict[str, Any]:
-    if isinstance(loss, ShiftLoss):
-        law = {"law": type(loss.law).__name__, **_numbers(loss.law)}
-        return {"kind": "shift", "shift": loss.shift, "of": law}
-    for kind, known in _KINDS.items():
-        if type(loss) is known:
-            return {"kind": kind, **_numbers(loss)}
-    return {"kind": "unknown"}
-
-
-def _loss(part: dict[str, Any]) -> Profile:
-    kind = part["kind"]
-    if kind == "shift":
-        law = dict(part["of"])
-        return ShiftLoss(_law_named(law.pop("law"))(**law), part["shift"])
-    numbers = {_FIELDS.get(name, name): _tuple(value) for name, value in part.items()}
-    del numbers["kind"], numbers["count"]
-    loss: Profile = _KINDS[kind](**numbers)
-    return loss
-
-
-def _law_named(name: str) -> Any:
-    if name not in _LAWS:
-        raise KeyError(name)
-    return getattr(import_module("skdp.noise"), name)
-
-
-def _numbers(parts: Any) -> dict[str, Any]:
-    """Return the parameters of a dataclass; other objects have none, and do not read back."""
-    names = fields(parts) if is_dataclass(parts) else ()
-    values = {_FILE_NAMES.get(f.name, f.name): getattr(parts, f.name) for f in names}
-    plain = all(isinstance(value, int | float | tuple) for value in values.values())
-    return values if plain else {}
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -198,13 +198,6 @@ class FiniteLoss:
             if not abs(logsumexp([*logs, infinity_mass])) <= _SLACK:
                 rule = "be logs of probabilities that add up to 1 with the infinity mass"
                 raise fail(name, rule)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickles of an earlier version have other names, and must not lose the infinity mass.
-        for side in "pq":
-            if f"log_{side}_alone" in state:
-                state[f"log_{side}_infinity_mass"] = state.pop(f"log_{side}_alone")
-        self.__dict__.update(state)
 
     @classmethod
     def between(cls, p: ArrayLike, q: ArrayLike) -> FiniteLoss:

@@ -9,6 +9,8 @@ from scipy.stats import chi2, f, kstest, norm, t
 from sklearn.exceptions import NotFittedError
 
 from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegression
+from skdp._arrays import FloatArray
+from skdp._codec import decode, encode
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model import SKOPS_TYPES, from_json, load_model
 from skdp.linear_model._inference.estimate import (
@@ -503,29 +505,47 @@ def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
     assert again.n_records is None
 
 
-EDITS = {
-    "matrix": lambda old: np.add(old, np.triu(np.ones((5, 5)))).tolist(),
-    "variance": lambda old: np.negative(old).tolist(),
-    "own_square": lambda old: [0] * 5,
-    "n": lambda old: 0,
+def entries_of(change):
+    """A change of an array in a file."""
+    return lambda old: old | {"entries": np.asarray(change(np.array(old["entries"]))).tolist()}
+
+
+def rows_of(change):
+    """A change of the rows of an array in a file."""
+
+    def changed(old):
+        return encode("an array", change(decode("an array", FloatArray, old)))
+
+    return changed
+
+
+EQUATIONS = {
+    "matrix": entries_of(lambda old: old + np.triu(np.ones((5, 5))).ravel()),
+    "variance": entries_of(np.negative),
+    "own_square": lambda old: old | {"entries": [0] * 5},
+    "n": lambda old: 0.0,
     "excess": lambda old: 9.0,
-    "sampling": lambda old: np.negative(old).tolist(),
+}
+EDITS = {
+    "sampling": entries_of(np.negative),
     "freedom": lambda old: 0.0,
-    "rows": lambda old: old[1:],
-    "constants": lambda old: old[2:],
+    "rows": rows_of(lambda old: old[1:]),
+    "constants": rows_of(lambda old: old[2:]),
     "notes": lambda old: "no list",
     "n_records": lambda old: 1.5,
 }
 
 
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", [*EQUATIONS, *EDITS])
 def test_an_edited_inference_is_refused(name):
     content = fitted().to_dict()
     own = content["inference"]
-    assert set(own) == set(EDITS)
+    assert {*own} == {*EDITS, "equations"}
+    part, change = (own["equations"], EQUATIONS) if name in EQUATIONS else (own, EDITS)
+    part[name] = change[name](part[name])
     with pytest.raises(ValueError, match="must"):
-        load_model(content | {"inference": own | {name: EDITS[name](own[name])}})
-    own.pop(name)
+        load_model(content)
+    part.pop(name)
     with pytest.raises(ValueError, match="Missing are"):
         load_model(content)
 

@@ -79,7 +79,7 @@ class Mine(Laplace):
     [math.nan, np.array([math.nan]), 1j, b"x", {1: 2}, {"a": object()}, {1, 2}, print, Mine(1.0)]
     + [ShiftLoss(Mine(1.0), 1.0), np.array([None]), np.array(["2020"], "M8[Y]")]
     + [type("Laplace", (), {})()],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_other_values_are_not_written(value):
     with pytest.raises(ValueError, match="must hold strings, bools, numbers and objects"):

@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 # Entries of a list that somebody writes by hand, and an error shows.
 _MOST = 20
+# Characters of a value that an error shows.
+_LONGEST = 1000
 # Greatest count that a float holds exactly with all smaller ones, and of workers of joblib.
 _EXACT, _WORKERS = 2**53, 4096
 
@@ -33,30 +35,23 @@ def fail(name: str, rule: str, value: object = None, remedy: str = "") -> ValueE
     or dict. Of anything else the class is shown, because it may be a private column.
     """
     got = "" if value is None else f", got {_shown(value)}"
-    return ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
+    error = ValueError(f"{name} must {rule}{got}.{' ' + remedy if remedy else ''}")
+    error.shows_no_cell = True  # type: ignore[attr-defined]
+    return error
 
 
 def converted(call: Callable[[], T], name: str, rule: str, remedy: str = "") -> T:
     """Return ``call()``; where it fails raise an error that does not quote a cell.
 
     The call runs code from outside this package. Its error may quote cells, so it is neither shown
-    nor the context of the error that is raised. Errors that `marked` marks are kept.
+    nor the context of the error that is raised. Errors that `fail` made are kept.
     """
     try:
         return call()
     except Exception as error:
-        if hasattr(error, "is_marked"):
+        if hasattr(error, "shows_no_cell"):
             raise
     raise fail(name, rule, remedy=remedy)
-
-
-def marked(function: Callable[..., T], *arguments: Any) -> T:
-    """Return ``function(*arguments)``, a function of this package, and mark its errors."""
-    try:
-        return function(*arguments)
-    except Exception as error:
-        error.is_marked = True  # type: ignore[attr-defined]
-        raise
 
 
 def check_positive(name: str, value: Any, remedy: str = "") -> float:
@@ -157,7 +152,8 @@ def _shown(value: object) -> str:
     if issubclass(type(value), np.generic):
         value = cast("np.generic", value).item()  # 1.0 in the place of np.float64(1.0)
     try:
-        return repr(value) if _is_by_hand(value) else str(type(value))
+        text = repr(value) if _is_by_hand(value) else str(type(value))
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     except ValueError:  # of an int with too many digits
         return f"{type(value)} with more than {sys.get_int_max_str_digits()} digits"
 

@@ -98,7 +98,10 @@ def _not_numbers(
         remedy = f"{missing} {_DROP}."
     argument = "every argument must be a real number or a string that spells a number"
     rule = f"hold {kinds}, and {argument}"
-    return NotNumbers(*fail(name, rule, remedy=remedy or f"{_DROP}.").args)
+    error = fail(name, rule, remedy=remedy or f"{_DROP}.")
+    found = NotNumbers(*error.args)
+    found.__dict__.update(error.__dict__)
+    return found
 
 
 def _label(table: RawTable, column: int, label: Callable[[int], str]) -> str:

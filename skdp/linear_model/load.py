@@ -7,6 +7,7 @@ five estimators.
 from __future__ import annotations
 
 import math
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -197,9 +198,12 @@ def _read(source: Any) -> str:
         raise fail("source", rule, type(source))
     if isinstance(source, str) and (source.lstrip().startswith("{") or "\0" in source):
         raise fail("source", rule, remedy="For JSON text call from_json(text).")
-    if not stat.S_ISREG(Path(source).stat().st_mode):
+    # A pipe without a writer would keep `open` waiting.
+    handle = os.open(Path(source), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
         raise fail("source", rule, str(source))
-    with Path(source).open("rb") as file:
+    with os.fdopen(handle, "rb") as file:
         content = file.read(_MOST + 1)
     if len(content) > _MOST:
         raise fail("the file", f"have at most {_MOST} bytes", remedy="No model is larger.")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-from skdp._checks import marked
 from skdp._compiled import load_kernels
 from skdp.domain import Domain
 from skdp.rows.block import Block, block_slices, check_weight
@@ -172,14 +170,14 @@ class WorkerStates:
         return self._summed(_nothing)[1]
 
     def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
-        task, places = partial(marked, _SummedStates(part)), range(len(self._lists))
+        task, places = _SummedStates(part), range(len(self._lists))
         calls = self._client.map(task, self._lists, places, pure=False, **self._where)
         found = computed(lambda: self._client.gather(calls))
         return _checked(_added(found), len(places))
 
     def map(self, function: Callable[[Any], Any]) -> WorkerStates:
         """Return ``function(state)`` of every block, kept in place of the states."""
-        task = partial(marked, _Mapped(function))
+        task = _Mapped(function)
         lists = self._client.map(task, self._lists, pure=False, **self._where)
         return WorkerStates(self._client, lists, self._workers)
 
@@ -308,8 +306,12 @@ def _delayed(function: Callable[..., Any]) -> Callable[..., Any]:
     import dask
 
     shared = dask.delayed(function, pure=False)
-    call = dask.delayed(marked, pure=False)
+    call = dask.delayed(_called, pure=False)
     return lambda *arguments: call(shared, *arguments)
+
+
+def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
 
 
 def _reduced(tasks: Sequence[Any]) -> tuple[Any, int]:

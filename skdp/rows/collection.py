@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from skdp._checks import converted, fail, marked
+from skdp._checks import converted, fail
 
 # The column that a target becomes, beside those of the user.
 _TARGET = "y of fit(X, y)"
@@ -112,10 +112,12 @@ def _joined(X: Any, y: Any) -> Any:
 
     if y.npartitions != X.npartitions:
         raise fail("y", "have the partitions of X", y.npartitions, _AS_COLUMN)
-    y = y[y.columns[0]] if y.ndim == 2 else y
+    if y.ndim == 2:
+        if len(y.columns) != 1:
+            raise fail("y", "have one column", len(y.columns), "One target is fitted at a time.")
+        y = y[y.columns[0]]
     meta = _with_target(X._meta, y._meta)
-    task = partial(marked, _with_target)
-    return dataframe.map_partitions(task, X, y, meta=meta, align_dataframes=False)
+    return dataframe.map_partitions(_with_target, X, y, meta=meta, align_dataframes=False)
 
 
 def _with_target(table: Any, y: Any) -> Any:

@@ -244,8 +244,13 @@ def _checked(groups: Any) -> NDArray[Any]:
         found = _has_missing(ids)
     if found:
         raise fail("groups", "have an identifier in every row", remedy=_MISSING)
+    if ids.dtype.kind not in "mM":
+        return ids
     # Batches may have times of different units, which would be different objects.
-    return ids.astype(f"{ids.dtype.kind}8[us]") if ids.dtype.kind in "mM" else ids
+    times = ids.astype(f"{ids.dtype.kind}8[us]")
+    if not np.array_equal(times.astype(ids.dtype), ids):  # rounded, or too far
+        raise fail("groups", "be times of whole microseconds", remedy="Convert them to strings.")
+    return times
 
 
 def _has_missing(ids: NDArray[Any]) -> bool:

@@ -156,6 +156,17 @@ REFUSED = {
         lambda: {"X": frame()[list(BOUNDS)], "y": frame().z.repartition(npartitions=2)},
         'y must have the partitions of X, got 2. .*fit.X, target="name"',
     ),
+    "columns": (
+        lambda: {"X": frame()[list(BOUNDS)], "y": frame()[["z", "a"]]},
+        "y must have one column, got 2",
+    ),
+    "no column": (
+        lambda: {
+            "X": frame()[list(BOUNDS)],
+            "y": frame().z.map_partitions(lambda own: own.tolist(), meta=("z", float)),
+        },
+        "be a collection that can be computed",
+    ),
     "lengths": (
         lambda: {"X": frame()[list(BOUNDS)], "y": frame()[frame().a > 0].z},
         "as many entries as X has rows, in each batch or partition",

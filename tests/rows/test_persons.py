@@ -220,6 +220,21 @@ def test_days_are_the_same_in_every_unit():
     assert persons.codes(days.astype("M8[ms]")).tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.datetime64("2020-01-01", "ns") + np.arange(3),
+        np.array([2**62, 2**61], "m8[s]"),
+        np.array(["9999999-01-01", "2020-01-01"], "M8[D]"),
+    ],
+    ids=["nanoseconds", "far", "far days"],
+)
+def test_times_that_a_common_unit_would_make_equal_are_refused(ids):
+    """Different identifiers are never one person."""
+    with pytest.raises(ValueError, match="groups must be times of whole microseconds"):
+        Persons.of([ids])
+
+
 BAD = {
     "None": [None, 1, 2],
     "nan": np.array([np.nan, 1.0, 2.0]),

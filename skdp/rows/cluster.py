@@ -345,7 +345,7 @@ def _added(parts: Iterable[tuple[Any, int, list[int]]]) -> tuple[Any, int, list[
     total, weight = None, 0
     numbers: list[int] = []
     for value, rows, own in parts:
-        if value is not None:  # an empty partition
+        if value is not None:  # where only the weight is wanted
             total = value if total is None else joined(total, value)
         weight, numbers = weight + rows, numbers + own
     return total, weight, numbers

@@ -105,15 +105,14 @@ class Persons:
     def of_parts(cls, parts: list[Any]) -> tuple[Persons, list[Persons]]:
         """Return the persons of all parts of a table, and those of each part."""
         whole = cls.of(parts)
-        ids = list(whole.places) if isinstance(whole.places, dict) else whole.places
+        are_numbers = isinstance(whole.places, np.ndarray)
+        ids = whole.places if are_numbers else list(whole.places)
         read, each = np.zeros_like(whole.counts), []
         for part in parts:
             own, counts = np.unique(whole.codes(part), return_counts=True)
             start, stop = read[own], read[own] + counts
             read[own] = stop
-            places: Any = ids[own] if isinstance(ids, np.ndarray) else {}
-            if isinstance(ids, list):
-                places = {ids[code]: k for k, code in enumerate(own)}
+            places: Any = ids[own] if are_numbers else {ids[code]: k for k, code in enumerate(own)}
             each.append(cls(places, whole.counts[own], start, stop, own))
         return whole, each
 

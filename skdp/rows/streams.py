@@ -26,6 +26,7 @@ _FORMATS = {
     ".arrow": "feather",
     ".ipc": "feather",
 }
+_END = object()  # None may be a batch of the user's function by mistake
 _BATCHES = "return an iterable of DataFrames, or of pairs of a table and a target"
 _INSTALL = "Install it: pip install 'skdp[arrow]'."
 
@@ -218,7 +219,7 @@ class FactoryStream:
         """Yield the batches that have rows, with some of the columns, as they are."""
         found = self._called()
         batches = _batch(lambda: iter(found))
-        while (batch := _batch(lambda: next(batches, None))) is not None:
+        while (batch := _batch(lambda: next(batches, _END))) is not _END:
             table, *rest = batch if isinstance(batch, tuple) else (batch,)
             table = plain(table)
             if len(rest) > 1 or len(table.shape) != 2:

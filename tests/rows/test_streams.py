@@ -148,6 +148,14 @@ def test_one_iterator_for_every_pass_is_refused(neighbors):
     assert not model.ledger.entries
 
 
+def test_a_function_that_yields_none_is_refused_and_does_not_end_the_table():
+    """All rows after it would be left out in silence."""
+    model = made(DPLinearRegression)
+    with pytest.raises(ValueError, match="a NoneType is no table"):
+        model.fit(lambda: [*batches(FRAME), None, *batches(FRAME)], target="z")
+    assert not model.ledger.entries
+
+
 @pytest.mark.parametrize("kind", ROUNDED)
 def test_scores_of_batches_are_those_of_the_table_in_memory(kind, tmp_path):
     rows, y, weight = FRAME[list(BOUNDS)], FRAME[target_of(kind)], np.arange(N) % 3

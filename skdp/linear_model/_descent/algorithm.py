@@ -47,8 +47,6 @@ _MOST_PASSES = 10**6
 _AUTO = 'Or give "auto".'
 # Range of parameters whose products stay within the range of floats.
 _MOST, _LEAST = 1e30, 1e-30
-# Each pass keeps a model in history_, and has its share of the budget.
-_MOST_PASSES = 10**6
 
 
 class FittedDescent:

@@ -26,8 +26,8 @@ from skdp.mechanisms.noise import variances
 from skdp.rows import Block, Rows
 
 NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
-# By kind, the encoded values at and below which, and at and above which, a row is counted.
-Ends = dict[str, tuple[NDArray[np.float64], float]]
+# By kind, the encoded values at and below which a row is counted; all are counted from 1 on.
+Ends = dict[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Limits:
     ----------
     noise : KNormNoise
     ends : dict
-        For `NUMBERS`, `TARGET` or both, the lower and the upper ends that are counted.
+        For `NUMBERS`, `TARGET` or both, the lower ends that are counted.
     """
 
     noise: KNormNoise
@@ -51,10 +51,10 @@ class Limits:
         # Rows of a ball are bounded in length, not in each column.
         if domain.n_numbers and not domain.is_ball:
             half, centre = number_units(domain)
-            ends[NUMBERS] = np.where(centre == half, -math.inf, -1.0), 1.0
+            ends[NUMBERS] = np.where(centre == half, -math.inf, -1.0)
         if is_regression:
             low = (domain.target_bounds or (-1.0, 1.0))[0]
-            ends[TARGET] = np.array([-math.inf if low == 0 else -1.0]), 1.0
+            ends[TARGET] = np.array([-math.inf if low == 0 else -1.0])
         if not ends:
             return None
         # A replaced record changes each count by at most 1, too.
@@ -69,8 +69,8 @@ class Limits:
         facts = zip(*ends, self.ends, strict=True)
         parts = [f"{low:.1f} to {high:.1f} % have {what}" for low, high, what in facts]
         return (
-            f"Of the records, {' and '.join(parts)} (two standard deviations of the noise; a lower"
-            " bound of 0 is not counted)."
+            f"Of the records, {' and '.join(parts)} (two standard deviations of the noise;"
+            " a lower bound of 0 is not counted)."
             " Values beyond a bound were clipped to it. If they are many, the coefficients are"
             " others than those without bounds, and the intervals do not contain the difference."
         )
@@ -86,7 +86,7 @@ class AtBounds:
         """Return the counts of a block."""
         values = {NUMBERS: block.numbers, TARGET: block.target[:, None]}
         found = [
-            ((values[what] <= low) | (values[what] >= high)).any(axis=1).sum()
-            for what, (low, high) in self.ends.items()
+            ((values[what] <= low) | (values[what] >= 1.0)).any(axis=1).sum()
+            for what, low in self.ends.items()
         ]
         return np.asarray(np.array(found, dtype=np.int64) * 2**GRAM_BITS)

@@ -149,6 +149,21 @@ def test_the_weights_of_clusters_sum_to_one(design):
             assert diagonal[list(group.index)].mean() == pytest.approx(variance, rel=1e-9)
 
 
+def test_last_bits_of_the_importance_decide_nothing():
+    """Otherwise a seed would give other draws on other machines: columns often are alike."""
+    design = Design(Domain({f"c{k}": ["a", "b", "c"] for k in range(12)}).encoded, True)
+    rng = np.random.default_rng(2)
+
+    def draws(importance):
+        return cluster(design, importance)[0].sample(3, np.random.default_rng(0))
+
+    for first in (1e-3, 1.0, 1e3):
+        alike = np.ones(len(design.groups))
+        alike[0] = first
+        nearly = alike * (1 + rng.integers(-4, 5, len(alike)) * 2.0**-52)
+        np.testing.assert_allclose(draws(nearly), draws(alike), rtol=1e-9)
+
+
 @EACH_DESIGN
 def test_clusters_beat_the_simple_partitions(design):
     """Importance times noise is no more than with all groups in one cluster, or each in its own."""

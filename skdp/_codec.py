@@ -140,7 +140,7 @@ def type_named(name: str) -> Any:
 
 
 @lru_cache
-def hints_of(kind: Any) -> dict[str, Any]:
+def hints_of(kind: type) -> dict[str, Any]:
     """Return the type hint of each field of a dataclass."""
     known: dict[str, Any] = {}
     while True:
@@ -359,6 +359,6 @@ def _no_number(constant: str) -> None:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"an entry is repeated: {twice[:200]!r}")
     return found

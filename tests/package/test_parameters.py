@@ -1,6 +1,5 @@
 """Parameters of estimators: an instance that lacks one is never fitted with a default."""
 
-import math
 import pickle
 
 import pytest
@@ -15,7 +14,6 @@ from skdp import (
     Ledger,
 )
 from skdp.noise import Laplace
-from skdp.privacy.losses.losses import FiniteLoss
 
 ESTIMATORS = [
     DPLogisticRegression,
@@ -110,15 +108,3 @@ class Short(Laplace):
 def test_a_law_with_its_own_constructor_is_scaled():
     assert Short(2.0).scaled(3.0).scale == 6.0
     assert type(Short(2.0).scaled(3.0)) is Short
-
-
-def test_an_old_pickle_of_a_finite_loss_keeps_its_infinity_mass():
-    """The fields had other names: one that is lost would be a mass of 0."""
-    loss = FiniteLoss((0.0,), (math.log(0.95),), math.log(0.05), math.log(0.05))
-    old = object.__new__(FiniteLoss)
-    state = dict(vars(loss))
-    for side in "pq":
-        state[f"log_{side}_alone"] = state.pop(f"log_{side}_infinity_mass")
-    old.__setstate__(state)
-    assert old == loss
-    assert pickle.loads(pickle.dumps(loss)) == loss

@@ -145,6 +145,7 @@ PUBLIC = {
 HIDDEN = {
     # The types that a file may name.
     "skdp._codec": ["import_module", "getattr(import_module(TYPES[name]), name)"],
+    "skdp.datasets": ["find_spec", 'find_spec("pandas")'],
     "skdp.domain.cells": ['sys.modules.get("pandas")'],
     "skdp.rows.cluster": ['sys.modules.get("distributed")'],
     "skdp.rows.collection": ["sys.modules"],

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from skdp import BudgetExceeded, DPHuberRegressor, DPLogisticRegression, Ledger
-from skdp.inspection.epsilon_curve import EpsilonCurveDisplay
+from skdp.inspection import EpsilonCurveDisplay
 from skdp.model_selection import EpsilonCurve, epsilon_curve
 from skdp.model_selection.curve import _splits
 

@@ -77,7 +77,6 @@ PUBLIC = {
     "skdp.inspection": [
         "CoefficientDisplay",
         "EpsilonCurveDisplay",
-        "LawMapDisplay",
         "NormBallDisplay",
         "PrivacyProfileDisplay",
     ],

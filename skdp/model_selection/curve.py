@@ -27,8 +27,7 @@ from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import check_labels, units_of
-from skdp.model_selection._candidates import declared_labels, fit_to, private_step
-from skdp.model_selection._task import parts
+from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
 from skdp.randomness import as_generator

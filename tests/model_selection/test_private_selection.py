@@ -11,15 +11,15 @@ from scipy.integrate import quad
 from scipy.stats import chi2
 
 from skdp.model_selection import RecordScore
-from skdp.model_selection._choice import (
+from skdp.model_selection._candidates import parts, sizes
+from skdp.model_selection._scores import UNITS, as_score
+from skdp.model_selection._selection import (
     bernoulli_exp,
     exactly,
     permute_and_flip,
     split,
     uniform_below,
 )
-from skdp.model_selection._scoring import UNITS, as_score
-from skdp.model_selection._task import parts, sizes
 from skdp.privacy.decimals import add, as_decimal
 from skdp.privacy.ledger import Budget
 

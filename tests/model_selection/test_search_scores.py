@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from skdp import (
     Ledger,
 )
 from skdp.model_selection import PrivateSearchCV
-from skdp.model_selection._scoring import UNITS, as_score
+from skdp.model_selection._scores import UNITS, as_score
 
 LABELS = ["no", "yes"]
 RELATIONS = ("replace_one", "add_remove")
@@ -321,17 +320,6 @@ def test_the_choice_costs_epsilon_and_no_less(name, neighbors, too_small):
         assert loss > 1.03 * epsilon
     else:
         assert 0.99 * epsilon < loss <= epsilon * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("name", SCORES)
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_a_noisy_score_costs_epsilon_and_no_less(name, neighbors):
-    """Discrete Laplace noise at the rate of random stopping: the greatest ratio is e^epsilon."""
-    epsilon, score = Fraction(7, 10), as_score(name, LABELS, None)
-    totals = [total(name, table) for table in worst_case(neighbors, 0)]
-    rate = epsilon / score.sensitivity(neighbors)
-    # P(x) is proportional to exp(-rate |x - total|): the ratio is greatest outside of the totals.
-    assert 0.99 * epsilon < rate * abs(totals[0] - totals[1]) <= epsilon
 
 
 # From end to end

@@ -21,8 +21,8 @@ from skdp._checks import check_choice, fail, optional_module
 from skdp.datasets._declared import (
     Dataset,
     Declaration,
+    OpenMLSource,
     Reason,
-    Source,
     declaration,
     domain_of,
     names,
@@ -167,7 +167,7 @@ def _from_file(path: Path, declared: Declaration) -> Any:
 
 
 def _from_openml(
-    declared: Declaration, source: Source, data_home: str | os.PathLike[str] | None
+    declared: Declaration, source: OpenMLSource, data_home: str | os.PathLike[str] | None
 ) -> Any:
     """Return the table of OpenML, converted to the declared names, levels and units."""
     pandas = _pandas()

@@ -67,7 +67,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenMLSource:
     """Differences between OpenML's copy of a data set and the declaration.
 
     Attributes
@@ -168,7 +168,7 @@ class Declaration:
     caution: str = ""
     file: str | None = None
     sha256: str | None = None
-    openml: Source | None = None
+    openml: OpenMLSource | None = None
 
     @property
     def domain(self) -> Domain:
@@ -252,7 +252,7 @@ def declaration(name: str) -> Declaration:
     ]
     parts = {"target": target_column, "columns": tuple(columns)}
     if "openml" in facts:
-        parts["openml"] = Source(**facts["openml"])
+        parts["openml"] = OpenMLSource(**facts["openml"])
     return Declaration(name=name, **facts | parts)
 
 

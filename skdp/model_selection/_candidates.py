@@ -29,7 +29,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from skdp._checks import fail
 from skdp._identity import is_ours
 from skdp.linear_model.validation import check_ledger
-from skdp.model_selection._scores import Score
+from skdp.model_selection._scores import SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
 
@@ -249,7 +249,7 @@ class SearchTask:
     X: Any
     y: Any
     candidates: Candidates
-    score: Score
+    score: SearchScore
     fits: tuple[PlannedFit, ...]
     held_out: Rows  # for the scores: no candidate is fitted to these records
     rng: np.random.Generator  # of the choice, and of the seeds of the fits
@@ -289,7 +289,7 @@ class SearchTask:
         yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
 
 
-def _fit_and_score(model: Any, train: Data, score: Score, held_out: Data) -> tuple[Any, int]:
+def _fit_and_score(model: Any, train: Data, score: SearchScore, held_out: Data) -> tuple[Any, int]:
     fit_to(model, *train)
     # An empty part, which may occur under "add_remove", has the score 0.
     return model, score.total(model, *held_out) if len(held_out[1]) else 0

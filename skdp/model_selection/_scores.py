@@ -183,7 +183,7 @@ def _rows(X: Any) -> Iterator[Any]:
 UNITS = 2**20
 
 
-class Score(ABC):
+class SearchScore(ABC):
     """An integer function of the held-out records with a known sensitivity."""
 
     @property
@@ -211,7 +211,7 @@ class Score(ABC):
 
 
 @dataclass(frozen=True)
-class RecordScore(Score):
+class RecordScore(SearchScore):
     """A score that is a sum over records, with public bounds for the score of one record.
 
     Parameters
@@ -286,7 +286,7 @@ _WHOLE = 2**20
 
 
 @dataclass(frozen=True)
-class AreaScore(Score):
+class AreaScore(SearchScore):
     """The area under the ROC curve (AUC) of two labels, times a factor that all candidates share.
 
     A pair of a positive and a negative record counts 1 if it is ordered correctly by the log-odds,
@@ -314,7 +314,7 @@ class AreaScore(Score):
 
 
 @dataclass(frozen=True)
-class RecallScore(Score):
+class RecallScore(SearchScore):
     """The mean recall of all labels, times a factor that all candidates share.
 
     The factor is the harmonic mean of the numbers of records of the labels. It is 0 if a label
@@ -386,7 +386,7 @@ def as_score(
     labels: Sequence[Any] | NDArray[Any] | None,
     bounds: tuple[float, float] | None,
     models: Sequence[Any] = (),
-) -> Score:
+) -> SearchScore:
     """Return the score that ``scoring`` stands for.
 
     None is the accuracy for classifiers, and minus the squared error for regressors.

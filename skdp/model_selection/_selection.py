@@ -56,7 +56,7 @@ _SEEDED = "the noise came from random_state and not from the operating system"
 
 
 @dataclass(frozen=True)
-class Choice:
+class SearchChoice:
     """How one of the candidates is chosen by their scores.
 
     By permute-and-flip at ``amount`` or, if ``mu`` is known, by the exponential mechanism whose
@@ -162,7 +162,7 @@ def uniform_below(n: int, rng: np.random.Generator) -> int:
 
 def gaussian_parts(
     task: SearchTask, whole: Budget, share: float
-) -> tuple[SearchTask, Choice, Budget] | None:
+) -> tuple[SearchTask, SearchChoice, Budget] | None:
     """Return fits, choice and last budget whose squared mu add up, or None if one is too great.
 
     The search is then private by Gaussian DP (private_selection.md, Theorem 6). A fit has about
@@ -183,7 +183,7 @@ def gaussian_parts(
         found = np.array(dry_run(planned, last))
         if (found <= goals).all():
             width = 2 * pure_of_mu(float(goals[0]))
-            return planned, Choice(width, math.hypot(*goals)), last
+            return planned, SearchChoice(width, math.hypot(*goals)), last
         if not (found <= _MOST_EXCESS * goals).all():
             return None
         asked = asked * np.minimum(1.0, goals / found * (1 - 1e-3))
@@ -278,7 +278,7 @@ def _try_score(task: SearchTask, budget: Budget) -> None:
 # The guarantee
 
 
-def guarantee_of(task: SearchTask, choice: Choice, whole: Budget) -> Guarantee:
+def guarantee_of(task: SearchTask, choice: SearchChoice, whole: Budget) -> Guarantee:
     """Return the guarantee of a whole search."""
     candidates = task.candidates
     tried = [private_step(model) for model in candidates.models]

@@ -41,7 +41,7 @@ from skdp.model_selection._candidates import (
 )
 from skdp.model_selection._scores import as_score
 from skdp.model_selection._selection import (
-    Choice,
+    SearchChoice,
     dry_run,
     gaussian_parts,
     guarantee_of,
@@ -278,7 +278,7 @@ class PrivateSearchCV(ChosenModel):
             squared = gaussian_parts(task, whole, share) if is_squared else None
             if squared is None:
                 dry_run(task, last or budget)
-                choice = Choice(budget.epsilon)
+                choice = SearchChoice(budget.epsilon)
             else:
                 task, choice, last = squared
             guarantee = guarantee_of(task, choice, whole)

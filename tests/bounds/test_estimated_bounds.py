@@ -26,10 +26,8 @@ from skdp import (
     Ledger,
     estimate_domain,
 )
-from skdp.bounds._asked import Asked, Data
-from skdp.bounds._cells import OCTAVES, Magnitudes, Steps, counts
-from skdp.bounds._noise import SHARES, CountNoise, LevelCounts
-from skdp.bounds._plan import Plan
+from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
+from skdp.bounds.estimate import Asked, BoundsPlan, Data
 from skdp.domain.subset import subset
 from skdp.mechanisms.noise import publication
 from skdp.model_selection import PrivateSearchCV
@@ -177,7 +175,7 @@ def test_a_private_number_of_records_is_not_used():
     X = RNG.normal(size=(500, 2))
     asked = Asked.of(X, None, None, None, None, 1e6)
     for neighbors, same in (("add_remove", True), ("replace_one", False)):
-        plan = Plan.of(asked, 5.0, 0.0, neighbors)
+        plan = BoundsPlan.of(asked, 5.0, 0.0, neighbors)
         found = [
             plan.release(Data(n, np.full(500, WHOLE), list(X.T), []), np.random.default_rng(3))
             for n in (500, 50_000)
@@ -257,7 +255,7 @@ def test_levels_need_delta():
 def test_levels_and_bounds_share_the_budget():
     X = cities().assign(x=range(2000))
     asked = Asked.of(X, {"city": "levels", "x": "bounds"}, None, None, None, 1e6)
-    plan = Plan.of(asked, 1.0, 1e-6, "replace_one")
+    plan = BoundsPlan.of(asked, 1.0, 1e-6, "replace_one")
     parts = plan.numbers.guarantee, plan.strings.guarantee
     assert sum(part.epsilon for part in parts) == 1
     assert sum(part.delta for part in parts) <= 1e-6
@@ -475,7 +473,7 @@ def test_the_ledger_is_charged_before_noise_is_drawn():
 
 def test_an_error_after_the_spend_says_so(monkeypatch):
     """Whatever fails then, memory for instance; the ledger keeps the entry."""
-    monkeypatch.setattr(Plan, "release", lambda *given: 1 / 0)
+    monkeypatch.setattr(BoundsPlan, "release", lambda *given: 1 / 0)
     ledger = Ledger(1.0)
     with pytest.raises(ZeroDivisionError) as caught:
         estimate_domain(np.ones((10, 1)), epsilon=0.4, ledger=ledger)

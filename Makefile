@@ -55,9 +55,9 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow --ignore-glob='*/test_docs_*.py'
 
-# The tests of the benchmarks, of the figures and of the other commands beside them.
+# The tests of the examples, of the notebooks, of the benchmarks and of the figures.
 test-examples: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m '' examples/tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal examples/tests
 
 # Goes on where it was stopped. Needs SKDP_DATA; e.g. BENCHMARK="--repeats 5 --sets adult".
 benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)

@@ -44,7 +44,6 @@ def test_first_private_model(tmp_path):
     assert "after two fits: epsilon=0.0, delta=0.0" in text
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_grid_search(tmp_path):
     """The cost is that of three folds at each epsilon and one more fit at the winner's."""
     text = run("grid_search.py", tmp_path)
@@ -106,7 +105,6 @@ def test_first_model(tmp_path):
     assert names == ["age", "hours", "job_trade", "job_care"]
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_cost_of_classification(tmp_path):
     """More epsilon, more accuracy; between trivial and free; the wrong shape costs."""
     text = run("02_cost_classification.py", tmp_path, {"breast_cancer"})
@@ -122,7 +120,6 @@ def test_cost_of_classification(tmp_path):
     assert laws["laplace"][0] < laws["auto"][0]
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_cost_of_regression(tmp_path):
     """Ahead of AdaSSP wherever there is budget for moments; noise of coefficients is told."""
     text = run("03_cost_regression.py", tmp_path, {"coefficients", "diabetes"})
@@ -134,7 +131,6 @@ def test_cost_of_regression(tmp_path):
     assert len(words_after(text, "epsilon = 10\n")) == 10
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_norm_balls(tmp_path):
     """Polytopes come down to the hull's error; draws have it; and the hull loses to a diamond."""
     text = run("05_norm_balls.py", tmp_path, {"balls", "noise", "paradox"})
@@ -150,7 +146,6 @@ def test_norm_balls(tmp_path):
     assert diamond == pytest.approx(111, rel=0.02)
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_coordinate_descent(tmp_path):
     """Passes are worth their noise with a delta, and not without one."""
     text = run("06_coordinate_descent.py", tmp_path, {"passes"})
@@ -161,7 +156,6 @@ def test_coordinate_descent(tmp_path):
     assert last[2] == max(last[:3])
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_your_own_parts(tmp_path):
     """Sound parts pass, each fault is told, and own parts work in the estimators."""
     text = run("07_your_own_parts.py", tmp_path, {"own_law"})
@@ -176,7 +170,6 @@ def test_your_own_parts(tmp_path):
     assert errors == sorted(errors)
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_what_the_papers_got_wrong(tmp_path):
     """Every false figure is shown beside what holds, and valid noise is never below its rivals."""
     text = run("08_what_the_papers_got_wrong.py", tmp_path)
@@ -197,7 +190,6 @@ def test_what_the_papers_got_wrong(tmp_path):
     assert table(text, "T steps: variance of each")[-1][-1] > 0.99
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_a_model_you_can_read(tmp_path):
     """Curves find simulated effects, and lose to lines where there are few records and noise.
 
@@ -230,7 +222,6 @@ def compared(text, title):
     return found
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_publish_a_regression_table(tmp_path):
     """Few patients have unbounded intervals, which shrink with epsilon and hold the estimates.
 
@@ -258,7 +249,6 @@ def test_publish_a_regression_table(tmp_path):
     assert sampling == pytest.approx(robust, rel=0.3)
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_which_noise_when(tmp_path):
     """Where flipped Huber helps and where it does not, and that noise gives away what it may."""
     text = run("04_which_noise_when.py", tmp_path)
@@ -277,7 +267,6 @@ def test_which_noise_when(tmp_path):
     assert float(last["flipped huber"]) < 1e-3
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_pictures_are_drawn(tmp_path):
     """Where a folder is named, and there only: without one, the first test of it found no file."""
     run("01_first_model.py", tmp_path, {"first_model"})

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-def run(name, folder, pictures=frozenset()):
+def run(name, folder, pictures=frozenset(), option="--pictures"):
     """Return what a script prints; it must neither fail nor warn, and draw what it should."""
     if pictures:
         pytest.importorskip("matplotlib")
@@ -21,7 +21,7 @@ def run(name, folder, pictures=frozenset()):
         "MPLBACKEND": "Agg",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
-    command = [sys.executable, str(EXAMPLES / name), *(["--pictures", "new"] if pictures else [])]
+    command = [sys.executable, str(EXAMPLES / name), *([option, "new"] if pictures else [])]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
@@ -270,6 +270,19 @@ def test_which_noise_when(tmp_path):
 def test_pictures_are_drawn(tmp_path):
     """Where a folder is named, and there only: without one, the first test of it found no file."""
     run("01_first_model.py", tmp_path, {"first_model"})
+
+
+def test_compare_norm_balls(tmp_path):
+    """Areas, and the paradox: the diamond has less mean error and a greater volume."""
+    text = run("compare_norm_balls.py", tmp_path, {"paradox", "sensitivity_space"}, "--out")
+    found = [line.split() for line in text.splitlines()]
+    areas = [row[2] for row in found if row[:1] in (["l1"], ["l2"], ["linf"], ["hull"])]
+    assert areas == ["19.53", "16.16", "16", "13.33", "32", "25.13", "16"]
+    assert "K is inside H: True" in text
+    rows = {row[0]: row[1:] for row in found if row[:1] in (["K"], ["H"]) and len(row) == 7}
+    rows = {name: [float(x) for x in row] for name, row in rows.items() if row[0] != "is"}
+    assert rows["K"] == [150.00, 150.03, 151.50, 40000.00, 4.00, 60000.00]
+    assert rows["H"] == [111.00, 112.38, 121.00, 24200.00, 242.00, 72600.00]
 
 
 def test_adult_curve(monkeypatch, tmp_path):

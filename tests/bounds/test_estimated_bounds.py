@@ -27,7 +27,7 @@ from skdp import (
     estimate_domain,
 )
 from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
-from skdp.bounds.estimate import Asked, BoundsPlan, Data
+from skdp.bounds.estimate import Asked, BoundsPlan
 from skdp.domain.subset import subset
 from skdp.mechanisms.noise import publication
 from skdp.model_selection import PrivateSearchCV
@@ -170,19 +170,6 @@ def test_weights_are_undone_and_divide_the_noise():
     assert deviations[0] == 4 * deviations[1]
 
 
-def test_a_private_number_of_records_is_not_used():
-    """Under add_remove only noisy counts are read: another number of records changes nothing."""
-    X = RNG.normal(size=(500, 2))
-    asked = Asked.of(X, None, None, None, None, 1e6)
-    for neighbors, same in (("add_remove", True), ("replace_one", False)):
-        plan = BoundsPlan.of(asked, 5.0, 0.0, neighbors)
-        found = [
-            plan.release(Data(n, np.full(500, WHOLE), list(X.T), []), np.random.default_rng(3))
-            for n in (500, 50_000)
-        ]
-        assert (found[0] == found[1]) is same
-
-
 # Theorem 2: levels
 
 
@@ -245,11 +232,6 @@ def test_columns_of_strings_never_fail():
     found = estimate_domain(X, columns=columns, epsilon=5, delta=1e-3, random_state=0)
     assert repr(found).startswith("Domain({'a': ['w'], 'b': ['other'], 'a_x': (0, 1)})")
     assert found.encode(X).shape == (1000, 1)
-
-
-def test_levels_need_delta():
-    with pytest.raises(ValueError, match='delta must be > 0 for columns of "levels"'):
-        estimate_domain(cities(), columns={"city": "levels"}, epsilon=1)
 
 
 def test_levels_and_bounds_share_the_budget():
@@ -518,6 +500,9 @@ X1 = np.ones((4, 1))
         ({"delta": 1}, "delta must be"),
         ({"neighbors": "swap"}, "neighbors must be"),
         ({"limit": 0}, "limit must be"),
+        ({"columns": {"a": "levels"}}, 'delta must be > 0 for columns of "levels"'),
+        ({"X": pd.DataFrame({"a": [1.0], "b": [2.0]}), "columns": {"a": "bounds"}}, "columns only"),
+        ({"X": pd.DataFrame([[1.0]])}, "column names must be strings"),
         ({"limit": {"z": 1}}, "limit must have keys among"),
         ({"ledger": 1.0}, "ledger must be"),
         ({"columns": {}}, "columns must be a dict"),
@@ -535,14 +520,6 @@ X1 = np.ones((4, 1))
 def test_wrong_arguments_raise_before_the_budget(given, words):
     ledger = Ledger(1.0)
     with pytest.raises(ValueError, match=words) as caught:
-        estimate_domain(X1, **{"epsilon": 1, "ledger": ledger, **given})
+        estimate_domain(**{"X": X1, "epsilon": 1, "ledger": ledger, **given})
     assert "SECRET" not in str(caught.value)
     assert not ledger.entries
-
-
-def test_frames_need_their_declared_columns():
-    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
-    with pytest.raises(ValueError, match="declared columns only"):
-        estimate_domain(frame, columns={"a": "bounds"}, epsilon=1)
-    with pytest.raises(ValueError, match="column names must be strings"):
-        estimate_domain(pd.DataFrame([[1.0]]), epsilon=1)

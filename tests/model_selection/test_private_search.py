@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -332,11 +331,6 @@ def test_two_ledgers_are_one_too_many(people, domain, answers):
     found.estimator.set_params(ledger=Ledger(9.0))
     with pytest.raises(ValueError, match="ledger must be the estimator's"):
         found.fit(people, answers)
-
-
-def test_estimators_without_a_budget_are_refused(people, answers):
-    with pytest.raises(ValueError, match="estimator must be a private estimator"):
-        PrivateSearchCV(LogisticRegression(), {"C": [1.0]}).fit(people, answers)
 
 
 def test_an_estimator_that_ignores_its_ledger_is_caught(people, domain, answers):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -335,7 +335,7 @@ def restate(model: Any, whole: Guarantee) -> None:
 
 def _restated(noise: Any, whole: Guarantee) -> Any:
     """Return noise with the guarantee and the losses of the search, or None if it has others."""
-    if not (is_ours(noise) and is_dataclass(noise)):
+    if not is_ours(noise):
         return None
     names = {field.name for field in fields(noise)}
     stated = {"guarantee": whole, "losses": whole.losses}

@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # git tells its hooks where their repository is; tests make repositories of their own.
 unexport GIT_DIR GIT_INDEX_FILE
 
-.PHONY: demo test test-slow lint types check upkeep benchmark figures figures-check docs \
+.PHONY: demo test test-slow test-examples lint types check upkeep benchmark figures figures-check docs \
   docs-versions dist test-oldest test-newest test-prereleases clean
 
 # A stamp per extra: installing happens once, and again when pyproject.toml changes.
@@ -54,6 +54,10 @@ test: $(VENV)/.test
 # Without the tests of the site, which are part of `make docs`.
 test-slow: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow --ignore-glob='*/test_docs_*.py'
+
+# The tests of the examples, of the notebooks, of the benchmarks and of the figures.
+test-examples: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal examples/tests
 
 # Goes on where it was stopped. Needs SKDP_DATA; e.g. BENCHMARK="--repeats 5 --sets adult".
 benchmark: $(VENV)/.bench $(PEERS:%=$(VENV)/%/.created)
@@ -111,7 +115,7 @@ upkeep: $(VENV)/.dev
 	$(BIN)/python -m examples.benchmarks.upkeep.upkeep $(UPKEEP)
 
 # All that CI runs, in its order: .ci/run reads this line.
-check: lint types test-slow test docs figures-check dist test-oldest test-prereleases
+check: lint types test-slow test test-examples docs figures-check dist test-oldest test-prereleases
 
 clean:
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

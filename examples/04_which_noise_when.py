@@ -1,4 +1,4 @@
-"""Which noise when: maps of the least variance over epsilon and delta.
+"""Which noise when: the least variance over epsilon and delta.
 
 This example compares noise laws by variance. For one number and a delta that is not tiny, flipped
 Huber noise has as little as seven tenths of the variance of the better of Laplace and Gaussian
@@ -35,7 +35,7 @@ from skdp.mechanisms.law_map import LawMap, law_map
 
 def read_settings() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="finer maps, more rows: some minutes")
+    parser.add_argument("--full", action="store_true", help="finer grids, more rows: some minutes")
     parser.add_argument("--pictures", type=Path, help="folder for pictures; none are drawn without")
     # A notebook's kernel has arguments of its own.
     return parser.parse_known_args()[0]
@@ -114,7 +114,7 @@ def shares(found: LawMap) -> list[tuple[str, float, float]]:
     return rows
 
 
-HEAD = ["law", "share of the map", "least ratio"]
+HEAD = ["law", "share of the grid", "least ratio"]
 ALL = law_map(**GRID)
 WITHOUT_TRUNCATED = ALL.without("truncated_laplace")
 show("One number: who wins", HEAD, shares(ALL))
@@ -196,35 +196,20 @@ show(
 )
 
 # %% [markdown]
-# ## Pictures
+# ## Picture
 
 
 # %%
 def draw() -> dict[str, Any]:
-    """Return the maps, and the profiles beside their trade-off functions, by name."""
+    """Return the profiles beside their trade-off functions."""
     from matplotlib import pyplot as plt
 
-    from skdp.inspection import LawMapDisplay, PrivacyProfileDisplay
+    from skdp.inspection import PrivacyProfileDisplay
 
-    figures = {}
-    maps = [
-        ("one_number", "One number", ALL),
-        (
-            "one_number_without_truncated",
-            "One number, without truncated Laplace",
-            WITHOUT_TRUNCATED,
-        ),
-        ("five_numbers", "Five numbers in a box", FIVE),
-        ("twenty_numbers", "Twenty numbers in a Euclidean ball", ROUND),
-    ]
-    for name, title, found in maps:
-        shown = LawMapDisplay.from_map(found)
-        shown.ax_.set_title(title)
-        figures[name] = shown.figure_
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
     PrivacyProfileDisplay.from_guarantee(COMPARED, ax=left, max_epsilon=0.8)
     PrivacyProfileDisplay.from_guarantee(COMPARED, kind="tradeoff", ax=right)
-    return figures | {"profiles": figure}
+    return {"profiles": figure}
 
 
 if SETTINGS.pictures:

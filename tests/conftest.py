@@ -1,7 +1,9 @@
 """What several test modules share: one small table with its public domain."""
 
 import gc
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,9 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 from skdp import Domain
+
+# Some tests use commands of the examples. At the end: an installed package is found before skdp.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 COLUMNS = {"age": (17, 90), "sex": ["f", "m"], "job": ["none", "clerk", "smith"], "hours": (0, 80)}
 

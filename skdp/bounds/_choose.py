@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp.bounds._cells import OCTAVES, Magnitudes, Steps
+from skdp.bounds._counts import OCTAVES, Magnitudes, Steps
 
 # In standard deviations of the noise of a count: the mean count above which a cell belongs to a
 # run of cells; the excess of the greatest run; the excess of other runs.

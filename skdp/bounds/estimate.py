@@ -2,94 +2,430 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
-from skdp._checks import check_choice, check_epsilon, check_interval
-from skdp.bounds._asked import Asked, table_of
-from skdp.bounds._plan import Plan
+from skdp._arrays import FloatArray
+from skdp._checks import check_choice, check_epsilon, check_interval, fail
+from skdp.bounds._choose import (
+    MOST,
+    OUTSIDE,
+    OUTSIDE_TARGET,
+    inner_bounds,
+    outer_bounds,
+    record_count,
+    step_count,
+)
+from skdp.bounds._counts import (
+    NOTHING,
+    CountNoise,
+    IntArray,
+    LevelCounts,
+    Magnitudes,
+    Steps,
+    counts,
+)
 from skdp.domain import Domain
+from skdp.domain.cells import is_sparse, kind_of_dtype, plain
+from skdp.domain.reading import NotNumbers, read_numbers, read_target
 from skdp.domain.subset import with_estimate
-from skdp.linear_model.validation import check_ledger, spent_note, without_column
-from skdp.privacy import Ledger
+from skdp.domain.tables import as_table
+from skdp.linear_model.validation import (
+    RECORDS,
+    UNSEEN,
+    check_ledger,
+    spent_note,
+    without_column,
+)
+from skdp.mechanisms.noise import publication
+from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.randomness import RandomStateLike, as_generator, is_cryptographic
+from skdp.rows.persons import WHOLE, Persons, Shares
 
-_SECTIONS = """
-Parameters
-----------
-X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_columns)
-    A table in memory.
-y : array-like of shape (n,), default=None
-    Target. It is read only if ``target="bounds"``.
-columns : dict of str to tuple, list, "bounds" or "levels", default=None
-    As in `Domain`, a tuple of bounds or a list of levels for each column, in order. They are
-    kept as they are. "bounds" or None asks for estimated bounds of a column of numbers, and
-    "levels" for the frequent strings of a column of strings. Without ``columns``, bounds of
-    all columns are estimated.
-target : tuple, list, "bounds" or None, default=None
-    Bounds or labels as in `Domain`, or "bounds" for estimated bounds of ``y``.
-other : dict of str to level, default=None
-    As in `Domain`, for declared levels.
-missing : "indicator", "middle", float, or dict of str or int to these, default=None
-    Rule for missing cells, as in `Domain`: of all columns, or by name, or by position where
-    columns have no names. Numbers are for declared bounds only. Missing cells are not counted.
-    Without a rule a missing number is an error.
-groups : array-like of shape (n,) or str, default=None
-    The person of each row, as hashable identifiers or as the name of a column of ``X``. Then
-    the guarantee protects persons, with all their rows. Each person has the same weight.
-limit : float in [1e-100, 1e100] or dict of str to float, default=1e6
-    Greatest absolute value that is told apart from greater ones, in the units of each column.
-    The key "target" stands for the target; columns that a dict lacks have 1e6. Absolute
-    values below about 1e-12 of it count as zero.
-epsilon : float in [1e-12, 1e12]
-    Budget of all estimates together. It is not a part of the epsilon of an estimator.
-delta : float in [0, 1), default=0
-    With delta > 0 Gaussian noise is used for bounds if its variance is less. "levels" need
-    delta > 0.
-neighbors, random_state, ledger
-    As in `DPLogisticRegression`.
+_PUBLIC = "declared bounds, levels and limits and all parameters were chosen without the data"
+_SEEDED = "the noise came from random_state and not from the operating system"
+LIMIT = 1e6
+TARGET = "target"
+# No levels under a rule for missing cells: an empty text is missing, and "missing" has this name.
+_NO_LEVELS = ("", "missing")
 
-Returns
--------
-Domain
-    Its attribute ``estimated`` is the guarantee of the estimates. It is None, and nothing
-    is spent, if there was nothing to estimate.
 
-Raises
-------
-BudgetExceeded
-    If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
-ValueError
-    If parameters, columns or the target are not valid. A note on each error says whether the
-    budget was spent. No message contains a value of the table.
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What is read of a table.
 
-Notes
------
-Bounds are chosen to be useful and do not hold for all records: about one record in a hundred
-is clipped on each side, more in columns with heavy tails, or if records are few. Where counts
-are hidden by noise, bounds are arbitrary: estimate few columns, or spend more. The target has
-a greater weight than a column.
+    Attributes
+    ----------
+    n : int
+        Number of records, or of persons; it may be private.
+    shares : ndarray of int64, shape (n_rows,)
+        Share of each row in its record or person, in parts of `WHOLE`.
+    numbers : list of ndarray of shape (n_rows,)
+        Columns of numbers that are estimated, the target last. Missing numbers are NaN.
+    strings : list of Counter
+        Number of records or persons with each string, for the columns of levels that are
+        estimated. A person has the string of most of its rows, and of several the last in order.
+    """
 
-A person with m rows counts as 1/m in each of them, so that the noise is that of records. For
-"levels" a person counts once, for the string of most of its rows: strings that no person has
-most often are not found.
+    n: int
+    shares: IntArray
+    numbers: list[FloatArray]
+    strings: list[Counter[str]]
 
-Unlisted strings of a column are read as its most frequent level. The level "other" stands
-alone if no string is frequent enough. With a rule for missing cells, empty strings and
-"missing" are no levels.
 
-Examples
---------
->>> import numpy as np
->>> from skdp import estimate_domain
->>> rng = np.random.default_rng(0)
->>> X = np.column_stack([rng.integers(1990, 2021, 20_000), rng.exponential(2e-3, 20_000)])
->>> estimate_domain(X, epsilon=0.2, random_state=0)  # use no seed: it voids the guarantee
-Domain.box([1984.0, 0.0], [2032.0, 0.008056640625]), estimated with epsilon = 0.2, delta = 0
-"""
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Declared columns, and those to be estimated; public information only.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        Names of the columns, or None if they are identified by position.
+    columns : tuple
+        For each column, declared bounds or levels, or "bounds" or "levels".
+    target, other, missing : object
+        As in `Domain`; the target may be "bounds".
+    limits : tuple of float
+        For each column, and for the target.
+    """
+
+    names: tuple[str, ...] | None
+    columns: tuple[Any, ...]
+    target: Any
+    other: dict[str, Any]
+    missing: Any
+    limits: tuple[float, ...]
+
+    @classmethod
+    def of(cls, X: Any, columns: Any, target: Any, other: Any, missing: Any, limit: Any) -> Asked:
+        """Return what is asked of a table; raise an error if a declaration is not valid."""
+        if columns is None:
+            names = tuple(X.columns) if hasattr(X, "columns") else None
+            asked: tuple[Any, ...] = ("bounds",) * X.shape[1]
+        elif isinstance(columns, Mapping) and columns:
+            names, asked = tuple(columns), tuple(map(_asked, columns.values()))
+        else:
+            remedy = 'Write columns={"age": (17, 90), "income": "bounds"}.'
+            raise fail("columns", "be a dict with at least one column, or None", columns, remedy)
+        limits = _limits(limit, names, len(asked))
+        found = cls(names, asked, target, dict(other or {}), missing, limits)
+        for name in found.other:
+            if name in map(found._key, found.places("levels")):
+                raise fail("other", "name only columns with declared levels", name)
+        for place in found.places("bounds"):
+            found._check_rule(place)
+        found.domain([(-1.0, 1.0)] * len(found.counted), [[NOTHING]] * len(found.places("levels")))
+        return found
+
+    def places(self, what: str) -> list[int]:
+        """Return the positions of the columns whose bounds, or levels, are estimated."""
+        return [k for k, asked in enumerate(self.columns) if _is(asked, what)]
+
+    @property
+    def counted(self) -> list[int]:
+        """Positions of the columns of numbers that are estimated; -1 is the target, the last."""
+        return self.places("bounds") + [-1] * self.has_target
+
+    @property
+    def has_target(self) -> bool:
+        """Whether bounds of the target are estimated."""
+        return _is(self.target, "bounds")
+
+    def domain(self, bounds: list[tuple[float, float]], levels: list[list[str]]) -> Domain:
+        """Return the domain with estimates in the order of `counted` and of `places`."""
+        target = bounds[-1] if self.has_target else self.target
+        columns = list(self.columns)
+        for place, pair in zip(self.places("bounds"), bounds, strict=False):
+            columns[place] = pair
+        if self.names is None:
+            lower, upper = zip(*columns, strict=True)
+            return Domain.box(lower, upper, target, missing=self.missing)
+        for place in self.places("levels"):
+            columns[place] = [NOTHING]
+        kept = dict(zip(self.names, columns, strict=True))
+        for place, found in zip(self.places("levels"), levels, strict=True):
+            name = self.names[place]
+            taken = set(Domain(kept, missing=self.missing).encoded_names())
+            first, *others = found
+            kept[name] = [first, *(level for level in others if f"{name}_{level}" not in taken)]
+        return Domain(kept, target, self.other, self.missing)
+
+    def is_ruled(self, place: int) -> bool:
+        """Return whether a column has a rule for missing cells; the target has none."""
+        if place < 0 or self.missing is None:
+            return False
+        if isinstance(self.missing, Mapping):
+            return self._key(place) in self.missing
+        return not _is(self.columns[place], "levels") or _is(self.missing, "indicator")
+
+    def read(self, X: Any, y: Any, groups: Any) -> Data:
+        """Return what is read of a table and of a target. Errors in the data are raised here."""
+        table = as_table(X, self.names, len(self.columns))
+        n = n_rows = len(X)
+        shares: IntArray = np.full(n, WHOLE)
+        persons: Sequence[int] | None = None
+        if groups is not None:
+            known = Persons.of_table(groups, n_rows)
+            codes, shares = Shares(known, 1).members(groups)
+            n, persons = len(known), codes.tolist()
+        numbers = [self._number(table, place, n_rows) for place in self.places("bounds")]
+        if self.has_target:
+            numbers.append(_target(y, n_rows))
+        strings = [self._strings(X, place, persons) for place in self.places("levels")]
+        return Data(n, shares, numbers, strings)
+
+    def _key(self, place: int) -> Hashable:
+        return place if self.names is None else self.names[place]
+
+    def _label(self, place: int) -> str:
+        return f"column {self._key(place)!r}"
+
+    def _check_rule(self, place: int) -> None:
+        """Raise an error for a number in place of missing ones: it may be out of the bounds."""
+        rule, name, key = self.missing, "missing", self._key(place)
+        if isinstance(rule, Mapping):
+            rule, name = rule.get(key), f"missing[{key!r}]"
+        if not (rule is None or _is(rule, "indicator") or _is(rule, "middle")):
+            words = 'be "indicator" or "middle" for a column of estimated bounds'
+            raise fail(name, words, rule, "Or declare the bounds.")
+
+    def _number(self, table: Any, place: int, n: int) -> FloatArray:
+        out, own = np.empty((n, 1)), slice(place, place + 1)
+        ruled = np.array([True]) if self.is_ruled(place) else None
+        error = None
+        try:
+            read_numbers(table, slice(0, n), own, out, self._label, ruled)
+        except NotNumbers as found:
+            error = found
+        if error is not None:
+            raise NotNumbers(" ".join([str(error), *self._remedies(table, place)]))
+        return out[:, 0]
+
+    def _remedies(self, table: Any, place: int) -> list[str]:
+        """Return remedies for a column that has other cells than numbers, from its type alone."""
+        kind, key = kind_of_dtype(table.dtype(place)), self._key(place)
+        name = repr(key) if isinstance(key, str) else '"name"'
+        remedies = []
+        if kind in (None, "strings"):
+            asked = f'columns={{{name}: "levels"}}'
+            remedies += [f"If it holds strings, declare levels, or give {asked} with delta > 0."]
+        if kind in (None, "numbers") and not self.is_ruled(place):
+            remedies += [f'For missing cells give missing={{{key!r}: "indicator"}} or "middle".']
+        return remedies
+
+    def _strings(self, X: Any, place: int, persons: Sequence[int] | None) -> Counter[str]:
+        """Return the number of records or persons with each string; other cells are no levels."""
+        found = None
+        with suppress(Exception):  # the code of a column may raise anything
+            own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
+            cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
+            kept = [type(cell) in (str, np.str_) and cell not in omitted for cell in cells]
+            texts = map(str, compress(cells, kept))
+            if persons is None:
+                found = Counter(texts)
+            else:
+                found = _most_frequent(zip(compress(persons, kept), texts, strict=True))
+        if found is None:
+            raise fail(self._label(place), "have cells that can be read")
+        return found
+
+
+def table_of(X: Any) -> Any:
+    """Return a table in memory as a DataFrame or an array of two dimensions, not empty."""
+    if is_sparse(X):
+        remedy = "Use X.toarray()."
+        raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
+    X = plain(X)
+    if len(X.shape) != 2:
+        remedy = "Reshape your data: one row for each record."
+        raise fail("X", "have two dimensions", len(X.shape), remedy)
+    if 0 in X.shape:
+        raise fail("X", "have records and columns")
+    return X
+
+
+def _most_frequent(cells: Iterable[tuple[int, str]]) -> Counter[str]:
+    """Return for each string how many persons have it most often: one string a person."""
+    best: dict[int, tuple[int, str]] = {}
+    for (person, cell), times in Counter(cells).items():
+        best[person] = max(best.get(person, (0, "")), (times, cell))
+    return Counter(cell for _, cell in best.values())
+
+
+def _target(y: Any, n: int) -> FloatArray:
+    if y is None:
+        raise fail("y", 'be given if target="bounds"', None, "Or declare target=(lower, upper).")
+    found = read_target(y, "the target")
+    if len(found) != n:
+        raise fail("y", "have as many entries as X has rows")
+    return found
+
+
+def _is(asked: Any, what: str) -> bool:
+    return isinstance(asked, str) and asked == what
+
+
+def _asked(declared: Any) -> Any:
+    """Return what is asked of a column: None stands for "bounds"."""
+    if declared is None:
+        return "bounds"
+    if isinstance(declared, str) and declared not in ("bounds", "levels"):
+        rule = 'be a tuple of bounds, a list of levels, "bounds" or "levels"'
+        raise fail("a column", rule, declared)
+    return declared
+
+
+def _limits(limit: Any, names: tuple[str, ...] | None, n: int) -> tuple[float, ...]:
+    """Return the limit of each column and of the target."""
+    keys = [*(names or ()), TARGET]
+    if not isinstance(limit, Mapping):
+        return (_limit("limit", limit),) * (n + 1)
+    for key in limit:
+        if key not in keys:
+            raise fail("limit", f"have keys among {keys}", key)
+    found = {key: _limit(f"limit[{key!r}]", value) for key, value in limit.items()}
+    columns = names if names is not None else [""] * n
+    return tuple(found.get(key, LIMIT) for key in [*columns, TARGET])
+
+
+def _limit(name: str, value: Any) -> float:
+    return check_interval(name, value, 1e-100, 1e100)
+
+
+@dataclass(frozen=True)
+class BoundsPlan:
+    """Noise for the counts of numbers and of strings; None where there are none.
+
+    Attributes
+    ----------
+    limits : tuple of float
+        Of the columns of numbers that are estimated.
+    numbers : CountNoise or None
+    strings : LevelCounts or None
+    is_counted : bool
+        Whether the number of records or persons is private.
+    has_target : bool
+        Whether the last of the columns of numbers is the target.
+    ruled : tuple of bool
+        For each column of numbers, whether it may have missing cells. Then the number of its
+        other cells is private.
+    """
+
+    limits: tuple[float, ...]
+    numbers: CountNoise | None
+    strings: LevelCounts | None
+    is_counted: bool
+    has_target: bool
+    ruled: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, asked: Asked, epsilon: float, delta: float, neighbors: str) -> BoundsPlan:
+        """Return the plan; the budget is divided by the numbers of columns."""
+        counted, levels = asked.counted, len(asked.places("levels"))
+        if levels and delta == 0:
+            remedy = "Give delta > 0, such as 1e-6, or list the levels."
+            raise fail("delta", 'be > 0 for columns of "levels"', delta, remedy)
+        weights = _weights(len(counted), asked.has_target)
+        share = levels / (levels + sum(weights)) if levels else 0.0
+        spent = epsilon * share
+        halved = delta / 2 if counted and levels else delta
+        numbers = CountNoise(epsilon - spent, halved, neighbors, weights) if counted else None
+        strings = LevelCounts(spent, delta - halved or delta, neighbors, levels) if levels else None
+        limits = tuple(asked.limits[k] for k in counted)
+        ruled = tuple(map(asked.is_ruled, counted))
+        is_counted = neighbors == "add_remove"
+        # These raise an error if 53-bit floats cannot keep the guarantee.
+        if numbers is not None:
+            for stage, cells in enumerate((Magnitudes(1.0).n, MOST)):
+                publication(numbers.noise(stage, cells))
+        if strings is not None:
+            publication(strings.noise)
+        return cls(limits, numbers, strings, is_counted, asked.has_target, ruled)
+
+    def guarantee(self, epsilon: float, seeded: bool, unit: str) -> Guarantee | None:
+        """Return the guarantee of all releases together, or None if there are none."""
+        parts, words = [], []
+        if self.numbers is not None:
+            parts.append(self.numbers.guarantee)
+            law, size = "Gaussian" if self.numbers.is_gaussian else "Laplace", len(self.limits)
+            words.append(f"bounds of {size} columns from counts with {law} noise")
+        if self.strings is not None:
+            parts.append(self.strings.guarantee)
+            size = self.strings.columns
+            words.append(f"levels of {size} columns from Laplace counts above a threshold")
+        if not parts:
+            return None
+        # Parts of a divided budget add up to it but for a rounding, which the noise is raised by.
+        return Guarantee(
+            epsilon,
+            sum(part.delta for part in parts),
+            neighbors=parts[0].neighbors,
+            mechanism=" and ".join(words),
+            assumptions=(_PUBLIC, RECORDS[unit], UNSEEN),
+            void_because=(_SEEDED,) if seeded else (),
+            losses=parts[0].losses if len(parts) == 1 else (),
+            unit=unit,
+        )
+
+    def release(
+        self, data: Data, rng: Generator
+    ) -> tuple[list[tuple[float, float]], list[list[str]]]:
+        """Draw noise and return the bounds and the levels."""
+        bounds = [] if self.numbers is None else self._bounds(self.numbers, data, rng)
+        levels = [] if self.strings is None else self.strings.release(data.strings, rng)
+        return bounds, levels
+
+    def _bounds(self, noise: CountNoise, data: Data, rng: Generator) -> list[tuple[float, float]]:
+        limits = [Magnitudes(limit) for limit in self.limits]
+        noisy, deviations = noise.release(0, _table(limits, data), rng)
+        facts = zip(noisy, deviations, limits, strict=True)
+        outer = [outer_bounds(*fact) for fact in facts]
+        sizes = self._sizes(data.n, [list(noisy), deviations, limits, outer])
+        cells = step_count(max(sizes), noise.deviation(1))
+        steps = [Steps(lower, upper, cells) for lower, upper in outer]
+        noisy, deviations = noise.release(1, _table(steps, data), rng)
+        outside = [OUTSIDE] * len(steps)
+        if self.has_target:
+            outside[-1] = OUTSIDE_TARGET
+        inner = zip(noisy, deviations, steps, sizes, outside, strict=True)
+        return [inner_bounds(*fact) for fact in inner]
+
+    def _sizes(self, n: int, found: Sequence[Sequence[Any]]) -> list[float]:
+        """Return for each column how many records or persons have a number, or an estimate.
+
+        Columns without missing cells have as many, which is public or estimated from all of them.
+        The others are estimated one by one. Under replace-one none has more than ``n``.
+        """
+        sizes = [float(n)] * len(self.ruled)
+        alone = [[k] for k, own in enumerate(self.ruled) if own]
+        full = [k for k, own in enumerate(self.ruled) if not own]
+        for places in [*alone, full] if self.is_counted and full else alone:
+            own = record_count(*([facts[k] for k in places] for facts in found))
+            for k in places:
+                sizes[k] = own if self.is_counted else min(own, n)
+        return sizes
+
+
+def _table(grids: Sequence[Magnitudes | Steps], data: Data) -> IntArray:
+    """Return the counts of all columns, (columns, cells)."""
+    columns = zip(grids, data.numbers, strict=True)
+    return np.array([counts(grid, own, data.shares) for grid, own in columns])
+
+
+def _weights(columns: int, has_target: bool) -> tuple[int, ...]:
+    """Return the weights of the columns; a target counts for several of d columns, sqrt(d)."""
+    if not has_target:
+        return (1,) * columns
+    return (*(1,) * (columns - 1), max(1, round(math.sqrt(columns - 1))))
 
 
 def estimate_domain(
@@ -113,6 +449,78 @@ def estimate_domain(
     Use it for columns whose order of magnitude is not known. Declared bounds cost nothing and are
     more accurate: see ``docs/privacy/choosing_bounds.md``. Statements and proofs:
     ``docs/proofs/estimated_bounds.md``.
+
+    Parameters
+    ----------
+    X : DataFrame, Arrow table, dict of columns or array-like of shape (n, n_columns)
+        A table in memory.
+    y : array-like of shape (n,), default=None
+        Target. It is read only if ``target="bounds"``.
+    columns : dict of str to tuple, list, "bounds" or "levels", default=None
+        As in `Domain`, a tuple of bounds or a list of levels for each column, in order. They are
+        kept as they are. "bounds" or None asks for estimated bounds of a column of numbers, and
+        "levels" for the frequent strings of a column of strings. Without ``columns``, bounds of
+        all columns are estimated.
+    target : tuple, list, "bounds" or None, default=None
+        Bounds or labels as in `Domain`, or "bounds" for estimated bounds of ``y``.
+    other : dict of str to level, default=None
+        As in `Domain`, for declared levels.
+    missing : "indicator", "middle", float, or dict of str or int to these, default=None
+        Rule for missing cells, as in `Domain`: of all columns, or by name, or by position where
+        columns have no names. Numbers are for declared bounds only. Missing cells are not counted.
+        Without a rule a missing number is an error.
+    groups : array-like of shape (n,) or str, default=None
+        The person of each row, as hashable identifiers or as the name of a column of ``X``. Then
+        the guarantee protects persons, with all their rows. Each person has the same weight.
+    limit : float in [1e-100, 1e100] or dict of str to float, default=1e6
+        Greatest absolute value that is told apart from greater ones, in the units of each column.
+        The key "target" stands for the target; columns that a dict lacks have 1e6. Absolute
+        values below about 1e-12 of it count as zero.
+    epsilon : float in [1e-12, 1e12]
+        Budget of all estimates together. It is not a part of the epsilon of an estimator.
+    delta : float in [0, 1), default=0
+        With delta > 0 Gaussian noise is used for bounds if its variance is less. "levels" need
+        delta > 0.
+    neighbors, random_state, ledger
+        As in `DPLogisticRegression`.
+
+    Returns
+    -------
+    Domain
+        Its attribute ``estimated`` is the guarantee of the estimates. It is None, and nothing
+        is spent, if there was nothing to estimate.
+
+    Raises
+    ------
+    BudgetExceeded
+        If the budget does not fit the ledger. Then no noise was drawn and nothing was spent.
+    ValueError
+        If parameters, columns or the target are not valid. A note on each error says whether the
+        budget was spent. No message contains a value of the table.
+
+    Notes
+    -----
+    Bounds are chosen to be useful and do not hold for all records: about one record in a hundred
+    is clipped on each side, more in columns with heavy tails, or if records are few. Where counts
+    are hidden by noise, bounds are arbitrary: estimate few columns, or spend more. The target has
+    a greater weight than a column.
+
+    A person with m rows counts as 1/m in each of them, so that the noise is that of records. For
+    "levels" a person counts once, for the string of most of its rows: strings that no person has
+    most often are not found.
+
+    Unlisted strings of a column are read as its most frequent level. The level "other" stands
+    alone if no string is frequent enough. With a rule for missing cells, empty strings and
+    "missing" are no levels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import estimate_domain
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.integers(1990, 2021, 20_000), rng.exponential(2e-3, 20_000)])
+    >>> estimate_domain(X, epsilon=0.2, random_state=0)  # use no seed: it voids the guarantee
+    Domain.box([1984.0, 0.0], [2032.0, 0.008056640625]), estimated with epsilon = 0.2, delta = 0
     """
     with np.errstate(all="ignore"), spent_note() as spent:
         epsilon = check_epsilon(epsilon, "Smaller is more private; 0.2 is common for bounds.")
@@ -123,7 +531,7 @@ def estimate_domain(
             X, groups = without_column(X, "groups", groups, "Give an array of identifiers.")
         X = table_of(X)
         asked = Asked.of(X, columns, target, other, missing, limit)
-        plan = Plan.of(asked, epsilon, delta, neighbors)
+        plan = BoundsPlan.of(asked, epsilon, delta, neighbors)
         unit = "row" if groups is None else "person"
         guarantee = plan.guarantee(epsilon, not is_cryptographic(random_state), unit)
         data = asked.read(X, y, groups)
@@ -134,6 +542,3 @@ def estimate_domain(
             ledger.spend(guarantee, note="estimate_domain")
         spent.append(guarantee)
         return with_estimate(asked.domain(*plan.release(data, rng)), guarantee)
-
-
-estimate_domain.__doc__ = f"{estimate_domain.__doc__}{_SECTIONS}"

@@ -5,35 +5,27 @@ folder or ask OpenML. The domains are part of this package and do not depend on 
 come from.
 """
 
-from skdp.datasets._dataset import Dataset
-from skdp.datasets._declared import Reason, domain_of, names
-from skdp.datasets._fetch import DataNotFound, fetch
-from skdp.datasets._named import (
-    fetch_adult,
-    fetch_airfoil,
-    fetch_bank_marketing,
-    fetch_bike_sharing,
-    fetch_california_housing,
-    fetch_concrete,
-    fetch_credit_default,
-    fetch_electricity,
-    fetch_german_credit,
-    fetch_heart,
-    fetch_ionosphere,
-    fetch_king_county,
-    fetch_magic,
-    fetch_mushroom,
-    fetch_nyc_flights,
-    fetch_pima,
-    fetch_protein,
-    fetch_pumpkin_seeds,
-    fetch_spambase,
-    fetch_wine_quality,
-    load_breast_cancer,
-    load_diabetes,
-    load_digits,
-    load_iris,
-    load_wine,
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from http.client import HTTPException
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import sklearn.datasets
+
+from skdp._checks import check_choice, fail, optional_module
+from skdp.datasets._declared import (
+    Dataset,
+    Declaration,
+    OpenMLSource,
+    Reason,
+    declaration,
+    domain_of,
+    names,
 )
 
 __all__ = [
@@ -69,3 +61,332 @@ __all__ = [
     "load_wine",
     "names",
 ]
+
+VARIABLE = "SKDP_DATA"
+F = TypeVar("F", bound=Callable[..., Dataset])
+
+
+class DataNotFound(ValueError):
+    """Error for a data set that is neither in a folder nor at OpenML.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from skdp.datasets import DataNotFound, fetch
+    >>> try:
+    ...     fetch("king_county_house_sales", folder=mkdtemp())
+    ... except DataNotFound:
+    ...     print("download the file first")
+    download the file first
+    """
+
+
+def fetch(
+    name: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    data_home: str | os.PathLike[str] | None = None,
+    as_frame: bool = True,
+) -> Dataset:
+    """Return a data set by its name, from a folder or from OpenML; this needs pandas.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`. Data sets that are part of scikit-learn have a ``load_`` function instead.
+    folder : path, default=None
+        Folder with the CSV files. None takes the environment variable
+        SKDP_DATA. If that is not set, or the folder lacks the file, the data come from OpenML.
+    data_home : path, default=None
+        Folder for scikit-learn's downloads; None is its usual one.
+    as_frame : bool, default=True
+        Whether X is a DataFrame and not an array.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataNotFound
+        If neither the folder nor OpenML has the data.
+    ValueError
+        If the name is unknown, a file does not have the declared checksum, or OpenML's data differ
+        from the declaration.
+
+    Examples
+    --------
+    >>> from skdp.datasets import domain_of, fetch
+    >>> X, y, domain = fetch("adult")  # doctest: +SKIP
+    >>> domain_of("adult").target  # the declaration needs no data
+    ['<=50K', '>50K']
+    """
+    declared, place = declaration(name), os.environ.get(VARIABLE) if folder is None else folder
+    if declared.file is None:
+        raise fail("name", "be a set that is fetched", name, f"Call load_{name}().")
+    if place and not Path(place).is_dir():
+        remedy = "Give the folder of the CSV files, or leave it out to use OpenML."
+        raise fail(
+            VARIABLE if folder is None else "folder", "name a folder that exists", place, remedy
+        )
+    if place and (path := Path(place, declared.file)).is_file():
+        table = _from_file(path, declared)
+    elif declared.openml is not None:
+        table = _from_openml(declared, declared.openml, data_home)
+        declared = declared.without(declared.openml.lacks)
+    else:
+        raise _not_found(declared, "OpenML has no copy of it")
+    X = table[[column.name for column in declared.columns]]
+    if not as_frame:
+        X = X.to_numpy(float if all(column.is_number for column in declared.columns) else object)
+    y = table[declared.target.name].to_numpy(float if declared.target.is_number else str)
+    return declared.with_data(X, y)
+
+
+def _not_found(declared: Declaration, why: str) -> DataNotFound:
+    return DataNotFound(
+        f"The data set {declared.name!r} is in no folder, and {why}. Put {declared.file} into a"
+        f" folder and name it by the environment variable {VARIABLE} or by folder=...."
+    )
+
+
+def _pandas() -> Any:
+    return optional_module("pandas", "for a table", "pandas")
+
+
+def _from_file(path: Path, declared: Declaration) -> Any:
+    """Return the table of a CSV file with the declared checksum."""
+    if hashlib.sha256(path.read_bytes()).hexdigest() != declared.sha256:
+        rule = f"have the SHA-256 checksum {declared.sha256}"
+        remedy = "Copy the file again: results on other data are not comparable."
+        raise fail(str(path), rule, remedy=remedy)
+    columns = (*declared.columns, declared.target)
+    kinds = {column.name: float if column.is_number else str for column in columns}
+    # "NA" and "None" are levels like any other: no cell of these files is empty.
+    return _pandas().read_csv(path, dtype=kinds, keep_default_na=False)
+
+
+def _from_openml(
+    declared: Declaration, source: OpenMLSource, data_home: str | os.PathLike[str] | None
+) -> Any:
+    """Return the table of OpenML, converted to the declared names, levels and units."""
+    pandas = _pandas()
+    try:
+        theirs = sklearn.datasets.fetch_openml(
+            data_id=source.id, data_home=data_home, as_frame=True, parser="auto"
+        ).frame
+    except (OSError, HTTPException, ValueError) as error:
+        why = f"OpenML did not give it ({error}). Connect to the network and try again"
+        raise _not_found(declared, why) from None
+    where = f"OpenML's data set {source.id} ({source.name})"
+    remedy = f"OpenML's data differ from the declaration: read a folder ({VARIABLE}) instead."
+    columns = (*declared.without(source.lacks).columns, declared.target)
+    wanted = [source.names.get(column.name, column.name) for column in columns]
+    if not set(wanted) <= set(theirs.columns) or len(theirs) != declared.rows:
+        rule = f"have {declared.rows} rows and the columns {wanted}"
+        raise fail(where, rule, [len(theirs), list(theirs.columns)], remedy)
+    found = {}
+    for column, name in zip(columns, wanted, strict=True):
+        if column.is_number:
+            found[column.name] = theirs[name].astype(float) / source.factors.get(column.name, 1.0)
+            continue
+        words = source.levels.get(column.name, {})
+        cells = theirs[name].astype(object)
+        texts = cells.map(_text).where(cells.notna(), source.missing)
+        found[column.name] = texts.map(lambda text, words=words: words.get(text, text))
+        if strange := set(found[column.name].unique()) - set(column.values):
+            rule = f"hold only declared levels in column {column.name!r}"
+            raise fail(where, rule, sorted(map(str, strange)), remedy)
+    return pandas.DataFrame(found)
+
+
+def _text(value: Any) -> str:
+    """Return a level as text: 2.0 as "2", and without the quotes that some files have."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip(" '\"")
+
+
+def _load(name: str, as_frame: bool | None, **options: Any) -> Dataset:
+    """Return a data set from scikit-learn's ``load_<name>``, called with the options."""
+    declared, bunch = declaration(name), getattr(sklearn.datasets, f"load_{name}")(**options)
+    names = [column.name for column in declared.columns]
+    if list(bunch.feature_names) != names:
+        remedy = "Use a version of scikit-learn that this package supports."
+        raise fail(f"scikit-learn's {name}", f"have columns {names}", bunch.feature_names, remedy)
+    X, y = bunch.data, bunch.target
+    if as_frame or (as_frame is None and find_spec("pandas") is not None):
+        X = _pandas().DataFrame(X, columns=names)
+    return declared.with_data(X, y if declared.target.is_number else bunch.target_names[y])
+
+
+_AS_FRAME = """as_frame : bool or None, default=None
+    Whether X is a DataFrame. None makes it one if pandas is installed."""
+_AS_FETCH = """folder, data_home, as_frame
+    As in `fetch`."""
+_DOC = """Return the {task} data set "{title}" ({rows} rows, {columns} columns).
+
+Parameters
+----------
+{parameters}
+
+Returns
+-------
+Dataset
+    {notes}
+
+Examples
+--------
+{example}
+"""
+_LOADED = """>>> from skdp.datasets import {function}
+>>> X, y, domain = {function}()
+>>> X.shape
+({rows}, {columns})"""
+# The data may not be here, but the declaration is.
+_FETCHED = """>>> from skdp.datasets import domain_of, {function}
+>>> X, y, domain = {function}()  # doctest: +SKIP
+>>> domain_of({name!r}).n_columns
+{columns}"""
+
+
+class Loader(Protocol):
+    """A function for a data set that is part of scikit-learn."""
+
+    def __call__(self, *, as_frame: bool | None = None) -> Dataset:
+        """Return the data set."""
+
+
+class Fetcher(Protocol):
+    """A function for a data set from a folder or from OpenML."""
+
+    def __call__(
+        self,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        data_home: str | os.PathLike[str] | None = None,
+        as_frame: bool = True,
+    ) -> Dataset:
+        """Return the data set; see `fetch`."""
+
+
+def _named(function: F, function_name: str, name: str, parameters: str, note: str) -> F:
+    """Return a function under its public name, with its documentation."""
+    declared = declaration(name)
+    example = _FETCHED if declared.file else _LOADED
+    only = "" if declared.openml or not declared.file else "It is read from a folder only."
+    function.__name__ = function.__qualname__ = function_name
+    function.__doc__ = _DOC.format(
+        task=declared.task,
+        title=declared.title,
+        rows=declared.rows,
+        columns=len(declared.columns),
+        parameters=parameters,
+        notes="\n    ".join(filter(None, (note, declared.caution, only))),
+        example=example.format(
+            function=function_name, name=name, rows=declared.rows, columns=len(declared.columns)
+        ),
+    ).rstrip()
+    return function
+
+
+def _loader(name: str, note: str = "", **options: Any) -> Loader:
+    """Return the function ``load_<name>``; scikit-learn's function is called with the options."""
+
+    def function(*, as_frame: bool | None = None) -> Dataset:
+        return _load(name, as_frame, **options)
+
+    return _named(function, f"load_{name}", name, _AS_FRAME, note)
+
+
+def _fetcher(short: str, name: str, note: str = "") -> Fetcher:
+    """Return the function ``fetch_<short>``, which fetches the data set ``name``."""
+
+    def function(
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        data_home: str | os.PathLike[str] | None = None,
+        as_frame: bool = True,
+    ) -> Dataset:
+        return fetch(name, folder=folder, data_home=data_home, as_frame=as_frame)
+
+    return _named(function, f"fetch_{short}", name, _AS_FETCH, note)
+
+
+load_breast_cancer = _loader("breast_cancer", 'Labels are "benign" and "malignant".')
+load_diabetes = _loader("diabetes", scaled=False)
+load_digits = _loader("digits")
+load_iris = _loader("iris")
+load_wine = _loader("wine")
+
+fetch_adult = _fetcher("adult", "adult", 'A missing answer is a level, "?".')
+fetch_airfoil = _fetcher("airfoil", "airfoil_self_noise")
+fetch_bike_sharing = _fetcher("bike_sharing", "bike_sharing_hour")
+fetch_california_housing = _fetcher("california_housing", "california_housing")
+fetch_concrete = _fetcher("concrete", "concrete_strength")
+fetch_credit_default = _fetcher("credit_default", "credit_default_taiwan")
+fetch_electricity = _fetcher("electricity", "electricity")
+fetch_german_credit = _fetcher(
+    "german_credit", "german_credit", "Levels are UCI's codes, such as A11."
+)
+fetch_heart = _fetcher("heart", "heart_statlog")
+fetch_ionosphere = _fetcher("ionosphere", "ionosphere")
+fetch_king_county = _fetcher("king_county", "king_county_house_sales")
+fetch_magic = _fetcher("magic", "magic_gamma_telescope")
+fetch_mushroom = _fetcher("mushroom", "mushroom")
+fetch_nyc_flights = _fetcher("nyc_flights", "nyc_flights_2013")
+fetch_pima = _fetcher("pima", "pima_diabetes")
+fetch_protein = _fetcher("protein", "protein_casp")
+fetch_pumpkin_seeds = _fetcher("pumpkin_seeds", "pumpkin_seeds")
+fetch_spambase = _fetcher("spambase", "spambase")
+
+
+def fetch_bank_marketing(version: str = "full", **options: Any) -> Dataset:
+    """Return the data set on subscriptions to a deposit after a call (classification).
+
+    Parameters
+    ----------
+    version : {"full", "additional"}, default="full"
+        "full" has 45211 rows and 16 columns. "additional" has 41188 rows and 20 columns, among
+        them indicators of the economy, and is read from a folder only.
+    **options
+        As in `fetch`.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from skdp.datasets import fetch_bank_marketing, names
+    >>> X, y, domain = fetch_bank_marketing("additional")  # doctest: +SKIP
+    >>> sorted(name for name in names() if name.startswith("bank"))
+    ['bank_marketing_additional', 'bank_marketing_full']
+    """
+    check_choice("version", version, ("full", "additional"))
+    return fetch(f"bank_marketing_{version}", **options)
+
+
+def fetch_wine_quality(color: str = "red", **options: Any) -> Dataset:
+    """Return the data set on the quality of vinho verde (regression, 11 columns).
+
+    Parameters
+    ----------
+    color : {"red", "white"}, default="red"
+        Red has 1599 rows, white has 4898.
+    **options
+        As in `fetch`.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from skdp.datasets import fetch_wine_quality, names
+    >>> X, y, domain = fetch_wine_quality("white")  # doctest: +SKIP
+    >>> sorted(name for name in names() if name.startswith("wine_quality"))
+    ['wine_quality_red', 'wine_quality_white']
+    """
+    check_choice("color", color, ("red", "white"))
+    return fetch(f"wine_quality_{color}", **options)

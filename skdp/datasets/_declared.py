@@ -1,22 +1,24 @@
 """Declarations of data sets: columns, their domain, and the reasons for it.
 
-The folder ``domains`` has one file for each data set. Bounds that were chosen with the data in
-view are marked "informed": for private data they would disclose something about the records.
+They are in ``declared.toml``. Bounds that were chosen with the data in view are marked
+"informed": for private data they would disclose something about the records.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from skdp._checks import check_choice, fail
 from skdp.domain import Domain
 
-BASES = ("documented", "by definition", "convention", "informed")
 TASKS = ("classification", "regression")
 
 
@@ -46,9 +48,6 @@ class Reason:
     basis: str
     why: str
 
-    def __post_init__(self) -> None:
-        check_choice("basis", self.basis, BASES)
-
     def __str__(self) -> str:
         return f"{self.why} ({self.basis})"
 
@@ -68,7 +67,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenMLSource:
     """Differences between OpenML's copy of a data set and the declaration.
 
     Attributes
@@ -81,7 +80,7 @@ class Source:
         For a column, the declared level by OpenML's level, if they differ.
     factors : dict
         For a column, the ratio of OpenML's numbers to the declared unit.
-    lacks : tuple of str
+    lacks : list of str
         Declared columns that OpenML does not have.
     missing : str or None
         Level that replaces a missing value.
@@ -92,13 +91,72 @@ class Source:
     names: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     factors: Mapping[str, float] = field(default_factory=dict)
-    lacks: tuple[str, ...] = ()
+    lacks: Sequence[str] = ()
     missing: str | None = None
+
+
+@dataclass(frozen=True, eq=False)  # tables have no single truth value to compare by
+class Dataset:
+    """Real data with its public domain.
+
+    It unpacks into three: ``X, y, domain = load_diabetes()``.
+
+    Attributes
+    ----------
+    X : DataFrame or ndarray of shape (n, n_columns)
+        Numbers as floats, levels as the domain declares them.
+    y : ndarray of shape (n,)
+        Floats (regression) or labels (classification).
+    domain : Domain
+        Bounds and levels of the columns, in their order, and of the target.
+    name, title, task : str
+        ``task`` is "classification" or "regression".
+    description : str
+        Source of the data, and cautions for its use.
+    reasons : dict of str to Reason
+        Reason for the bounds or levels of each column and of the target, by name.
+    target_name : str
+
+    Examples
+    --------
+    >>> from skdp.datasets import load_diabetes
+    >>> data = load_diabetes()
+    >>> data
+    Dataset('diabetes': regression of 'progression', 442 rows, 10 columns)
+    >>> print(data.reasons["bmi"])
+    kg per square metre (convention)
+    >>> X, y, domain = data
+    """
+
+    X: Any
+    y: NDArray[Any]
+    domain: Domain
+    name: str
+    title: str
+    task: str
+    description: str
+    reasons: Mapping[str, Reason]
+    target_name: str
+
+    @property
+    def informed(self) -> tuple[str, ...]:
+        """Names of columns, or the target, whose bounds were chosen with the data in view.
+
+        On private data such bounds would not be available, and results may be worse.
+        """
+        return tuple(name for name, why in self.reasons.items() if why.basis == "informed")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.X, self.y, self.domain))
+
+    def __repr__(self) -> str:
+        size = f"{len(self.y)} rows, {self.domain.n_columns} columns"
+        return f"Dataset({self.name!r}: {self.task} of {self.target_name!r}, {size})"
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """Public facts about a data set."""
+    """Public facts about a data set; those with a file are fetched."""
 
     name: str
     title: str
@@ -109,10 +167,8 @@ class Declaration:
     columns: tuple[Column, ...]
     caution: str = ""
     file: str | None = None
-    openml: Source | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("task", self.task, TASKS)
+    sha256: str | None = None
+    openml: OpenMLSource | None = None
 
     @property
     def domain(self) -> Domain:
@@ -120,15 +176,22 @@ class Declaration:
         columns = {column.name: column.values for column in self.columns}
         return Domain(columns, target=self.target.values)
 
-    def without(self, names: tuple[str, ...]) -> Declaration:
+    def without(self, names: Sequence[str]) -> Declaration:
         """Return the declaration without some columns."""
         left = tuple(column for column in self.columns if column.name not in names)
-        return Declaration(**{**vars(self), "columns": left})
+        return replace(self, columns=left)
 
-    @property
-    def reasons(self) -> dict[str, Reason]:
-        """Reason for each column and the target, by name."""
-        return {column.name: column.reason for column in (*self.columns, self.target)}
+    def with_data(self, X: Any, y: Any) -> Dataset:
+        """Return a table and a target with these facts."""
+        reasons = {column.name: column.reason for column in (*self.columns, self.target)}
+        parts = [f"{self.title}.", f"Source: {self.source}."]
+        if self.caution:
+            parts.append(self.caution)
+        if weak := sum(reason.basis == "informed" for reason in reasons.values()):
+            count = f"{weak} of {len(reasons)} columns, the target included,"
+            parts.append(f"The domain of {count} was chosen with the data in view.")
+        facts = self.domain, self.name, self.title, self.task, " ".join(parts), reasons
+        return Dataset(X, np.asarray(y), *facts, self.target.name)
 
 
 def names(task: str | None = None) -> list[str]:
@@ -150,8 +213,7 @@ def names(task: str | None = None) -> list[str]:
     """
     if task is not None:
         check_choice("task", task, TASKS)
-    found = sorted(file.name[:-5] for file in _folder().iterdir() if file.name.endswith(".toml"))
-    return [name for name in found if task in (None, declaration(name).task)]
+    return [name for name, facts in _table().items() if task in (None, facts["task"])]
 
 
 def domain_of(name: str) -> Domain:
@@ -178,28 +240,27 @@ def domain_of(name: str) -> Domain:
 @cache
 def declaration(name: str) -> Declaration:
     """Return the declaration of a data set."""
-    file = _folder() / f"{name}.toml"
-    if not (isinstance(name, str) and name.isidentifier() and file.is_file()):
-        known = sorted(file.name[:-5] for file in _folder().iterdir())
-        raise fail("name", f"be one of {known}", name)
-    facts = tomllib.loads(file.read_text(encoding="utf-8"))
-    target = next(_columns([facts["target"] | {"names": [facts["target"]["name"]]}]))
-    openml = facts.pop("openml", None)
-    facts |= {"target": target, "columns": tuple(_columns(facts["columns"]))}
-    return Declaration(name=name, openml=openml and _source(openml), **facts)
+    if name not in _table():
+        raise fail("name", f"be one of {sorted(_table())}", name)
+    facts = _table()[name]
+    target = facts["target"] | {"names": [facts["target"]["name"]]}
+    # The columns of an entry share their values and reason.
+    (target_column, *columns) = [
+        Column(one, _values(entry), Reason(entry["basis"], entry["why"]))
+        for entry in [target, *facts["columns"]]
+        for one in entry["names"]
+    ]
+    parts = {"target": target_column, "columns": tuple(columns)}
+    if "openml" in facts:
+        parts["openml"] = OpenMLSource(**facts["openml"])
+    return Declaration(name=name, **facts | parts)
 
 
-def _columns(groups: list[dict[str, Any]]) -> Iterator[Column]:
-    """Yield the columns of groups; the columns of a group share their values and reason."""
-    for group in groups:
-        values = tuple(group["bounds"]) if "bounds" in group else group["levels"]
-        for name in group["names"]:
-            yield Column(name, values, Reason(group["basis"], group["why"]))
+def _values(entry: dict[str, Any]) -> Any:
+    return tuple(entry["bounds"]) if "bounds" in entry else entry["levels"]
 
 
-def _source(facts: dict[str, Any]) -> Source:
-    return Source(**facts | {"lacks": tuple(facts.get("lacks", ()))})
-
-
-def _folder() -> Any:
-    return files("skdp.datasets") / "domains"
+@cache
+def _table() -> dict[str, Any]:
+    text = files("skdp.datasets").joinpath("declared.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

@@ -1,11 +1,11 @@
-"""The effect of each column of a model: curves, lines and bars."""
+"""The effect of each column of a model: curves, lines, bars and heat maps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from skdp.domain.columns import Column, Levels, Number
 from skdp.domain.interactions import Interaction
 from skdp.domain.splines import Spline
 from skdp.inspection._drawing import Display, style
-from skdp.inspection._panels import common_edges, draw_panel, is_surface
-from skdp.inspection._surfaces import lengths, rows_of_pair
-from skdp.inspection.coefficients import (
+from skdp.inspection.models import (
     coefficients_of,
     combined,
     correlations_of,
@@ -29,6 +27,16 @@ from skdp.inspection.coefficients import (
     last_step,
     words_of,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Up to so many levels have names on the axis. Names of more than WIDEST characters in total are
+# vertical, and longer ones than LONGEST_NAME are cut.
+MOST_NAMES, WIDEST, LONGEST_NAME = 30, 24, 18
+# Room beyond the finite ends of bands if some are infinite, as a part of their range.
+ROOM = 0.1
+Edges = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +69,11 @@ class Shape:
     deviations: FloatArray | None = None
     label: Any = None
     interval: FloatArray | None = None
+
+    @property
+    def is_surface(self) -> bool:
+        """Whether the effect is one of two columns."""
+        return isinstance(self.values, dict)
 
 
 class ShapeDisplay(Display):
@@ -199,8 +212,8 @@ class ShapeDisplay(Display):
         plt = optional_module("matplotlib.pyplot", "to draw", "plot")
         panels: dict[Any, list[Shape]] = {}
         # Heat maps come last: the first panels of the rows have the numbers of the shared axis.
-        for shape in sorted(self.shapes, key=is_surface):
-            key = (shape.name, shape.label) if is_surface(shape) else shape.name
+        for shape in sorted(self.shapes, key=lambda shape: shape.is_surface):
+            key = (shape.name, shape.label) if shape.is_surface else shape.name
             panels.setdefault(key, []).append(shape)
         n_cols = min(check_count("n_cols", n_cols), max(1, len(panels)))
         n_rows = max(1, math.ceil(len(panels) / n_cols))
@@ -210,10 +223,10 @@ class ShapeDisplay(Display):
         self.figure_, self.axes_ = plt.subplots(
             n_rows, n_cols, figsize=size, sharey=True, squeeze=False, layout="constrained"
         )
-        shown = [shape for shape in self.shapes if not is_surface(shape)]
-        edges = common_edges([shape.effects for shape in shown], map(self._band, shown))
+        shown = [shape for shape in self.shapes if not shape.is_surface]
+        edges = _common_edges([shape.effects for shape in shown], [*map(self._band, shown)])
         for ax, panel in zip(self.axes_.ravel(), panels.values(), strict=False):
-            draw_panel(ax, panel, [self._band(shape) for shape in panel], edges)
+            _draw_panel(ax, panel, [self._band(shape) for shape in panel], edges)
         if edges is not None:
             self.axes_[0, 0].set_ylim(edges)
         for ax in self.axes_.ravel()[len(panels) :]:
@@ -322,7 +335,7 @@ def _terms(estimator: Any, model: Any) -> list[_Term]:
     for column, read, own in domain._layout.placed:
         name, is_curve = " x ".join(names[read]), isinstance(column, Number | Spline)
         if isinstance(column, Interaction):
-            pair, rows = rows_of_pair(column)
+            pair, rows = _rows_of_pair(column)
             values: Any = dict(zip(names[read], pair, strict=True))
         else:
             limits = next(bounds, None) if isinstance(column, Number) else None
@@ -353,5 +366,132 @@ def _rows_of(column: Column, bounds: Sequence[float] | None) -> tuple[Any, Float
             np.ones((column.n_out - 1, column.n_out)),
         )
         rows[:, 0], missing[:, 0] = values.clip(lower, upper), np.clip(column.centre, lower, upper)
-    mean = lengths(values) @ rows
+    mean = _lengths(values) @ rows
     return np.append(values, [np.nan] * len(missing)), np.vstack([rows, missing]) - mean
+
+
+def _rows_of_pair(kind: Interaction) -> tuple[tuple[Any, Any], FloatArray]:
+    """Return the values of two columns, and the encoded values of all pairs, less their mean.
+
+    Missing cells of numbers are left out.
+    """
+    size = kind.n_out
+    table = np.eye(size + 1, size, k=-1) if kind.table is None else kind.table
+    (first, a), (second, b) = map(_axis, (kind.first, kind.second), kind.values)
+    rows = table.reshape(*kind.counts, size)[np.ix_(a, b)].reshape(-1, size)
+    return (first, second), rows - np.outer(_weights(first), _weights(second)).ravel() @ rows
+
+
+def _axis(column: Any, values: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Return the values to draw, and the position of each."""
+    places = np.arange(len(values))
+    if isinstance(column, Spline) and column.degree == 0:  # both ends of each step
+        return np.repeat(column.breaks, 2)[1:-1], np.repeat(places, 2)
+    return values, places
+
+
+def _weights(values: Any) -> FloatArray:
+    return np.full(len(values), 1 / len(values)) if isinstance(values, list) else _lengths(values)
+
+
+def _lengths(values: FloatArray) -> FloatArray:
+    """Return the weights of numbers in the mean of a piecewise linear function over their range."""
+    # Halves, since the difference of bounds may overflow.
+    half = values[-1] / 2 - values[0] / 2
+    gaps = np.diff(values / 2 / half) / 2
+    return np.asarray(np.append(gaps, 0.0) + np.append(0.0, gaps))
+
+
+# Panels
+
+
+def _common_edges(
+    effects: Sequence[FloatArray], bands: Sequence[FloatArray | None]
+) -> Edges | None:
+    """Return the limits of the axis of effects if a band is not bounded, and None otherwise."""
+    known = [np.ravel(band) for band in bands if band is not None]
+    values = np.concatenate([*effects, *known, np.zeros(1)])
+    if np.isfinite(values).all():
+        return None
+    values = values[np.isfinite(values)]
+    low, high = float(values.min()), float(values.max())
+    room = ROOM * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _draw_panel(
+    ax: Axes, panel: Sequence[Shape], bands: Sequence[FloatArray | None], edges: Edges | None
+) -> None:
+    """Draw one panel. Bands, (2, n) each, are cut at the edges."""
+    first = panel[0]
+    if first.is_surface:
+        title = first.name if first.label is None else f"{first.name} ({first.label})"
+        _draw_surface(ax, title, first.values, first.effects)
+        return
+    ax.axhline(0, color="0.6", lw=1, zorder=1)
+    ax.set_title(first.name)
+    for k, (shape, band) in enumerate(zip(panel, bands, strict=True)):
+        cut = band if band is None or edges is None else np.clip(band, *edges)
+        if shape.is_curve:
+            _draw_curve(ax, shape, cut, k, len(panel))
+        else:
+            width = 0.8 / len(panel)
+            shift = (k - (len(panel) - 1) / 2) * width
+            places = np.asarray(np.arange(len(shape.effects)) + shift, dtype=np.float64)
+            _draw_errors(ax, places, cut, "0.3")
+            ax.bar(places, shape.effects, color=style(k)["color"], width=0.9 * width, zorder=2)
+    if not first.is_curve:
+        _name_levels(ax, [str(level) for level in first.values])
+
+
+def _draw_curve(ax: Axes, shape: Shape, band: FloatArray | None, k: int, n: int) -> None:
+    """Draw the k-th curve of n, and the point of missing cells."""
+    values, effects, looks = shape.values, shape.effects, style(k)
+    ax.locator_params("x", nbins=4)
+    ax.plot(values, effects, lw=2, zorder=3, **looks)
+    if band is not None:
+        ax.fill_between(values, *band, color=looks["color"], alpha=0.2, lw=0, zorder=2)
+    if np.isnan(values[-1]):
+        step = (values[-2] - values[0]) / 30
+        at, words = values[-2] + (2 + k) * step, "missing" if k == 0 else None
+        _draw_errors(ax, np.array([at]), None if band is None else band[:, -1:], looks["color"])
+        ax.plot(at, effects[-1], "D", ms=5, color=looks["color"], label=words)
+        if k == n - 1:
+            ax.legend(fontsize="small", handlelength=1)
+
+
+def _draw_errors(ax: Axes, places: FloatArray, band: FloatArray | None, color: Any) -> None:
+    """Draw vertical lines from the lower to the upper ends, which need not hold the effect."""
+    if band is not None:
+        low, high = band
+        ax.errorbar(places, (low + high) / 2, (high - low) / 2, fmt="none", ecolor=color, zorder=4)
+
+
+def _name_levels(ax: Axes, names: list[str]) -> None:
+    """Write the names of levels below their bars, or their number if there are too many."""
+    if len(names) > MOST_NAMES:
+        ax.set_xticks([])
+        ax.set_xlabel(f"{len(names)} levels")
+        return
+    short = [
+        name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names
+    ]
+    ax.set_xticks(range(len(names)), short)
+    if sum(map(len, short)) > WIDEST:
+        ax.tick_params("x", rotation=90, labelsize="x-small")
+
+
+def _draw_surface(ax: Axes, title: str, values: dict[str, Any], effects: FloatArray) -> None:
+    """Draw a heat map in the place of a panel, whose axes may be shared with others."""
+    ax.set_axis_off()
+    inner, bar = ax.inset_axes((0, 0, 0.86, 1)), ax.inset_axes((0.9, 0, 0.05, 1))
+    places = [np.arange(len(v)) if isinstance(v, list) else v for v in values.values()]
+    most = float(np.abs(effects).max()) or 1.0
+    colors: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -most, "vmax": most, "rasterized": True}
+    mesh = inner.pcolormesh(*places, effects.T, shading="nearest", **colors)
+    ax.figure.colorbar(mesh, cax=bar)
+    inner.set_title(title)
+    for axis, (name, own) in zip((inner.xaxis, inner.yaxis), values.items(), strict=True):
+        axis.set_label_text(name)
+        if isinstance(own, list):
+            axis.set_ticks(range(len(own)), [str(level) for level in own])

@@ -1,39 +1,45 @@
-"""The candidates of a search: the models of a grid, checked before the budget is spent.
+"""The candidates of a search, and its task: fits of each to a part of the records of its own.
 
 A grid can set parameters, or replace whole steps of a pipeline by models with settings of their
 own. The checks are therefore made on the models, and not on the grid.
+
+Under "replace_one" the number of records is public, and a random order is cut into parts of
+public sizes. Under "add_remove" a part is drawn for each record independently, so that an
+additional record changes one part and leaves all others as they are.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 
 from skdp._checks import fail
-from skdp._identity import claims, is_ours
+from skdp._identity import is_ours
 from skdp.linear_model.validation import check_ledger
+from skdp.model_selection._scores import SearchScore
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
 
+Rows = NDArray[np.intp]
+# The table, the target, and the persons or None.
+Data = tuple[Any, Any, Any]
 # The search sets these, or the proof needs them to be the same for all candidates.
 OWNED = ("epsilon", "delta", "ledger", "random_state", "neighbors", "n_public", "classes", "domain")
-CALLBACKS = ("callback", "callbacks")
-_GRIDS = ("param_grid", "param_distributions")
-# These are known to fit only the estimators in them; a subclass may do anything.
+# These fit only the estimators in them.
 _COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
-_COLLECTIONS = (Mapping, list, tuple, set)
-_FITS = ("fit", "fit_transform")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +66,10 @@ class Candidates:
         if refused := [name for name in names if name.removeprefix(prefix) in OWNED]:
             remedy = "Set them on the estimator or on the search, for all candidates."
             raise fail("param_grid", f"leave out {list(OWNED)}", refused, remedy)
-        candidates = cls(estimator, settings, tuple(_built(estimator, one) for one in settings))
-        for model in candidates.models:
-            check_candidate(model, candidates.neighbors)
-        return candidates
+        models = tuple(_built(estimator, one) for one in settings)
+        for model in models:
+            check_candidate(model)
+        return cls(estimator, settings, models)
 
     def __len__(self) -> int:
         return len(self.settings)
@@ -118,16 +124,12 @@ def private_step(estimator: Any) -> Any:
     return private_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
-def fit_parameters(estimator: Any, groups: Any) -> dict[str, Any]:
-    """Return the parameters of a fit that give identifiers of persons to the private model."""
-    return {} if groups is None else {f"{_prefix_of(estimator)}groups": groups}
-
-
 def fit_to(model: Any, X: Any, y: Any, groups: Any = None) -> Any:
     """Fit a private model, or a pipeline that ends in one, to rows or to persons."""
+    given = {} if groups is None else {f"{_prefix_of(model)}groups": groups}
     # The search routes the identifiers itself.
     with config_context(enable_metadata_routing=False):
-        return model.fit(X, y, **fit_parameters(model, groups))
+        return model.fit(X, y, **given)
 
 
 def declared_labels(model: Any) -> Any:
@@ -177,11 +179,10 @@ def _check_private(model: Any) -> None:
         raise fail("estimator", rule, type(model), "Use an estimator of skdp.linear_model.")
 
 
-def check_candidate(model: Any, neighbors: str) -> None:
-    """Raise for a candidate with parts that the guarantee would not cover.
+def check_candidate(model: Any) -> None:
+    """Raise for a candidate with steps that the guarantee would not cover.
 
-    These are steps that learn from data, caches on disk, searches, and models inside the private
-    model with a ledger, a seed or a neighbouring relation of their own.
+    These are steps that learn from data, caches on disk, and searches.
     """
     for step in _learners(model, private_step(model)):
         remedy = (
@@ -190,24 +191,36 @@ def check_candidate(model: Any, neighbors: str) -> None:
             " own Pipeline. Select columns by a list of names, and not by a function or by types."
         )
         raise fail("steps before the model", "learn nothing from data", type(step), remedy)
-    for name, value in _parameters(model):
+    for name, value in model.get_params(deep=True).items():
         if name.rpartition("__")[2] == "memory" and value is not None:
             raise fail(name, "be None in a search: a cache writes private rows to disk", value)
-    for name, value in _parameters(private_step(model)):
-        inner, _, last = name.rpartition("__")
-        if last in _GRIDS:
-            remedy = "Add its candidates to the grid of this search."
-            raise fail("estimator", "not be a search and not contain one", name, remedy)
-        if inner and last in ("ledger", "random_state") and value is not None:
-            raise fail(name, "be None: the search sets it", type(value))
-        if inner and last == "neighbors" and value != neighbors:
-            raise fail(name, f"be {neighbors!r}, as in the estimator", value)
+    if "param_grid" in private_step(model).get_params(deep=False):
+        remedy = "Add its candidates to the grid of this search."
+        raise fail("estimator", "not be a search", type(private_step(model)), remedy)
+
+
+def _learners(step: Any, private: Any) -> Iterator[Any]:
+    """Yield the parts of a step that learn from data, except the private model."""
+    if step is private or isinstance(step, FrozenEstimator):
+        return
+    if isinstance(step, list | tuple):
+        for part in step:
+            yield from _learners(part, private)
+    elif isinstance(step, _COMPOSITIONS):
+        for *_, columns in getattr(step, "transformers", ()):
+            if callable(columns):  # one cell may change the type of a column, and so what is read
+                yield columns
+        for part in step.get_params(deep=False).values():
+            yield from _learners(part, private)
+    elif hasattr(step, "fit") or hasattr(step, "fit_transform"):
+        needs_no_fit = isinstance(step, BaseEstimator) and not get_tags(step).requires_fit
+        yield from () if needs_no_fit else (step,)
 
 
 def warn_of_steps(models: Iterable[Any]) -> None:
     """Warn of steps from outside this package; nothing depends on the data."""
-    parts = [one for model in models for _, one in _parameters(model)]
-    kinds = {type(one) for one in parts if hasattr(one, "transform") and not is_ours(one)}
+    parts = [part for model in models for part in model.get_params(deep=True).values()]
+    kinds = {type(part) for part in parts if hasattr(part, "transform") and not is_ours(part)}
     if names := sorted(kind.__name__ for kind in kinds.difference(_COMPOSITIONS)):
         text = (
             f"Steps of the classes {names} may print or warn of what is in the data. The guarantee"
@@ -216,38 +229,107 @@ def warn_of_steps(models: Iterable[Any]) -> None:
         warnings.warn(text, PrivacyLeakWarning, stacklevel=3)
 
 
-def _parameters(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the parameters of an estimator and of those inside it, also inside collections."""
-    prefix = f"{name}__" if name else ""
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        found = [(prefix + inner, one) for inner, one in value.get_params(deep=True).items()]
-        yield from found  # by their usual names first
-        for inner, one in found:
-            yield from _parameters(one, inner) if isinstance(one, _COLLECTIONS) else ()
-    elif isinstance(value, _COLLECTIONS):
-        for part, one in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield f"{prefix}{part}", one
-            yield from _parameters(one, f"{prefix}{part}")
+# The task
 
 
-def _learners(step: Any, private: Any) -> Iterator[Any]:
-    """Yield the parts of a step that learn from data, except the private model."""
-    if step is private or type(step) is FrozenEstimator:
-        return
-    if isinstance(step, list | tuple):
-        for part in step:
-            yield from _learners(part, private)
-    elif type(step) in _COMPOSITIONS:
-        for *_, columns in getattr(step, "transformers", ()):
-            if callable(columns):  # one cell may change the type of a column, and so what is read
-                yield columns
-        for part in step.get_params(deep=False).values():
-            yield from _learners(part, private)
-    elif any(hasattr(step, name) for name in _FITS) and not _is_stateless(step):
-        yield step
+@dataclass(frozen=True, eq=False)
+class PlannedFit:
+    """A fit that may be made: of which candidate, at which budget, to which records."""
+
+    candidate: int
+    budget: Budget
+    rows: Rows
+    share: float  # of all records, in expectation
 
 
-def _is_stateless(step: Any) -> bool:
-    """Return whether the class that defines the methods of a step declares that it needs no fit."""
-    declared = claims(step, "__sklearn_tags__", (*_FITS, "transform"))
-    return declared and not get_tags(step).requires_fit
+@dataclass(frozen=True, eq=False)
+class SearchTask:
+    """The data of a search, and the planned fits: one for each candidate."""
+
+    X: Any
+    y: Any
+    candidates: Candidates
+    score: SearchScore
+    fits: tuple[PlannedFit, ...]
+    held_out: Rows  # for the scores: no candidate is fitted to these records
+    rng: np.random.Generator  # of the choice, and of the seeds of the fits
+    is_seeded: bool  # whether the fits have seeds, as the search has a random_state
+    n_jobs: int | None
+    persons: NDArray[np.intp] | None = None  # the position of each row's person
+
+    @property
+    def unit(self) -> str:
+        """The unit of privacy."""
+        return "row" if self.persons is None else "person"
+
+    @property
+    def sensitivity(self) -> int:
+        """The greatest change of the total score of a candidate if one record changes."""
+        return self.score.sensitivity(self.candidates.neighbors)
+
+    def records(self, rows: Rows) -> Data:
+        """Return the records at the given positions."""
+        persons = None if self.persons is None else self.persons[rows]
+        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), persons
+
+    def model(self, fit: PlannedFit) -> Any:
+        """Return the unfitted model of a fit; its seed is drawn here."""
+        seed = int(self.rng.integers(2**31)) if self.is_seeded else None
+        return self.candidates.model(fit.candidate, fit.budget, fit.share, seed)
+
+    def fit_and_score(self) -> Iterator[tuple[Any, int]]:
+        """Make all fits; yield each model with its total score on the held-out records."""
+        held_out = self.records(self.held_out)
+        # All seeds are drawn before the first fit: the order in which workers run is not fixed.
+        models = [self.model(fit) for fit in self.fits]
+        calls = (
+            delayed(_fit_and_score)(model, self.records(fit.rows), self.score, held_out)
+            for model, fit in zip(models, self.fits, strict=True)
+        )
+        yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
+
+
+def _fit_and_score(model: Any, train: Data, score: SearchScore, held_out: Data) -> tuple[Any, int]:
+    fit_to(model, *train)
+    # An empty part, which may occur under "add_remove", has the score 0.
+    return model, score.total(model, *held_out) if len(held_out[1]) else 0
+
+
+def parts(
+    n: int,
+    shares: Sequence[float],
+    neighbors: str,
+    rng: np.random.Generator,
+    persons: NDArray[np.intp] | None = None,
+) -> list[Rows]:
+    """Return the positions of the rows of each part; the shares are positive and sum to 1.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows, or of persons.
+    persons : ndarray of shape (rows,), optional
+        The position of each row's person. All rows of a person are in one part.
+    """
+    if persons is not None:
+        part_of = np.empty(n, dtype=np.intp)
+        for number, own in enumerate(parts(n, shares, neighbors, rng)):
+            part_of[own] = number
+        return [np.flatnonzero(part_of[persons] == number) for number in range(len(shares))]
+    if neighbors == "add_remove":
+        drawn = rng.choice(len(shares), size=n, p=np.asarray(shares) / np.sum(shares))
+        return [np.flatnonzero(drawn == part) for part in range(len(shares))]
+    return np.split(rng.permutation(n), np.cumsum(sizes(n, shares))[:-1])
+
+
+def sizes(n: int, shares: Sequence[float]) -> list[int]:
+    """Return sizes near ``n`` times the shares, each at least 1."""
+    if n < len(shares):
+        rule = f"have at least {len(shares)} records, one for each part: found {n} sample(s)"
+        raise fail("X", rule, None, "Give fewer candidates, or more records.")
+    ends = np.rint(np.cumsum(shares) / np.sum(shares) * n).astype(int)
+    # Each part has at least one record, and leaves one for each part after it.
+    index = np.arange(len(shares))
+    ends = np.maximum.accumulate(np.maximum(ends - index, 1)) + index
+    ends = np.minimum(ends, n - index[::-1])
+    return [int(size) for size in np.diff(ends, prepend=0)]

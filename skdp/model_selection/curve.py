@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_entries, check_jobs, fail
+from skdp._checks import check_count, check_jobs, check_positives, fail
 from skdp._progress import with_bar
 from skdp.domain import Domain
 from skdp.domain.cells import as_cells, has_foreign, in_memory, kinds_of
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import check_labels, units_of
-from skdp.model_selection._candidates import declared_labels, fit_to, private_step
-from skdp.model_selection._task import parts
+from skdp.model_selection._candidates import declared_labels, fit_to, parts, private_step
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.decimals import add, as_decimal
 from skdp.randomness import as_generator
@@ -202,18 +201,13 @@ def _runs(
 
 def _checked_grid(estimator: Any, epsilons: Sequence[float]) -> FloatArray:
     """Return the epsilons in increasing order."""
-    asked = check_entries("epsilons", epsilons)
-    if not asked or not all(map(_is_positive, asked)):
-        raise fail("epsilons", "hold finite numbers > 0, at least one", epsilons)
-    grid = np.sort(np.array(asked, dtype=float))
+    grid = np.sort(np.array(check_positives("epsilons", epsilons)))
+    if not len(grid):
+        raise fail("epsilons", "hold at least one number", epsilons)
     private = private_step(estimator)
     if "epsilon" not in private.get_params():
         raise fail("estimator", "have a parameter epsilon", type(private))
     return grid
-
-
-def _is_positive(value: Any) -> bool:
-    return type(value) is not bool and isinstance(value, Real) and 0 < float(value) < math.inf
 
 
 def _checked_score(estimator: Any, scoring: Any) -> Any:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import check_epsilon, check_interval, check_jobs, fail
 from skdp._progress import with_bar
+from skdp._sklearn import Documented
 from skdp.domain.reading import read_target
 from skdp.linear_model.validation import (
     check_labels,
@@ -25,23 +30,90 @@ from skdp.linear_model.validation import (
 )
 from skdp.model_selection._candidates import (
     Candidates,
+    Data,
+    PlannedFit,
+    SearchTask,
     declared_labels,
     fit_to,
+    parts,
     private_step,
     warn_of_steps,
 )
-from skdp.model_selection._choice import Choice, split
-from skdp.model_selection._chosen import ChosenModel
-from skdp.model_selection._dry_run import dry_run, gaussian_parts
-from skdp.model_selection._guarantee import guarantee_of, restate
-from skdp.model_selection._scoring import as_score
-from skdp.model_selection._task import Data, PlannedFit, SearchTask, parts
+from skdp.model_selection._scores import as_score
+from skdp.model_selection._selection import (
+    SearchChoice,
+    dry_run,
+    gaussian_parts,
+    guarantee_of,
+    restate,
+    split,
+)
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy.ledger import Budget
 from skdp.randomness import as_generator, is_cryptographic
 
 # Share of the budget for the last fit, if "auto".
 _REFIT_SHARE = 0.75
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _if_best_has(name: str) -> Callable[[Method], Method]:
+    """Offer a method if the chosen model has it, or, before a fit, if the estimator has it."""
+
+    def has(search: Any) -> bool:
+        getattr(getattr(search, "best_estimator_", search.estimator), name)  # names what is missing
+        return True
+
+    return cast(Callable[[Method], Method], available_if(has))
+
+
+class ChosenModel(Documented, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of a search that predicts by ``best_estimator_``."""
+
+    @_if_best_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Return the chosen model's predictions, for the same tables as the model."""
+        return self._best().predict(X)
+
+    @_if_best_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Return the chosen model's probabilities of the labels."""
+        return self._best().predict_proba(X)
+
+    @_if_best_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of :meth:`predict_proba`."""
+        return self._best().predict_log_proba(X)
+
+    @_if_best_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Return the chosen model's log-odds."""
+        return self._best().decision_function(X)
+
+    @_if_best_has("score")
+    def score(self, X: Any, y: Any) -> float:
+        """Return the chosen model's accuracy or R^2. On private data this is a release."""
+        return float(self._best().score(X, y))
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the chosen model, if it is a classifier."""
+        return np.asarray(self._best().classes_)
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
+            setattr(tags, name, getattr(inner, name))
+        tags.input_tags.sparse = False  # a pipeline may accept it, the search does not
+        tags.target_tags.required = True
+        return tags
 
 
 class PrivateSearchCV(ChosenModel):
@@ -206,7 +278,7 @@ class PrivateSearchCV(ChosenModel):
             squared = gaussian_parts(task, whole, share) if is_squared else None
             if squared is None:
                 dry_run(task, last or budget)
-                choice = Choice(budget.epsilon)
+                choice = SearchChoice(budget.epsilon)
             else:
                 task, choice, last = squared
             guarantee = guarantee_of(task, choice, whole)
@@ -288,10 +360,9 @@ class PrivateSearchCV(ChosenModel):
     def _keep(self, candidates: Candidates, chosen: int, model: Any) -> None:
         # The model is often used without the search, so it carries the guarantee of the search.
         private = private_step(model)
-        private.guarantee_ = self.guarantee_
         if "ledger" in private.get_params(deep=False):  # for later fits of the model
             private.set_params(ledger=self._ledger(candidates))
-        restate(model, self.guarantee_)
+        restate(private, self.guarantee_)
         self.best_estimator_, self.best_index_ = model, chosen
         self.best_params_ = dict(candidates.settings[chosen])
         self.cv_results_ = candidates.cv_results(chosen)

@@ -26,10 +26,8 @@ from skdp import (
     Ledger,
     estimate_domain,
 )
-from skdp.bounds._asked import Asked, Data
-from skdp.bounds._cells import OCTAVES, Magnitudes, Steps, counts
-from skdp.bounds._noise import SHARES, CountNoise, LevelCounts
-from skdp.bounds._plan import Plan
+from skdp.bounds._counts import OCTAVES, SHARES, CountNoise, LevelCounts, Magnitudes, Steps, counts
+from skdp.bounds.estimate import Asked, BoundsPlan
 from skdp.domain.subset import subset
 from skdp.mechanisms.noise import publication
 from skdp.model_selection import PrivateSearchCV
@@ -172,19 +170,6 @@ def test_weights_are_undone_and_divide_the_noise():
     assert deviations[0] == 4 * deviations[1]
 
 
-def test_a_private_number_of_records_is_not_used():
-    """Under add_remove only noisy counts are read: another number of records changes nothing."""
-    X = RNG.normal(size=(500, 2))
-    asked = Asked.of(X, None, None, None, None, 1e6)
-    for neighbors, same in (("add_remove", True), ("replace_one", False)):
-        plan = Plan.of(asked, 5.0, 0.0, neighbors)
-        found = [
-            plan.release(Data(n, np.full(500, WHOLE), list(X.T), []), np.random.default_rng(3))
-            for n in (500, 50_000)
-        ]
-        assert (found[0] == found[1]) is same
-
-
 # Theorem 2: levels
 
 
@@ -249,15 +234,10 @@ def test_columns_of_strings_never_fail():
     assert found.encode(X).shape == (1000, 1)
 
 
-def test_levels_need_delta():
-    with pytest.raises(ValueError, match='delta must be > 0 for columns of "levels"'):
-        estimate_domain(cities(), columns={"city": "levels"}, epsilon=1)
-
-
 def test_levels_and_bounds_share_the_budget():
     X = cities().assign(x=range(2000))
     asked = Asked.of(X, {"city": "levels", "x": "bounds"}, None, None, None, 1e6)
-    plan = Plan.of(asked, 1.0, 1e-6, "replace_one")
+    plan = BoundsPlan.of(asked, 1.0, 1e-6, "replace_one")
     parts = plan.numbers.guarantee, plan.strings.guarantee
     assert sum(part.epsilon for part in parts) == 1
     assert sum(part.delta for part in parts) <= 1e-6
@@ -475,7 +455,7 @@ def test_the_ledger_is_charged_before_noise_is_drawn():
 
 def test_an_error_after_the_spend_says_so(monkeypatch):
     """Whatever fails then, memory for instance; the ledger keeps the entry."""
-    monkeypatch.setattr(Plan, "release", lambda *given: 1 / 0)
+    monkeypatch.setattr(BoundsPlan, "release", lambda *given: 1 / 0)
     ledger = Ledger(1.0)
     with pytest.raises(ZeroDivisionError) as caught:
         estimate_domain(np.ones((10, 1)), epsilon=0.4, ledger=ledger)
@@ -520,6 +500,9 @@ X1 = np.ones((4, 1))
         ({"delta": 1}, "delta must be"),
         ({"neighbors": "swap"}, "neighbors must be"),
         ({"limit": 0}, "limit must be"),
+        ({"columns": {"a": "levels"}}, 'delta must be > 0 for columns of "levels"'),
+        ({"X": pd.DataFrame({"a": [1.0], "b": [2.0]}), "columns": {"a": "bounds"}}, "columns only"),
+        ({"X": pd.DataFrame([[1.0]])}, "column names must be strings"),
         ({"limit": {"z": 1}}, "limit must have keys among"),
         ({"ledger": 1.0}, "ledger must be"),
         ({"columns": {}}, "columns must be a dict"),
@@ -537,14 +520,6 @@ X1 = np.ones((4, 1))
 def test_wrong_arguments_raise_before_the_budget(given, words):
     ledger = Ledger(1.0)
     with pytest.raises(ValueError, match=words) as caught:
-        estimate_domain(X1, **{"epsilon": 1, "ledger": ledger, **given})
+        estimate_domain(**{"X": X1, "epsilon": 1, "ledger": ledger, **given})
     assert "SECRET" not in str(caught.value)
     assert not ledger.entries
-
-
-def test_frames_need_their_declared_columns():
-    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
-    with pytest.raises(ValueError, match="declared columns only"):
-        estimate_domain(frame, columns={"a": "bounds"}, epsilon=1)
-    with pytest.raises(ValueError, match="column names must be strings"):
-        estimate_domain(pd.DataFrame([[1.0]]), epsilon=1)

@@ -14,10 +14,8 @@ import pyarrow as pa
 import pytest
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, estimate_domain
-from skdp.bounds._asked import Asked, Data
-from skdp.bounds._cells import Magnitudes, Steps, counts
-from skdp.bounds._noise import CountNoise
-from skdp.bounds._plan import Plan
+from skdp.bounds._counts import CountNoise, Magnitudes, Steps, counts
+from skdp.bounds.estimate import Asked, BoundsPlan, Data
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE, Persons, Shares
 
@@ -229,12 +227,13 @@ def test_missing_cells_of_any_kind_are_not_counted(cell):
 def test_a_private_number_of_numbers_is_not_used(ruled):
     """Under add_remove nothing but noisy counts is read, with and without rules."""
     X = np.random.default_rng(0).normal(size=(500, 2))
-    plan = Plan.of(Asked.of(X, None, None, None, ruled, 1e6), 5.0, 0.0, "add_remove")
-    found = [
-        plan.release(Data(n, np.full(500, WHOLE), list(X.T), []), np.random.default_rng(3))
-        for n in (1, 500, 50_000)
-    ]
-    assert found[0] == found[1] == found[2]
+    for neighbors, is_private in (("add_remove", True), ("replace_one", False)):
+        plan = BoundsPlan.of(Asked.of(X, None, None, None, ruled, 1e6), 5.0, 0.0, neighbors)
+        found = [
+            plan.release(Data(n, np.full(500, WHOLE), list(X.T), []), np.random.default_rng(3))
+            for n in (1, 500, 50_000)
+        ]
+        assert (found[0] == found[1] == found[2]) is is_private
 
 
 # Tables, guarantees, errors

@@ -66,15 +66,6 @@ def test_the_summaries_of_a_page_have_every_name(page):
     assert sorted(listed) == sorted(there)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_begins_with_a_sentence(page):
-    """What the module is for stands between the title and the first table."""
-    title, _, rest = page.read_text(encoding="utf-8").partition("\n")
-    introduction = rest.partition("```")[0]
-    assert title == f"# skdp.{page.stem}"
-    assert re.search(r"\w[^.]*\.", introduction)
-
-
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_every_public_class_and_function_has_an_example(name):
     """The examples themselves are run as doctests."""

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from skdp import BudgetExceeded, DPHuberRegressor, DPLogisticRegression, Ledger
-from skdp.inspection.epsilon_curve import EpsilonCurveDisplay
+from skdp.inspection import EpsilonCurveDisplay
 from skdp.model_selection import EpsilonCurve, epsilon_curve
 from skdp.model_selection.curve import _splits
 
@@ -258,8 +258,8 @@ def test_with_a_delta_in_the_ceiling_the_ledger_refuses_when_it_must(domain, peo
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilons": []}, "epsilons must hold"),
-        ({"epsilons": [0.0]}, "epsilons must hold finite numbers > 0"),
+        ({"epsilons": []}, "epsilons must hold at least one"),
+        ({"epsilons": [0.0]}, "epsilons must be a finite number > 0"),
         ({"repeats": 0}, "repeats must be"),
         ({"estimator": LogisticRegression()}, "estimator must have a parameter epsilon"),
         ({"cv": 1}, "cv must be a whole number >= 2"),

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,7 @@ import numpy as np
 import pytest
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, NormBall, SimplexBall
-from skdp.inspection import COLORS, NormBallDisplay
+from skdp.inspection import NormBallDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -104,23 +101,6 @@ def test_scikit_learn_conventions() -> None:
     assert len(direct.lines_) == 1
 
 
-def test_many_balls_are_told_apart() -> None:
-    """By colour, and where colours come round again, still drawn."""
-    many = {f"p = {p}": LpBall(2, p=p) for p in np.linspace(1, 5, 9)}
-    shown = NormBallDisplay.from_balls(many)
-    assert len({line.get_color() for line in shown.lines_}) == len(COLORS)
-    assert len(shown.lines_) == 9
-
-
-def test_the_picture_is_drawn(tmp_path: Path) -> None:
-    """Into a file that is an image, with no warning."""
-    NormBallDisplay.from_balls(BALLS, sensitivity_space=[[0.1, 0.2]])
-    plt.savefig(tmp_path / "balls.png", dpi=50)
-    image = plt.imread(tmp_path / "balls.png")
-    assert image.shape[2] == 4
-    assert image[..., :3].std() > 0.05
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -138,40 +118,3 @@ def test_the_picture_is_drawn(tmp_path: Path) -> None:
 def test_refuses(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         NormBallDisplay.from_balls(**arguments)
-
-
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module is imported all the same, and the error names the extra."""
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"matplotlib must be installed.*skdp\[plot\]"):
-        NormBallDisplay.from_balls(BALLS)
-
-
-@pytest.mark.slow("a whole script, as a user runs it")
-def test_the_example_prints_the_tables_and_saves_the_pictures(tmp_path: Path) -> None:
-    """Run as a user runs it: areas, the paradox, two image files and nothing else."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg"}
-    command = [sys.executable, str(ROOT / "examples" / "compare_norm_balls.py"), "--out", "new"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert [row[2] for row in rows if row[:1] in (["l1"], ["l2"], ["linf"], ["hull"])] == [
-        *("19.53", "16.16", "16", "13.33"),
-        *("32", "25.13", "16"),
-    ]
-    assert "K is inside H: True" in done.stdout
-    numbers = {
-        row[0]: [float(x) for x in row[1:]]
-        for row in rows
-        if row[:1] in (["K"], ["H"]) and len(row) == 7 and row[1] != "is"
-    }
-    assert numbers["K"] == [150.00, 150.03, 151.50, 40000.00, 4.00, 60000.00]
-    assert numbers["H"] == [111.00, 112.38, 121.00, 24200.00, 242.00, 72600.00]
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
-        "paradox.png",
-        "sensitivity_space.png",
-    ]

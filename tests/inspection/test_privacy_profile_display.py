@@ -16,7 +16,6 @@ from skdp.geometry import LpBall
 from skdp.inspection import PrivacyProfileDisplay
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.privacy import Guarantee, compose
-from skdp.privacy.losses.losses import GaussianLoss
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -171,13 +170,6 @@ def test_scikit_learn_conventions(tmp_path: Path) -> None:
     assert plt.imread(tmp_path / "profile.png")[..., :3].std() > 0.05
     grid = np.array([0.0, 1.0])
     assert PrivacyProfileDisplay([(grid, 1 - grid)], labels=["x"]).plot().line_.get_label() == "x"
-
-
-def test_a_long_composition_is_quick_enough() -> None:
-    """A thousand steps of two kinds, composed with certified bounds."""
-    steps = ((GaussianLoss(0.01), 500), (GaussianLoss(0.02), 500))
-    shown = show(Guarantee(3.0, 1e-5, losses=steps), n_points=8)
-    assert np.all(np.diff(shown.line_.get_ydata()) <= 0)
 
 
 @pytest.mark.parametrize(

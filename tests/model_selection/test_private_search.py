@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -23,8 +22,8 @@ from skdp import (
 )
 from skdp._progress import with_bar
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
-from skdp.model_selection import PrivateSearchCV, RecordScore, _choice
-from skdp.model_selection._scoring import UNITS
+from skdp.model_selection import PrivateSearchCV, RecordScore, _selection
+from skdp.model_selection._scores import UNITS
 from skdp.privacy.ledger import Budget
 
 # A ridge that leaves nothing of the coefficients, and none.
@@ -202,13 +201,13 @@ def test_budgets_of_the_fits_by_parts(people, domain, answers, fits):
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_the_rate_of_the_choice(neighbors, people, domain, answers, monkeypatch):
     """Epsilon over twice what one record may change a score by."""
-    rates, draw = [], _choice.permute_and_flip
+    rates, draw = [], _selection.permute_and_flip
 
     def noted(totals, rate, rng):
         rates.append(rate)
         return draw(totals, rate, rng)
 
-    monkeypatch.setattr(_choice, "permute_and_flip", noted)
+    monkeypatch.setattr(_selection, "permute_and_flip", noted)
     model = DPLogisticRegression(domain=domain, neighbors=neighbors, n_public=400)
     PrivateSearchCV(model, RIDGES, epsilon=1.0).fit(people, answers)
     sensitivity = {"replace_one": UNITS, "add_remove": UNITS // 2}[neighbors]
@@ -334,11 +333,6 @@ def test_two_ledgers_are_one_too_many(people, domain, answers):
         found.fit(people, answers)
 
 
-def test_estimators_without_a_budget_are_refused(people, answers):
-    with pytest.raises(ValueError, match="estimator must be a private estimator"):
-        PrivateSearchCV(LogisticRegression(), {"C": [1.0]}).fit(people, answers)
-
-
 def test_an_estimator_that_ignores_its_ledger_is_caught(people, domain, answers):
     class Careless(DPLogisticRegression):
         def fit(self, X, y, **unsupported):
@@ -392,7 +386,7 @@ def test_the_parts_of_a_budget_add_up_to_no_more_than_it(whole, share):
 
     Some differences have more digits than the 28 of decimal's default context.
     """
-    parts = _choice.split(Budget(whole, whole / 1e13), share)
+    parts = _selection.split(Budget(whole, whole / 1e13), share)
     for name, limit in (("epsilon", whole), ("delta", whole / 1e13)):
         spent = sum(Fraction(repr(getattr(part, name))) for part in parts)
         assert spent <= Fraction(repr(limit))

@@ -11,17 +11,13 @@ from scipy.integrate import quad
 from scipy.stats import chi2
 
 from skdp.model_selection import RecordScore
-from skdp.model_selection._choice import (
+from skdp.model_selection._candidates import parts, sizes
+from skdp.model_selection._scores import UNITS, as_score
+from skdp.model_selection._selection import (
     bernoulli_exp,
-    exactly,
     permute_and_flip,
-    split,
     uniform_below,
 )
-from skdp.model_selection._scoring import UNITS, as_score
-from skdp.model_selection._task import parts, sizes
-from skdp.privacy.decimals import add, as_decimal
-from skdp.privacy.ledger import Budget
 
 DRAWS = 4_000
 # A chi-square test at this level fails by chance once in ten million runs.
@@ -139,27 +135,7 @@ def test_coins_of_exponential_probability(x):
     assert x == 0 or not is_drawn_from(draws, {True: p**2, False: 1 - p**2})
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 0.7])
-def test_parts_of_a_budget_add_up_to_no_more(epsilon):
-    """As decimals, as a ledger counts them."""
-    whole = Budget(epsilon, 1e-7)
-    for share in (0.75, 0.1, 1 / 3):
-        trial, last = split(whole, share)
-        assert add([trial.epsilon, last.epsilon]) <= as_decimal(epsilon)
-        assert last.epsilon == pytest.approx(share * epsilon)
-        assert add([trial.delta, last.delta]) <= as_decimal(1e-7)
-    assert exactly(0.1) == Fraction(1, 10)
-
-
 # Records
-
-
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_every_record_is_in_one_part(neighbors):
-    found = parts(1000, [0.2, 0.2, 0.6], neighbors, np.random.default_rng(7))
-    assert sorted(np.concatenate(found).tolist()) == list(range(1000))
-    if neighbors == "replace_one":
-        assert [len(part) for part in found] == [200, 200, 600]
 
 
 def test_one_record_more_moves_nobody_else():

@@ -10,8 +10,8 @@ from scipy.special import softmax
 from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression, Ledger
-from skdp.model_selection import PrivateSearchCV, _choice, _dry_run
-from skdp.model_selection._choice import exponential_mechanism
+from skdp.model_selection import PrivateSearchCV, _selection
+from skdp.model_selection._selection import exponential_mechanism
 from skdp.privacy import Guarantee, SelectionLoss
 from skdp.privacy.conversions import gaussian_delta, gaussian_mu
 from skdp.privacy.losses.losses import FiniteLoss
@@ -66,7 +66,7 @@ def test_the_width_of_the_choice_is_that_of_its_log_probabilities():
 def planned(monkeypatch):
     """The parts of the searches that are made, and the mu that their dry runs found."""
     kept, found = [], []
-    parts, run = _dry_run.gaussian_parts, _dry_run.dry_run
+    parts, run = _selection.gaussian_parts, _selection.dry_run
 
     def noting(*args):
         kept.append(parts(*args))
@@ -77,7 +77,7 @@ def planned(monkeypatch):
         return found[-1]
 
     monkeypatch.setattr("skdp.model_selection.search.gaussian_parts", noting)
-    monkeypatch.setattr(_dry_run, "dry_run", running)
+    monkeypatch.setattr(_selection, "dry_run", running)
     return kept, found
 
 
@@ -112,8 +112,8 @@ def test_the_choice_has_the_rate_of_its_width(planned, monkeypatch):
         rates.append(rate)
         return exponential_mechanism(totals, rate, rng)
 
-    monkeypatch.setattr(_choice, "exponential_mechanism", noting)
-    monkeypatch.setattr(_choice, "permute_and_flip", None)
+    monkeypatch.setattr(_selection, "exponential_mechanism", noting)
+    monkeypatch.setattr(_selection, "permute_and_flip", None)
     X, y = records()
     search().fit(X, y)
     ((task, choosing, _),), _ = planned
@@ -181,8 +181,8 @@ def gaussian_delta_at(mu, epsilon):
 def test_parts_beyond_their_goals_are_refused(monkeypatch):
     """If a dry run finds more mu than is asked for each time, epsilons are added."""
     X, y = records(600)
-    run = _dry_run.dry_run
-    monkeypatch.setattr(_dry_run, "dry_run", lambda *args: tuple(1.1 * np.array(run(*args))))
+    run = _selection.dry_run
+    monkeypatch.setattr(_selection, "dry_run", lambda *args: tuple(1.1 * np.array(run(*args))))
     assert search().fit(X, y).guarantee_.losses != ()  # asked for less
-    monkeypatch.setattr(_dry_run, "dry_run", lambda *args: (1.0, 1.0))
+    monkeypatch.setattr(_selection, "dry_run", lambda *args: (1.0, 1.0))
     assert search().fit(X, y).guarantee_.losses == ()

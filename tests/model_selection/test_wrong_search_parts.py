@@ -1,13 +1,11 @@
 """Parts of a private search that break a rule: refused before anything is spent, or harmless."""
 
-import pickle
 import warnings
-from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -30,7 +28,7 @@ from skdp.linear_model._shared.predict import row_products
 from skdp.mechanisms import KNorm
 from skdp.model_selection import PrivateSearchCV, RecordScore
 from skdp.model_selection._candidates import private_step
-from skdp.model_selection._scoring import UNITS, _rows, as_score
+from skdp.model_selection._scores import UNITS, _rows, as_score
 from skdp.privacy import Guarantee
 
 BOX = Domain.box([0, 0], [10, 10], target=["no", "yes"])
@@ -64,33 +62,9 @@ def stateless():
 # Estimators that do what no estimator may
 
 
-class Nested(DPLogisticRegression):
-    """A private model with a model inside."""
-
-    def __init__(
-        self, *, inner=None, q=0.8, epsilon=1.0, delta=0.0, random_state=None, ledger=None
-    ):
-        super().__init__(q=q, epsilon=epsilon, delta=delta, domain=BOX)
-        self.inner, self.random_state, self.ledger = inner, random_state, ledger
-
-
-class OtherRelation(DPLogisticRegression):
-    def _guarantee(self, plan, unit="row"):
-        return Guarantee(float(self.epsilon), neighbors="add_remove")
-
-
 class Spendthrift(DPLogisticRegression):
     def _guarantee(self, plan, unit="row"):
         return Guarantee(1.01 * float(self.epsilon))
-
-
-class Predictable(DPLogisticRegression):
-    def _guarantee(self, plan, unit="row"):
-        return Guarantee(float(self.epsilon), void_because=("it draws from a seed of its own",))
-
-
-def watch(progress):
-    """Look at a descent."""
 
 
 class Mean(TransformerMixin):
@@ -110,115 +84,72 @@ def searching(model=None, grid=None, **options):
 
 
 ANY = {"model__fit_intercept": [True, False]}
-# Estimator, grid, options, what the error says.
+STEP = "before the model must learn nothing"
+# Estimator, grid, what the error says.
 REFUSED = {
     "step with other neighbours": (
         pipeline(),
         {"model": [logistic(neighbors="add_remove")]},
-        {},
         "leave neighbors as it is",
     ),
     "step with a ledger": (
         pipeline(),
         {"model": [logistic(), logistic(ledger=OTHER)]},
-        {},
         "leave ledger as it is",
-    ),
-    "step with a delta": (pipeline(), {"model": [logistic(delta=1e-3)]}, {}, "leave delta as"),
-    "step with labels": (
-        pipeline(),
-        {"model": [logistic(classes=["no", "yes", "may"])]},
-        {},
-        "leave classes as it is",
     ),
     "step with a domain": (
         pipeline(),
         {"model": [logistic(domain=Domain.box([0, 0], [1, 1], target=["no", "yes"]))]},
-        {},
         "leave domain as it is",
     ),
     "regressor among classifiers": (
         pipeline(),
         {"model": [DPHuberRegressor(domain=BOX)]},
-        {},
         "classifiers only, or regressors only",
     ),
     "step without a budget": (
         pipeline(),
         {"model": [LogisticRegression()]},
-        {},
         "be a private estimator with parameters",
     ),
-    "owned parameter of a step": (pipeline(), {"model__delta": [0.0]}, {}, "leave out"),
-    "scaler": (pipeline(StandardScaler()), ANY, {}, "before the model must learn nothing"),
+    "owned parameter of a step": (pipeline(), {"model__delta": [0.0]}, "leave out"),
+    "scaler": (pipeline(StandardScaler()), ANY, STEP),
     "scaler in the grid": (
         pipeline(stateless()),
         {"step0": [stateless(), StandardScaler()]},
-        {},
-        "before the model must learn nothing",
+        STEP,
     ),
     "scaler of some columns": (
         pipeline(ColumnTransformer([("a", stateless(), [0]), ("b", StandardScaler(), [1])])),
         ANY,
-        {},
-        "before the model must learn nothing",
+        STEP,
     ),
-    "cache on disk": (pipeline(stateless(), memory="cache"), ANY, {}, "memory must be None"),
-    "ledger of a model inside": (
-        Nested(inner=logistic(ledger=OTHER)),
-        {"q": [0.5]},
-        {},
-        "inner__ledger must be None",
+    "step that learns without a fit": (pipeline(Mean()), ANY, STEP),
+    "columns by their types": (
+        pipeline(ColumnTransformer([("a", Normalizer(), make_column_selector())])),
+        ANY,
+        "Select columns by a list of names",
     ),
-    "seed of a model inside": (
-        Nested(),
-        {"inner": [logistic(random_state=0)]},
-        {},
-        "inner__random_state must be None",
-    ),
-    "neighbours of a model inside": (
-        Nested(inner=logistic()),
-        {"inner__neighbors": ["replace_one", "add_remove"]},
-        {},
-        "inner__neighbors must be 'replace_one'",
-    ),
-    "search inside a search": (
-        searching(),
+    "cache on disk": (pipeline(stateless(), memory="cache"), ANY, "memory must be None"),
+    "search": (
+        PrivateSearchCV(descent(), {"n_passes": [1, 2]}),
         {"held_out": [0.2, 0.3]},
-        {},
-        "estimator must not be a search and not contain one",
+        "estimator must not be a search",
     ),
-    "step that learns without a fit": (pipeline(Mean()), ANY, {}, "before the model must learn"),
-    "search in a model": (
-        Nested(),
-        {"inner": [[searching()]]},
-        {},
-        "not be a search and not contain one, got 'inner__0__param_grid'",
-    ),
-    **{
-        message: (kind(domain=BOX), {"q": [0.5]}, {}, message)
-        for message, kind in {
-            "claim a guarantee under neighbors='replace_one'": OtherRelation,
-            "charge at most": Spendthrift,
-            "claim a guarantee that holds": Predictable,
-        }.items()
-    },
+    "more than its budget": (Spendthrift(domain=BOX), {"q": [0.5]}, "ask for a guarantee that"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_it_is_refused_before_anything_is_spent(case, table):
     """With nothing charged: neither the search's ledger nor anybody's."""
-    estimator, grid, options, message = REFUSED[case]
-    ledger, before = Ledger(100.0), OTHER.entries
-    # The estimator's own ledger is the one that is charged where the search has none.
-    own = {"ledger": None if getattr(estimator, "ledger", None) else ledger}
-    search = PrivateSearchCV(estimator, grid, **own, **options)
+    estimator, grid, message = REFUSED[case]
+    ledger = Ledger(100.0)
+    search = PrivateSearchCV(estimator, grid, ledger=ledger)
     with pytest.raises(ValueError, match=message) as caught:
         search.fit(*table)
     assert caught.value.__notes__ == ["No budget was spent and no noise was drawn."]
-    assert ledger.entries == ()
-    assert OTHER.entries == before
+    assert ledger.entries == OTHER.entries == ()
     assert not hasattr(search, "best_estimator_")
 
 
@@ -236,16 +167,6 @@ def test_steps_that_agree_are_taken(table):
     assert "DPCoordinateDescentClassifier or DPLogisticRegression" in found.guarantee_.mechanism
     assert all(private_step(model).ledger is ledger for model in models)
     assert not any(hasattr(model, "coef_") for model in models)
-
-
-@pytest.mark.parametrize("columns", [make_column_selector(dtype_include=float), lambda X: ["a"]])
-def test_columns_that_a_function_selects_are_refused(columns, table):
-    """One cell that is no number makes a column of objects, which such a selector leaves out."""
-    step, ledger = ColumnTransformer([("a", Normalizer(), columns)]), Ledger(8.0)
-    search = PrivateSearchCV(pipeline(step), ANY, ledger=ledger)
-    with pytest.raises(ValueError, match="Select columns by a list of names"):
-        search.fit(*table)
-    assert ledger.entries == ()
 
 
 # What shows
@@ -283,22 +204,14 @@ def test_encoders_of_a_domain_are_named_by_no_warning(table):
         search.set_params(epsilon=8.0).fit(*table)
 
 
-def seen(search, table, capfd, caplog):
-    """Return all that can be read while a search runs."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        search.fit(*table)
-    out, err = capfd.readouterr()
-    return [*out.splitlines(), *err.split("\r"), *map(str, caught), *caplog.messages]
-
-
-def test_fits_that_are_counted_may_be_watched(table, capfd, caplog):
+def test_fits_that_are_counted_may_be_watched(table, capfd):
     """Fits to parts of their own are all in the guarantee; and errors keep what they say."""
     passes = []
     model = descent(callback=lambda progress: passes.append(progress.n_pass), verbose=1)
     search = PrivateSearchCV(model, {"n_passes": [1, 2]}, epsilon=8.0)
     search.set_params(refit_share=0.0)
-    assert "pass 2 of 2" in "".join(seen(search, table, capfd, caplog))
+    search.fit(*table)
+    assert "pass 2 of 2" in capfd.readouterr().err
     assert sorted(passes) == [1, 1, 2]
 
     def fail(progress):
@@ -326,24 +239,25 @@ def test_predictors_do_not_depend_on_other_rows(dim):
     np.testing.assert_array_equal(row_products(np.asfortranarray(rows), coef), whole)
 
 
-CLASSIFIERS = [logistic, descent]
-REGRESSORS = [
-    lambda: DPHuberRegressor(domain=NUMBERS),
-    lambda: DPLinearRegression(domain=NUMBERS),
-    lambda: DPCoordinateDescentRegressor(domain=NUMBERS, n_passes=2),
+MODELS = [
+    logistic(),
+    descent(),
+    DPHuberRegressor(domain=NUMBERS),
+    DPLinearRegression(domain=NUMBERS),
+    DPCoordinateDescentRegressor(domain=NUMBERS, n_passes=2),
 ]
 
 
-@pytest.mark.parametrize("make", [*CLASSIFIERS, *REGRESSORS])
-def test_predictions_do_not_depend_on_other_rows(make):
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_predictions_do_not_depend_on_other_rows(model):
     """Of a wide table, in a box and in a ball, bit by bit."""
     X = np.random.default_rng(8).standard_normal((600, 60))
-    labels = make in CLASSIFIERS
+    labels = hasattr(model, "classes")
     target = ["no", "yes"] if labels else (-10.0, 10.0)
     y = np.where(X[:, 0] > 0, "yes", "no") if labels else X[:, 0]
     for domain in (Domain.box(-np.ones(60), np.ones(60), target), Domain.l2_ball(60, 3.0, target)):
-        model = make().set_params(domain=domain, random_state=0, epsilon=5.0).fit(X, y)
-        ask = model.decision_function if labels else model.predict
+        own = clone(model).set_params(domain=domain, random_state=0, epsilon=5.0).fit(X, y)
+        ask = own.decision_function if labels else own.predict
         alone = [ask(X[k : k + 1])[0] for k in range(0, 600, 7)]
         np.testing.assert_array_equal(ask(X)[::7], alone)
         np.testing.assert_array_equal(ask(X[100:])[::7], ask(X)[100::7])
@@ -360,54 +274,26 @@ class Centred(ClassifierMixin, BaseEstimator):
         return np.where(X[:, 0] > X[:, 0].mean(), "yes", "no")
 
 
-class Chance(ClassifierMixin, BaseEstimator):
-    """A model that says yes where a sum, computed by a product of matrices, is above a number."""
-
-    def __init__(self, slopes, threshold):
-        self.slopes, self.threshold = slopes, threshold
-
-    def fit(self, X, y):
-        return self
-
-    def predict(self, X):
-        return np.where(X @ self.slopes > self.threshold, "yes", "no")
-
-
 def close(model, X, y):
     """A score whose number depends on all rows."""
     return 1 - np.abs((y == "yes") - np.mean(model.predict(X) == "yes"))
 
 
-def wide(n=500, dim=40):
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((n, dim))
-    return X, rng.choice(["no", "yes"], n), rng.standard_normal(dim)
-
-
-def at_thresholds(X, y, slopes):
-    """Models whose thresholds are what a row is said to sum up to, alone and among the others."""
-    for k in range(0, len(X), 50):
-        for sums in (X @ slopes, X[k : k + 1] @ slopes, X[: k + 1] @ slopes):
-            yield Chance(slopes, sums[min(k, len(sums) - 1)])
-
-
-def test_the_score_of_a_record_does_not_depend_on_the_others():
+def test_the_score_of_a_record_does_not_depend_on_the_others(table):
     """Sums over parts add up to the whole's, with models and scores that look at all rows."""
-    X, y, slopes = wide()
-    accuracy, own = as_score("accuracy", ["no", "yes"], None), RecordScore(close)
-    models = [Centred(), *at_thresholds(X, y, slopes)]
-    models.append(Pipeline([("a", FunctionTransformer()), ("b", Centred().fit(X, y))]))
+    X, y = table
+    models = [Centred(), Pipeline([("a", FunctionTransformer()), ("b", Centred().fit(X, y))])]
     for model in models:
-        for score in (accuracy, own):
-            parts = [score.total(model, X[i:j], y[i:j]) for i, j in ((0, 1), (1, 230), (230, 500))]
+        for score in (as_score("accuracy", ["no", "yes"], None), RecordScore(close)):
+            parts = [score.total(model, X[i:j], y[i:j]) for i, j in ((0, 1), (1, 130), (130, 300))]
             assert score.total(model, X, y) == sum(parts)
 
 
 @pytest.mark.parametrize("dtypes", [["f8"], ["f8", "f4"], ["f8", "Float64", "category"]])
-@pytest.mark.parametrize("dim", [3, 14, 40])
+@pytest.mark.parametrize("dim", [3, 40])
 def test_a_row_of_a_frame_has_one_layout(dtypes, dim):
     """Bits of products, and strides, of a record that is alone and of one among others."""
-    frame = pd.DataFrame(wide(40, dim)[0])
+    frame = pd.DataFrame(np.random.default_rng(2).standard_normal((40, dim)))
     frame = frame.astype({j: dtypes[j % len(dtypes)] for j in range(dim)})
     frame.columns = ["twice"] * dim
     matrix = np.random.default_rng(0).standard_normal((dim, 3))
@@ -474,23 +360,8 @@ def test_models_asked_about_other_rows_answer_about_those(people, domain, answer
 # Scores are tried before anything is spent
 
 
-SCALARS = {
-    "number": lambda model, X, y: float(model.predict(X)[0] == y[0]),
-    "number of numpy": lambda model, X, y: np.mean(model.predict(X) == y),
-    "own method": lambda model, X, y: model.score(X, y),
-    "table": lambda model, X, y: (model.predict(X) == y).reshape(1, 1),
-    "array": lambda model, X, y: model.predict(X) == y,
-}
-
-
-@pytest.mark.parametrize("name", SCALARS)
-def test_a_score_may_return_its_number_in_any_shape(name, table):
-    model = logistic(random_state=0).fit(*table)
-    right = np.sum(model.predict(table[0]) == table[1])
-    assert RecordScore(SCALARS[name]).total(model, *table) == (right - 150) * UNITS
-
-
 def two(model, X, y):
+    """It must return one number."""
     return [0.0, 1.0]
 
 
@@ -537,7 +408,7 @@ def test_a_score_is_tried_on_no_record_of_the_data(people, pay_domain, pay):
     columns = people.columns[::-1]
     with pytest.raises(BudgetExceeded):
         search(ledger=Ledger(0.5)).fit(people[columns], np.full(len(people), 50.0))
-    assert len(asked) == 20
+    assert len(asked) == 10
     assert passes == []
     assert all(list(X.columns) == list(columns) for X, _ in asked)
     assert all((X.dtypes.map(str) == people[columns].dtypes.map(str)).all() for X, _ in asked)
@@ -569,29 +440,6 @@ class Plugged:
         return Computed(epsilon, law)
 
 
-def guarantees(value, path=""):
-    """Yield all guarantees that can be reached from a value, with the way to them."""
-    if isinstance(value, Guarantee):
-        yield path, value
-        return
-    if isinstance(value, list | tuple):
-        parts = dict(enumerate(value))
-    elif isinstance(value, dict):
-        parts = value
-    elif isinstance(value, BaseEstimator):
-        parts = vars(value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: getattr(value, field.name) for field in fields(value)}
-    else:
-        parts = {}
-    for name, part in parts.items():
-        yield from guarantees(part, f"{path}.{name}")
-    if not isinstance(value, BaseEstimator) and isinstance(
-        getattr(value, "guarantee", None), Guarantee
-    ):
-        yield f"{path}.guarantee", value.guarantee
-
-
 @pytest.mark.parametrize(
     ("model", "options"),
     [
@@ -613,19 +461,18 @@ def test_a_chosen_model_claims_no_less_than_the_search_cost(model, options, tabl
     prefix = "model__" if isinstance(model, Pipeline) else ""
     grid = {f"{prefix}fit_intercept": [True]}
     search = PrivateSearchCV(model, grid, epsilon=3.0, **options).fit(X, y)
-    copies = [search.best_estimator_]
-    if "Plugged" not in repr(model):
-        copies.append(pickle.loads(pickle.dumps(search.best_estimator_)))
-    for best in copies:
-        for claimed in dict(guarantees(best)).values():
-            assert claimed == search.guarantee_
-        private = best[-1] if prefix else best
-        assert private.guarantee_.epsilon == 3.0
-        whole = search.guarantee_.losses
-        assert getattr(private.noise_, "losses", whole) == whole
-        assert (private.noise_ is None) == ("Plugged" in repr(model))
-    if hasattr(private, "from_moments"):
-        assert private.from_moments().noise_.guarantee == search.guarantee_
+    best = search.best_estimator_[-1] if prefix else search.best_estimator_
+    noises = [best.noise_, *([best.moments_.noise] if hasattr(best, "moments_") else [])]
+    whole = search.guarantee_
+    assert best.guarantee_ == whole
+    assert whole.epsilon == 3.0
+    assert all((stage.epsilon, stage.delta) == (None, None) for stage in best.stages_)
+    for noise in noises:
+        assert (noise is None) == ("Plugged" in repr(model))
+        assert getattr(noise, "guarantee", whole) == whole
+        assert getattr(noise, "losses", whole.losses) == whole.losses
+    if hasattr(best, "from_moments"):
+        assert best.from_moments().noise_.guarantee == whole
 
 
 def test_every_fit_says_what_it_says_itself(table):

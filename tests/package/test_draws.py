@@ -20,7 +20,6 @@ from skdp.noise import (
     Subbotin,
     TruncatedLaplace,
 )
-from skdp.randomness import GRANULARITY
 
 ULP = mpf(2) ** -53
 
@@ -198,7 +197,3 @@ def test_a_law_follows_its_exponential_draw_to_its_granularity(law):
             # The hazard rate: density over tail.
             rate = mpmath.exp(truth.log_density(mpf(x)) + mpmath.log(2) + found)
             assert abs(found - mpf(level)) / rate <= within
-
-
-def test_the_granularity_is_far_above_what_floats_lose():
-    assert GRANULARITY == 2.0**-42

@@ -33,8 +33,8 @@ from skdp.linear_model._descent.scaling import plain_scaling
 from skdp.linear_model._descent.slopes import logistic_slope
 from skdp.linear_model._shared.gram import exact_gram, exact_sums
 from skdp.model_selection import PrivateSearchCV, RecordScore, epsilon_curve
-from skdp.model_selection._scoring import UNITS
-from skdp.model_selection._task import parts
+from skdp.model_selection._candidates import parts
+from skdp.model_selection._scores import UNITS
 from skdp.privacy import compose
 from skdp.rows import MemoryRows, streams
 from skdp.rows.persons import WHOLE, Persons, Shares, runs_of

@@ -28,7 +28,7 @@ from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.model_selection import PrivateSearchCV
-from skdp.model_selection._scoring import as_score
+from skdp.model_selection._scores import as_score
 from skdp.noise import Gaussian
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss

@@ -78,7 +78,7 @@ def _fetched(name: str) -> datasets.Dataset:
     try:
         file = _declared(name).file
         if file is None or not (folder / file).is_file():
-            remedy = "Set SKDP_DATA to the folder that holds the CSV files and SHA256SUMS."
+            remedy = "Set SKDP_DATA to the folder that holds the CSV files."
             raise SystemExit(f"{folder / (file or name)} is missing. {remedy}")
         return datasets.fetch(name, folder=folder)
     except ValueError as error:

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
-    AdaBoostClassifier,
     BaggingClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -25,7 +24,6 @@ from sklearn.model_selection import (
     PredefinedSplit,
     StratifiedKFold,
     TunedThresholdClassifierCV,
-    cross_val_score,
     cross_validate,
 )
 from sklearn.multiclass import OneVsRestClassifier
@@ -206,17 +204,6 @@ def test_weights_of_rows_are_refused(kind):
         PrivateSearchCV(kind(), {}).fit(X, y, sample_weight=weights)
 
 
-def test_boosting_refuses_a_model_without_weights(model, rows, answers):
-    with pytest.raises(ValueError, match="doesn't support sample_weight"):
-        AdaBoostClassifier(model).fit(rows, answers)
-
-
-def test_bagging_leaves_weights_out(model, rows, answers):
-    """It counts repeated rows by weights only if the fit has such a parameter."""
-    meta = BaggingClassifier(model, n_estimators=1, bootstrap=False).fit(rows, answers)
-    assert meta.estimators_[0].guarantee_.unit == "row"
-
-
 # Folds: which splitters move other records if one record changes
 
 
@@ -256,19 +243,3 @@ def test_folds_of_persons_move_other_persons():
     assert by_size != by_size_then
     declared, declared_then = folds(lambda ids: PredefinedSplit(ids % 3))
     assert declared == declared_then
-
-
-def test_scikit_learn_stratifies_unless_told_otherwise(model, rows, answers, monkeypatch):
-    """The default folds of a classifier are those that move other records."""
-    seen = []
-
-    class Watched(StratifiedKFold):
-        def __init__(self, *folds, **settings):
-            seen.append(folds)
-            super().__init__(*folds, **settings)
-
-    monkeypatch.setattr("sklearn.model_selection._split.StratifiedKFold", Watched)
-    cross_val_score(model, rows, answers, cv=2)
-    assert seen == [(2,)]
-    cross_val_score(model, rows, answers, cv=KFold(2))
-    assert seen == [(2,)]

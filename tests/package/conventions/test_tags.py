@@ -6,7 +6,6 @@ import pytest
 from public_estimators import all_estimators
 from scipy.sparse import csr_array
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Ledger, Spline
@@ -113,12 +112,6 @@ def test_sparse_tables_are_refused(name):
         refused(fit, csr_array(np.zeros((N, domain.n_columns))), model, "toarray")
 
 
-def test_negative_numbers_are_taken():
-    domain = Domain.box([-2], [-1], target=TARGET)
-    for _, fit in fits(domain):
-        fit(np.linspace(-2, -1, N)[:, None])
-
-
 def test_only_numbers_are_taken_without_a_domain():
     for kind in set(all_estimators().values()) - {DomainEncoder, PrivateSearchCV}:
         tags = get_tags(kind()).input_tags
@@ -169,35 +162,6 @@ def test_more_than_two_labels_are_taken_as_the_tag_says(settings, multi_class):
     else:
         with pytest.raises(ValueError, match=r"two labels|declared labels only"):
             model.fit(X, y)
-
-
-@pytest.mark.parametrize("classes", [3, "ab", [[1], [1, 2]], np.array(1), [0]])
-def test_tags_of_labels_that_a_fit_refuses(classes):
-    """Tags are read before a fit, which raises the error."""
-    get_tags(DPLogisticRegression(classes=classes))
-    get_tags(DPLogisticRegression(domain=classes))
-
-
-def test_a_seed_determines_a_fit():
-    """So no estimator is tagged as one that a seed does not determine."""
-    X, y = np.random.default_rng(0).uniform(-1, 1, (N, 2)), np.arange(N) % 2
-    for kind in all_estimators().values():
-        if kind is not DomainEncoder:
-            model = (
-                kind(DPLogisticRegression(), {"q": [0.8]}) if kind is PrivateSearchCV else kind()
-            )
-            model.set_params(random_state=0)
-            assert not get_tags(model).non_deterministic
-            np.testing.assert_array_equal(model.fit(X, y).predict(X), model.fit(X, y).predict(X))
-
-
-def test_only_the_encoder_needs_no_fit():
-    encoder, *others = estimators(Domain.unit_box(1, TARGET))
-    assert [get_tags(one).requires_fit for one in (encoder, *others)] == [False, True, True]
-    np.testing.assert_array_equal(encoder.transform([[2.0]]), [[1.0]])
-    for model in others:
-        with pytest.raises(NotFittedError):
-            model.predict([[2.0]])
 
 
 def test_meta_estimators_read_that_missing_cells_are_accepted():

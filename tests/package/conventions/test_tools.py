@@ -13,7 +13,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import (
     DecisionBoundaryDisplay,
@@ -28,11 +27,9 @@ from sklearn.model_selection import (
     HalvingGridSearchCV,
     KFold,
     TunedThresholdClassifierCV,
-    cross_val_predict,
     learning_curve,
     validation_curve,
 )
-from sklearn.pipeline import make_pipeline
 
 from skdp import Domain, DPLogisticRegression, Ledger
 
@@ -43,11 +40,6 @@ FOLDS = KFold(3)
 def model(domain, people, answers):
     """A fitted model."""
     return DPLogisticRegression(domain=domain, epsilon=4.0).fit(people, answers)
-
-
-def test_predictions_of_folds(model, people, answers):
-    shares = cross_val_predict(model, people, answers, cv=FOLDS, method="predict_proba")
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
 
 
 def test_importances_and_dependences(model, people, answers):
@@ -114,27 +106,6 @@ def test_searches(model, people, answers):
     assert found.best_estimator_.guarantee_.epsilon == 4.0
     halved = HalvingGridSearchCV(model, {"q": [0.7, 0.8, 0.9]}, min_resources=100, cv=cv)
     assert halved.fit(people, answers).n_resources_ == [100, 300]
-
-
-def test_columns_are_selected_without_a_domain_only(model, people, answers, domain):
-    """A domain declares all columns of a table; a fitted model selects among encoded ones."""
-    numbers = domain.encode(people)
-    step = DPLogisticRegression(domain=domain.encoded).fit(numbers, answers)
-    with pytest.raises(ValueError, match="have the domain's 5 columns, got 2"):
-        RFE(step, n_features_to_select=2, step=3).fit(numbers, answers)
-    chosen = SelectFromModel(step, prefit=True, max_features=2, threshold=-np.inf)
-    assert chosen.transform(numbers).shape == (400, 2)
-
-
-def test_a_pipeline_of_the_encoder_keeps_its_names(people, answers, domain):
-    pipeline = make_pipeline(domain.encoder(), DPLogisticRegression(domain=domain.encoded))
-    pipeline.set_output(transform="pandas").fit(people, answers)
-    assert pipeline.n_features_in_ == 4
-    assert pipeline[-1].feature_names_in_.tolist() == list(domain.encoded_names())
-    assert permutation_importance(pipeline, people, answers, n_repeats=1).importances.shape == (
-        4,
-        1,
-    )
 
 
 ARRAYS = """

@@ -1,4 +1,4 @@
-"""What is stated in several places agrees, and every extra is used."""
+"""What is stated in several places agrees."""
 
 import re
 import subprocess
@@ -14,40 +14,10 @@ import skdp
 
 ROOT = lower_bounds.PROJECT.parent
 FACTS = lower_bounds.project()
-EXTRAS = FACTS["optional-dependencies"]
-# Modules of packages that have other names, and programs that a command runs.
-MODULES = {"scikit-learn": "sklearn", "sphinxext-opengraph": "sphinxext.opengraph"}
-PROGRAMS = {
-    "ruff": "Makefile",
-    "mypy": "Makefile",
-    "pyright": "Makefile",
-    "build": "Makefile",
-    "twine": "Makefile",
-    "check-wheel-contents": "Makefile",
-    "sphinx": "Makefile",
-    "pre-commit": "CONTRIBUTING.md",
-    "pytest-xdist": "Makefile",
-    "pytest-cov": "examples/benchmarks/upkeep/mutations.py",
-    "pandas-stubs": None,  # mypy finds both by themselves
-    "scipy-stubs": None,
-    "furo": "docs/conf.py",
-    "numpydoc": "docs/conf.py",
-}
-WORDS = {"pytest-xdist": "-n 2", "pytest-cov": "--cov=skdp", "sphinx": "-m sphinx"}
 
 
 def text_of(name):
     return (ROOT / name).read_text(encoding="utf-8")
-
-
-def sources():
-    for folder in ("skdp", "tests", "examples", "docs"):
-        for path in (ROOT / folder).rglob("*.py"):
-            yield path.read_text(encoding="utf-8")
-
-
-def names_of(extra):
-    return {re.split(r"[\[>]", needed)[0] for needed in lower_bounds.of_extra(extra)}
 
 
 def test_the_version_is_the_same_everywhere():
@@ -88,20 +58,6 @@ def test_every_lower_bound_is_a_pin():
     assert all(re.fullmatch(r"[\w\[\],-]+==[\d.]+", pin) for pin in pins), pins
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
-def test_every_package_of_an_extra_is_used(extra):
-    """It is imported, or a program of it is run."""
-    everything = "\n".join(sources())
-    for name in names_of(extra):
-        if name in PROGRAMS:
-            place = PROGRAMS[name]
-            assert place is None or WORDS.get(name, name) in text_of(place), name
-        else:
-            module = MODULES.get(name, name).replace("-", "_")
-            used = rf"""(import {module}\b|from {module}\b|["']{module}[.\w]*["'])"""
-            assert re.search(used, everything), name
-
-
 USES = {
     "plot": ("matplotlib", "from skdp.inspection import NormBallDisplay as D; D.from_balls([B])"),
     "pandas": ("pandas", "M.fit({'x0': [0.0] * 9, 'x1': [0.0] * 9}, [0, 1, 0] * 3)"),
@@ -134,15 +90,3 @@ def test_the_archive_lists_the_folders_that_there_are():
     project = tomllib.loads(text_of("pyproject.toml"))
     for pattern in project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
         assert list(ROOT.glob(pattern.removeprefix("/"))), pattern
-
-
-def test_ci_runs_what_make_check_runs():
-    """It reads the line of the Makefile, and every target of it exists."""
-    makefile, program = text_of("Makefile"), ROOT / ".ci" / "run"
-    targets = re.search(r"^check: (.*)$", makefile, re.M)[1].split()
-    assert {"lint", "types", "test"} <= {*targets}
-    phony = re.search(r"^\.PHONY: ((?:.*\\\n)*.*)$", makefile, re.M)[1].split()
-    assert {*targets} <= {*phony}
-    if not program.exists():
-        pytest.skip("the source archive has no .ci")
-    assert "sed -n 's/^check: //p' Makefile" in program.read_text(encoding="utf-8")

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
-from skdp import linear_model
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, fail
-from skdp.domain import Domain
+from skdp._identity import is_ours
 from skdp.domain.encoder import DomainEncoder
 
 Function = Callable[[Any, Any, Any], ArrayLike]
@@ -108,14 +107,6 @@ def is_built_in(function: Function) -> bool:
 # (``row_products``), so they are called once for all rows. Every other model is called with
 # tables of one row.
 
-_MODELS = (
-    linear_model.DPCoordinateDescentClassifier,
-    linear_model.DPCoordinateDescentRegressor,
-    linear_model.DPHuberRegressor,
-    linear_model.DPLinearRegression,
-    linear_model.DPLogisticRegression,
-)
-
 
 def numbers_of(function: Function, estimator: Any, X: Any, y: NDArray[Any]) -> FloatArray:
     """Return the number of each record, which does not depend on the other records."""
@@ -133,16 +124,17 @@ def numbers_of(function: Function, estimator: Any, X: Any, y: NDArray[Any]) -> F
 def is_rowwise(model: Any) -> bool:
     """Return whether a model predicts each row separately, to the last bit.
 
-    This holds for models of this package, alone or in a pipeline behind its encoders. It need not
-    hold for derived classes.
+    This holds for models of this package, alone or in a pipeline behind its encoders.
     """
-    *before, last = model.steps if type(model) is Pipeline else [("", model)]
-    encoders = [step for _, step in before if step not in (None, "passthrough")]
-    if not all(type(step) is DomainEncoder for step in encoders):
-        return False
-    domains = [getattr(step, "domain", None) for step in (*encoders, last[1])]
-    known = all(domain is None or type(domain) is Domain for domain in domains)
-    return known and type(last[1]) in _MODELS
+    *before, last = _steps(model)
+    return is_ours(last) and all(type(step) is DomainEncoder for step in before)
+
+
+def _steps(model: Any) -> list[Any]:
+    """Return the steps of a pipeline that do something, or the model."""
+    if type(model) is not Pipeline:
+        return [model]
+    return [step for _, step in model.steps if step not in (None, "passthrough")]
 
 
 def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
@@ -154,9 +146,7 @@ def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
     if not is_rowwise(model):
         yield from ((model, row) for row in _rows(X))
         return
-    steps = model.steps if type(model) is Pipeline else [("", model)]
-    (*before, (name, last)) = steps
-    encoders = [step for _, step in before if step not in (None, "passthrough")]
+    *encoders, last = _steps(model)
 
     def predictors_of(X: Any) -> FloatArray:
         for encoder in encoders:
@@ -164,8 +154,10 @@ def one_by_one(model: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         return np.asarray(last._predictor(X))
 
     predictors, one = predictors_of(X), copy.copy(last)
-    behind = [*((step, "passthrough") for step, _ in before), (name, one)]
-    asked = Pipeline(behind) if type(model) is Pipeline else one
+    asked = one
+    if type(model) is Pipeline:
+        asked = Pipeline([(name, "passthrough") for name, _ in model.steps])
+        asked.steps[-1] = (model.steps[-1][0], one)
     for k, row in enumerate(_rows(X)):
 
         def predictor(X: Any, k: int = k, row: Any = row) -> FloatArray:
@@ -191,7 +183,7 @@ def _rows(X: Any) -> Iterator[Any]:
 UNITS = 2**20
 
 
-class Score(ABC):
+class SearchScore(ABC):
     """An integer function of the held-out records with a known sensitivity."""
 
     @property
@@ -218,11 +210,8 @@ class Score(ABC):
         return UNITS if neighbors == "replace_one" else UNITS // 2
 
 
-_FARTHEST = 1e150
-
-
 @dataclass(frozen=True)
-class RecordScore(Score):
+class RecordScore(SearchScore):
     """A score that is a sum over records, with public bounds for the score of one record.
 
     Parameters
@@ -260,7 +249,7 @@ class RecordScore(Score):
         if not callable(self.function):
             raise fail("function", "be callable", type(self.function))
         for name in ("lower", "upper"):
-            value = check_interval(name, getattr(self, name), -_FARTHEST, _FARTHEST)
+            value = check_interval(name, getattr(self, name), -1e150, 1e150)
             object.__setattr__(self, name, value)
         if not self.lower < self.upper:
             raise fail("lower", f"be below upper, {self.upper:g}", self.lower)
@@ -297,7 +286,7 @@ _WHOLE = 2**20
 
 
 @dataclass(frozen=True)
-class AreaScore(Score):
+class AreaScore(SearchScore):
     """The area under the ROC curve (AUC) of two labels, times a factor that all candidates share.
 
     A pair of a positive and a negative record counts 1 if it is ordered correctly by the log-odds,
@@ -316,13 +305,16 @@ class AreaScore(Score):
         ranks = np.nan_to_num(ranks, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         is_positive, (weights, whole, n) = y == self.positive, _weights(len(y), persons)
         ordered = _ordered_pairs(ranks, is_positive, weights)
-        for own in _rows_of_persons(persons):
-            ordered -= _ordered_pairs(ranks[own], is_positive[own], weights[own])
+        if persons is not None:
+            _, counts = np.unique(persons, return_counts=True)
+            each = np.split(np.argsort(persons, kind="stable"), np.cumsum(counts)[:-1])
+            for own in (rows for rows in each if len(rows) > 1):
+                ordered -= _ordered_pairs(ranks[own], is_positive[own], weights[own])
         return UNITS * ordered // (2 * whole**2 * max(n - 1, 1))
 
 
 @dataclass(frozen=True)
-class RecallScore(Score):
+class RecallScore(SearchScore):
     """The mean recall of all labels, times a factor that all candidates share.
 
     The factor is the harmonic mean of the numbers of records of the labels. It is 0 if a label
@@ -361,15 +353,6 @@ def _weights(n: int, persons: Any) -> tuple[NDArray[np.int64], int, int]:
     return (_WHOLE // counts)[codes], _WHOLE, len(counts)
 
 
-def _rows_of_persons(persons: Any) -> list[NDArray[np.intp]]:
-    """Return the rows of each person that has several."""
-    if persons is None:
-        return []
-    _, counts = np.unique(persons, return_counts=True)
-    each = np.split(np.argsort(persons, kind="stable"), np.cumsum(counts)[:-1])
-    return [rows for rows in each if len(rows) > 1]
-
-
 def _ordered_pairs(
     ranks: FloatArray, is_positive: NDArray[np.bool_], weights: NDArray[np.int64]
 ) -> int:
@@ -403,7 +386,7 @@ def as_score(
     labels: Sequence[Any] | NDArray[Any] | None,
     bounds: tuple[float, float] | None,
     models: Sequence[Any] = (),
-) -> Score:
+) -> SearchScore:
     """Return the score that ``scoring`` stands for.
 
     None is the accuracy for classifiers, and minus the squared error for regressors.
@@ -418,7 +401,7 @@ def as_score(
     models : sequence
         The candidates, which must have the methods that the score needs.
     """
-    if type(scoring) is RecordScore:  # a subclass may compute the sum in another way
+    if isinstance(scoring, RecordScore):
         return scoring
     names = list(_POWERS if labels is None else _NEEDS)
     remedy = "For another score give a RecordScore, with bounds for the score of a record."
@@ -431,10 +414,6 @@ def as_score(
         if not any(hasattr(model, method) for method in _NEEDS[name]):
             rule = f"have {' or '.join(_NEEDS[name])} if scoring is {name!r}"
             raise fail("every candidate", rule, type(model))
-    return _score_of_labels(name, labels)
-
-
-def _score_of_labels(name: str, labels: Sequence[Any] | NDArray[Any]) -> Score:
     if name == "accuracy":
         return RecordScore(Accuracy())
     if name == "neg_log_loss":

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-def run(name, folder, pictures=frozenset()):
+def run(name, folder, pictures=frozenset(), option="--pictures"):
     """Return what a script prints; it must neither fail nor warn, and draw what it should."""
     if pictures:
         pytest.importorskip("matplotlib")
@@ -21,7 +21,7 @@ def run(name, folder, pictures=frozenset()):
         "MPLBACKEND": "Agg",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
-    command = [sys.executable, str(EXAMPLES / name), *(["--pictures", "new"] if pictures else [])]
+    command = [sys.executable, str(EXAMPLES / name), *([option, "new"] if pictures else [])]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
@@ -44,7 +44,6 @@ def test_first_private_model(tmp_path):
     assert "after two fits: epsilon=0.0, delta=0.0" in text
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_grid_search(tmp_path):
     """The cost is that of three folds at each epsilon and one more fit at the winner's."""
     text = run("grid_search.py", tmp_path)
@@ -106,7 +105,6 @@ def test_first_model(tmp_path):
     assert names == ["age", "hours", "job_trade", "job_care"]
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_cost_of_classification(tmp_path):
     """More epsilon, more accuracy; between trivial and free; the wrong shape costs."""
     text = run("02_cost_classification.py", tmp_path, {"breast_cancer"})
@@ -122,7 +120,6 @@ def test_cost_of_classification(tmp_path):
     assert laws["laplace"][0] < laws["auto"][0]
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_cost_of_regression(tmp_path):
     """Ahead of AdaSSP wherever there is budget for moments; noise of coefficients is told."""
     text = run("03_cost_regression.py", tmp_path, {"coefficients", "diabetes"})
@@ -134,7 +131,6 @@ def test_cost_of_regression(tmp_path):
     assert len(words_after(text, "epsilon = 10\n")) == 10
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_norm_balls(tmp_path):
     """Polytopes come down to the hull's error; draws have it; and the hull loses to a diamond."""
     text = run("05_norm_balls.py", tmp_path, {"balls", "noise", "paradox"})
@@ -150,7 +146,6 @@ def test_norm_balls(tmp_path):
     assert diamond == pytest.approx(111, rel=0.02)
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_coordinate_descent(tmp_path):
     """Passes are worth their noise with a delta, and not without one."""
     text = run("06_coordinate_descent.py", tmp_path, {"passes"})
@@ -161,7 +156,6 @@ def test_coordinate_descent(tmp_path):
     assert last[2] == max(last[:3])
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_your_own_parts(tmp_path):
     """Sound parts pass, each fault is told, and own parts work in the estimators."""
     text = run("07_your_own_parts.py", tmp_path, {"own_law"})
@@ -176,7 +170,6 @@ def test_your_own_parts(tmp_path):
     assert errors == sorted(errors)
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_what_the_papers_got_wrong(tmp_path):
     """Every false figure is shown beside what holds, and valid noise is never below its rivals."""
     text = run("08_what_the_papers_got_wrong.py", tmp_path)
@@ -197,7 +190,6 @@ def test_what_the_papers_got_wrong(tmp_path):
     assert table(text, "T steps: variance of each")[-1][-1] > 0.99
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_a_model_you_can_read(tmp_path):
     """Curves find simulated effects, and lose to lines where there are few records and noise.
 
@@ -230,7 +222,6 @@ def compared(text, title):
     return found
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_publish_a_regression_table(tmp_path):
     """Few patients have unbounded intervals, which shrink with epsilon and hold the estimates.
 
@@ -258,7 +249,6 @@ def test_publish_a_regression_table(tmp_path):
     assert sampling == pytest.approx(robust, rel=0.3)
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_which_noise_when(tmp_path):
     """Where flipped Huber helps and where it does not, and that noise gives away what it may."""
     text = run("04_which_noise_when.py", tmp_path)
@@ -277,10 +267,22 @@ def test_which_noise_when(tmp_path):
     assert float(last["flipped huber"]) < 1e-3
 
 
-@pytest.mark.slow("a whole script, as a user runs it")
 def test_pictures_are_drawn(tmp_path):
     """Where a folder is named, and there only: without one, the first test of it found no file."""
     run("01_first_model.py", tmp_path, {"first_model"})
+
+
+def test_compare_norm_balls(tmp_path):
+    """Areas, and the paradox: the diamond has less mean error and a greater volume."""
+    text = run("compare_norm_balls.py", tmp_path, {"paradox", "sensitivity_space"}, "--out")
+    found = [line.split() for line in text.splitlines()]
+    areas = [row[2] for row in found if row[:1] in (["l1"], ["l2"], ["linf"], ["hull"])]
+    assert areas == ["19.53", "16.16", "16", "13.33", "32", "25.13", "16"]
+    assert "K is inside H: True" in text
+    rows = {row[0]: row[1:] for row in found if row[:1] in (["K"], ["H"]) and len(row) == 7}
+    rows = {name: [float(x) for x in row] for name, row in rows.items() if row[0] != "is"}
+    assert rows["K"] == [150.00, 150.03, 151.50, 40000.00, 4.00, 60000.00]
+    assert rows["H"] == [111.00, 112.38, 121.00, 24200.00, 242.00, 72600.00]
 
 
 def test_adult_curve(monkeypatch, tmp_path):

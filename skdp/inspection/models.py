@@ -1,4 +1,4 @@
-"""Display of coefficients with confidence intervals or the spread that the noise causes."""
+"""Displays of fitted models: coefficients with their errors, and scores against epsilon."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from scipy.special import ndtri
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp.inspection._drawing import COLORS, Display
+from skdp.model_selection.curve import EpsilonCurve, epsilon_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
+    from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.lines import Line2D
-
-
-UNITS = ("column", "range")
 
 
 class CoefficientDisplay(Display):
@@ -131,13 +129,16 @@ class CoefficientDisplay(Display):
         >>> list(shown.names)
         ['age', 'sex_m']
         """
-        check_choice("unit", unit, UNITS)
+        check_choice("unit", unit, ("column", "range"))
         level = check_interval("level", level, 0, 1, closed="neither")
         model = last_step(estimator)
-        coef, intervals = _estimates(model, label, level)
+        coef, intervals = coefficients_of(model, label), None
+        if getattr(model, "inference_", None) is not None:
+            coef, intervals = combined(model, label, np.eye(len(coef)), level)
         found = _names(model, names, len(coef))
         factor = np.ones(len(coef)) if unit == "column" else _ranges(model, len(coef))
-        kept = _greatest(coef * factor, most)
+        n_kept = len(coef) if most is None else check_count("most", most, 1)
+        kept = np.sort(np.argsort(-np.abs(coef * factor), kind="stable")[:n_kept])
         bands = {"deviations": deviations_of(model, label), "intervals": intervals}
         return cls(
             (coef * factor)[kept],
@@ -166,15 +167,12 @@ class CoefficientDisplay(Display):
         self.points_ = ax.plot(self.coef, places, "o", color=COLORS[0], ms=6, zorder=3)[0]
         self.bands_ = self._bands(ax, places)
         ax.set_yticks(places, self.names)
-        ax.set(xlabel=self._words(), ylim=(len(places) - 0.4, -0.6))
+        label = self.unit
+        if self.bands_ is not None:
+            band = words_of(self.level, self.intervals is not None)
+            label = f"{label}\n({band})" if label else band
+        ax.set(xlabel=label, ylim=(len(places) - 0.4, -0.6))
         return self
-
-    def _words(self) -> str:
-        """Return the label of the axis."""
-        if self.intervals is None and self.deviations is None:
-            return self.unit
-        band = words_of(self.level, self.intervals is not None)
-        return f"{self.unit}\n({band})" if self.unit else band
 
     def _bands(self, ax: Axes, places: NDArray[np.intp]) -> Any:
         """Draw the bands, or return None if there are none."""
@@ -209,14 +207,6 @@ def words_of(level: float, is_interval: bool) -> str:
     if is_interval:
         return f"band: {100 * level:.4g} % confidence interval"
     return f"band: error due to privacy noise, {100 * level:.4g} % of the time"
-
-
-def _estimates(model: Any, label: Any, level: float) -> tuple[FloatArray, FloatArray | None]:
-    """Return the coefficients to draw, and their confidence intervals or None."""
-    coef = coefficients_of(model, label)
-    if getattr(model, "inference_", None) is None:
-        return coef, None
-    return combined(model, label, np.eye(len(coef)), level)
 
 
 def combined(
@@ -314,7 +304,149 @@ def _ranges(model: Any, count: int) -> FloatArray:
     return ranges
 
 
-def _greatest(values: FloatArray, most: int | None) -> NDArray[np.intp]:
-    """Return the positions of the values greatest in absolute value, in increasing order."""
-    kept = len(values) if most is None else check_count("most", most, 1)
-    return np.sort(np.argsort(-np.abs(values), kind="stable")[:kept])
+class EpsilonCurveDisplay(Display):
+    """Median and quartiles of scores against epsilon, with two reference models.
+
+    Use :meth:`from_estimator` or :meth:`from_curve` to create one. No guarantee covers a curve of
+    private data: see :func:`~skdp.model_selection.epsilon_curve`.
+
+    Parameters
+    ----------
+    curve : EpsilonCurve
+    label : str or None, default=None
+        Label in the legend. None takes the name of the estimator.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        Medians.
+    band_ : matplotlib PolyCollection
+        Band from the lower to the upper quartile.
+    references_ : list of matplotlib Line2D
+        Lines of the model without privacy and of the trivial model.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPLogisticRegression
+    >>> from skdp.inspection import EpsilonCurveDisplay
+    >>> from skdp.model_selection import epsilon_curve
+    >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
+    >>> model = DPLogisticRegression(domain=domain)
+    >>> curve = epsilon_curve(model, X, y, [0.1, 1.0], repeats=1, cv=2)
+    >>> EpsilonCurveDisplay.from_curve(curve).ax_.get_xlabel()
+    'epsilon (log scale)'
+    """
+
+    line_: Line2D
+    band_: PolyCollection
+    references_: list[Line2D]
+
+    def __init__(self, curve: EpsilonCurve, *, label: str | None = None) -> None:
+        self.curve = curve
+        self.label = label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        epsilons: Any,
+        *,
+        ax: Axes | None = None,
+        label: str | None = None,
+        references: bool = True,
+        **options: Any,
+    ) -> EpsilonCurveDisplay:
+        """Compute a curve and draw it.
+
+        Parameters
+        ----------
+        estimator, X, y, epsilons
+            As in :func:`~skdp.model_selection.epsilon_curve`.
+        ax, label, references
+            As in :meth:`from_curve`.
+        **options
+            Further parameters of `epsilon_curve`: ``repeats``, ``cv``, ``scoring``, ...
+
+        Returns
+        -------
+        EpsilonCurveDisplay
+
+        Examples
+        --------
+        >>> from skdp import Domain, DPLogisticRegression
+        >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+        >>> X, y = domain.sample(500, random_state=0, with_target=True)
+        >>> shown = EpsilonCurveDisplay.from_estimator(
+        ...     DPLogisticRegression(domain=domain), X, y, [0.1, 1, 10], repeats=1, cv=2
+        ... )
+        >>> shown.ax_.get_xscale()
+        'log'
+        """
+        curve = epsilon_curve(estimator, X, y, epsilons, **options)
+        return cls.from_curve(curve, ax=ax, label=label, references=references)
+
+    @classmethod
+    def from_curve(
+        cls,
+        curve: EpsilonCurve,
+        *,
+        ax: Axes | None = None,
+        label: str | None = None,
+        references: bool = True,
+    ) -> EpsilonCurveDisplay:
+        """Draw a curve.
+
+        Parameters
+        ----------
+        curve : EpsilonCurve
+        ax : matplotlib Axes or None
+            Axes to draw on. None creates a figure. Further curves on the same axes take other
+            colours.
+        label : str or None, default=None
+            Label in the legend. None takes the name of the estimator.
+        references : bool, default=True
+            Whether to draw the lines of the two reference models.
+
+        Returns
+        -------
+        EpsilonCurveDisplay
+        """
+        return cls(curve, label=label).plot(ax=ax, references=references)
+
+    def plot(self, ax: Axes | None = None, *, references: bool = True) -> EpsilonCurveDisplay:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax, references
+            As in :meth:`from_curve`.
+
+        Returns
+        -------
+        EpsilonCurveDisplay
+            This display.
+        """
+        ax = self._axes(ax, (6.4, 4.4))
+        curve, color = self.curve, COLORS[len(ax.collections) % len(COLORS)]
+        low, middle, high = curve.quantile((0.25, 0.5, 0.75))
+        label = self.label or curve.estimator_name
+        drawn = ax.plot(curve.epsilons, middle, "o-", color=color, lw=2, ms=5, label=label)
+        self.line_ = drawn[0]
+        self.band_ = ax.fill_between(curve.epsilons, low, high, color=color, alpha=0.2, lw=0)
+        trivial, free = curve.reference_medians
+        pairs = [("without privacy", free, "--"), ("trivial", trivial, ":")] if references else []
+        self.references_ = [
+            ax.axhline(median, color="0.35", lw=1.5, ls=dashes, label=name)
+            for name, median, dashes in pairs
+        ]
+        ax.set(xscale="log", xlabel="epsilon (log scale)", ylabel=f"test {curve.score_name}")
+        if len(curve.epsilons) <= 9:  # labels of more would overlap
+            ax.set_xticks(curve.epsilons, [f"{value:.3g}" for value in curve.epsilons])
+            ax.minorticks_off()
+        ax.legend(frameon=False, loc="best")
+        return self

@@ -1,24 +1,16 @@
-"""Maps of the least variance: right at every point, and drawn as they are."""
+"""Maps of the least variance: right at every point."""
 
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from skdp.geometry import LpBall
-from skdp.inspection import LawMapDisplay
-from skdp.inspection.law_map import LAW_COLORS
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.law_map import LawMap, law_map
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 EPSILONS, DELTAS = [0.1, 0.3, 1.0, 3.0], [1e-6, 1e-3, 0.01, 0.05]
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
@@ -27,12 +19,6 @@ NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 @pytest.fixture(scope="module")
 def one() -> LawMap:
     return law_map(EPSILONS, DELTAS)
-
-
-@pytest.fixture(autouse=True)
-def _close() -> Any:
-    yield
-    plt.close("all")
 
 
 @pytest.mark.slow("calibrations at every point of a map")
@@ -145,77 +131,3 @@ def test_grids_are_sorted_and_kept(one: LawMap) -> None:
 def test_refuses(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         law_map(**{"epsilons": [1.0], "deltas": [0.1], **arguments})
-
-
-# The picture.
-
-
-def test_cells_have_the_colours_of_the_winners(one: LawMap) -> None:
-    """Around the points of the grid, in the legend's colours; another winner is another colour."""
-    shown = LawMapDisplay.from_map(one)
-    legend: Any = shown.ax_.get_legend()
-    names = [text.get_text().replace(" ", "_") for text in legend.get_texts()]
-    assert tuple(names) == shown.shown_
-    colors = {
-        name: patch.get_facecolor() for name, patch in zip(names, legend.get_patches(), strict=True)
-    }
-    assert len(set(colors.values())) == len(names) >= 3
-    shown.figure_.canvas.draw()
-    cells = shown.mesh_.get_facecolors().reshape(4, 4, 4)
-    for i in range(4):
-        for j in range(4):
-            np.testing.assert_allclose(cells[j, i], colors[one.winners[i, j]], atol=0.005)
-    corners = shown.mesh_.get_coordinates()
-    assert (corners[0, :-1, 0] < one.epsilons).all()
-    assert (corners[0, 1:, 0] > one.epsilons).all()
-    assert (corners[:-1, 0, 1] < one.deltas).all()
-
-
-def test_lines_are_where_the_ratio_is(one: LawMap) -> None:
-    """At points of the grid the surface is that of the ratios; nothing gained, no line."""
-    shown = LawMapDisplay.from_map(one, levels=(0.9,))
-    above = one.ratios > 0.9
-    assert above.any()
-    assert not above.all()
-    assert shown.contour_.levels.tolist() == [0.9]
-    path = np.concatenate(shown.contour_.allsegs[0])
-    assert path[:, 0].min() >= 0.1 - 1e-9
-    assert path[:, 0].max() <= 3 + 1e-9
-    only = one.without(*(law for law in one.laws if law not in ("laplace", "gaussian")))
-    assert LawMapDisplay.from_map(only).contour_ is None
-
-
-def test_one_colour_for_each_law() -> None:
-    """All that may win in one map are told apart, also laws that have no colour of their own."""
-    assert len(set(LAW_COLORS.values())) == len(LAW_COLORS)
-    values = np.full((3, 2, 2), 2.0)
-    values[0, 0, 0] = values[1, 1, 1] = values[2, 0, 1] = 1.0
-    grid = np.array([0.1, 0.2])
-    laws = ("hull", "elliptic", "laplace")
-    shown = LawMapDisplay.from_map(LawMap(laws, grid, grid, values, np.ones((2, 2))))
-    legend: Any = shown.ax_.get_legend()
-    assert len({patch.get_facecolor() for patch in legend.get_patches()}) == 3
-
-
-def test_it_is_drawn_where_it_is_told(one: LawMap, tmp_path: Path) -> None:
-    ax = plt.figure().subplots()
-    shown = LawMapDisplay.from_map(one, ax=ax)
-    assert shown.ax_ is ax
-    assert shown.plot() is shown
-    assert shown.ax_ is not ax
-    assert (shown.ax_.get_xscale(), shown.ax_.get_yscale()) == ("log", "log")
-    shown.figure_.savefig(tmp_path / "map.png", dpi=50)
-    assert plt.imread(tmp_path / "map.png")[..., :3].std() > 0.05
-
-
-def test_the_picture_needs_a_grid() -> None:
-    for deltas in ([0.1], [0.0, 0.1]):
-        found = law_map([0.1, 1.0], deltas, laws=["laplace"])
-        with pytest.raises(ValueError, match="law_map must have two epsilons"):
-            LawMapDisplay.from_map(found)
-
-
-def test_without_matplotlib(one: LawMap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"matplotlib must be installed.*skdp\[plot\]"):
-        LawMapDisplay.from_map(one)

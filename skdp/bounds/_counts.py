@@ -1,6 +1,9 @@
-"""Noise for the counts of numbers and of strings, whose frequent ones are levels.
+"""Counts of records in public cells, and their noise: the theorems of estimated bounds.
 
-Statements and proofs: ``docs/proofs/estimated_bounds.md``; levels: Theorem 2.
+A number is in exactly one cell of a grid, whatever its value is and whatever other records are. So
+one record adds 1 to one count of each column, or nothing where it has no number. A person with
+several rows adds the mean of what its rows add. Statements and proofs:
+``docs/proofs/estimated_bounds.md``; frequent strings, which become levels: Theorem 2.
 """
 
 from __future__ import annotations
@@ -9,14 +12,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.bounds._asked import NOTHING
-from skdp.bounds._cells import IntArray
 from skdp.geometry import LpBall
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian.noise import gaussian_scale
@@ -27,10 +30,77 @@ from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
 from skdp.rows.persons import WHOLE_BITS
 
+IntArray = NDArray[np.int64]
+# The one level of a column in which no level is frequent enough.
+NOTHING = "other"
+# Numbers below limit * 2^-OCTAVES count as zero.
+OCTAVES = 40
 # Cells of one column that one record changes by 1 each.
 CHANGED = {"replace_one": 2, "add_remove": 1}
 # Shares of the budget of the first and of the second release.
 SHARES = (0.65, 0.35)
+
+
+@dataclass(frozen=True)
+class Magnitudes:
+    """A cell around zero, and on each side cells between powers of two up to a limit.
+
+    The cells of positive numbers are open at the lower and closed at the upper end, and those of
+    negative numbers are their mirror images. The outermost cells have all numbers beyond.
+
+    Parameters
+    ----------
+    limit : float > 0, units of the column
+    """
+
+    limit: float
+
+    @property
+    def n(self) -> int:
+        """Number of cells; the cell of zero is in the middle."""
+        return 2 * OCTAVES + 1
+
+    @cached_property
+    def ends(self) -> FloatArray:
+        """Greatest magnitude of zero and of the cells of each side, (OCTAVES + 1,), increasing."""
+        top = math.ceil(math.log2(self.limit))
+        return np.append(np.ldexp(1.0, np.arange(top - OCTAVES, top)), self.limit)
+
+    def cells(self, values: FloatArray) -> NDArray[np.intp]:
+        """Return the position of the cell of each number."""
+        octave = np.minimum(np.searchsorted(self.ends, np.abs(values)), OCTAVES)
+        return np.asarray(np.where(values < 0, -octave, octave) + OCTAVES)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Cells of equal width between two bounds; the outer ones have all numbers beyond.
+
+    Parameters
+    ----------
+    lower, upper : float, units of the column
+    n : int
+        Number of cells.
+    """
+
+    lower: float
+    upper: float
+    n: int
+
+    def end(self, k: int) -> float:
+        """Return the end of the first ``k`` cells, from ``lower`` to ``upper``."""
+        return self.upper if k == self.n else self.lower + k * ((self.upper - self.lower) / self.n)
+
+    def cells(self, values: FloatArray) -> NDArray[np.intp]:
+        """Return the position of the cell of each number."""
+        return np.searchsorted([self.end(k) for k in range(1, self.n)], values)
+
+
+def counts(grid: Magnitudes | Steps, values: FloatArray, shares: IntArray) -> IntArray:
+    """Return the exact sum of shares in each cell, (n,); NaN, a missing number, is in none."""
+    found = np.zeros(grid.n, np.int64)
+    np.add.at(found, grid.cells(values), np.where(np.isnan(values), 0, shares))
+    return found
 
 
 @dataclass(frozen=True)
@@ -70,22 +140,12 @@ class CountNoise:
         return gaussian < math.sqrt(2) * self._sum / self.epsilon
 
     @property
-    def name(self) -> str:
-        """Name of the law."""
-        return "Gaussian" if self.is_gaussian else "Laplace"
-
-    @property
     def guarantee(self) -> Guarantee:
         """Guarantee of both releases, without assumptions."""
         if not self.is_gaussian:
             return Guarantee(self.epsilon, 0.0, self.neighbors)
         losses = tuple((GaussianLoss(self._shift(stage)), 1) for stage in range(2))
         return Guarantee(self.epsilon, self.delta, self.neighbors, losses=losses)
-
-    def check_published(self, cells: tuple[int, int]) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee for so many cells."""
-        for stage, n in enumerate(cells):
-            publication(self.noise(stage, n))
 
     def deviation(self, stage: int) -> float:
         """Return the standard deviation of the noise of each weighted count."""
@@ -170,18 +230,16 @@ class LevelCounts:
     def release(self, found: Sequence[Counter[str]], rng: Generator) -> list[list[str]]:
         """Return the levels of each column, the most frequent first."""
         noise, least = self.noise, self.threshold
-        return [self._column(counted, noise, least, rng) for counted in found]
-
-    def _column(
-        self, counted: Counter[str], noise: KNormNoise, least: float, rng: Generator
-    ) -> list[str]:
-        names = sorted(counted)
-        times = max(1, -(-len(names) // noise.dim))
-        exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
-        lattice, stretch = publication(noise)
-        draws = stretch * Laplace(noise.scale).rvs(len(exact), rng)
-        noisy = lattice.repeated(times).release(exact, 0, draws, rng)
-        # The last counts stand for no string.
-        pairs = zip(noisy.tolist(), names, strict=False)
-        kept = sorted((-count, name) for count, name in pairs if count > least)
-        return [name for _, name in kept] or [NOTHING]
+        released = []
+        for counted in found:
+            names = sorted(counted)
+            times = max(1, -(-len(names) // noise.dim))
+            exact = [counted[name] for name in names] + [0] * (times * noise.dim - len(names))
+            lattice, stretch = publication(noise)
+            draws = stretch * Laplace(noise.scale).rvs(len(exact), rng)
+            noisy = lattice.repeated(times).release(exact, 0, draws, rng)
+            # The last counts stand for no string.
+            pairs = zip(noisy.tolist(), names, strict=False)
+            kept = sorted((-count, name) for count, name in pairs if count > least)
+            released.append([name for _, name in kept] or [NOTHING])
+        return released

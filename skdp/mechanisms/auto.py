@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
-from skdp.mechanisms._noise_check import check_noise
 from skdp.mechanisms.gaussian.elliptic import EllipticGaussian, check_weights_for
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.knorm.noise import NAMES, KNorm
-from skdp.mechanisms.noise import Noise, variances
+from skdp.mechanisms.noise import Noise, check_noise, variances
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
 # Subbotin's laws are compared only if they are named. Over several coordinates they take seconds
@@ -112,7 +111,8 @@ class Auto:
         for name, mechanism in self._pairs(sensitivity.ball, epsilon, delta):
             try:
                 noise = mechanism.calibrate(sensitivity, epsilon=epsilon, delta=delta)
-                check_noise(mechanism, noise, sensitivity, epsilon, delta)
+                about = sensitivity.neighbors, sensitivity.ball.dim
+                check_noise(mechanism, noise, *about, epsilon, delta)
                 trials.append(Trial(name, noise, self._error(noise)))
             except (ValueError, AttributeError) as error:  # unsupported members are absent
                 reasons[name] = str(error)

@@ -7,10 +7,9 @@ from typing import Any, Protocol, TypeVar, cast, overload
 from skdp._checks import check_choice, fail
 from skdp.geometry import NormBall
 from skdp.mechanisms._named import CHOICES, GAUSSIANS, LAWS, named
-from skdp.mechanisms._noise_check import check_noise
 from skdp.mechanisms.auto import Auto
 from skdp.mechanisms.knorm.noise import KNorm
-from skdp.mechanisms.noise import BaseNoise, Noise
+from skdp.mechanisms.noise import BaseNoise, Noise, check_noise
 from skdp.mechanisms.sensitivity.base import Sensitivity
 
 __all__ = ["GAUSSIANS", "LAWS", "Noise", "calibrate"]
@@ -70,7 +69,7 @@ def calibrate(
         remedy = "For d sums that change by at most r in the l1 norm: Sensitivity(LpBall(d, 1), r)."
         raise fail("sensitivity", "be a Sensitivity", sensitivity, remedy)
     made: Noise = chosen.calibrate(sensitivity, epsilon=epsilon, delta=delta)
-    check_noise(chosen, made, sensitivity, epsilon, delta)
+    check_noise(chosen, made, sensitivity.neighbors, sensitivity.ball.dim, epsilon, delta)
     return made
 
 

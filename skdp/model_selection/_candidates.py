@@ -21,7 +21,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
 from skdp._checks import fail
-from skdp._identity import claims, is_ours
+from skdp._identity import is_ours
 from skdp.linear_model.validation import check_ledger
 from skdp.privacy import PrivacyLeakWarning
 from skdp.privacy.ledger import Budget
@@ -249,5 +249,8 @@ def _learners(step: Any, private: Any) -> Iterator[Any]:
 
 def _is_stateless(step: Any) -> bool:
     """Return whether the class that defines the methods of a step declares that it needs no fit."""
-    declared = claims(step, "__sklearn_tags__", (*_FITS, "transform"))
+    line = type(step).__mro__
+    places = {name: k for k, kind in reversed([*enumerate(line)]) for name in vars(kind)}
+    methods = [places[name] for name in (*_FITS, "transform") if name in places]
+    declared = places.get("__sklearn_tags__", len(line)) <= min(methods)
     return declared and not get_tags(step).requires_fit

@@ -28,9 +28,8 @@ class Law(Protocol):
     which the density is positive; and ``log_ratio(x, shift)``, which is
     ``logpdf(x) - logpdf(x + shift)`` without loss of digits. All laws of this package have them.
 
-    A law must be hashable and must not change between its calibration and its draws. Results are
-    cached only for a class that is itself a frozen dataclass of numbers. For a class outside
-    this package they are cached only during one fit or calibration.
+    A law must not change, and its ``==`` and ``hash`` must compare all that decides its results,
+    because calibrations are cached. A frozen dataclass of numbers is such a class.
 
     Examples
     --------

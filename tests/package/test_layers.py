@@ -120,6 +120,7 @@ PUBLIC = {
     "skdp.testing": [
         "check_ball",
         "check_law",
+        "check_loss",
         "check_mechanism",
         "check_private_estimator",
         "check_release",
@@ -150,6 +151,11 @@ HIDDEN = {
     "skdp.rows.collection": ["sys.modules"],
     "skdp.rows.streams": ['sys.modules.get("pyarrow.dataset")'],
     "skdp._checks": ["import_module", "import_module(name)"],
+    # Parts from outside the package are checked when they are first used.
+    "skdp._identity": [
+        "import_module",
+        'import_module("skdp.testing.first_use").CHECKS[kind](part)',
+    ],
     "skdp._lazy": [
         "import_module",
         'import_module(f"{package}.{name}")',

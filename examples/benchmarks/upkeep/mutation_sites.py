@@ -53,7 +53,6 @@ NAMES = {
     " rough_leverage _profile",
     "linear_model/_objective/gaussian.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
     " _EACH _LEVELS _SEARCHED",
-    "linear_model/_objective/loss_check.py": "_PROBED",
     "linear_model/_objective/task.py": "SPREAD FILLED REACHED REACHED_SCALED PLENTY Reference"
     " Population weight reached",
     "linear_model/_shared/predict.py": "_CELLS",
@@ -69,7 +68,6 @@ NAMES = {
     "mechanisms/independent/noise.py": "_EXPONENTS",
     "mechanisms/sensitivity/_statistics.py": "MOST_CHOICES MOST_LIFTED",
     "mechanisms/sensitivity/_support.py": "MOST_CORNERS",
-    "mechanisms/sensitivity/ball.py": "_POINTS",
     "privacy/composition/_fold.py": "_DEEP",
     "privacy/composition/_tilt.py": "_TRIES",
     "privacy/guarantee/profile.py": "_PIECES _CORNERS",

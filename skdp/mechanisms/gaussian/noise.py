@@ -17,13 +17,13 @@ from numpy.random import Generator
 from skdp._arrays import FloatArray
 from skdp._checks import check_epsilon, check_interval, check_numbers, check_positive, fail
 from skdp._draws import normals
-from skdp._identity import remembered
+from skdp._identity import relied_on, remembered
 from skdp.mechanisms.gaussian.ellipsoid import greatest_square
 from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
+from skdp.privacy.conversions import gaussian_mu
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
-from skdp.privacy.losses.normal_profile import log_delta
 from skdp.randomness import GRANULARITY
 
 
@@ -55,27 +55,13 @@ def gaussian_scale(epsilon: float, delta: float) -> float:
     if delta == 0:
         rule = "be > 0 for Gaussian noise, which is not pure DP"
         raise fail("delta", rule, delta, 'Give 1e-6, say, or take a mechanism such as "l2".')
-    return _least_scale(epsilon, delta)
-
-
-@remembered(maxsize=1024)
-def _least_scale(epsilon: float, delta: float) -> float:
-    def is_private(shift: float) -> bool:
-        return bool(log_delta(shift, epsilon) <= math.log(delta))
-
-    low = 1.0
-    while not is_private(low):
-        low /= 2
-    high = 2 * low
-    while is_private(high):
-        low, high = high, 2 * high
-    # For subnormal numbers the midpoint equals an end before the relative width is reached.
-    while high - low > 1e-15 * low and low < (middle := low / 2 + high / 2) < high:
-        low, high = (middle, high) if is_private(middle) else (low, middle)
-    scale = ROUND_UP / low  # low has always passed
-    if not math.isfinite(scale):
+    scale = ROUND_UP / max(_greatest_mu(epsilon, delta), 5e-324)
+    if not scale < math.inf:
         raise fail("delta", "be so great that the noise is a finite number", delta)
     return scale
+
+
+_greatest_mu = remembered(maxsize=1024)(gaussian_mu)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -194,5 +180,6 @@ def gaussian_guarantee(
         float(delta),
         neighbors=sensitivity.neighbors,
         mechanism=f"{kind} noise for differences in {sensitivity.ball!r}",
+        assumptions=relied_on(sensitivity.ball),
         losses=((GaussianLoss(1 / gaussian_scale(epsilon, delta)), 1),),
     )

@@ -19,13 +19,14 @@ from skdp._checks import (
     check_positives,
     fail,
 )
+from skdp._identity import relied_on
 from skdp.geometry.ball import ask
-from skdp.mechanisms.independent._law import check_law
 from skdp.mechanisms.independent.scale import (
     FAMILIES,
     NAMES,
     PLAIN,
     Losses,
+    check_law,
     law_of,
     losses_of,
     worst_scale,
@@ -166,6 +167,7 @@ class Independent:
             delta,
             neighbors=sensitivity.neighbors,
             mechanism=f"independent {law!r} noise for differences in {sensitivity.ball!r}",
+            assumptions=relied_on(law, sensitivity.ball),
             losses=losses if delta > 0 else (),
         )
         return IndependentNoise(law, scale * proportions, guarantee, losses)

@@ -27,14 +27,14 @@ from skdp._checks import (
     check_positive,
     fail,
 )
-from skdp._identity import remembered
+from skdp._identity import relied_on, remembered
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent._law import check_law, scaled_law
 from skdp.mechanisms.independent.noise import Independent
 from skdp.mechanisms.independent.scale import (
     NAMES,
     PLAIN,
     Losses,
+    check_law,
     composed_scale,
     excess_at,
     law_of,
@@ -284,7 +284,7 @@ def _calibrated(
             law = PLAIN["gaussian"]
     scale = scale_of(law)
     losses = (*losses_of(law, few, length, scale), *beside)
-    law = scaled_law(law, scale, "mechanism")
+    law = law.scaled(scale)
     shifts = _told(releases.shifts)
     told = f"{law!r} noise in each of {releases.count} releases with shifts {shifts}"
     if choices is not None:
@@ -294,6 +294,7 @@ def _calibrated(
         delta,
         neighbors=releases.neighbors,
         mechanism=told,
+        assumptions=relied_on(law),
         losses=losses if delta > 0 or beside else (),
     )
     return RepeatedNoise(law, guarantee, losses, releases.shifts)

@@ -9,7 +9,7 @@ docs/proofs/one_release.md and docs/proofs/repeated_releases.md, section 4.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from operator import itemgetter
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from skdp._checks import check_interval, check_positive, fail
+from skdp._identity import check_at_first_use
 from skdp._search import last_passing
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.worst_shift import Shift, WorstShift, length_of
@@ -25,6 +26,7 @@ from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.gaussian import Gaussian
 from skdp.noise.laplace import Laplace
+from skdp.noise.law import Law
 from skdp.noise.logistic import Logistic
 from skdp.noise.offset_gaussian import OffsetGaussian
 from skdp.noise.subbotin import Subbotin
@@ -55,6 +57,16 @@ NAMES = (*PLAIN, *FAMILIES)
 _GRID, _FINE_GRID = 15, 45
 
 _REMEDY = "Give 1e-6, say, or take noise whose loss is bounded, such as Laplace or Logistic."
+
+
+def check_law(law: Any, name: str = "law") -> None:
+    """Raise ValueError unless an object is a law, and one of others passes its checks."""
+    if isinstance(law, type) or not isinstance(law, Law):
+        remedy = "Give a law of skdp.noise, or an object with logpdf, logsf, isf, rvs, var, scaled."
+        raise fail(name, "have the members of a law", type(law), remedy)
+    if not isinstance(law, Hashable):
+        raise fail(name, "be hashable", type(law), "Make it a frozen dataclass of numbers.")
+    check_at_first_use(law, "law")
 
 
 # One coordinate

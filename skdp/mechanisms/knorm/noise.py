@@ -12,7 +12,7 @@ from numpy.random import Generator
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp._draws import gamma
-from skdp._identity import is_ours, same
+from skdp._identity import is_ours, relied_on
 from skdp.geometry import Hull, LpBall, NormBall, ShearedBall
 from skdp.geometry.ball import (
     parts_of,
@@ -22,8 +22,7 @@ from skdp.geometry.ball import (
 )
 from skdp.mechanisms.knorm.radial import greatest_shift, losses_of
 from skdp.mechanisms.noise import BaseNoise
-from skdp.mechanisms.sensitivity.ball import require_ball
-from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
+from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity, check_ball
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import PrivacyLoss
 from skdp.randomness import GRANULARITY
@@ -98,7 +97,7 @@ class KNormNoise(BaseNoise):
 
     def expected_norm(self, ball: NormBall, *, draws: int = 4096) -> float:
         """Return the mean gauge of a draw, exact in K itself, else from ``draws`` draws."""
-        if same(ball, self.ball):
+        if ball is self.ball or ball == self.ball:
             return self.dim * self.scale
         directions = self.ball.sample(draws, np.random.default_rng(0))
         return float((self.dim + 1) * self.scale * np.mean(ball.gauge(directions)))
@@ -156,7 +155,7 @@ class KNorm:
         if isinstance(self.ball, str):
             check_choice("ball", self.ball, NAMES)
         else:
-            require_ball(self.ball)
+            check_ball(self.ball)
 
     def for_dim(self, hull: NormBall) -> NormBall:
         """Return K, given the ball of the sensitivity."""
@@ -188,6 +187,7 @@ class KNorm:
             delta,
             neighbors=sensitivity.neighbors,
             mechanism=f"K-norm noise on {ball!r}",
+            assumptions=relied_on(ball, sensitivity.ball),
             losses=losses,
         )
         return KNormNoise(ball, scale, guarantee, losses)

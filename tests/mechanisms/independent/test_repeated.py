@@ -489,33 +489,3 @@ BAD = [
 def test_errors_name_what_is_wrong(make, text):
     with pytest.raises(ValueError, match=text):
         make()
-
-
-@dataclass(frozen=True)
-class IntLaplace(Laplace):
-    """A law whose scales are whole numbers: right at 3, and too narrow where 2.7 is needed."""
-
-    scale: float = 1.0
-
-    def scaled(self, s):
-        return IntLaplace(float(max(1, int(self.scale * s))))
-
-
-@dataclass(frozen=True)
-class NarrowWhereWide(Laplace):
-    """A law that draws too narrowly beyond a scale of 4."""
-
-    scale: float = 1.0
-
-    def scaled(self, s):
-        return NarrowWhereWide(self.scale * s)
-
-    def rvs(self, size=None, rng=None):
-        return super().rvs(size, rng) * (0.5 if self.scale > 4 else 1.0)
-
-
-@pytest.mark.parametrize("law", [IntLaplace(), NarrowWhereWide()], ids=repr)
-def test_a_law_is_looked_at_at_the_scale_that_is_drawn_from(law):
-    shifts, neighbors = [(1.0, 10)], {"neighbors": "replace_one"}
-    with pytest.raises(ValueError, match="mechanism must"):
-        calibrate_releases(law, shifts, epsilon=1 / 0.77, delta=1e-6, **neighbors)

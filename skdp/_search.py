@@ -139,4 +139,3 @@ def _straddle(
 def _wider(factor: float) -> float:
     """Return the next factor, which grows fast if a close guess was wrong."""
     return min(factor ** (2 if factor > 1.01 else 16), 1e100)
-

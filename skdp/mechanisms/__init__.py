@@ -1,7 +1,6 @@
 """From a sensitivity and a guarantee to noise."""
 
-from skdp.mechanisms.auto import Auto
-from skdp.mechanisms.calibrate import calibrate
+from skdp.mechanisms.calibrate import Auto, calibrate
 from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
 from skdp.mechanisms.gaussian.noise import GaussianNoise, IsotropicGaussian
 from skdp.mechanisms.independent.noise import Independent, IndependentNoise

@@ -60,7 +60,7 @@ NAMES = {
     "linear_model/_solver/problem.py": "noise hessian _Sample",
     "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share",
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
-    "mechanisms/auto.py": "TIE _error",
+    "mechanisms/calibrate.py": "TIE _error",
     "mechanisms/gaussian/_least_trace.py": "TOLERANCE COARSE MOST_ROUNDS _SHRINK _BESIDE _STEP",
     "mechanisms/independent/repeated.py": "MOST_SIZES SHARE",
     "mechanisms/independent/scale.py": "_SHARP _COARSE _COARSE_GAP _GRID _FINE_GRID law_of _lowest",

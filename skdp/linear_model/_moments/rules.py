@@ -49,7 +49,7 @@ MUCH_WORK, WORTH_WORK = 2e9, 2e-4
 # The assumed n / q^(3/2) if no number of records is public.
 USUAL_STRENGTH = 300.0
 
-NAMES = ("auto", "laplace", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic", *LAWS)
+NAMES = ("auto", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic", *LAWS)
 
 
 def check_mechanism(mechanism: Any) -> None:

@@ -62,7 +62,7 @@ _NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
 # Names of losses that are joint for more than two classes.
 JOINT = ("auto", "logistic")
 # The other laws are pure DP.
-_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
+_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,6 +320,8 @@ class ObjectivePerturbation:
             return [KNormFamily(usual_q=knorm_q), *gaussian]
         if isinstance(mechanism, str) and mechanism in GAUSSIANS:
             return [GaussianFamily(mechanism == "elliptic", gaussian_q)]
+        if mechanism == "laplace":  # calibrated with the curvature as K-norm noise, which it is
+            mechanism = "l1"
         if not isinstance(mechanism, NormBall | str):  # a mapped ball has a member ``ball``, too
             mechanism = mechanism.ball
         design = task.design
@@ -367,7 +369,7 @@ class ObjectivePerturbation:
         """Whether the mechanism has its own calibration."""
         mechanism = self.asked.mechanism
         if isinstance(mechanism, str):
-            return mechanism in LAWS
+            return mechanism in LAWS and mechanism != "laplace"
         is_part = isinstance(mechanism, type) or self._has_ball
         return not is_part and callable(getattr(mechanism, "calibrate", None))
 

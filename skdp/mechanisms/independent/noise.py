@@ -29,6 +29,7 @@ from skdp.mechanisms.independent.scale import (
     check_law,
     law_of,
     losses_of,
+    pure_scale,
     worst_scale,
 )
 from skdp.mechanisms.independent.worst_shift import WorstShift, worst_shift
@@ -37,6 +38,8 @@ from skdp.mechanisms.sensitivity.base import Sensitivity
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import granularity_of
 
+# Delta is spent only if it reduces the scale by more than this share.
+LEAST_GAIN = 1e-3
 # Proportions half-width^a are tried for these a: 1/2 is best for Gaussian noise on a box, 1/3 for
 # pure Laplace noise on a box, and 1 for a ball whose corners lie on the axes.
 _EXPONENTS = (0.0, 1 / 3, 1 / 2, 1.0)
@@ -156,11 +159,16 @@ class Independent:
         """Return such noise that is (epsilon, delta)-private.
 
         delta = 0 is possible for laws with a bounded privacy loss: Laplace, Logistic, Subbotin(1).
+        If delta reduces their scale by less than a thousandth, as for a Laplace variable and a
+        small delta, it is not spent and the guarantee has delta = 0.
         """
         epsilon = check_epsilon(epsilon)
         delta = check_interval("delta", delta, 0.0, 1.0, closed="left")
         law, proportions, worst = self._best(sensitivity, epsilon, delta)
         scale = worst_scale(law, worst, epsilon, delta)
+        pure = pure_scale(law, worst.total, epsilon, required=False)
+        if delta > 0 and pure <= scale * (1 + LEAST_GAIN):
+            scale, delta = pure, 0.0
         losses = losses_of(law, worst.above, worst.length, scale)
         guarantee = Guarantee(
             epsilon,

@@ -27,7 +27,7 @@ from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import PrivacyLoss
 from skdp.randomness import GRANULARITY
 
-NAMES = {"laplace": 1.0, "l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
+NAMES = {"l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,10 @@ class KNorm:
 
     Parameters
     ----------
-    ball : NormBall or {"laplace", "l1", "l2", "linf", "hull"}
-        K; "hull" stands for the ball of the sensitivity. With "l1", also named "laplace", the
-        noise is an independent Laplace variable in each coordinate.
+    ball : NormBall or {"l1", "l2", "linf", "hull"}
+        K; "hull" stands for the ball of the sensitivity. With "l1" the noise is an independent
+        Laplace variable in each coordinate. With delta > 0 ``Independent("laplace")`` composes
+        the coordinates, which needs less variance for most sensitivities.
 
     Examples
     --------

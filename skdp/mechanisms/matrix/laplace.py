@@ -31,6 +31,7 @@ from skdp._checks import check_epsilon, check_interval, check_numbers, fail
 from skdp._draws import wishart
 from skdp._identity import is_ours
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
+from skdp.mechanisms.independent.noise import LEAST_GAIN
 from skdp.mechanisms.knorm.radial import shift_in_any_norm
 from skdp.mechanisms.matrix.noise import MatrixNoise
 from skdp.mechanisms.matrix.profile import distance_of_three, losses_of_trace
@@ -41,8 +42,6 @@ from skdp.randomness import GRANULARITY
 
 _Ball = MomentBall | RadialMomentBall
 
-# Delta is spent only if it reduces the noise by more than this share.
-LEAST_GAIN = 1e-3
 # Of Newton's method.
 _MOST_STEPS, _LEAST_LENGTH = 100, 1e-8
 

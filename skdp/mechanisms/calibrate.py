@@ -12,13 +12,11 @@ from numpy.typing import ArrayLike
 
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
 from skdp.geometry import LpBall, NormBall
-from skdp.mechanisms.gaussian.elliptic import EllipticGaussian, check_weights_for
-from skdp.mechanisms.gaussian.noise import IsotropicGaussian
-from skdp.mechanisms.independent.noise import Independent
-from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
-from skdp.mechanisms.knorm.noise import NAMES, KNorm
+from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian, check_weights_for
+from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.knorm import NAMES, EllipticKNorm, KNorm, knorm_is_less
 from skdp.mechanisms.noise import BaseNoise, Noise, check_noise, variances
-from skdp.mechanisms.sensitivity.base import Sensitivity
+from skdp.mechanisms.sensitivity import Sensitivity
 
 GAUSSIANS: dict[str, Any] = {"gaussian": IsotropicGaussian, "elliptic": EllipticGaussian}
 # Independent noise of one law in each coordinate, with a shape of least variance.

@@ -9,8 +9,7 @@ from skdp.testing.ball import check_ball
 from skdp.testing.estimator import check_private_estimator
 from skdp.testing.law import check_law
 from skdp.testing.loss import check_loss
-from skdp.testing.mechanism import check_mechanism
-from skdp.testing.release import check_release
+from skdp.testing.mechanism import check_mechanism, check_release
 
 __all__ = [
     "check_ball",

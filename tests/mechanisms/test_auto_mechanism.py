@@ -23,10 +23,10 @@ from skdp.mechanisms.calibrate import (
     quick_candidates,
     variances,
 )
-from skdp.mechanisms.gaussian.noise import GaussianNoise
-from skdp.mechanisms.independent.noise import Independent, IndependentNoise
-from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
-from skdp.noise.flipped_huber import FlippedHuber
+from skdp.mechanisms.gaussian import GaussianNoise
+from skdp.mechanisms.independent import Independent, IndependentNoise
+from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
+from skdp.noise.laws import FlippedHuber
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.radial import RadialLoss
 

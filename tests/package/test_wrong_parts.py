@@ -21,8 +21,8 @@ from skdp import (
 from skdp.geometry import LpBall, ScaledBall
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
-from skdp.mechanisms.independent.repeated import calibrate_releases
-from skdp.mechanisms.knorm.radial import is_round
+from skdp.mechanisms.independent import calibrate_releases
+from skdp.mechanisms.knorm import is_round
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Guarantee
 

@@ -44,7 +44,7 @@ from skdp.linear_model.losses import (
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
-from skdp.mechanisms.knorm.noise import NAMES
+from skdp.mechanisms.knorm import NAMES
 from skdp.rows.block import most_blocks
 
 # If no order of magnitude is public, the solver's tolerance is set for so many records, otherwise

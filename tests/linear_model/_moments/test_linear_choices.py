@@ -16,10 +16,10 @@ from skdp import BudgetExceeded, Domain, DPLinearRegression, Ledger
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import KNorm
-from skdp.mechanisms.gaussian.noise import GaussianNoise
-from skdp.mechanisms.independent.noise import IndependentNoise
-from skdp.mechanisms.knorm.noise import KNormNoise
-from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise
+from skdp.mechanisms.gaussian import GaussianNoise
+from skdp.mechanisms.independent import IndependentNoise
+from skdp.mechanisms.knorm import KNormNoise
+from skdp.mechanisms.matrix import MatrixLaplace, MatrixLaplaceNoise
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -17,7 +17,7 @@ from skdp.geometry import (
     SumBall,
 )
 from skdp.mechanisms import Independent, IndependentNoise, Sensitivity, calibrate
-from skdp.mechanisms.gaussian.noise import (
+from skdp.mechanisms.gaussian import (
     GaussianNoise,
     IsotropicGaussian,
     gaussian_scale,

@@ -12,15 +12,10 @@ from scipy.stats import beta, kstest
 from skdp.geometry import LpBall, MappedBall
 from skdp.geometry.hull import Hull
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
-from skdp.mechanisms.gaussian.noise import IsotropicGaussian
-from skdp.mechanisms.independent.noise import Independent, IndependentNoise, _promising
-from skdp.mechanisms.independent.scale import FAMILIES, NAMES, least_scale
-from skdp.mechanisms.independent.worst_shift import MOST_GROUPS, worst_shift
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
-from skdp.noise.subbotin import Subbotin
+from skdp.mechanisms.gaussian import IsotropicGaussian
+from skdp.mechanisms.independent import Independent, IndependentNoise, _promising
+from skdp.mechanisms.scales import FAMILIES, MOST_GROUPS, NAMES, least_scale, worst_shift
+from skdp.noise.laws import FlippedHuber, Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy import Guarantee
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import ShiftLoss

@@ -11,7 +11,7 @@ from exact_profile import exact_delta, facts
 from scipy.stats import kstest
 
 from skdp.mechanisms import Independent
-from skdp.mechanisms.independent.repeated import (
+from skdp.mechanisms.independent import (
     MECHANISMS,
     MOST_SIZES,
     Releases,
@@ -19,15 +19,16 @@ from skdp.mechanisms.independent.repeated import (
     choice_width,
     fewer,
 )
-from skdp.mechanisms.independent.scale import least_scale
-from skdp.mechanisms.independent.worst_shift import length_of
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
-from skdp.noise.offset_gaussian import OffsetGaussian
-from skdp.noise.subbotin import Subbotin
-from skdp.noise.truncated_laplace import TruncatedLaplace
+from skdp.mechanisms.scales import least_scale, length_of
+from skdp.noise.laws import (
+    FlippedHuber,
+    Gaussian,
+    Laplace,
+    Logistic,
+    OffsetGaussian,
+    Subbotin,
+    TruncatedLaplace,
+)
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
 from skdp.privacy.losses.selection import SelectionLoss

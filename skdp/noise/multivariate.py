@@ -25,9 +25,9 @@ from skdp._checks import (
     fail,
 )
 from skdp._draws import gammas, normals
-from skdp.noise.canonical.canonical import CanonicalNoise, log_concave_canonical
-from skdp.noise.canonical.uniform import Uniform
+from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import Law
+from skdp.noise.steps import Uniform
 from skdp.privacy import tradeoff as functions
 from skdp.privacy.tradeoff import TradeOff
 from skdp.privacy.tradeoff.curves import Approximate, Gaussian, Shifted, StandardLaplace

@@ -19,8 +19,7 @@ from skdp.geometry.ball import half_widths, known
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.hull.conic import facet_directions
 from skdp.geometry.moments import MomentBall
-from skdp.mechanisms.sensitivity._statistics import quadratic_of
-from skdp.mechanisms.sensitivity._support import ball_of_maps, support_of_set
+from skdp.mechanisms.statistics import ball_of_maps, quadratic_of, support_of_set
 from skdp.privacy.guarantee import NEIGHBORS
 
 # Gauges are computed in floats; a bound on one is raised by more than their error.

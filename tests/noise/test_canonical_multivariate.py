@@ -10,7 +10,7 @@ from skdp.geometry import LpBall
 from skdp.noise.laws import Gaussian, Laplace, Logistic
 from skdp.noise.multivariate import (
     GaussianCanonical,
-    Independent,
+    IndependentCanonical,
     LInfLaplace,
     approximate_product,
     multivariate_canonical,
@@ -188,7 +188,7 @@ def test_the_laws_are_those_of_the_paper():
     assert product(tradeoff.gaussian(3.0), tradeoff.gaussian(4.0)).tradeoff == tradeoff.gaussian(
         5.0
     )
-    assert isinstance(box, Independent)
+    assert isinstance(box, IndependentCanonical)
     assert multivariate_canonical(tradeoff.total_variation(1.0), 2, "linf").laws[0] == Uniform(1.0)
 
 

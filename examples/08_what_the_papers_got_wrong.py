@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.subbotin import Subbotin
+from skdp.noise.laws import FlippedHuber, Subbotin
 from skdp.privacy import ShiftLoss
 from skdp.privacy.composition.composition import Bounds, Composition
 

@@ -21,9 +21,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import laplace, norm
 
-from skdp.noise.canonical.canonical import divided, log_concave_canonical
-from skdp.noise.canonical.staircase import Staircase
-from skdp.noise.canonical.tulap import Tulap
+from skdp.noise.canonical import Tulap, divided, log_concave_canonical
+from skdp.noise.steps import Staircase
 from skdp.privacy import tradeoff
 
 HALVINGS = range(4)

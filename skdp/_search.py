@@ -12,6 +12,8 @@ from scipy.optimize import brentq
 from skdp._checks import fail
 
 _LEAST = 1e-290
+# Brent's method needs finite numbers; far from the root their size does not matter.
+_FLAT = 50.0
 
 
 def narrowed(
@@ -98,32 +100,21 @@ def last_passing(
 
     Notes
     -----
-    The method is false position in log x; the value at an end that stays twice is halved. Each
-    new point keeps a distance from the end that moved last: the tolerance, and 16 times more
-    with each further move of the same end. After three steps that do not halve the bracket the
-    next one halves it, and once this has happened three times all steps do.
+    Brent's method in log x ends with two points that it has evaluated, one on either side of the
+    root and as close as the tolerance. The result is the one that has passed.
     """
     low, high, at_low, at_high = _straddle(excess, start, factor)
-    # run counts how often in succession low (> 0) or high (< 0) has moved.
-    step, run, slow, widths = max(tolerance, 3e-16), 0, 0, [math.inf] * 3
-    while True:
-        width = math.log(high / low)
-        widths = [*widths[-3:], width]
-        slow += width > widths[0] / 2
-        halve = slow > 2 or width > widths[0] / 2
-        share = 0.5 if halve else _share(at_low, at_high)
-        nearest, farthest = (step * 16.0 ** max(moved - 1, 0) for moved in (run, -run))
-        way = max(min(share * width, width - min(farthest, width / 2)), min(nearest, width / 2))
-        middle = low * math.exp(way)
-        if width <= 2 * step or not low < middle < high:
-            return low
-        value = excess(middle)
-        if value <= 0:
-            low, at_low, at_high = middle, value, at_high / (2 if run > 0 else 1)
-            run = max(run, 0) + 1
-        else:
-            high, at_high, at_low = middle, value, at_low / (2 if run < 0 else 1)
-            run = min(run, 0) - 1
+    width, step = math.log(high / low), max(tolerance, 3e-16)
+    seen = {0.0: at_low, width: at_high}
+
+    def bounded(t: float) -> float:
+        if t not in seen:
+            seen[t] = excess(low * math.exp(t))
+        return min(max(seen[t], -_FLAT), _FLAT) if seen[t] <= _FLAT else _FLAT
+
+    if width > step:
+        brentq(bounded, 0.0, width, xtol=step, rtol=1e-15)
+    return low * math.exp(max(t for t, value in seen.items() if value <= 0))
 
 
 def _straddle(
@@ -148,9 +139,3 @@ def _straddle(
 def _wider(factor: float) -> float:
     """Return the next factor, which grows fast if a close guess was wrong."""
     return min(factor ** (2 if factor > 1.01 else 16), 1e100)
-
-
-def _share(at_low: float, at_high: float) -> float:
-    """Return where a line through both values is 0, as a share of the way from low to high."""
-    finite = math.isfinite(at_low) and math.isfinite(at_high)
-    return at_low / (at_low - at_high) if finite else 0.5

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp.geometry import LpBall
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
-from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.noise import publication, release_integers
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss

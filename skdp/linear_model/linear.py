@@ -55,14 +55,14 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         an :class:`~skdp.privacy.UndeclaredDomainWarning` says so.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The guarantee covers it like the coefficients.
-    mechanism : {"auto", "matrix", "hull", "laplace", "l1", "l2", "linf", "gaussian", \
-            "elliptic", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
+    mechanism : {"auto", "matrix", "hull", "l1", "l2", "linf", "gaussian", "elliptic", \
+            "laplace", "logistic", "subbotin", "flipped_huber", "truncated_laplace", \
             "offset_gaussian"}, norm ball or object with ``calibrate``, default="auto"
         The noise. "matrix" is the difference of two Wishart matrices. "hull" is the K-norm
         mechanism on a :class:`~skdp.geometry.MomentBall`. "gaussian" and
-        "elliptic" need ``delta`` > 0. The last five names are independent noise of that law on
-        every moment. Their calibration composes all moments and takes seconds. All but "logistic"
-        need ``delta`` > 0. They seldom have less noise than the others.
+        "elliptic" need ``delta`` > 0. The last six names are independent noise of that law on
+        every moment. Their calibration composes all moments and takes seconds. All but "laplace"
+        and "logistic" need ``delta`` > 0. They seldom have less noise than the others.
 
         "auto" chooses the least expected error of predictions, from public facts
         (docs/mathematics/automatic_choices.md). With an intercept it scales the columns: a share

@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, check_interval
-from skdp._identity import claims, remembered
+from skdp._checks import check_count, check_interval, fail
+from skdp._identity import check_at_first_use, remembered
 
 __all__ = ["Logistic", "Loss", "PseudoHuber", "SharpLogistic", "Softmax"]
 
@@ -50,10 +50,11 @@ class Bounded(Protocol):
 class Loss(Bounded, Protocol):
     """A convex loss phi(z, y). Every method takes arrays of one shape and returns that shape.
 
-    Make it a frozen dataclass: its calibration is then computed once in a fit. The calibration of
-    any other class is computed whenever it is needed. A loss may have a further member,
-    ``one_sided = True``, if phi'(., y) never changes its sign for any y. With delta > 0 it then
-    needs a little less noise. For any other loss this statement invalidates the guarantee.
+    Make it a frozen dataclass: a loss must not change, and its ``==`` must compare all that decides
+    its results, because calibrations are cached. `skdp.testing.check_loss` checks a loss from
+    outside this package at its first use. A loss may have a further member, ``one_sided = True``,
+    if phi'(., y) never changes its sign for any y. With delta > 0 it then needs a little less
+    noise. For any other loss this statement invalidates the guarantee.
 
     Examples
     --------
@@ -80,8 +81,26 @@ class Loss(Bounded, Protocol):
 
 
 def is_one_sided(loss: Bounded) -> bool:
-    """Return whether the class that defines the slope states ``one_sided = True``."""
-    return claims(loss, "one_sided", about=("slope",))
+    """Return whether the loss states ``one_sided = True``."""
+    return bool(getattr(loss, "one_sided", False))
+
+
+def require_loss(loss: Any, target: str) -> None:
+    """Raise ValueError unless an object is a loss for a kind of targets."""
+    if type(loss) is Softmax and target == loss.target:
+        return
+    members = ("slope_bound", "value", "slope", "curvature", "curvature_bound")
+    if isinstance(loss, type) or not all(hasattr(loss, name) for name in members):
+        rule = f"have the members of a Loss, {', '.join(members)}"
+        raise fail("loss", rule, loss, "See skdp.linear_model.losses.")
+    stated = getattr(loss, "target", None)
+    if stated not in TARGETS:
+        remedy = "Set it in the class of the loss, whose bounds must hold for all such targets."
+        raise fail("loss", f"have a target, one of {sorted(TARGETS)}", stated, remedy)
+    if stated != target:
+        remedy = f"This model's target is {TARGETS[target]}."
+        raise fail("loss", f'be for target = "{target}"', f'{loss!r}, for "{stated}"', remedy)
+    check_at_first_use(loss, "loss")
 
 
 @remembered(maxsize=64)

@@ -1,18 +1,19 @@
 """From a sensitivity and a guarantee to noise."""
 
-from skdp.mechanisms.auto import Auto
-from skdp.mechanisms.calibrate import calibrate
-from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
-from skdp.mechanisms.gaussian.noise import GaussianNoise, IsotropicGaussian
-from skdp.mechanisms.independent.noise import Independent, IndependentNoise
-from skdp.mechanisms.independent.repeated import Releases, RepeatedNoise, calibrate_releases
-from skdp.mechanisms.knorm.elliptic import EllipticKNorm
-from skdp.mechanisms.knorm.noise import KNorm, KNormNoise
+from skdp.mechanisms.calibrate import Auto, calibrate
+from skdp.mechanisms.gaussian import EllipticGaussian, GaussianNoise, IsotropicGaussian
+from skdp.mechanisms.independent import (
+    Independent,
+    IndependentNoise,
+    Releases,
+    RepeatedNoise,
+    calibrate_releases,
+)
+from skdp.mechanisms.knorm import EllipticKNorm, KNorm, KNormNoise
 from skdp.mechanisms.law_map import LawMap, law_map
-from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise
-from skdp.mechanisms.matrix.noise import MatrixGaussianNoise
+from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixLaplace, MatrixLaplaceNoise
 from skdp.mechanisms.noise import release
-from skdp.mechanisms.sensitivity.base import Sensitivity
+from skdp.mechanisms.sensitivity import Sensitivity
 
 __all__ = [
     "Auto",

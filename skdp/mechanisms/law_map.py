@@ -20,14 +20,11 @@ from skdp._checks import (
     fail,
 )
 from skdp.geometry import LpBall
-from skdp.mechanisms._named import CHOICES, named
-from skdp.mechanisms.auto import CANDIDATES, first_of_least, quick_candidates
-from skdp.mechanisms.knorm.noise import NAMES
+from skdp.mechanisms.calibrate import CANDIDATES, CHOICES, first_of_least, named, quick_candidates
+from skdp.mechanisms.knorm import NAMES
 from skdp.mechanisms.noise import variances
-from skdp.mechanisms.sensitivity.base import Sensitivity
+from skdp.mechanisms.sensitivity import Sensitivity
 
-# Gains are measured against the lesser of these two.
-_BASELINE = ("laplace", "gaussian")
 _NORMS = ("l1", "l2", "linf")
 _EPSILONS = tuple(np.geomspace(0.05, 10, 8))
 _DELTAS = tuple(10.0 ** np.arange(-8, 0))
@@ -46,7 +43,8 @@ class LawMap:
     variances : array of shape (n_laws, n_epsilons, n_deltas)
         Mean of the variances of the coordinates; inf if the law cannot be calibrated.
     baseline : array of shape (n_epsilons, n_deltas)
-        The lesser of the variances of Laplace and Gaussian noise.
+        The lesser of the variances of Laplace and Gaussian noise. In several dimensions, unless
+        the norm is "l1", this is the Laplace noise "l1", which is not composed.
     dim : int
     norm : {"l1", "l2", "linf"}
         The differences have length at most 1 in this norm.
@@ -143,20 +141,22 @@ def law_map(
     deltas = _grid("deltas", _DELTAS if deltas is None else deltas)
     dim = check_count("dim", dim, most=10**6)
     ball = LpBall(dim, p=NAMES[check_choice("norm", norm, _NORMS)] or 1.0)
-    chosen = _laws(ball, laws)
+    laplace = "laplace" if ball.dim == 1 or ball.p == 1 else "l1"
+    chosen, baselines = _laws(ball, laws, laplace), (laplace, "gaussian")
     sensitivity = Sensitivity(ball)
     found = {
         law: np.array([[_variance(law, sensitivity, e, d) for d in deltas] for e in epsilons])
-        for law in dict.fromkeys([*chosen, *_BASELINE])
+        for law in dict.fromkeys([*chosen, *baselines])
     }
-    baseline = np.minimum(*(found[law] for law in _BASELINE))
+    baseline = np.minimum(*(found[law] for law in baselines))
     stacked = np.array([found[law] for law in chosen])
     return LawMap(chosen, epsilons, deltas, stacked, baseline, ball.dim, norm)
 
 
-def _laws(ball: LpBall, laws: Sequence[str] | None) -> tuple[str, ...]:
+def _laws(ball: LpBall, laws: Sequence[str] | None, laplace: str) -> tuple[str, ...]:
     if laws is None:
-        return quick_candidates(ball, 1.0, 0.5, (*CANDIDATES, "truncated_laplace"))
+        found = quick_candidates(ball, 1.0, 0.5, (*CANDIDATES, "truncated_laplace"))
+        return tuple(laplace if name == "l1" else name for name in found)
     if isinstance(laws, str) or not check_entries("laws", laws):
         raise fail("laws", "be a sequence of at least one name", laws, "Write laws=['l2'], say.")
     return tuple(dict.fromkeys(check_choice("laws", law, CHOICES) for law in laws))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
+from skdp._identity import is_ours
 from skdp.geometry import NormBall
 from skdp.privacy.guarantee import Guarantee
 from skdp.randomness import GRANULARITY, Lattice, RandomStateLike, granularity_of
@@ -127,6 +128,38 @@ class BaseNoise:
             If ``value`` does not have ``dim`` finite entries.
         """
         return release(self, value, rng)
+
+
+def check_noise(
+    mechanism: Any, noise: Any, neighbors: str, dim: int, epsilon: float, delta: float
+) -> None:
+    """Raise unless noise has its members, and a guarantee within epsilon and delta."""
+    members = ("guarantee", "rvs", "covariance")
+    lacking = [name for name in members if not hasattr(noise, name)]
+    if lacking or isinstance(noise, type):
+        rule = f"make noise with {', '.join(members)}"
+        raise fail("mechanism", rule, type(noise), f"It has no {', '.join(lacking)}.")
+    claimed = noise.guarantee
+    if not isinstance(claimed, Guarantee):
+        rule = f"make noise whose guarantee is a Guarantee, {type(noise).__name__}"
+        raise fail("mechanism", rule, type(claimed))
+    if claimed.epsilon > epsilon or claimed.delta > delta:
+        rule = f"make noise with epsilon <= {epsilon:g} and delta <= {delta:g}"
+        raise fail("mechanism", rule, (claimed.epsilon, claimed.delta))
+    if claimed.neighbors != neighbors:
+        rule = f"claim privacy under the sensitivity's neighbors={neighbors!r}"
+        raise fail("mechanism", rule, claimed.neighbors)
+    if not claimed.holds:
+        raise fail("mechanism", "claim a guarantee that holds", claimed.void_because)
+    if not is_ours(mechanism):
+        draws = [np.asarray(noise.rvs(np.random.default_rng(seed))) for seed in (0, 0, 1)]
+        shapes = {(draw.shape, draw.dtype.kind) for draw in draws}
+        if shapes != {((dim,), "f")} or not np.isfinite(draws).all():
+            rule = f"make noise whose rvs(rng) returns {dim} finite floats"
+            raise fail("mechanism", rule, (type(noise).__name__, draws[0].dtype, draws[0].shape))
+        if not np.array_equal(draws[0], draws[1]) or (draws[0] == draws[2]).all():
+            rule = "make noise whose rvs(rng) draws from rng, and from it alone"
+            raise fail("mechanism", rule, type(noise).__name__)
 
 
 def release(noise: Any, value: ArrayLike, rng: RandomStateLike = None) -> FloatArray:

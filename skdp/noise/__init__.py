@@ -1,19 +1,38 @@
 """One-dimensional noise: even laws with their tails in logs; canonical noise in any dimension."""
 
-from skdp.noise.canonical.canonical import CanonicalNoise, log_concave_canonical
-from skdp.noise.canonical.multivariate import multivariate_canonical
-from skdp.noise.canonical.staircase import Staircase
-from skdp.noise.canonical.tulap import Tulap
-from skdp.noise.canonical.uniform import Uniform
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.law import Law
-from skdp.noise.logistic import Logistic
-from skdp.noise.offset_gaussian import OffsetGaussian
-from skdp.noise.subbotin import Subbotin
-from skdp.noise.truncated_laplace import TruncatedLaplace
+from typing import TYPE_CHECKING
 
+from skdp._lazy import lazily
+
+if TYPE_CHECKING:
+    from skdp.noise.canonical import CanonicalNoise, Tulap, log_concave_canonical
+    from skdp.noise.law import Law
+    from skdp.noise.laws import (
+        FlippedHuber,
+        Gaussian,
+        Laplace,
+        Logistic,
+        OffsetGaussian,
+        Subbotin,
+        TruncatedLaplace,
+    )
+    from skdp.noise.multivariate import multivariate_canonical
+    from skdp.noise.steps import Staircase, Uniform
+else:
+    # No fit imports canonical noise.
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "canonical": "CanonicalNoise Tulap log_concave_canonical",
+            "law": "Law",
+            "laws": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
+            " TruncatedLaplace",
+            "multivariate": "multivariate_canonical",
+            "steps": "Staircase Uniform",
+        },
+    )
+
+# Files of ledgers hold these names.
 __all__ = [
     "CanonicalNoise",
     "FlippedHuber",
@@ -30,5 +49,3 @@ __all__ = [
     "log_concave_canonical",
     "multivariate_canonical",
 ]
-
-# Files of ledgers hold these names.

@@ -17,20 +17,20 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
+from scipy.stats import binomtest, gamma, ks_2samp, kstest
 
 from skdp.geometry import NormBall
+from skdp.geometry.ball import known
 from skdp.randomness import RandomStateLike, as_generator
-from skdp.testing._ball_draws import (
-    check_covariance,
-    check_radius,
-    check_rejection,
-    check_stationary,
-)
 from skdp.testing._require import agree, members_of, pickled, require
 
 Array = NDArray[np.float64]
 Check = Callable[[Any, Generator], None]
 MEMBERS = ("dim", "exact", "gauge", "sample")
+ALARM = 1e-10
+SIGMAS = 8.0
+# Tolerance for extents, which may be computed by a solver.
+_CLOSE = 1e-6
 
 
 def check_ball(ball: NormBall, *, random_state: RandomStateLike = 0) -> None:
@@ -125,6 +125,26 @@ def check_norm_at(ball: Any, pair: Array, factor: float) -> None:
     require(g > 0 or not (np.abs(pair[0]) > 1e-100).any(), name, "be > 0 except at 0", g)
 
 
+def check_extent(ball: Any, rng: Generator) -> None:
+    """Check that the boundary is inside the box, the support, and the hulls that are stated."""
+    v = rng.normal(size=(200, ball.dim)) * np.exp(rng.uniform(-3, 3, (200, ball.dim)))
+    v = np.concatenate([v, np.eye(ball.dim)[:200], rng.choice([-1.0, 1.0], (60, ball.dim))])
+    edge, w = v / ball.gauge(v)[:, None], rng.normal(size=(60, ball.dim))
+    name, extent = type(ball).__name__, (edge @ w.T).max(axis=0) * (1 - _CLOSE)
+    if hasattr(ball, "support"):
+        held = ball.support(w) >= extent
+        require(held, f"{name}.support", "be at least <w, u> for every u in the ball")
+    if (points := corners(ball)) is not None:
+        held = np.abs(points @ w.T).max(axis=0) >= extent
+        require(held, f"{name}.extreme_points", "have the ball in their hull")
+    if (box := known(ball, "bounding_box")) is not None:
+        held = box >= np.abs(edge).max(axis=0) * (1 - _CLOSE)
+        require(held, f"{name}.bounding_box", "hold the ball")
+    if (normals := known(ball, "facets")) is not None:
+        heights = np.abs(edge @ normals.T).max(axis=1)
+        agree(heights, np.ones(len(edge)), _CLOSE, f"{name}.facets", "agree with the gauge")
+
+
 def check_support(ball: Any, rng: Generator) -> None:
     """Check that draws are within the support function, and that it is dual to the gauge."""
     if not hasattr(ball, "support"):
@@ -194,6 +214,100 @@ def _check_programs(ball: Any, points: Array, rng: Generator) -> None:
             require(outside, f"{name}.extreme_points", rule, points[i].tolist())
 
 
+def check_radius(ball: Any, rng: Generator, draws: int = 20_000) -> None:
+    """Check that draws lie in the ball, with |U|^dim uniform and a Gamma(dim) K-norm law."""
+    name = f"{type(ball).__name__}.sample"
+    u = np.asarray(ball.sample(draws, rng), dtype=float)
+    held = u.shape == (draws, ball.dim) and np.isfinite(u).all()
+    require(held, name, f"draw finite points of the shape (n, {ball.dim})", u.shape)
+    g = ball.gauge(u)
+    require(g.max() <= 1 + 1e-12, name, "draw points of the ball, of gauge <= 1", g.max())
+    p = kstest(g**ball.dim, "uniform").pvalue
+    rule = "draw from the whole ball: |U|^dim is uniform on [0, 1]"
+    require(p > ALARM, name, rule, f"p = {p:.2g}")
+    r = rng.standard_gamma(ball.dim + 1, len(g))
+    p = kstest(r * g, gamma(ball.dim).cdf).pvalue
+    require(p > ALARM, name, "make K-norm noise with a Gamma(dim) gauge", f"p = {p:.2g}")
+
+
+def check_stationary(ball: Any, rng: Generator) -> None:
+    """Check that a hit-and-run walk, which preserves only the uniform law, changes nothing."""
+    walked = hit_and_run(ball, ball.sample(4_000, rng), 10, rng)
+    rule = "draw uniformly: a walk that preserves the uniform law must not change the draws"
+    same_law(walked, ball.sample(20_000, rng), rng, f"{type(ball).__name__}.sample", rule)
+
+
+def check_rejection(ball: Any, rng: Generator) -> None:
+    """Check draws and volume by rejection from the bounding box, up to dimension 4."""
+    if ball.dim > 4 or not hasattr(ball, "bounding_box"):
+        return
+    name, box = type(ball).__name__, ball.bounding_box()
+    tried = rng.uniform(-box, box, (100_000, ball.dim))
+    kept = tried[ball.gauge(tried) <= 1]
+    rule = "draw uniformly, like rejection from the bounding box"
+    same_law(kept, ball.sample(20_000, rng), rng, f"{name}.sample", rule)
+    if hasattr(ball, "log_volume"):
+        share = min(1.0, math.exp(ball.log_volume()) / float(np.prod(2 * box)))
+        p = binomtest(len(kept), len(tried), share).pvalue
+        rule = "agree with the share of the bounding box where the gauge is <= 1"
+        require(p > ALARM, f"{name}.log_volume", rule, f"p = {p:.2g}")
+
+
+def check_covariance(ball: Any, rng: Generator) -> None:
+    """Check the covariance by draws, for each entry and for the Mahalanobis length."""
+    if not hasattr(ball, "covariance"):
+        return
+    n = max(40_000, min(150_000, 1_000_000 // ball.dim))
+    covariance, u = ball.covariance(), ball.sample(n, rng)
+    name = f"{type(ball).__name__}.covariance"
+    agree(covariance, covariance.T, 1e-7, name, "be symmetric", 1e-14)
+    if hasattr(ball, "variance"):
+        rule = "be the diagonal of the covariance"
+        agree(ball.variance(), np.diag(covariance), 1e-9, f"{type(ball).__name__}.variance", rule)
+    near(u.T @ u / n, (u**2).T @ u**2 / n, covariance, n, name)
+    length = (u * np.linalg.solve(covariance, u.T).T).sum(axis=1)
+    near(length.mean(), (length**2).mean(), ball.dim, n, name)
+
+
+def near(mean: Any, mean_square: Any, truth: Any, n: int, name: str = "covariance") -> None:
+    """Require means of n draws to be within SIGMAS standard errors of the true values."""
+    error = np.sqrt(np.maximum(mean_square - mean**2, 0) / n)
+    require(np.abs(mean - truth) <= SIGMAS * error + 1e-12, name, "be that of the draws")
+
+
+def same_law(
+    x: Array, y: Array, rng: Generator, name: str = "sample", rule: str = "have one law"
+) -> None:
+    """Require two samples to have the same law, by ten statistics."""
+    scale = y.std(axis=0)
+    ways = rng.normal(size=(x.shape[1], 6)) / scale[:, None]
+    for a, b in zip(statistics(x, ways, scale).T, statistics(y, ways, scale).T, strict=True):
+        p = ks_2samp(a, b).pvalue
+        require(p > ALARM, name, rule, f"p = {p:.2g}")
+
+
+def statistics(x: Array, ways: Array, scale: Array) -> Array:
+    """Return ten statistics of each draw: projections, and sizes of its coordinates."""
+    size = np.abs(x / scale)
+    others = [size.max(axis=1), size.min(axis=1), size.sum(axis=1), (x > 0).sum(axis=1)]
+    return np.column_stack([x @ ways, *others])
+
+
+def hit_and_run(ball: Any, x: Array, steps: int, rng: Generator) -> Array:
+    """Move every row to a uniform point of a chord through it, in random directions."""
+    scale = x.std(axis=0)
+    for _ in range(steps):
+        way = rng.normal(size=x.shape) * scale
+        # The chord is within 2 / |way|; shrinking towards 0 after a miss keeps the uniform law.
+        high = 2 / ball.gauge(way)
+        low, t = -high, rng.uniform(-high, high)
+        while (out := ball.gauge(x + t[:, None] * way) > 1).any():
+            low, high = np.where(out & (t < 0), t, low), np.where(out & (t > 0), t, high)
+            t = np.where(out, rng.uniform(low, high), t)
+        x = x + t[:, None] * way
+    return x
+
+
 _ABOUT_DRAWS: tuple[Check, ...] = (
     check_radius,
     check_stationary,
@@ -203,6 +317,7 @@ _ABOUT_DRAWS: tuple[Check, ...] = (
 BATTERY: tuple[Check, ...] = (
     check_protocol,
     check_norm,
+    check_extent,
     *_ABOUT_DRAWS,
     check_support,
     check_box,

@@ -30,9 +30,14 @@ from skdp._checks import check_count
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger
 from skdp.randomness import RandomStateLike, as_generator
 from skdp.testing import _toy
-from skdp.testing._attacker.attacker import attack
-from skdp.testing._attacker.leaves import features, of_differences, structure
-from skdp.testing._attacker.picture import picture, public_picture
+from skdp.testing._attacker import (
+    attack,
+    features,
+    of_differences,
+    picture,
+    public_picture,
+    structure,
+)
 from skdp.testing._require import agree, check_claim, pickled, require
 from skdp.testing.audit import ALARM, epsilon_lower_bound
 

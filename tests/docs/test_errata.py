@@ -14,9 +14,8 @@ from skdp.geometry import Hull, LpBall, MomentBall, MomentLayout
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
-from skdp.mechanisms.independent.noise import Independent
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.subbotin import Subbotin
+from skdp.mechanisms.independent import Independent
+from skdp.noise.laws import FlippedHuber, Subbotin
 from skdp.privacy import Guarantee, tradeoff
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss

@@ -28,11 +28,13 @@ from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize import stage as _stage
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent import repeated, scale, worst_shift
+from skdp.mechanisms import scales
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.independent import MOST_SIZES
 from skdp.mechanisms.noise import variances
-from skdp.mechanisms.sensitivity._statistics import ROUNDING
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.scales import MOST_CHECKED, WorstShift, worst_scale
+from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
 from skdp.privacy.composition import _fold
 from skdp.privacy.composition import grid as _grid
@@ -74,8 +76,8 @@ SAID = [
     ("objective_perturbation", f"\\min(\\epsilon/{round(1 / objective.OUTPUT_SHARE)}, "),
     ("objective_perturbation", f", {objective.MOST_OUTPUT:g}/K)$ for each of $K$ models"),
     ("objective_perturbation", f"at most $h/({objective.GRID_STEPS}d)$"),
-    ("repeated_releases", f"Of more than {repeated.MOST_SIZES} a few"),
-    ("worst_shift", f"up to {worst_shift.MOST_CHECKED} are left"),
+    ("repeated_releases", f"Of more than {MOST_SIZES} a few"),
+    ("worst_shift", f"up to {MOST_CHECKED} are left"),
     ("conversions", f"{_profile._PIECES} pieces"),
     ("adaptive_spending", f"\\frac14d$; or\n* $\\sum l_i \\le \\frac1{{{round(1 / 0.05)}}}d$"),
     ("adaptive_spending", f"{_accounting._GAUSSIAN_SHARE:g}\\,d$ for $b = \\sum m_i$"),
@@ -339,11 +341,11 @@ def test_a_shift_that_is_worst_at_one_epsilon_is_not_worst_in_a_composition():
 def test_a_scale_that_hides_one_corner_never_falls_for_the_next(monkeypatch):
     """A certified bound may fail at a scale and pass at a slightly smaller one."""
     least = iter([2.0, 1.99999])
-    monkeypatch.setattr(scale, "composed_scale", lambda *_, **__: next(least))
-    monkeypatch.setattr(scale, "excess_at", lambda *_: 1e-7)
+    monkeypatch.setattr(scales, "composed_scale", lambda *_, **__: next(least))
+    monkeypatch.setattr(scales, "excess_at", lambda *_: 1e-7)
     shift = ((1.0, 2),)
-    worst = worst_shift.WorstShift((shift, shift), shift, math.sqrt(2))
-    assert scale.worst_scale(Laplace(), worst, 0.1, 1e-6) == 2.0
+    worst = WorstShift((shift, shift), shift, math.sqrt(2))
+    assert worst_scale(Laplace(), worst, 0.1, 1e-6) == 2.0
 
 
 @pytest.mark.parametrize("dim", [1, 4, 60])

@@ -85,7 +85,7 @@ def test_noise_brings_its_losses() -> None:
 
 def test_the_end_of_a_bounded_loss_is_not_cut_off() -> None:
     """Laplace noise has no delta beyond its own epsilon, and nearly the promised one before."""
-    noise = calibrate("laplace", ONE, epsilon=1.0, delta=1e-6)
+    noise = calibrate("l1", ONE, epsilon=1.0, delta=1e-6)
     epsilons, deltas = xy(show(noise).line_)
     end = 1.0 - 2 * math.log1p(-1e-6)
     assert (deltas[epsilons > end * (1 + 1e-9)] == 0).all()

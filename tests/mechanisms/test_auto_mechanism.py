@@ -14,12 +14,19 @@ from skdp import Domain, DPLinearRegression
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall
 from skdp.geometry.hull import Hull
 from skdp.mechanisms import EllipticGaussian, KNorm, Sensitivity, calibrate
-from skdp.mechanisms._named import CHOICES
-from skdp.mechanisms.auto import CANDIDATES, TIE, Auto, first_of_least, quick_candidates, variances
-from skdp.mechanisms.gaussian.noise import GaussianNoise
-from skdp.mechanisms.independent.noise import Independent, IndependentNoise
-from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
-from skdp.noise.flipped_huber import FlippedHuber
+from skdp.mechanisms.calibrate import (
+    CANDIDATES,
+    CHOICES,
+    TIE,
+    Auto,
+    first_of_least,
+    quick_candidates,
+    variances,
+)
+from skdp.mechanisms.gaussian import GaussianNoise
+from skdp.mechanisms.independent import Independent, IndependentNoise
+from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
+from skdp.noise.laws import FlippedHuber
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.radial import RadialLoss
 
@@ -134,9 +141,9 @@ def test_slow_laws_are_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_no_two_quick_candidates_are_one_noise() -> None:
     """Names that mean the same noise are not counted twice; and all are names."""
-    assert {"l1", "laplace", "elliptic_l2"} <= set(CANDIDATES) <= set(CHOICES)
-    assert quick_candidates(LpBall(1), 1.0, 0.1)[:3] == ("laplace", "gaussian", "logistic")
-    assert quick_candidates(LpBall(3), 1.0, 0.1) == ("laplace", "l2", "linf", "gaussian")
+    assert {"l1", "elliptic_l2"} <= set(CANDIDATES) <= set(CHOICES)
+    assert quick_candidates(LpBall(1), 1.0, 0.1)[:3] == ("l1", "gaussian", "logistic")
+    assert quick_candidates(LpBall(3), 1.0, 0.1) == ("l1", "l2", "linf", "gaussian")
     for ball in (TASKS[name].ball for name in ("weighted l1", "box", "long box", "rows")):
         errors = []
         for name in quick_candidates(ball, 0.3, 0.01):
@@ -275,7 +282,7 @@ def test_a_body_of_somebody_elses() -> None:
         ValueError, match="candidates must include one that can be calibrated"
     ) as told:
         calibrate("auto", Sensitivity(Blunt()), epsilon=1.0, delta=1e-6)
-    for name in ("laplace", "l2", "linf", "hull", "gaussian"):
+    for name in ("l1", "l2", "linf", "hull", "gaussian"):
         assert f"{name}: " in str(told.value)
     assert "be sampled exactly" in str(told.value)
 

@@ -8,9 +8,9 @@ import pytest
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ScaledBall
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
-from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.knorm.radial import shift_in_any_norm, shift_in_round_norm
-from skdp.noise.laplace import Laplace
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import shift_in_any_norm, shift_in_round_norm
+from skdp.noise.laws import Laplace
 from skdp.privacy.losses.losses import ShiftLoss
 from skdp.privacy.losses.radial import RadialLoss
 

@@ -238,10 +238,6 @@ class Rough(LpBall):
     exact = False
 
 
-class Undecided(Diamond):
-    exact = "mostly"
-
-
 UNIT = Sensitivity(LpBall(2))
 BAD = [
     (lambda: calibrate("gauss", UNIT, epsilon=1.0), "'hull', 'l1', 'l2', 'laplace', 'linf'"),
@@ -256,7 +252,6 @@ BAD = [
     (lambda: calibrate(Laplace(), UNIT, epsilon=1.0), "A law is given as Independent"),
     (lambda: KNorm("l3"), "ball must be one of"),
     (lambda: KNorm(3.0), "have dim, exact, gauge and sample"),
-    (lambda: KNorm(Undecided(2)), "have an exact that is True or False"),
     (lambda: Sensitivity("l2"), "have dim, exact, gauge and sample"),
     (lambda: Sensitivity(LpBall(2), radius=0.0), "radius must be a finite number > 0"),
     (lambda: Sensitivity(LpBall(2), neighbors="swap"), "neighbors must be one of"),

@@ -19,11 +19,11 @@ from skdp.geometry import LpBall
 from skdp.geometry.lp import _generalised_normal
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Independent, MatrixLaplace, Sensitivity, calibrate
-from skdp.mechanisms.independent.repeated import calibrate_releases
-from skdp.mechanisms.matrix.noise import MatrixGaussianNoise
+from skdp.mechanisms.independent import calibrate_releases
+from skdp.mechanisms.matrix import MatrixGaussianNoise
 from skdp.mechanisms.noise import paid_in_full, publication_of, release
 from skdp.noise import Gaussian, Laplace, Logistic, Staircase, Tulap
-from skdp.noise.canonical.multivariate import multivariate_canonical
+from skdp.noise.multivariate import multivariate_canonical
 from skdp.privacy import Guarantee, tradeoff
 from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
 from skdp.randomness import Lattice, publish_near

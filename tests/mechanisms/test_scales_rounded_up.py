@@ -16,10 +16,10 @@ import pytest
 
 from skdp.geometry import LpBall, MappedBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate
-from skdp.mechanisms.gaussian.ellipsoid import least_cover
-from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent.scale import pure_scale
-from skdp.mechanisms.sensitivity.base import greatest_gauge
+from skdp.mechanisms.ellipsoid import least_cover
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.scales import pure_scale
+from skdp.mechanisms.sensitivity import greatest_gauge
 from skdp.noise import Laplace, Logistic
 from skdp.privacy.guarantee.profile import composition
 from skdp.privacy.losses.losses import PairLoss

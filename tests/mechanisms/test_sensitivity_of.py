@@ -14,8 +14,7 @@ from skdp.geometry import EncodedRowsBall, LpBall
 from skdp.geometry.hull import Hull, PolytopeHull
 from skdp.geometry.lp import sign_patterns
 from skdp.mechanisms import Sensitivity, calibrate
-from skdp.mechanisms.sensitivity._polynomial import NotPolynomial, Polynomial
-from skdp.mechanisms.sensitivity._statistics import Quadratic, quadratic_of
+from skdp.mechanisms.statistics import NotPolynomial, Polynomial, Quadratic, quadratic_of
 
 MIXED = Domain({"a": (0.0, 1.0), "b": ["x", "y", "z"], "c": (-5.0, 7.0)}, target=(0.0, 3.0))
 LABELLED = Domain({"a": (0.0, 1.0)}, target=["no", "yes"])

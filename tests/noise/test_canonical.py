@@ -13,13 +13,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from skdp.noise.canonical.canonical import CanonicalNoise, divided, log_concave_canonical
-from skdp.noise.canonical.staircase import Staircase
-from skdp.noise.canonical.tulap import Tulap
-from skdp.noise.canonical.uniform import Uniform
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
+from skdp.noise.canonical import CanonicalNoise, Tulap, divided, log_concave_canonical
+from skdp.noise.laws import Gaussian, Laplace, Logistic
+from skdp.noise.steps import Staircase, Uniform
 from skdp.privacy import tradeoff
 
 FUNCTIONS = {

@@ -7,9 +7,10 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from skdp.geometry import LpBall
-from skdp.noise.canonical.multivariate import (
+from skdp.noise.laws import Gaussian, Laplace, Logistic
+from skdp.noise.multivariate import (
     GaussianCanonical,
-    Independent,
+    IndependentCanonical,
     LInfLaplace,
     approximate_product,
     multivariate_canonical,
@@ -17,10 +18,7 @@ from skdp.noise.canonical.multivariate import (
     repeated,
     uniform_box,
 )
-from skdp.noise.canonical.uniform import Uniform
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
+from skdp.noise.steps import Uniform
 from skdp.privacy import tradeoff
 
 SKEW = [[4.0, 1.0, 0.0], [1.0, 2.0, -0.5], [0.0, -0.5, 1.0]]
@@ -190,7 +188,7 @@ def test_the_laws_are_those_of_the_paper():
     assert product(tradeoff.gaussian(3.0), tradeoff.gaussian(4.0)).tradeoff == tradeoff.gaussian(
         5.0
     )
-    assert isinstance(box, Independent)
+    assert isinstance(box, IndependentCanonical)
     assert multivariate_canonical(tradeoff.total_variation(1.0), 2, "linf").laws[0] == Uniform(1.0)
 
 

@@ -16,8 +16,8 @@ from skdp.noise import (
     OffsetGaussian,
     Subbotin,
     TruncatedLaplace,
-    _even,
 )
+from skdp.noise import law as noise_law
 
 KINDS = [
     Laplace(0.7),
@@ -102,7 +102,7 @@ BY_INVERSION = [law for law in LAWS if not isinstance(law, Gaussian | Subbotin)]
 @pytest.mark.parametrize("level", [1e-12, 0.3, 2.0, 36.0, 37.5, 100.0, 690.0])
 def test_draws_reach_all_of_the_tail(law, level, monkeypatch):
     """36 is where a uniform variable with 53 bits would end: a law follows its exponential draw."""
-    monkeypatch.setattr(_even, "exponentials", lambda size, rng: np.full(size, level))
+    monkeypatch.setattr(noise_law, "exponentials", lambda size, rng: np.full(size, level))
     x = law.rvs(3, Positive())
     if level < 0.5:
         expected = law.isf(0.5 - 0.5 * -math.expm1(-level))

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdp.noise.logistic import Logistic
+from skdp.noise.laws import Logistic
 from skdp.privacy import tradeoff
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import GaussianLoss

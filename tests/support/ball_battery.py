@@ -18,8 +18,9 @@ from numpy.random import Generator
 
 from skdp.geometry import NormBall
 from skdp.testing import ball as public
-from skdp.testing._ball_draws import ALARM, SIGMAS, hit_and_run, near, same_law
 from skdp.testing.ball import (
+    ALARM,
+    SIGMAS,
     Array,
     Check,
     check_box,
@@ -32,8 +33,11 @@ from skdp.testing.ball import (
     check_support,
     corners,
     gradient,
+    hit_and_run,
     lp_gauge,
+    near,
     polytope_moments,
+    same_law,
 )
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.linear_model._descent import algorithm as _coordinate_descent
 from skdp.linear_model.coordinate_descent import DPCoordinateDescentClassifier
-from skdp.mechanisms.independent.repeated import RepeatedNoise
+from skdp.mechanisms.independent import RepeatedNoise
 from skdp.mechanisms.noise import Publication
 from skdp.randomness import Lattice
 

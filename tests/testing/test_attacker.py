@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skdp.privacy import Guarantee
-from skdp.testing._attacker import leaves as _leaves
-from skdp.testing._attacker.attacker import _best_events, attack
+from skdp.testing import _attacker as _leaves
+from skdp.testing._attacker import _best_events, attack
 
 
 class Fitted:

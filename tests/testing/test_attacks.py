@@ -17,11 +17,11 @@ from skdp.linear_model._objective.perturbation import OUTPUT_SHARE
 from skdp.linear_model._objective.task import ModelTask
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent.noise import Independent
-from skdp.mechanisms.independent.worst_shift import MOST_GROUPS, _grouped
-from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
-from skdp.mechanisms.knorm.radial import greatest_shift as greatest_shift_of
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
+from skdp.mechanisms.knorm import greatest_shift as greatest_shift_of
+from skdp.mechanisms.scales import MOST_GROUPS, _grouped
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
 from skdp.privacy.composition import grid as _grid

@@ -22,7 +22,7 @@ from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared import gram as _gram
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_gram
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
-from skdp.mechanisms.independent.repeated import MECHANISMS
+from skdp.mechanisms.independent import MECHANISMS
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import MemoryRows
 from skdp.rows.persons import WHOLE, Members, Shares

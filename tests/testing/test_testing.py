@@ -277,7 +277,7 @@ def test_a_norm_is_checked_at_points_of_ones_own():
     check_norm_at(LpBall(2), np.array([[1.0, 2.0], [0.0, -1.0]]), 3.0)
     with pytest.raises(AssertionError, match="triangle"):
         check_norm_at(NoTriangle(), np.eye(3)[:2], 3.0)
-    assert len(BATTERY) == 9
+    assert len(BATTERY) == 10
 
 
 def test_the_checks_need_no_test_framework():

@@ -16,7 +16,7 @@ from skdp import (
 )
 from skdp.randomness import as_generator, is_cryptographic
 from skdp.testing import _toy, check_private_estimator
-from skdp.testing._attacker.picture import picture
+from skdp.testing._attacker import picture
 from skdp.testing.estimator import (
     Drawn,
     NoDraws,
@@ -184,7 +184,7 @@ def test_the_default_pair_differs_in_one_record():
 @pytest.mark.slow("an audit needs thousands of fits")
 def test_half_the_noise_of_this_packages_own_is_caught(monkeypatch):
     """Five records: the mean alone is released. With its own noise it passes. Seeded."""
-    from skdp.mechanisms.knorm.noise import KNormNoise
+    from skdp.mechanisms.knorm import KNormNoise
 
     estimator, whole = DPLinearRegression(epsilon=1.5), KNormNoise.rvs
     check_audit(estimator, pair(None, 5), 200, random_state=0)

@@ -35,7 +35,7 @@ from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentRegressor,
 )
 from skdp.linear_model.linear import DPLinearRegression
-from skdp.mechanisms.independent.repeated import calibrate_releases
+from skdp.mechanisms.independent import calibrate_releases
 
 EPSILONS = [0.1, 0.5, 1, 4]
 MODELS: dict[str, dict[str, Any]] = {

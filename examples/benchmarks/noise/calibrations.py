@@ -24,15 +24,17 @@ from scipy.optimize import brentq, minimize_scalar
 from examples.benchmarks.shared import report
 from skdp.geometry import LpBall
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.independent.noise import Independent
-from skdp.mechanisms.independent.scale import least_scale
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
-from skdp.noise.offset_gaussian import OffsetGaussian
-from skdp.noise.subbotin import Subbotin
-from skdp.noise.truncated_laplace import TruncatedLaplace
+from skdp.mechanisms.independent import Independent
+from skdp.mechanisms.scales import least_scale
+from skdp.noise.laws import (
+    FlippedHuber,
+    Gaussian,
+    Laplace,
+    Logistic,
+    OffsetGaussian,
+    Subbotin,
+    TruncatedLaplace,
+)
 from skdp.privacy.losses.shift import log_delta
 
 TESTS = str(Path(__file__).resolve().parents[3] / "tests" / "support")

@@ -29,7 +29,7 @@ import numpy as np
 from examples.benchmarks.shared import report
 from examples.benchmarks.speed.speed import seconds
 from skdp import Domain, DPCoordinateDescentClassifier
-from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 from skdp.privacy.composition import _fold

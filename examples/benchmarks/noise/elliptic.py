@@ -19,9 +19,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.geometry import LpBall
-from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
-from skdp.mechanisms.gaussian.noise import GaussianNoise, IsotropicGaussian
-from skdp.mechanisms.sensitivity.base import Sensitivity
+from skdp.mechanisms.gaussian import EllipticGaussian, GaussianNoise, IsotropicGaussian
+from skdp.mechanisms.sensitivity import Sensitivity
 
 FloatArray = NDArray[np.float64]
 

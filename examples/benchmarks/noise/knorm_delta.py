@@ -27,9 +27,9 @@ from scipy.stats import gamma
 
 from skdp.geometry import LpBall
 from skdp.mechanisms import KNorm, KNormNoise, Sensitivity
-from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.knorm.radial import shift_in_round_norm
-from skdp.mechanisms.matrix.profile import losses_of_trace
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.knorm import shift_in_round_norm
+from skdp.mechanisms.matrix import losses_of_trace
 from skdp.privacy import Composition
 
 DIMS = [1, 2, 5, 10, 20, 50, 100, 300, 1000]

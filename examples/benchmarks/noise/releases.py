@@ -33,7 +33,7 @@ from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.independent import independent
 from skdp.linear_model._standardize.stage import sums_noise
 from skdp.mechanisms import KNorm, Sensitivity
-from skdp.mechanisms.independent import repeated
+from skdp.mechanisms import independent as repeated
 from skdp.noise import FlippedHuber
 from skdp.privacy.conversions import zcdp_delta
 

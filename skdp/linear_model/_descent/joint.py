@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from skdp.linear_model._descent.slopes import SoftmaxSlope
-from skdp.mechanisms.independent.noise import Independent
-from skdp.noise.gaussian import Gaussian
+from skdp.mechanisms.independent import Independent
+from skdp.noise.laws import Gaussian
 
 # The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
 # FROM doublings of 1 on. With delta = 0 there is more noise for the same information.

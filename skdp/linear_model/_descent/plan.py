@@ -25,8 +25,8 @@ from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
 from skdp.linear_model.validation import is_auto
-from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.independent.repeated import RepeatedNoise, calibrate_releases, choice_width
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.independent import RepeatedNoise, calibrate_releases, choice_width
 from skdp.mechanisms.noise import Publication, publication
 
 # Information is the number of records per block, times epsilon. Rules use it relative to this.

@@ -23,10 +23,9 @@ from skdp.linear_model._shared.task import Stage, Task, losses_of_all
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, sums_noise
 from skdp.mechanisms import KNorm, MatrixLaplaceNoise, Sensitivity
-from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
-from skdp.mechanisms.matrix.profile import losses_of_trace
+from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
 from skdp.mechanisms.noise import publication, variances
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 
 # Shares of the stage's budget: of the scales and the limits, and of the scores, the curvatures and

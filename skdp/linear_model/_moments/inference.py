@@ -10,7 +10,7 @@ from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.reported import REMEDY
 from skdp.linear_model._moments.moments import Moments
 from skdp.linear_model._shared.design import Design
-from skdp.mechanisms.matrix.noise import MatrixNoise
+from skdp.mechanisms.matrix import MatrixNoise
 from skdp.privacy import Guarantee
 
 NOTES = (

@@ -17,10 +17,9 @@ from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.independent import REPLACED_WEIGHT
 from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, rest_of
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
-from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
-from skdp.mechanisms.matrix.profile import losses_of_trace
+from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
 from skdp.mechanisms.noise import variances
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 
 # The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these

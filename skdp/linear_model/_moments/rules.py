@@ -24,11 +24,11 @@ from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import Sensitivity, calibrate
-from skdp.mechanisms.calibrate import LAWS, Noise
-from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
-from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
-from skdp.mechanisms.matrix.laplace import MatrixLaplace
-from skdp.mechanisms.noise import variances
+from skdp.mechanisms.calibrate import LAWS
+from skdp.mechanisms.gaussian import EllipticGaussian
+from skdp.mechanisms.knorm import EllipticKNorm, knorm_is_less
+from skdp.mechanisms.matrix import MatrixLaplace
+from skdp.mechanisms.noise import Noise, variances
 
 # The effect of an error in x_i x_j on the normal equations, relative to one in x_i y: the squared
 # length of the coefficients that can be distinguished from noise. It is SIGNAL if
@@ -49,7 +49,7 @@ MUCH_WORK, WORTH_WORK = 2e9, 2e-4
 # The assumed n / q^(3/2) if no number of records is public.
 USUAL_STRENGTH = 300.0
 
-NAMES = ("auto", "laplace", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic", *LAWS)
+NAMES = ("auto", "l1", "l2", "linf", "hull", "matrix", "gaussian", "elliptic", *LAWS)
 
 
 def check_mechanism(mechanism: Any) -> None:

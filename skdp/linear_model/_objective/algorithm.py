@@ -13,7 +13,6 @@ from numpy.random import Generator
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_interval, fail
 from skdp._compiled import load_kernels
-from skdp._identity import claims
 from skdp.geometry import NormBall
 from skdp.linear_model._objective.clipping import (
     LEAST_WIDTH,
@@ -24,7 +23,6 @@ from skdp.linear_model._objective.clipping import (
 )
 from skdp.linear_model._objective.families import Choice, GaussianFamily, KNormFamily
 from skdp.linear_model._objective.gaussian import corners
-from skdp.linear_model._objective.loss_check import check_loss
 from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
 from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
 from skdp.linear_model._objective.task import ModelTask, Reference
@@ -36,11 +34,17 @@ from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
 from skdp.linear_model._solver.problem import Each, sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
-from skdp.linear_model.losses import Loss, Softmax, greatest_curvature, size_of_slopes
+from skdp.linear_model.losses import (
+    Loss,
+    Softmax,
+    greatest_curvature,
+    require_loss,
+    size_of_slopes,
+)
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.calibrate import GAUSSIANS, LAWS
-from skdp.mechanisms.knorm.noise import NAMES
+from skdp.mechanisms.knorm import NAMES
 from skdp.rows.block import most_blocks
 
 # If no order of magnitude is public, the solver's tolerance is set for so many records, otherwise
@@ -58,7 +62,7 @@ _NAMES = ("auto", *sorted({*NAMES, *GAUSSIANS, *LAWS}))
 # Names of losses that are joint for more than two classes.
 JOINT = ("auto", "logistic")
 # The other laws are pure DP.
-_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"logistic"}
+_NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +140,7 @@ class ObjectivePerturbation:
             check_count("additive", self.asked.additive, remedy='Or give "auto".')
         check_scaling_share(self.asked.scaling_share)
         if not isinstance(self.asked.loss, str):
-            check_loss(self.asked.loss, self.reference.target)
+            require_loss(self.asked.loss, self.reference.target)
         self._check_mechanism(delta)
 
     def _check_mechanism(self, delta: float) -> None:
@@ -316,6 +320,8 @@ class ObjectivePerturbation:
             return [KNormFamily(usual_q=knorm_q), *gaussian]
         if isinstance(mechanism, str) and mechanism in GAUSSIANS:
             return [GaussianFamily(mechanism == "elliptic", gaussian_q)]
+        if mechanism == "laplace":  # calibrated with the curvature as K-norm noise, which it is
+            mechanism = "l1"
         if not isinstance(mechanism, NormBall | str):  # a mapped ball has a member ``ball``, too
             mechanism = mechanism.ball
         design = task.design
@@ -348,7 +354,7 @@ class ObjectivePerturbation:
         except ValueError as error:
             rule = f"be able to calibrate noise for {asked}"
             raise fail("mechanism", rule, name, f"Its error is: {error}") from None
-        if noise.guarantee.delta > 0 and not claims(noise, "log_concave", about=("rvs",)):
+        if noise.guarantee.delta > 0 and not getattr(noise, "log_concave", False):
             remedy = "If it is log-concave, set log_concave = True in its class. Or give delta=0."
             raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
         return noise
@@ -363,7 +369,7 @@ class ObjectivePerturbation:
         """Whether the mechanism has its own calibration."""
         mechanism = self.asked.mechanism
         if isinstance(mechanism, str):
-            return mechanism in LAWS
+            return mechanism in LAWS and mechanism != "laplace"
         is_part = isinstance(mechanism, type) or self._has_ball
         return not is_part and callable(getattr(mechanism, "calibrate", None))
 

@@ -36,7 +36,7 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Bounded, Loss, size_of_slopes
 from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.noise import Noise
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.losses.losses import ProfileLoss
 

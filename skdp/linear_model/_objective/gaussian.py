@@ -26,8 +26,8 @@ from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
 from skdp.linear_model._objective.persons import RecordLoss
 from skdp.linear_model.losses import Bounded, is_one_sided
-from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.guarantee import NEIGHBORS
 from skdp.privacy.losses.losses import ProfileLoss

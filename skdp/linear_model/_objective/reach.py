@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, NormBall
 from skdp.linear_model._shared.design import Design
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.sensitivity import ROUND_UP
 
 # Relative error of one addition of floats, with a margin.
 _ROUNDING = 4 * float(np.finfo(float).eps)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, check_epsilon, check_flag, check_interval, fail
-from skdp._identity import one_call
+from skdp._identity import relied_on
 from skdp._sklearn import Documented
 from skdp.domain import Domain
 from skdp.domain.encoder import declare_input
@@ -185,7 +185,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             whether the budget was spent.
         """
         # Whether numpy warns of underflow would depend on the data.
-        with np.errstate(all="ignore"), one_call(), shared_threads():
+        with np.errstate(all="ignore"), shared_threads():
             with columns_kept(self), spent_note() as spent:
                 self._check_call(groups, others)
                 warn_without(self.domain)
@@ -343,7 +343,8 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
 
     def _assumptions(self, source: Source) -> tuple[str, ...]:
         chosen = chosen_publicly(self.domain, "the labels and all parameters")
-        return chosen, RECORDS[source.unit], UNSEEN
+        parts = [getattr(self, name, None) for name in ("loss", "mechanism")]
+        return chosen, RECORDS[source.unit], UNSEEN, *relied_on(*parts)
 
     def _store(
         self, plan: Any, solution: Solution, attributes: dict[str, Any], design: Design

@@ -24,9 +24,9 @@ from skdp.linear_model._shared.gram import release_exact
 from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
-from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.noise import publication, variances
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
 

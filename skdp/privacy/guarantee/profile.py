@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
 from skdp._arrays import FloatArray
-from skdp._identity import counted, is_ours, remembered, same
+from skdp._identity import counted, is_ours, remembered
 from skdp._search import narrowed
 from skdp.privacy._rounding import tested
 from skdp.privacy.composition.composition import Composition
@@ -221,7 +221,7 @@ def infinity_mass(losses: Losses) -> float:
 def bounded_parts(losses: Losses) -> Losses:
     """Return the losses without the infinity masses of pair losses, and without zero losses."""
     rest = counted((bounded_part(loss), n) for loss, n in losses)
-    return tuple((loss, n) for loss, n in rest if not same(loss, PairLoss(0.0)))
+    return tuple((loss, n) for loss, n in rest if loss != PairLoss(0.0))
 
 
 def bounded_part(loss: Profile) -> Profile:

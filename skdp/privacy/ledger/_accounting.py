@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Self
 
-from skdp._identity import Counts, fingerprint
+from skdp._identity import counted
 from skdp.privacy.composition.running import Running
 from skdp.privacy.conversions import (
     gaussian_delta,
@@ -29,6 +29,7 @@ from skdp.privacy.conversions import (
 )
 from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
 from skdp.privacy.guarantee.profile import (
+    Losses,
     Whole,
     bounded_parts,
     composition,
@@ -37,7 +38,6 @@ from skdp.privacy.guarantee.profile import (
     squared,
 )
 from skdp.privacy.ledger._entries import Budget, CountedSums, Entry
-from skdp.privacy.losses.losses import Profile
 
 # Shares of delta of the rules of a divided ledger, and of the infinity mass beside all rules but
 # the first. They add up to 1. With a quarter, spends of usual deltas fit basic composition.
@@ -304,30 +304,28 @@ class Exact(Account):
         self,
         ceiling: Budget,
         basic: Basic | None = None,
-        losses: Counts[Profile] | None = None,
+        losses: Losses | None = (),
         running: Running | None = None,
     ) -> None:
         self.ceiling = ceiling
         self._basic = basic or Basic(ceiling)
-        self._losses = Counts[Profile]() if basic is None else losses
+        self._losses = losses
         self._running = running or Running(ceiling.epsilon)
-        # The last spend that was added, and the account after it: a handle reads back its spends.
-        self._next: tuple[Hashable, Exact] | None = None
+        # The last spends that were added, and the account after them: a handle reads its spends.
+        self._next: tuple[tuple[Entry, ...], Exact] | None = None
 
     def after(self, *spends: Entry) -> Exact:
-        """Return the account with further spends."""
-        mark = fingerprint(tuple((spend.epsilon, spend.delta, spend.losses) for spend in spends))
-        known = self._next
-        if mark is None or known is None or known[0] != mark:
-            self._next = known = mark, self._after(spends)
-        return known[1]
-
-    def _after(self, spends: Sequence[Entry]) -> Exact:
+        """Return the account with further spends; it is kept for those that are asked again."""
+        if self._next is not None and self._next[0] == spends:
+            return self._next[1]
         basic, parts = self._basic.after(*spends), joint(spends)
         if self._losses is None or parts is None:
-            return Exact(self.ceiling, basic, None)
-        running = self._running.after(bounded_parts(parts))
-        return Exact(self.ceiling, basic, self._losses.plus(parts), running)
+            found = Exact(self.ceiling, basic, None)
+        else:
+            losses = counted([*self._losses, *parts])
+            found = Exact(self.ceiling, basic, losses, self._running.after(bounded_parts(parts)))
+        self._next = spends, found
+        return found
 
     def fits(self) -> bool:
         """Return whether the sums, or the exact composition, are within the ceiling."""
@@ -335,7 +333,7 @@ class Exact(Account):
             return True
         if self._losses is None or self.ceiling.delta == 0:
             return False
-        losses = self._losses.parts
+        losses = self._losses
         whole = Whole(infinity_mass(losses), None)
         bounds = self._running.bounds(lambda: bounded_parts(losses))
         return any(whole.with_rest(delta) <= self.ceiling.delta for delta in bounds)
@@ -362,7 +360,7 @@ class Exact(Account):
     @cached_property
     def _spent(self) -> Budget:
         sums = self._basic.spent()
-        losses = self._losses.parts if self._losses is not None else ()
+        losses = self._losses
         if not losses or not 0 < self.ceiling.delta < 1 or math.isinf(self.ceiling.epsilon):
             return sums
         epsilon = composition(losses).epsilon_at(self.ceiling.delta)

@@ -96,7 +96,7 @@ class ShiftLoss(SymmetricLoss):
 
     Examples
     --------
-    >>> from skdp.noise.laplace import Laplace
+    >>> from skdp.noise.laws import Laplace
     >>> loss = ShiftLoss(Laplace(2.0), 1.0)
     >>> round(math.exp(loss.log_delta(0.0)), 6)
     0.221199

@@ -79,7 +79,7 @@ def crossing(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> from skdp.noise.laplace import Laplace
+    >>> from skdp.noise.laws import Laplace
     >>> crossing(Laplace(1.0), 1.0, [0.5, 1.0])
     array([-0.25,   inf])
     """
@@ -185,7 +185,7 @@ def log_delta(law: ShiftedLaw, shift: float, epsilon: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> from skdp.noise.laplace import Laplace
+    >>> from skdp.noise.laws import Laplace
     >>> log_delta(Laplace(1.0), 1.0, 0.5).round(12) == round(math.log(1 - math.exp(-0.25)), 12)
     np.True_
     """

@@ -16,8 +16,7 @@ from skdp.linear_model._descent.joint import joint_slope, may_be_joint
 from skdp.linear_model._descent.scaled_rows import Moves
 from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model.losses import Softmax
-from skdp.mechanisms.independent.noise import Independent
-from skdp.mechanisms.independent.repeated import RepeatedNoise
+from skdp.mechanisms.independent import Independent, RepeatedNoise
 from skdp.noise import Gaussian, Laplace
 from skdp.rows import streamed
 

@@ -21,7 +21,7 @@ from skdp.linear_model._descent.scaling import RowBound, Scaling
 from skdp.linear_model._descent.slopes import SoftmaxSlope
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units
 from skdp.linear_model.losses import Softmax
-from skdp.mechanisms.independent.repeated import RepeatedNoise
+from skdp.mechanisms.independent import RepeatedNoise
 from skdp.rows import MemoryRows
 from skdp.rows.persons import Members
 from skdp.testing.estimator import check_attack, check_audit

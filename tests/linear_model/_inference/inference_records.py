@@ -19,7 +19,7 @@ from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sum, e
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise
-from skdp.mechanisms.matrix.noise import MatrixGaussianNoise
+from skdp.mechanisms.matrix import MatrixGaussianNoise
 from skdp.rows import MemoryRows
 from skdp.rows.persons import Members, Persons, Shares
 

@@ -26,7 +26,7 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._standardize import stage as scaling_module
 from skdp.mechanisms import KNormNoise, MatrixLaplaceNoise
-from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.randomness import Lattice
 
 CLASSIFIERS = [DPLogisticRegression, DPCoordinateDescentClassifier]

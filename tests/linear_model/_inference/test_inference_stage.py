@@ -16,7 +16,7 @@ from skdp.linear_model._inference.plan import _longest, curvature_layout
 from skdp.linear_model._inference.scores import MOST_POWER, few_bits
 from skdp.linear_model._shared.gram import exact_both, exact_cross, exact_statistic
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise
-from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import block
 
 RELATIONS = ["replace_one", "add_remove"]

@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model._shared.records import Records
-from skdp.mechanisms.knorm.noise import KNormNoise
+from skdp.mechanisms.knorm import KNormNoise
 from skdp.rows import MemoryRows
 
 RELATIONS = ["replace_one", "add_remove"]

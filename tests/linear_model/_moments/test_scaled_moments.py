@@ -26,7 +26,7 @@ from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import GaussianNoise, KNormNoise
-from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import MemoryRows
 
 RELATIONS = ["replace_one", "add_remove"]

@@ -23,8 +23,8 @@ from skdp.linear_model._objective.gaussian import (
 )
 from skdp.linear_model._objective.perturbation import leverage_apart, leverages_apart
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
-from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.mechanisms.sensitivity.base import ROUND_UP
+from skdp.mechanisms.gaussian import gaussian_scale
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.losses.normal_profile import log_delta
 
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3)]

@@ -14,7 +14,7 @@ from skdp import (
     UndeclaredDomainWarning,
 )
 from skdp.linear_model import Progress
-from skdp.mechanisms.independent.repeated import RepeatedNoise
+from skdp.mechanisms.independent import RepeatedNoise
 
 RELATIONS = ["replace_one", "add_remove"]
 # Quickly calibrated, for whatever number of releases.

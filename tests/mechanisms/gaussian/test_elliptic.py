@@ -23,12 +23,9 @@ from skdp.geometry import (
     SimplexBall,
     SumBall,
 )
-from skdp.mechanisms import Sensitivity, calibrate
-from skdp.mechanisms.gaussian import ellipsoid
-from skdp.mechanisms.gaussian._least_trace import cover_points
-from skdp.mechanisms.gaussian.ellipsoid import greatest_square, least_cover, trace
-from skdp.mechanisms.gaussian.elliptic import EllipticGaussian
-from skdp.mechanisms.gaussian.noise import IsotropicGaussian, gaussian_scale
+from skdp.mechanisms import Sensitivity, calibrate, ellipsoid
+from skdp.mechanisms.ellipsoid import cover_points, greatest_square, least_cover, trace
+from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian, gaussian_scale
 
 P = [1.0, 1.5, 2.0, 3.0, 8.0, math.inf]
 SKEW = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.05]])

@@ -11,14 +11,16 @@ import pytest
 from scipy.optimize import minimize
 
 from skdp.geometry import LpBall, MappedBall
-from skdp.mechanisms.gaussian import ellipsoid
-from skdp.mechanisms.gaussian._least_trace import (
+from skdp.mechanisms import ellipsoid
+from skdp.mechanisms.ellipsoid import (
     cover_points,
     cover_sums,
     dual_of_points,
+    least_cover,
+    raised_to_cover,
     solve_dual,
+    trace,
 )
-from skdp.mechanisms.gaussian.ellipsoid import least_cover, raised_to_cover, trace
 
 
 @pytest.mark.parametrize(("count", "d"), [(3, 2), (12, 2), (40, 4), (80, 6)])

@@ -8,15 +8,17 @@ import pytest
 from exact_profile import Bare, exact_delta
 
 from skdp._search import last_passing
-from skdp.mechanisms.independent.repeated import calibrate_releases
-from skdp.mechanisms.independent.scale import greatest_slope, least_scale
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
-from skdp.noise.offset_gaussian import OffsetGaussian
-from skdp.noise.subbotin import Subbotin
-from skdp.noise.truncated_laplace import TruncatedLaplace
+from skdp.mechanisms.independent import calibrate_releases
+from skdp.mechanisms.scales import greatest_slope, least_scale
+from skdp.noise.laws import (
+    FlippedHuber,
+    Gaussian,
+    Laplace,
+    Logistic,
+    OffsetGaussian,
+    Subbotin,
+    TruncatedLaplace,
+)
 from skdp.privacy.losses.shift import log_delta
 
 LAWS = [

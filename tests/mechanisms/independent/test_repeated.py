@@ -11,7 +11,7 @@ from exact_profile import exact_delta, facts
 from scipy.stats import kstest
 
 from skdp.mechanisms import Independent
-from skdp.mechanisms.independent.repeated import (
+from skdp.mechanisms.independent import (
     MECHANISMS,
     MOST_SIZES,
     Releases,
@@ -19,15 +19,16 @@ from skdp.mechanisms.independent.repeated import (
     choice_width,
     fewer,
 )
-from skdp.mechanisms.independent.scale import least_scale
-from skdp.mechanisms.independent.worst_shift import length_of
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
-from skdp.noise.offset_gaussian import OffsetGaussian
-from skdp.noise.subbotin import Subbotin
-from skdp.noise.truncated_laplace import TruncatedLaplace
+from skdp.mechanisms.scales import least_scale, length_of
+from skdp.noise.laws import (
+    FlippedHuber,
+    Gaussian,
+    Laplace,
+    Logistic,
+    OffsetGaussian,
+    Subbotin,
+    TruncatedLaplace,
+)
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
 from skdp.privacy.losses.selection import SelectionLoss
@@ -489,33 +490,3 @@ BAD = [
 def test_errors_name_what_is_wrong(make, text):
     with pytest.raises(ValueError, match=text):
         make()
-
-
-@dataclass(frozen=True)
-class IntLaplace(Laplace):
-    """A law whose scales are whole numbers: right at 3, and too narrow where 2.7 is needed."""
-
-    scale: float = 1.0
-
-    def scaled(self, s):
-        return IntLaplace(float(max(1, int(self.scale * s))))
-
-
-@dataclass(frozen=True)
-class NarrowWhereWide(Laplace):
-    """A law that draws too narrowly beyond a scale of 4."""
-
-    scale: float = 1.0
-
-    def scaled(self, s):
-        return NarrowWhereWide(self.scale * s)
-
-    def rvs(self, size=None, rng=None):
-        return super().rvs(size, rng) * (0.5 if self.scale > 4 else 1.0)
-
-
-@pytest.mark.parametrize("law", [IntLaplace(), NarrowWhereWide()], ids=repr)
-def test_a_law_is_looked_at_at_the_scale_that_is_drawn_from(law):
-    shifts, neighbors = [(1.0, 10)], {"neighbors": "replace_one"}
-    with pytest.raises(ValueError, match="mechanism must"):
-        calibrate_releases(law, shifts, epsilon=1 / 0.77, delta=1e-6, **neighbors)

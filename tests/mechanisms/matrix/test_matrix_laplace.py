@@ -19,8 +19,7 @@ from scipy.stats import binom, gamma, kstest, laplace
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.mechanisms import Sensitivity
-from skdp.mechanisms.matrix.laplace import MatrixLaplace, MatrixLaplaceNoise, least_product
-from skdp.mechanisms.matrix.profile import losses_of_trace
+from skdp.mechanisms.matrix import MatrixLaplace, MatrixLaplaceNoise, least_product, losses_of_trace
 from skdp.privacy import Guarantee
 
 RELATIONS = ["replace_one", "add_remove"]

@@ -9,9 +9,14 @@ from scipy.stats import gamma, kstest
 from test_matrix_laplace import OWN, log_density
 
 from skdp._draws import wishart
-from skdp.mechanisms.matrix.laplace import MatrixLaplace
-from skdp.mechanisms.matrix.profile import LEAST_NORM, MOST_NORM, distance_of_three, losses_of_trace
-from skdp.noise.laplace import Laplace
+from skdp.mechanisms.matrix import (
+    LEAST_NORM,
+    MOST_NORM,
+    MatrixLaplace,
+    distance_of_three,
+    losses_of_trace,
+)
+from skdp.noise.laws import Laplace
 from skdp.privacy.composition.composition import Composition
 from skdp.privacy.losses.losses import ShiftLoss
 

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdp.mechanisms.gaussian.noise import gaussian_scale
+from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
 from skdp.privacy.composition import grid as _grid
 from skdp.privacy.composition._fold import fold, tilt

@@ -11,7 +11,7 @@ from scipy.special import betainc, logsumexp
 from scipy.stats import gamma, kstest
 
 from skdp.geometry import LpBall
-from skdp.noise.laplace import Laplace
+from skdp.noise.laws import Laplace
 from skdp.privacy.losses._radial_sum import RadialSum, bessel_ratio
 from skdp.privacy.losses.losses import ShiftLoss
 from skdp.privacy.losses.radial import RadialLoss

@@ -9,13 +9,15 @@ import pytest
 from exact_profile import Bare, exact_delta
 from scipy.special import log_ndtr, ndtri
 
-from skdp.noise.flipped_huber import FlippedHuber
-from skdp.noise.gaussian import Gaussian
-from skdp.noise.laplace import Laplace
-from skdp.noise.logistic import Logistic
-from skdp.noise.offset_gaussian import OffsetGaussian
-from skdp.noise.subbotin import Subbotin
-from skdp.noise.truncated_laplace import TruncatedLaplace
+from skdp.noise.laws import (
+    FlippedHuber,
+    Gaussian,
+    Laplace,
+    Logistic,
+    OffsetGaussian,
+    Subbotin,
+    TruncatedLaplace,
+)
 from skdp.privacy.losses.shift import crossing, log_delta, log_ratio, log_spared
 
 LAWS = [

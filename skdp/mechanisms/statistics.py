@@ -3,25 +3,161 @@
 For each choice of levels the statistic of a record is f(z), a polynomial map of degree at most two
 of its numbers z, which lie in [-1, 1]^p or in a ball. `Quadratic.bound` bounds <w, f(z)> from
 above, in closed form or by a semidefinite relaxation whose dual solution proves the bound.
+
+If a function of the numbers of a record returns polynomials when it is called with them, it is a
+polynomial. This is a proof, not a test at some values. Coefficients are rational numbers, as every
+float is, so nothing is rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, cached_property
 from itertools import product
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.geometry.hull.polytope import null_direction
+from skdp.geometry import LpBall, NormBall
+from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
+from skdp.geometry.hull.conic import check_body, compiled, flat
+from skdp.geometry.hull.polytope import MOST_PAIRS, null_direction
 from skdp.geometry.hull.programs import ConeSet, load_cvxpy
 from skdp.geometry.lp import sign_patterns
-from skdp.mechanisms.sensitivity._polynomial import NotPolynomial, Polynomial
+
+# Indices of the variables of a term, in order: (), (i,) or (i, j).
+Term = tuple[int, ...]
+
+
+class NotPolynomial(TypeError):
+    """An operation whose result is not a polynomial of degree at most two."""
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial:
+    """A polynomial of degree at most two, in variables given by their indices.
+
+    Parameters
+    ----------
+    terms : dict of tuple of int to Fraction
+        Coefficients other than 0.
+    size : float
+        Result of the same computation with absolute values everywhere.
+    steps : int
+        Number of operations. The error of the computation in floats is at most about
+        2^-53 * steps * size.
+    """
+
+    terms: dict[Term, Fraction]
+    size: float = 0.0
+    steps: int = 0
+    __array_priority__: float = field(default=1e3, init=False, repr=False)
+
+    @classmethod
+    def variable(cls, index: int, bound: float) -> Polynomial:
+        """Return the variable itself, whose absolute value is at most ``bound``."""
+        return cls({(index,): Fraction(1)}, bound)
+
+    @classmethod
+    def of(cls, value: Any) -> Polynomial:
+        """Return a number as a polynomial."""
+        if isinstance(value, Polynomial):
+            return value
+        if not isinstance(value, Real) or value != value or abs(value) == float("inf"):
+            raise NotPolynomial(f"a value of kind {type(value).__name__} that is no finite number")
+        exact = Fraction(value) if isinstance(value, Fraction) else _fraction(value)
+        return cls({(): exact} if exact else {}, abs(float(value)))
+
+    def __add__(self, other: Any) -> Polynomial:
+        other = _operand(other)
+        if other is None:
+            return NotImplemented
+        terms = [*self.terms.items(), *other.terms.items()]
+        return Polynomial(_sum(terms), self.size + other.size, self.steps + other.steps + 1)
+
+    def __mul__(self, other: Any) -> Polynomial:
+        other = _operand(other)
+        if other is None:
+            return NotImplemented
+        terms = [
+            (tuple(sorted(s + t)), c * d)
+            for s, c in self.terms.items()
+            for t, d in other.terms.items()
+        ]
+        if any(len(t) > 2 for t, _ in terms):
+            raise NotPolynomial("a product of degree above two")
+        return Polynomial(_sum(terms), self.size * other.size, self.steps + other.steps + 1)
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial({t: -c for t, c in self.terms.items()}, self.size, self.steps)
+
+    def __pos__(self) -> Polynomial:
+        return self
+
+    def __sub__(self, other: Any) -> Polynomial:
+        other = _operand(other)
+        return NotImplemented if other is None else self + -other
+
+    def __rsub__(self, other: Any) -> Polynomial:
+        return self.__neg__().__add__(other)
+
+    def __truediv__(self, other: Any) -> Polynomial:
+        other = _operand(other)
+        if other is None:
+            return NotImplemented
+        if set(other.terms) != {()}:
+            raise NotPolynomial("a division by anything but a number other than 0")
+        divisor = other.terms[()]
+        terms = {t: c / divisor for t, c in self.terms.items()}
+        return Polynomial(terms, self.size / abs(float(divisor)), self.steps + other.steps + 1)
+
+    def __rtruediv__(self, other: Any) -> Polynomial:
+        return Polynomial.of(other) / self
+
+    def __pow__(self, power: Any) -> Polynomial:
+        if not isinstance(power, Real) or power not in (0, 1, 2):
+            raise NotPolynomial(f"a power {power!r}")
+        return self * self if power == 2 else self if power == 1 else Polynomial.of(1)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def conjugate(self) -> Polynomial:
+        """Return the polynomial itself, which is real."""
+        return self
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise NotPolynomial("a comparison, or a use as a plain number or index")
+
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __abs__ = __bool__ = __float__ = __int__ = __index__ = _refuse
+    __round__ = __floordiv__ = __mod__ = __rpow__ = __floor__ = __ceil__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _operand(value: Any) -> Polynomial | None:
+    """Return a number as a polynomial; None for an array, whose own operator then takes over."""
+    return None if hasattr(value, "shape") and value.shape else Polynomial.of(value)
+
+
+def _fraction(value: Any) -> Fraction:
+    # Through Python numbers, as those of numpy overflow.
+    return Fraction(int(value) if isinstance(value, Integral) else float(value))
+
+
+def _sum(terms: Iterable[tuple[Term, Fraction]]) -> dict[Term, Fraction]:
+    total: defaultdict[Term, Fraction] = defaultdict(Fraction)
+    for term, coefficient in terms:
+        total[term] += coefficient
+    return {term: c for term, c in total.items() if c}
+
 
 # Greatest number of choices of levels.
 MOST_CHOICES = 4096
@@ -222,3 +358,72 @@ def _collected(found: list[list[Polynomial]], p: int, radius: float | None) -> Q
             else:
                 constant[place] = float(coefficient)
     return Quadratic(constant, linear, square, rounding.max(axis=0), radius)
+
+
+# Greatest number of corners of an affine statistic for which the hull is computed.
+MOST_CORNERS = 1024
+SLACK = 1e-12
+
+Support = Callable[[FloatArray], FloatArray]
+
+
+def support_of_set(
+    variable: Any, constraints: Sequence[Any], differences: bool
+) -> tuple[Support, int]:
+    """Return support bounds of the differences of a convex set, or of it and its negative."""
+    cone_set = compiled(variable, constraints)
+    check_body(cone_set, differences)
+    return two_sided(cone_set.bound, differences), cone_set.dim
+
+
+def two_sided(bound: Callable[[FloatArray], float], differences: bool) -> Support:
+    """Return bounds on |<w, d>| over the differences of a set, or over it and its negative."""
+
+    def support(rows: FloatArray) -> FloatArray:
+        both = np.array([[bound(w), bound(-w)] for w in rows])
+        return np.asarray(both.sum(axis=1) if differences else np.abs(both).max(axis=1))
+
+    return support
+
+
+def ball_of_maps(
+    maps: Quadratic, differences: bool, directions: ArrayLike | int | None
+) -> NormBall:
+    """Return a ball that holds all f(z) - f(z'), or all f(z) and -f(z)."""
+    if (w := maps.null_direction(differences)) is not None:
+        raise flat(w)
+    if directions is None and (hull := _affine_hull(maps, differences)) is not None:
+        return hull
+    support = two_sided(maps.bound, differences)
+    if directions is None and maps.dim not in MOST_PAIRS:
+        return LpBall(maps.dim, p=np.inf, weights=1 / (support(np.eye(maps.dim)) * (1 + SLACK)))
+    support = support if maps.is_affine else _rounded_up(support)
+    return polytope_around(support, maps.dim, directions)
+
+
+def _rounded_up(support: Support) -> Support:
+    """Return bounds that are greater by 1e-7 and rounded to seven digits, never below.
+
+    Bounds from a solver have errors of 1e-9. Without rounding, facets that share a corner would
+    meet in many corners that are too close to each other.
+    """
+
+    def rounded(rows: FloatArray) -> FloatArray:
+        values = support(rows)
+        unit = 2 ** np.floor(np.log2(np.maximum(values, np.finfo(float).tiny)))
+        return np.asarray(np.maximum(values, np.round(values / unit, 7) * unit * (1 + 1e-7)))
+
+    return rounded
+
+
+def _affine_hull(maps: Quadratic, differences: bool) -> Hull | None:
+    """Return the hull of the differences of an affine statistic, if it is small."""
+    n_corners = len(maps.constant) * 2.0**maps.n_numbers
+    if not maps.is_affine or maps.radius is not None or n_corners > MOST_CORNERS:
+        return None
+    hull = (Hull.difference_of if differences else Hull.from_points)(maps.corners())
+    if not isinstance(hull, PolytopeHull):
+        return None
+    # Room for the rounding of two statistics, along each axis.
+    room = float(hull.gauge(np.diag(2 * (maps.rounding + maps.own_rounding))).sum())
+    return Hull.from_points(hull.extreme_points() * (1 + room + SLACK))

@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_positive, fail
-from skdp._identity import same
+from skdp._checks import check_choice, check_count, check_positive, fail
+from skdp._identity import check_at_first_use, others_in
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import half_widths, known
 from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.hull.conic import facet_directions
 from skdp.geometry.moments import MomentBall
-from skdp.mechanisms.sensitivity._statistics import quadratic_of
-from skdp.mechanisms.sensitivity._support import ball_of_maps, support_of_set
-from skdp.mechanisms.sensitivity.ball import require_ball
+from skdp.mechanisms.statistics import ball_of_maps, quadratic_of, support_of_set
 from skdp.privacy.guarantee import NEIGHBORS
 
 # Gauges are computed in floats; a bound on one is raised by more than their error.
@@ -56,7 +54,7 @@ class Sensitivity:
     neighbors: str = "replace_one"
 
     def __post_init__(self) -> None:
-        require_ball(self.ball)
+        check_ball(self.ball)
         object.__setattr__(self, "radius", check_positive("radius", self.radius))
         check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
 
@@ -187,12 +185,22 @@ class Sensitivity:
         return self.radius * greatest_gauge(ball, self.ball)
 
 
+def check_ball(ball: Any) -> None:
+    """Raise ValueError unless an object is a norm ball, and those of others pass their checks."""
+    if isinstance(ball, type) or not isinstance(ball, NormBall):
+        remedy = "Give a norm ball such as LpBall(dim, p)."
+        raise fail("ball", "have dim, exact, gauge and sample", type(ball), remedy)
+    check_count("ball's dim", ball.dim)
+    for other in others_in(ball):
+        if isinstance(other, NormBall):
+            check_at_first_use(other, "ball")
+
+
 def greatest_gauge(ball: NormBall, over: NormBall) -> float:
     """Return an upper bound on the gauge of ``ball`` over the body ``over``."""
-    if same(ball, over):
+    if ball is over or ball == over:
         return 1.0
-    of_moments = type(ball) is MomentBall and type(over) is MomentBall
-    if of_moments and same(ball.layout, over.layout):  # type: ignore[attr-defined]
+    if type(ball) is type(over) is MomentBall and ball.layout == over.layout:
         return 1.0  # both hold the same differences
     # The body holds the differences, and may be larger than their hull.
     of_differences = _through_sums(ball, over) if type(ball) is LpBall else math.inf

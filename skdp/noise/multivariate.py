@@ -25,9 +25,9 @@ from skdp._checks import (
     fail,
 )
 from skdp._draws import gammas, normals
-from skdp.noise.canonical.canonical import CanonicalNoise, log_concave_canonical
-from skdp.noise.canonical.uniform import Uniform
+from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import Law
+from skdp.noise.steps import Uniform
 from skdp.privacy import tradeoff as functions
 from skdp.privacy.tradeoff import TradeOff
 from skdp.privacy.tradeoff.curves import Approximate, Gaussian, Shifted, StandardLaplace
@@ -39,7 +39,7 @@ _MOST_CORNER_DIMS = 20
 _UP = 1 + 1e-14
 
 
-class Polytope(Protocol):
+class CornerBall(Protocol):
     """The unit ball of a norm, given by its corners."""
 
     def extreme_points(self) -> FloatArray:
@@ -68,7 +68,7 @@ class _Publishing:
 
 
 @dataclass(frozen=True)
-class Independent(_Publishing):
+class IndependentCanonical(_Publishing):
     """Independent coordinates, one law for each.
 
     Parameters
@@ -76,13 +76,13 @@ class Independent(_Publishing):
     laws : tuple of Law, (dim,)
     tradeoff : TradeOff
         The function for which the noise is canonical.
-    norm : {"l1", "l2", "linf"} or Polytope
+    norm : {"l1", "l2", "linf"} or CornerBall
         The norm in which the released value changes by at most 1.
     """
 
     laws: tuple[Law, ...]
     tradeoff: TradeOff
-    norm: str | Polytope
+    norm: str | CornerBall
 
     @property
     def dim(self) -> int:
@@ -114,7 +114,7 @@ class GaussianCanonical(_Publishing):
     ----------
     matrix : array-like of shape (dim, dim)
         The covariance, positive definite.
-    norm : {"l1", "l2", "linf"} or Polytope
+    norm : {"l1", "l2", "linf"} or CornerBall
 
     Examples
     --------
@@ -124,7 +124,7 @@ class GaussianCanonical(_Publishing):
     """
 
     matrix: Any
-    norm: str | Polytope = "l2"
+    norm: str | CornerBall = "l2"
 
     def __post_init__(self) -> None:
         matrix = check_numbers("matrix", self.matrix)
@@ -226,7 +226,7 @@ class LInfLaplace(_Publishing):
         return np.eye(self.dim) * (self.dim + 1) * (self.dim + 2) / (3 * self.epsilon**2)
 
 
-def product(*tradeoffs: TradeOff) -> Independent:
+def product(*tradeoffs: TradeOff) -> IndependentCanonical:
     """Return independent canonical noise for each function, one for each coordinate.
 
     It is canonical for their tensor product in l_inf (Awan & Dong 2022, Proposition 4.2).
@@ -239,10 +239,10 @@ def product(*tradeoffs: TradeOff) -> Independent:
     if not tradeoffs:
         raise fail("tradeoffs", "be one or more")
     laws: tuple[Any, ...] = tuple(CanonicalNoise(f) for f in tradeoffs)
-    return Independent(laws, tradeoffs[0].tensor(*tradeoffs[1:]), "linf")
+    return IndependentCanonical(laws, tradeoffs[0].tensor(*tradeoffs[1:]), "linf")
 
 
-def repeated(tradeoff: TradeOff, dim: int) -> Independent:
+def repeated(tradeoff: TradeOff, dim: int) -> IndependentCanonical:
     """Return ``dim`` copies of the log-concave canonical noise.
 
     They are canonical for f itself in l_1 (Awan & Dong 2022, Theorem 4.3).
@@ -254,10 +254,10 @@ def repeated(tradeoff: TradeOff, dim: int) -> Independent:
     (Laplace(scale=0.5), Laplace(scale=0.5))
     """
     law = log_concave_canonical(tradeoff)
-    return Independent((law,) * check_count("dim", dim), tradeoff, "l1")
+    return IndependentCanonical((law,) * check_count("dim", dim), tradeoff, "l1")
 
 
-def approximate_product(epsilon: float, delta: float, dim: int) -> Independent:
+def approximate_product(epsilon: float, delta: float, dim: int) -> IndependentCanonical:
     """Return Tulap noise in the first coordinate and uniform noise in the others.
 
     Canonical for (epsilon, delta) in l_inf: 1 - delta is the product of 1 - delta_j over the
@@ -275,10 +275,10 @@ def approximate_product(epsilon: float, delta: float, dim: int) -> Independent:
         raise _no_multivariate()
     first: Any = CanonicalNoise(functions.approximate(epsilon))
     laws = (first, *(Uniform(_width(delta, dim - 1)),) * (dim - 1))
-    return Independent(laws, functions.approximate(epsilon, delta), "linf")
+    return IndependentCanonical(laws, functions.approximate(epsilon, delta), "linf")
 
 
-def uniform_box(widths: ArrayLike, norm: str | Polytope) -> Independent:
+def uniform_box(widths: ArrayLike, norm: str | CornerBall) -> IndependentCanonical:
     """Return uniform noise on a box: canonical for (0, delta) in any norm.
 
     delta is the greatest share of the box that leaves it under a shift of length 1
@@ -287,7 +287,7 @@ def uniform_box(widths: ArrayLike, norm: str | Polytope) -> Independent:
     Parameters
     ----------
     widths : array-like of shape (dim,)
-    norm : {"l1", "linf"} or Polytope
+    norm : {"l1", "linf"} or CornerBall
 
     Examples
     --------
@@ -301,12 +301,12 @@ def uniform_box(widths: ArrayLike, norm: str | Polytope) -> Independent:
     shares = np.minimum(np.abs(_corners(norm, len(laws))) / widths, 1.0)
     with np.errstate(divide="ignore"):
         delta = float((-np.expm1(np.log1p(-shares).sum(axis=-1))).max())
-    return Independent(laws, functions.total_variation(min(1.0, delta * _UP)), norm)
+    return IndependentCanonical(laws, functions.total_variation(min(1.0, delta * _UP)), norm)
 
 
 def multivariate_canonical(
     tradeoff: TradeOff, dim: int, norm: str = "l1"
-) -> Independent | GaussianCanonical | LInfLaplace:
+) -> IndependentCanonical | GaussianCanonical | LInfLaplace:
     """Return canonical noise for a trade-off function in ``dim`` dimensions and a norm.
 
     Parameters
@@ -317,7 +317,7 @@ def multivariate_canonical(
 
     Returns
     -------
-    Independent, GaussianCanonical or LInfLaplace
+    IndependentCanonical, GaussianCanonical or LInfLaplace
 
     Raises
     ------
@@ -347,7 +347,7 @@ def multivariate_canonical(
     if norm == "linf" and isinstance(curve, Approximate):
         if pure:
             return approximate_product(curve.epsilon, curve.delta, dim)
-        return Independent((Uniform(_width(curve.delta, dim)),) * dim, tradeoff, "linf")
+        return IndependentCanonical((Uniform(_width(curve.delta, dim)),) * dim, tradeoff, "linf")
     laplace = isinstance(curve, Shifted) and isinstance(curve.law, StandardLaplace)
     if norm == "linf" and laplace:
         return LInfLaplace(curve.shift, dim)
@@ -372,7 +372,7 @@ def _no_multivariate() -> ValueError:
     return fail("delta", f"{rule} (Awan & Dong 2022, Theorem 4.8)", 0.0, remedy)
 
 
-def _corners(norm: str | Polytope, dim: int) -> FloatArray:
+def _corners(norm: str | CornerBall, dim: int) -> FloatArray:
     """Return the corners of the unit ball; for a named norm one of each pair v, -v."""
     if not isinstance(norm, str):
         return np.asarray(norm.extreme_points(), dtype=float)

@@ -1,1 +1,0 @@
-"""Gaussian noise of one variance, or shaped to an ellipsoid around the differences."""

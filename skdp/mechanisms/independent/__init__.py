@@ -1,1 +1,0 @@
-"""Independent noise in each coordinate, for one release or for many."""

@@ -1,1 +1,0 @@
-"""The K-norm mechanism: noise with the density exp(-|v| / scale) in a norm."""

@@ -1,1 +1,0 @@
-"""Noise for a matrix of moments."""

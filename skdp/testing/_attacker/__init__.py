@@ -1,1 +1,0 @@
-"""An attacker that reads everything a fitted model shows."""

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 from skdp._lazy import lazily
 
 if TYPE_CHECKING:
-    from skdp.linear_model._inference.inference import Inference, WaldTest
-    from skdp.linear_model._inference.table import CoefficientTable
-    from skdp.linear_model._shared.progress import Progress
-    from skdp.linear_model._shared.task import Stage
+    from skdp.linear_model._inference.table import CoefficientTable, Inference, WaldTest
+    from skdp.linear_model._shared.task import Progress, Stage
     from skdp.linear_model.coordinate_descent import (
         DPCoordinateDescentClassifier,
         DPCoordinateDescentRegressor,
@@ -22,10 +20,8 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "_inference.inference": "Inference WaldTest",
-            "_inference.table": "CoefficientTable",
-            "_shared.progress": "Progress",
-            "_shared.task": "Stage",
+            "_inference.table": "CoefficientTable Inference WaldTest",
+            "_shared.task": "Progress Stage",
             "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
             "huber": "DPHuberRegressor",
             "linear": "DPLinearRegression",

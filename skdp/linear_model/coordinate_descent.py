@@ -6,10 +6,14 @@ from typing import Any, ClassVar
 
 from skdp.linear_model._descent.algorithm import CoordinateDescent, FittedDescent
 from skdp.linear_model._descent.rules import LOGISTIC, SQUARED
-from skdp.linear_model._inference.stage import with_inference
-from skdp.linear_model._shared.base import Algorithm, PrivateLinearModel, with_parameters
-from skdp.linear_model._shared.classification import PrivateClassifier
-from skdp.linear_model._shared.regression import PrivateRegressor
+from skdp.linear_model._inference.release import with_inference
+from skdp.linear_model._shared.base import (
+    Algorithm,
+    PrivateClassifier,
+    PrivateLinearModel,
+    PrivateRegressor,
+    with_parameters,
+)
 
 
 @with_parameters

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from skdp._checks import check_positive, fail
-from skdp.linear_model._inference.stage import with_inference
+from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import residual_moments
 from skdp.linear_model._objective.task import FittedHuber, ModelTask, Reference
-from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
+from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.regression import PrivateRegressor
 from skdp.linear_model.losses import PseudoHuber
 from skdp.linear_model.validation import is_auto
 

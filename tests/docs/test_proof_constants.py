@@ -16,7 +16,7 @@ from skdp.domain.layout import encode_compactly
 from skdp.linear_model._descent import descend as _descent
 from skdp.linear_model._descent import gradients as _gradients
 from skdp.linear_model._descent import scaled_rows as _scaled_rows
-from skdp.linear_model._moments import parts as _parts
+from skdp.linear_model._moments import scaled as _parts
 from skdp.linear_model._moments.rules import moment_ball
 from skdp.linear_model._objective import perturbation as objective
 from skdp.linear_model._objective.gaussian import greatest_shift

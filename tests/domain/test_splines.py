@@ -29,10 +29,9 @@ from skdp.linear_model._descent import rules as descent_rules
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
 from skdp.linear_model._descent.scaling import RowBound, plain_scaling
-from skdp.linear_model._moments import algorithm as moments
-from skdp.linear_model._moments.parts import Parts
-from skdp.linear_model._moments.posterior import posterior
-from skdp.linear_model._moments.scaled import ScaledMoments
+from skdp.linear_model._moments import rules as moments
+from skdp.linear_model._moments.postprocess import posterior
+from skdp.linear_model._moments.scaled import Parts, ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_sums
 from skdp.linear_model._shared.task import Task

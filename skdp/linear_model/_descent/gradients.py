@@ -16,7 +16,7 @@ from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaled_rows import Moves, ScaledRows, check_scaling
 from skdp.linear_model._descent.scaling import Scaling
 from skdp.linear_model._shared.gram import NUMBER_BITS, ROUNDER, exact_sum, in_units
-from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._shared.task import target_of
 from skdp.rows import Kept, Rows
 from skdp.rows.block import MOST_ROWS
 

@@ -12,7 +12,7 @@ from skdp._checks import fail
 from skdp._codec import decode, encode
 from skdp.domain import Domain
 from skdp.linear_model._inference.estimate import NoisyEquations, estimate
-from skdp.linear_model._inference.inference import Inference
+from skdp.linear_model._inference.table import Inference
 
 _HINTS = {
     "equations": NoisyEquations,

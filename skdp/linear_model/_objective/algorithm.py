@@ -29,8 +29,7 @@ from skdp.linear_model._objective.perturbation import Perturbation, leverage_apa
 from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
 from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
-from skdp.linear_model._shared.records import Records
-from skdp.linear_model._shared.task import Stage, Task, losses_of_all
+from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined

@@ -29,10 +29,9 @@ from skdp.linear_model._shared.gram import ROUNDER, Shared, in_units, of_shares,
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows, Singles
-from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.rules import CLIPPING
-from skdp.linear_model._standardize.scaler import Scaler
+from skdp.linear_model._standardize.scaler import CLIPPING, Scaler
 from skdp.linear_model._standardize.stage import (
+    ColumnSums,
     ScalingStage,
     sums_deviation,
     sums_noise,

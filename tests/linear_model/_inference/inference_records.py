@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 
 from skdp import Domain, Spline
-from skdp.linear_model._inference.limits import AtBounds
-from skdp.linear_model._inference.plan import InferencePlan, plan_inference
-from skdp.linear_model._inference.release import ResidualRows, exact_squares
-from skdp.linear_model._inference.scores import Influences, ScoreRows, Scores, WeightedRows
+from skdp.linear_model._inference.plan import AtBounds, InferencePlan, plan_inference
+from skdp.linear_model._inference.release import (
+    Influences,
+    ResidualRows,
+    ScoreRows,
+    Scores,
+    WeightedRows,
+    exact_squares,
+)
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sum, exact_sums
 from skdp.linear_model._shared.task import Task

@@ -20,7 +20,7 @@ from skdp.linear_model._inference.estimate import (
     user_units,
     widened,
 )
-from skdp.linear_model._inference.inference import Inference
+from skdp.linear_model._inference.table import Inference
 from skdp.mechanisms import MatrixLaplace, Sensitivity, calibrate
 
 

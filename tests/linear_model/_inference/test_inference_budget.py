@@ -20,7 +20,7 @@ from skdp import (
     Ledger,
     from_json,
 )
-from skdp.linear_model._inference import limits as limits_module
+from skdp.linear_model._inference import plan as limits_module
 from skdp.linear_model._inference import release as release_module
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Stage

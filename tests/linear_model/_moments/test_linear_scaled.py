@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._moments import rules as rules
-from skdp.linear_model._moments.parts import Parts
-from skdp.linear_model._moments.scaled import ScaledMoments
+from skdp.linear_model._moments import rules
+from skdp.linear_model._moments.scaled import Parts, ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
 from skdp.linear_model._shared.task import Task

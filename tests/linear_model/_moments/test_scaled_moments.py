@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._moments import rules as rules
+from skdp.linear_model._moments import rules
 from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.parts import (
+from skdp.linear_model._moments.scaled import (
     Parts,
+    ScaledMoments,
     Shares,
     _gaussian,
     first_units,
     greatest_square,
     lengths,
 )
-from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_both, exact_cross, exact_gram, exact_statistic
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
+from skdp.linear_model._standardize.stage import ColumnSums
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.rows import MemoryRows

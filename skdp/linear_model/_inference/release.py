@@ -675,8 +675,7 @@ class Inferred:
             design.intercept,
             scores,
             plan.task.known,
-            # Only persons may have a cap. One row of a person then has a share below 1.
-            plan.task.unit_rows != 1 or self.asked.rows_per_person != 1,
+            plan.task.are_persons,
         )
         found, change, units, limits = stage.release(rng)
         rows, constants = user_units(design.domain, design.intercept, not records.labels)

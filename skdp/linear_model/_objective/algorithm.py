@@ -327,7 +327,7 @@ class ObjectivePerturbation:
     def _apart(self, task: ModelTask) -> dict[str, Any]:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
         loss, q = self.losses(task)[0], APART_Q if is_auto(self.asked.q) else float(self.asked.q)
-        if task.unit_rows > 1 and task.delta > 0:
+        if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
             remedy = "Give delta=0, or mechanism='gaussian'."
             raise fail("mechanism", rule, type(self.asked.mechanism), remedy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -155,7 +154,6 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
     random_state: RandomStateLike = None
     ledger: Ledger | None = None
     rows_per_person: int = 1
-    max_rows: int | None = None
     inference_share: float | None = None
 
     def fit(
@@ -238,7 +236,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         if groups is None:
             return Source(len(encoded), memory, labels, attributes)
         persons = Persons.of_table(groups, len(X))
-        shares = Shares(persons, int(self.rows_per_person), self.max_rows)
+        shares = Shares(persons, int(self.rows_per_person))
         known = partial(memory, members=shares.members(groups))
         return Source(len(persons), known, labels, attributes, "person")
 
@@ -250,9 +248,6 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         coder, labels, attributes = self._coder()
         if isinstance(data, CsvStream):
             spell_levels(data, self.domain, target, attributes.get("classes_"))
-        if self.max_rows is not None:
-            remedy = "Leave it out: it only allows a little less noise."
-            raise fail("max_rows", "be None where X is not in memory", self.max_rows, remedy)
         if isinstance(data, Collection):
             data = data.only(columns_to_read(self.domain, data.names, target, groups))
         if data.n == 0:
@@ -288,12 +283,10 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             delta=float(self.delta),
             neighbors=self.neighbors,
             n_models=n_models,
+            are_persons=unit == "person",
         )
-        if unit == "person":
-            rows = math.inf if self.max_rows is None else float(self.max_rows)
-            task = replace(task, unit_rows=rows)
-            if self.rows_per_person > 1 and task.n is not None:
-                task = removed_and_added(task)
+        if not self._is_whole(unit):
+            task = removed_and_added(task)
         return self._algorithm().plan(task)
 
     def _check_parameters(self) -> None:
@@ -316,13 +309,10 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         self._check_parameters()
         # Weights are multiples of 2^-30.
         check_count("rows_per_person", self.rows_per_person, most=10**9)
-        if self.max_rows is not None:
-            check_count("max_rows", self.max_rows)
-        given = [("rows_per_person", self.rows_per_person, 1), ("max_rows", self.max_rows, None)]
-        for name, value, usual in given if groups is None else ():
-            if value != usual:
-                remedy = "Give the identifiers of persons: fit(X, y, groups=ids)."
-                raise fail(name, f"be {usual} where rows have no persons", value, remedy)
+        if groups is None and self.rows_per_person != 1:
+            rule = "be 1 where rows have no persons"
+            remedy = "Give the identifiers of persons: fit(X, y, groups=ids)."
+            raise fail("rows_per_person", rule, self.rows_per_person, remedy)
 
     def _public_domain(self, n_columns: int) -> Domain:
         """Return the declared domain, or bounds of [-1, 1] for every column."""

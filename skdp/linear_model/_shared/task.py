@@ -36,9 +36,8 @@ class Task:
     neighbors : {"replace_one", "add_remove"}
     n_models : int
         Number of models that share the budget.
-    unit_rows : float
-        Public bound on the number of rows of one record: 1, or for persons a greater number or
-        inf. The weights of the rows of a record add up to at most 1.
+    are_persons : bool
+        Whether a record is a person with any number of rows, whose weights add up to at most 1.
     """
 
     design: Design
@@ -48,7 +47,7 @@ class Task:
     neighbors: str = "replace_one"
     n_models: int = 1
     n_public: int | None = None
-    unit_rows: float = 1.0
+    are_persons: bool = False
 
     @property
     def known(self) -> int | None:

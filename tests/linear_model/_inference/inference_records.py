@@ -85,9 +85,8 @@ class Releases:
     ) -> Releases:
         regression, q = domain.target_labels is None, domain.n_encoded
         public = n if neighbors == "replace_one" else None
-        unit = math.inf if are_persons else 1.0
         design = Design(domain, intercept)
-        task = Task(design, public, 1.0, delta, neighbors, n_public=n, unit_rows=unit)
+        task = Task(design, public, 1.0, delta, neighbors, n_public=n, are_persons=are_persons)
         plan = plan_inference(task, regression)
         label = None if regression else 1
         scores = Scores(domain, rng.normal(size=q), float(rng.normal()), label, bound)

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     )
     from skdp.linear_model.huber import DPHuberRegressor
     from skdp.linear_model.linear import DPLinearRegression
-    from skdp.linear_model.load import from_json, load_model
+    from skdp.linear_model.load import SKOPS_TYPES, from_json, load_model
     from skdp.linear_model.logistic import DPLogisticRegression
-    from skdp.linear_model.skops_types import SKOPS_TYPES
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -25,9 +24,8 @@ else:
             "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
             "huber": "DPHuberRegressor",
             "linear": "DPLinearRegression",
-            "load": "from_json load_model",
+            "load": "SKOPS_TYPES from_json load_model",
             "logistic": "DPLogisticRegression",
-            "skops_types": "SKOPS_TYPES",
         },
         submodules="coordinate_descent huber linear logistic losses validation",
     )

@@ -179,7 +179,7 @@ class _Part:
             to_grid(slopes)
         # Sums over more rows would not be exact in floats.
         n = slopes.shape[-1]
-        slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, n, MOST_ROWS)]
+        slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, max(n, 1), MOST_ROWS)]
         found = [in_units(self.sums(state, rows, slopes[..., rows])) for rows in slices]
         return np.asarray(np.sum(found, axis=0))
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class Limits:
 
     def release(self, rows: Rows, n: float, rng: Generator) -> str:
         """Release the counts, and return a sentence on their shares of n records."""
-        found = release_exact(self.noise, exact_sum(rows, AtBounds(self.ends)), rng)
+        found = release_exact(self.noise, exact_sum(rows, partial(at_bounds, self.ends)), rng)
         error = 2 * math.sqrt(float(variances(self.noise)[0]))
         ends = 100 * np.clip([(found - error) / n, (found + error) / n], 0.0, 1.0)
         facts = zip(*ends, self.ends, strict=True)
@@ -88,20 +89,14 @@ class Limits:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class AtBounds:
-    """The numbers of rows with a value at a bound, in units of 2^-40."""
-
-    ends: Ends
-
-    def __call__(self, block: Block) -> NDArray[Any]:
-        """Return the counts of a block."""
-        values = {NUMBERS: block.numbers, TARGET: block.target[:, None]}
-        found = [
-            ((values[what] <= low) | (values[what] >= 1.0)).any(axis=1).sum()
-            for what, low in self.ends.items()
-        ]
-        return np.asarray(np.array(found, dtype=np.int64) * 2**GRAM_BITS)
+def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
+    """Return the numbers of rows with a value at a bound, in units of 2^-40."""
+    values = {NUMBERS: block.numbers, TARGET: block.target[:, None]}
+    found = [
+        ((values[what] <= low) | (values[what] >= 1.0)).any(axis=1).sum()
+        for what, low in ends.items()
+    ]
+    return np.asarray(np.array(found, dtype=np.int64) * 2**GRAM_BITS)
 
 
 # Shares of the stage's budget: of the scales and the limits, and of the scores, the curvatures and

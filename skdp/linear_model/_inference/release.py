@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,43 +144,36 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedRows:
-    """Rows f z with their weights.
+class ScoreRows:
+    """Maps of rows (1, x, y) for the sums of scores and of curvatures, in place.
+
+    ``cross`` makes rows (w f z, psi), and ``square`` makes rows (sqrt(w h) f z, 0).
 
     Attributes
     ----------
+    scores : Scores
     scaler : Scaler
         Of the encoded columns.
     factor : ndarray of shape (n_encoded + 1,)
         The factors f.
     """
 
+    scores: Scores
     scaler: Scaler
     factor: FloatArray
 
-    def of(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def weighted(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f z and the square roots of the weights for rows (1, x, y)."""
         z = rows[:, :-1] * np.append(1.0, 1 / self.scaler.scale[:-1])
         z[:, 1:] -= self.scaler.centre[:-1] / self.scaler.scale[:-1]
         z *= self.factor
         return z, 1 / np.sqrt(np.maximum(squared_lengths(z), 1.0))
 
-
-@dataclass(frozen=True, eq=False)
-class ScoreRows:
-    """Maps of rows (1, x, y) for the sums of scores and of curvatures, in place.
-
-    ``cross`` makes rows (w f z, psi), and ``square`` makes rows (sqrt(w h) f z, 0).
-    """
-
-    scores: Scores
-    weighted: WeightedRows
-
     def cross(self, rows: FloatArray) -> None:
         """Replace rows by (w f z, psi)."""
         on_grid(rows)
         psi, _ = self.scores.of(rows)
-        z, root = self.weighted.of(rows)
+        z, root = self.weighted(rows)
         rows[:, :-1] = z * np.square(root)[:, None]
         rows[:, -1] = psi
 
@@ -188,16 +181,16 @@ class ScoreRows:
         """Replace rows by (sqrt(w h) f z, 0)."""
         on_grid(rows)
         _, curvature = self.scores.of(rows)
-        z, root = self.weighted.of(rows)
+        z, root = self.weighted(rows)
         rows[:, :-1] = z * (root * np.sqrt(curvature))[:, None]
         rows[:, -1] = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Influences:
-    """The influence of each row on the coefficients: A w f z psi, before it is bounded.
+    """The influence of each row on the coefficients: A w f z psi, shrunk to length 1 at most.
 
-    Called with a block, it returns the influences, (n, m). The matrix is (m, n_encoded + 1).
+    The matrix is (m, n_encoded + 1).
     """
 
     rows: ScoreRows
@@ -207,10 +200,10 @@ class Influences:
     def _matrix(self) -> FloatArray:
         return few_bits(self.matrix, self.matrix.shape[1])
 
-    def __call__(self, block: Block) -> Iterator[FloatArray]:
-        """Yield the influences of parts of a block."""
+    def of(self, block: Block) -> Iterator[FloatArray]:
+        """Yield the bounded influences of parts of a block, (n, m), on the grid."""
         for rows in whole_rows(self.rows.scores.domain, block, self.rows.cross):
-            yield (rows[:, :-1] @ self._matrix.T) * rows[:, -1:]
+            yield bounded((rows[:, :-1] @ self._matrix.T) * rows[:, -1:])
 
 
 def with_residuals(scores: Scores, block: Block) -> Block:
@@ -234,66 +227,27 @@ COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
 KURTOSIS, MOST_STEP = 6.0, 0.95
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualRows:
-    """Rows whose target is half of the residual at a public model."""
-
-    rows: Rows
-    scores: Scores
-
-    @property
-    def domain(self) -> Domain:
-        """The domain of the rows."""
-        return self.rows.domain
-
-    def sum(self, part: Any) -> Any:
-        """Return the sum of ``part(block)`` over blocks with residuals."""
-        return self.rows.sum(_OfResiduals(part, self.scores))
-
-
-@dataclass(frozen=True, eq=False)
-class _OfResiduals:
-    part: Any
-    scores: Scores
-
-    def __call__(self, block: Block) -> Any:
-        return self.part(with_residuals(self.scores, block))
-
-
-@dataclass(frozen=True, eq=False)
-class _Squares:
-    """Sums of squares of bounded influences."""
-
-    influences: Influences
-
-    def __call__(self, block: Block) -> NDArray[np.int64]:
-        return _added(squares_of(bounded(own)) for own in self.influences(block))
-
-
-@dataclass(frozen=True, eq=False)
-class _OfPersons:
-    """The person of each row, and the bounded influences of rows times their shares, exactly."""
-
-    influences: Influences
-
-    def __call__(self, block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
-        if block.person is None or block.share is None:  # a later reading found no rows
-            return []
-        parts = [bounded(own) for own in self.influences(block)]
-        # Multiples of 2^-20 times 30 bits.
-        return [(block.person.copy(), np.concatenate(parts) * (block.share / WHOLE))]
-
-
 def exact_squares(rows: Rows, influences: Influences, are_persons: bool) -> NDArray[Any]:
     """Return the sums over records of their squared influences, in units of 2^-40.
 
     The influence of a person is the sum of those of its rows times their shares. Its length is at
     most 1, as that of a row.
     """
+
+    def squares(block: Block) -> NDArray[Any]:
+        return _added(squares_of(own) for own in influences.of(block))
+
+    def of_persons(block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
+        """Return the person of each row, and the influences of rows times their shares."""
+        if block.person is None or block.share is None:  # a later reading found no rows
+            return []
+        # Multiples of 2^-20 times 30 bits.
+        own = np.concatenate([*influences.of(block)]) * (block.share / WHOLE)
+        return [(block.person.copy(), own)]
+
     if not are_persons:
-        squares: NDArray[Any] = exact_sum(rows, _Squares(influences))
-        return squares
-    found = rows.sum(_OfPersons(influences))
+        return np.asarray(exact_sum(rows, squares))
+    found = rows.sum(of_persons)
     codes = np.concatenate([np.empty(0, np.intp), *(own for own, _ in found)])
     values = np.concatenate([np.empty((0, len(influences.matrix))), *(own for _, own in found)])
     # Sums of multiples of 2^-50 that are at most 1 are exact in any order.
@@ -378,7 +332,7 @@ class InferenceRelease:
         n, scaler, scores = self._scaled(rng)
         limits = self.plan.limits
         notes = () if limits is None or n is None else (limits.release(self.rows, n, rng),)
-        places = ScoreRows(scores, WeightedRows(scaler, self.plan.factor))
+        places = ScoreRows(scores, scaler, self.plan.factor)
         exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
         crossed = release_exact(self.plan.scores, exact, rng)
         curved = release_exact(self.plan.curvatures, statistic, rng)
@@ -408,8 +362,8 @@ class InferenceRelease:
         if stage is None:
             return self.size, Scaler.of(q, [], np.empty(0), np.empty(0)), scores
         is_number = scores.label is None
-        rows: Any = ResidualRows(self.rows, scores) if is_number else self.rows
-        seen = stage.release(stage.sums.exact(*exact_sums(rows)), rng)
+        residuals = partial(with_residuals, scores) if is_number else None
+        seen = stage.release(stage.sums.exact(*exact_sums(self.rows, residuals)), rng)
         noise = stage.deviations(seen.n)[-len(seen.square) :] / stage.sums.factor
         mean = seen.mean.clip(-1, 1)
         if not self.intercept:

@@ -25,7 +25,7 @@ from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import ROUNDER, Shared, in_units, of_shares, sums_of
+from skdp.linear_model._shared.gram import ROUNDER, in_units, of_shares, shared, sums_of
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows, Singles
@@ -144,7 +144,7 @@ class ClippingStage(ScalingStage):
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        return Shared(_ColumnSums(self.with_target, self._with_numbers))
+        return shared(_ColumnSums(self.with_target, self._with_numbers))
 
     @property
     def _with_numbers(self) -> bool:

@@ -145,7 +145,7 @@ class ModelFile:
         )
 
 
-class Exported:
+class Exportable:
     """Methods that return a fitted model as a dict or as JSON text."""
 
     def to_dict(self) -> dict[str, Any]:

@@ -74,7 +74,7 @@ _CLASSES = {
     "skdp.geometry.moments._greatest": "Sorts",
     "skdp.geometry.moments.ball": "MomentBall NumbersBall",
     "skdp.geometry.moments.layout": "MomentLayout",
-    "skdp.linear_model._inference.estimate": "Estimate NoisyEquations",
+    "skdp.linear_model._inference.estimate": "NoisyEquations NoisyEstimate",
     "skdp.linear_model._inference.table": "Inference",
     "skdp.linear_model._moments.moments": "Moments",
     "skdp.linear_model._objective.clipping": "ClippingBounds",

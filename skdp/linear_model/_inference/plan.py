@@ -28,12 +28,12 @@ from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_sum, release_exact
-from skdp.linear_model._shared.task import Stage, Task, losses_of_all
+from skdp.linear_model._shared.task import Releases, Task
 from skdp.linear_model._standardize.stage import ColumnSums, GaussianSplit, ScalingStage, sums_noise
 from skdp.mechanisms import KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
 from skdp.mechanisms.matrix.profile import losses_of_trace
-from skdp.mechanisms.noise import publication, variances
+from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.rows import Block, Rows
@@ -113,7 +113,7 @@ REACH, REACH_AT, REACH_POWER, LEAST_REACH, MOST_REACH = 0.5, 60.0, 1 / 3, 0.4, 4
 
 
 @dataclass(frozen=True, eq=False)
-class InferencePlan:
+class InferencePlan(Releases):
     """The calibrated releases; public information only.
 
     Attributes
@@ -138,11 +138,6 @@ class InferencePlan:
     delta: float
 
     @property
-    def noises(self) -> tuple[Any, ...]:
-        """The noises of the releases, in their order."""
-        return tuple(noise for _, noise in self.named)
-
-    @property
     def named(self) -> list[tuple[str, Any]]:
         """The noises with the names of their releases."""
         first = [("scales", self.scales), ("limits", self.limits)]
@@ -158,23 +153,6 @@ class InferencePlan:
             f"{', '.join(names)} and {last} of {len(self.factor)} coefficients for standard errors"
             f" with {type(self.scores).__name__} and {type(self.curvatures).__name__}"
         )
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The releases. Those with Gaussian noise are composed jointly."""
-        if self.delta > 0:
-            return tuple(Stage.of(*own) for own in self.named)
-        return tuple(Stage.of(*own, own[1].guarantee.epsilon, 0.0) for own in self.named)
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        """Privacy losses of all releases with counts; empty if one of them has none."""
-        return losses_of_all(noise.guarantee.losses for noise in self.noises)
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        for noise in self.noises:
-            publication(noise)
 
 
 def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:

@@ -37,7 +37,12 @@ from skdp._arrays import FloatArray, squared_lengths
 from skdp._checks import check_interval, fail
 from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._inference.estimate import Estimate, NoisyEquations, estimate, user_units
+from skdp.linear_model._inference.estimate import (
+    NoisyEquations,
+    NoisyEstimate,
+    estimate,
+    user_units,
+)
 from skdp.linear_model._inference.plan import InferencePlan, plan_inference
 from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._shared.base import Algorithm, Solution
@@ -281,7 +286,7 @@ class Released(NamedTuple):
 
     Attributes
     ----------
-    estimate : Estimate
+    estimate : NoisyEstimate
         Of the coefficients of scaled columns.
     change : ndarray of shape (k,)
         The change that a model makes of the intercept, if there is one, and of the slopes of
@@ -292,7 +297,7 @@ class Released(NamedTuple):
         What was released of values at the bounds.
     """
 
-    estimate: Estimate
+    estimate: NoisyEstimate
     change: FloatArray
     units: FloatArray
     notes: tuple[str, ...]
@@ -407,7 +412,7 @@ class InferenceRelease:
         return step[first:, first:]
 
     def _ratios(
-        self, found: Estimate, places: ScoreRows, n: float, rng: Generator
+        self, found: NoisyEstimate, places: ScoreRows, n: float, rng: Generator
     ) -> tuple[FloatArray, float]:
         """Release squared influences; return the ratios of variances to those of ``found``."""
         k = len(found.theta)
@@ -429,7 +434,7 @@ class InferenceRelease:
         return shrunk_ratios(ratios, noise * longest)
 
 
-def with_bending(found: Estimate, curvature: float) -> Estimate:
+def with_bending(found: NoisyEstimate, curvature: float) -> NoisyEstimate:
     """Return an estimate of labels whose sampling part holds the error of the linear equations.
 
     ``curvature`` is the mean of the weighted curvatures 4 p (1 - p). The square of a bound on the
@@ -450,7 +455,7 @@ def with_bending(found: Estimate, curvature: float) -> Estimate:
     return replace(found, sampling=found.sampling + bound * found.inverse)
 
 
-def shrunk(found: Estimate) -> FloatArray:
+def shrunk(found: NoisyEstimate) -> FloatArray:
     """Return the estimated changes shrunk towards 0, by James and Stein's factor.
 
     Changes within the noise are 0; great changes are kept. They are 0 without a solution.
@@ -478,7 +483,7 @@ def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
     return found, left / middle
 
 
-def with_ratios(found: Estimate, ratios: FloatArray, deviation: float) -> Estimate:
+def with_ratios(found: NoisyEstimate, ratios: FloatArray, deviation: float) -> NoisyEstimate:
     """Return an estimate whose sampling variances are multiplied by the ratios.
 
     They are those of the coefficients of scaled columns. An intercept in the user's units may be

@@ -17,7 +17,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail, optional_module
 from skdp.domain import Domain
 from skdp.domain.interactions import Interaction
-from skdp.linear_model._inference.estimate import Estimate
+from skdp.linear_model._inference.estimate import NoisyEstimate
 from skdp.linear_model._shared.task import Stage
 from skdp.privacy import Guarantee
 
@@ -107,7 +107,7 @@ class Inference:
 
     names: tuple[str, ...]
     columns: tuple[str, ...]
-    estimate: Estimate
+    estimate: NoisyEstimate
     rows: FloatArray
     constants: FloatArray
     notes: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class Inference:
     @classmethod
     def of(
         cls,
-        estimate: Estimate,
+        estimate: NoisyEstimate,
         rows: FloatArray,
         constants: FloatArray,
         domain: Domain,

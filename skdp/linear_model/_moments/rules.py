@@ -19,7 +19,7 @@ from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
 from skdp.linear_model._moments import scaled
 from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.scaled import Parts, ScaledMoments, cross_noise
+from skdp.linear_model._moments.scaled import ScaledMoments, cross_noise
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import Sensitivity, calibrate
@@ -95,11 +95,11 @@ def _scaled(task: Task) -> MomentPlan:
     """Return the plan of moments of scaled columns, or of the mean alone with few records."""
     layout = replace(scaled.layout_of(task.design.domain), neighbors=task.neighbors)
     if task.known is None:
-        return ScaledMoments.of(Parts.plan(task, USUAL_STRENGTH * task.epsilon), task.n)
+        return ScaledMoments.plan(task, USUAL_STRENGTH * task.epsilon)
     if cross_noise(task) > scaled.MOST_CROSS_NOISE:
         return _mean_alone(task)
     found = strength(layout, task.known, task.epsilon)
-    return ScaledMoments.of(Parts.plan(task, found), task.n)
+    return ScaledMoments.plan(task, found)
 
 
 def _mean_alone(task: Task) -> MomentPlan:

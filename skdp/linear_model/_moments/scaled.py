@@ -29,7 +29,7 @@ from skdp.geometry.moments import MomentLayout
 from skdp.geometry.moments.layout import IntArray
 from skdp.linear_model._moments.moments import MomentPlan, Moments, names_of
 from skdp.linear_model._shared.gram import NUMBER_BITS, exact_both, exact_sums, release_exact
-from skdp.linear_model._shared.task import Stage, Task, losses_of_all
+from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.scaler import MOMENTS, RowScaler, Scaler
 from skdp.linear_model._standardize.stage import (
     REPLACED_WEIGHT,
@@ -42,7 +42,7 @@ from skdp.linear_model._standardize.stage import (
 from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
 from skdp.mechanisms.matrix.noise import MatrixGaussianNoise, MatrixNoise
 from skdp.mechanisms.matrix.profile import losses_of_trace
-from skdp.mechanisms.noise import first_covariance, publication, variances
+from skdp.mechanisms.noise import first_covariance, variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.rows import Rows
@@ -87,14 +87,14 @@ class Radii:
 
 
 @dataclass(frozen=True)
-class Shares:
+class EpsilonShares:
     """The shares of epsilon of the scaling stage and of the cross release in what is left."""
 
     first: float
     cross: float
 
     @classmethod
-    def at(cls, strength: float, needed: float, noise: float) -> Shares:
+    def at(cls, strength: float, needed: float, noise: float) -> EpsilonShares:
         """Return the shares that are best in expectation.
 
         ``needed`` and ``noise`` are the noise in the means of the scaling stage and of the cross
@@ -121,48 +121,6 @@ class Shares:
 def usual_signal(strength: float) -> float:
     """Return the assumed squared length of coefficients that can be distinguished from noise."""
     return float(min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER))
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """The noises of the three releases; public information only."""
-
-    layout: MomentLayout
-    first: ScalingStage
-    cross: KNormNoise | GaussianNoise
-    noise: MatrixNoise
-    radii: Radii
-
-    @classmethod
-    def plan(cls, task: Task, strength: float) -> Parts:
-        """Calibrate all noises, of the kind with the smaller expected error if delta > 0.
-
-        ``strength`` is n epsilon / columns^(3/2), the usual one if n is not known.
-        """
-        layout = layout_of(task.design.domain)
-        known = task.known or strength * columns_of(layout) ** 1.5 / task.epsilon
-        sums, needed = _sums(layout, task, float(known))
-        noise = cross_noise(replace(task, n_public=round(known) if task.n is None else None))
-        shares, radii = Shares.at(strength, needed, noise), _radii(layout, strength)
-        found = cls(layout, *_pure(layout, sums, task, shares), radii)
-        if task.delta > 0:
-            gaussian = cls(layout, *_gaussian(layout, sums, task, shares), radii)
-            signal = usual_signal(strength)
-            found = min(found, gaussian, key=lambda own: own.error(signal))
-        return found
-
-    def error(self, signal: float) -> float:
-        """Return about the squared error of a normal equation, for coefficients of length signal.
-
-        It is that of a product with the target, and of the moments of two features times the
-        squared coefficients.
-        """
-        layout, factor = self.layout, self.radii.factor
-        (i, j), own = layout.pairs.T, np.isin(layout.kinds, ("product", "square"))
-        own &= j < layout.n_rows - 1
-        moments = variances(self.noise) / (layout.scale * factor[i] * factor[j]) ** 2
-        cross = variances(self.cross)[1:] * (self.radii.number * self.radii.target) ** 2
-        return float(cross.mean() + signal * (moments[own].mean() if own.any() else 0.0))
 
 
 def layout_of(domain: Domain) -> MomentLayout:
@@ -194,13 +152,13 @@ def _sums(layout: MomentLayout, task: Task, known: float) -> tuple[ColumnSums, f
     return sums, needed
 
 
-def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) -> Noises:
+def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: EpsilonShares) -> Noises:
     """Return noises whose epsilons add up."""
     first = shares.first * task.epsilon
     cross = shares.cross * (task.epsilon - first)
     balls = (
         (_first_ball(layout, sums, task.moved), first),
-        (_cross_ball(layout), cross),
+        (_split(_cross_parts(layout)), cross),
     )
     one, other = (
         calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
@@ -244,11 +202,6 @@ def _first_ball(layout: MomentLayout, sums: ColumnSums, moved: float) -> NormBal
     return _split(parts)
 
 
-def _cross_ball(layout: MomentLayout) -> NormBall:
-    """Return a ball that holds the target of one record and its products with the features."""
-    return _split(_cross_parts(layout))
-
-
 Part = tuple[NormBall, tuple[int, ...], float]
 
 
@@ -289,7 +242,7 @@ def _block_cost(levels: int) -> float:
     return 2.0 * (levels + 1) ** 2
 
 
-def _gaussian(layout: MomentLayout, sums: ColumnSums, task: Task, shares: Shares) -> Noises:
+def _gaussian(layout: MomentLayout, sums: ColumnSums, task: Task, shares: EpsilonShares) -> Noises:
     """Return Gaussian noises whose squared shifts add up to that of the whole release."""
     split = GaussianSplit(task.epsilon, task.delta, task.neighbors)
     first, cross, rest = shares.shifts
@@ -396,14 +349,44 @@ class ScaledMoments(MomentPlan):
     radii: Radii
 
     @classmethod
-    def of(cls, parts: Parts, n: int | None) -> ScaledMoments:
-        """Return the plan with calibrated noises."""
-        return cls(parts.layout, parts.noise, n, parts.first, parts.cross, parts.radii)
+    def plan(cls, task: Task, strength: float) -> ScaledMoments:
+        """Calibrate all noises, of the kind with the smaller expected error if delta > 0.
+
+        ``strength`` is n epsilon / columns^(3/2), the usual one if n is not known.
+        """
+        layout = layout_of(task.design.domain)
+        known = task.known or strength * columns_of(layout) ** 1.5 / task.epsilon
+        sums, needed = _sums(layout, task, float(known))
+        noise = cross_noise(replace(task, n_public=round(known) if task.n is None else None))
+        shares, radii = EpsilonShares.at(strength, needed, noise), _radii(layout, strength)
+
+        def of(first: ScalingStage, cross: Any, moments: MatrixNoise) -> ScaledMoments:
+            return cls(layout, moments, task.n, first, cross, radii)
+
+        found = of(*_pure(layout, sums, task, shares))
+        if task.delta > 0:
+            gaussian = of(*_gaussian(layout, sums, task, shares))
+            signal = usual_signal(strength)
+            found = min(found, gaussian, key=lambda own: own.error(signal))
+        return found
+
+    def error(self, signal: float) -> float:
+        """Return about the squared error of a normal equation, for coefficients of length signal.
+
+        It is that of a product with the target, and of the moments of two features times the
+        squared coefficients.
+        """
+        layout, factor = self.layout, self.radii.factor
+        (i, j), own = layout.pairs.T, np.isin(layout.kinds, ("product", "square"))
+        own &= j < layout.n_rows - 1
+        moments = variances(self.noise) / (layout.scale * factor[i] * factor[j]) ** 2
+        cross = variances(self.cross)[1:] * (self.radii.number * self.radii.target) ** 2
+        return float(cross.mean() + signal * (moments[own].mean() if own.any() else 0.0))
 
     @property
-    def noises(self) -> tuple[Any, Any, Any]:
-        """The noises of the releases, in their order."""
-        return self.first.noise, self.cross, self.noise
+    def named(self) -> list[tuple[str, Any]]:
+        """The noises with the names of their releases."""
+        return [("scaling", self.first.noise), ("cross", self.cross), ("moments", self.noise)]
 
     @property
     def mechanism(self) -> str:
@@ -413,24 +396,6 @@ class ScaledMoments(MomentPlan):
             f" with the target with {type(self.cross).__name__} and"
             f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
         )
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit. Those with Gaussian noise are composed jointly."""
-        names = zip(("scaling", "cross", "moments"), self.noises, strict=True)
-        if self.delta > 0:
-            return tuple(Stage.of(name, noise) for name, noise in names)
-        return tuple(Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in names)
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        """Privacy losses of all releases with counts; empty if one of them has none."""
-        return losses_of_all(noise.guarantee.losses for noise in self.noises)
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        for noise in self.noises:
-            publication(noise)
 
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the scaling stage, in units of 2^-40."""

@@ -25,11 +25,11 @@ from skdp.domain import Domain
 from skdp.domain.encoder import declare_input
 from skdp.linear_model._inference.table import FittedModel
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.predict import Score, for_any_rows, predictors, score_by
+from skdp.linear_model._shared.predict import for_any_rows, predictors, score_by
 from skdp.linear_model._shared.sources import (
+    GivenRows,
     LabelCoder,
     NumberCoder,
-    Source,
     check_places,
     groups_of,
     header_of,
@@ -37,7 +37,7 @@ from skdp.linear_model._shared.sources import (
     split_frame,
 )
 from skdp.linear_model._shared.task import Records, Task, removed_and_added
-from skdp.linear_model.export import Exported
+from skdp.linear_model.export import Exportable
 from skdp.linear_model.losses import Softmax
 from skdp.linear_model.validation import (
     RECORDS,
@@ -135,7 +135,7 @@ def with_parameters(cls: type[T]) -> type[T]:
 
 
 @with_parameters
-class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # type: ignore[misc]
+class PrivateLinearModel(FittedModel, Documented, Exportable, BaseEstimator):  # type: ignore[misc]
     """Base of the private linear models, with the parameters that all of them have.
 
     A subclass has the methods ``_target``, which returns the encoded target, the positions of the
@@ -218,7 +218,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             self._store(plan, solution, source.attributes, design)
             return self
 
-    def _source(self, X: Any, y: Any, target: str | None, groups: Any) -> Source:
+    def _source(self, X: Any, y: Any, target: str | None, groups: Any) -> GivenRows:
         """Return the rows, after checks of what is public of them."""
         check_places(y, target)
         if is_collection(X):
@@ -234,13 +234,13 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         encoded, labels, attributes = self._target(y, len(X))
         memory = partial(MemoryRows, X=X, target=encoded)
         if groups is None:
-            return Source(len(encoded), memory, labels, attributes)
+            return GivenRows(len(encoded), memory, labels, attributes)
         persons = Persons.of_table(groups, len(X))
         shares = Shares(persons, int(self.rows_per_person))
         known = partial(memory, members=shares.members(groups))
-        return Source(len(persons), known, labels, attributes, "person")
+        return GivenRows(len(persons), known, labels, attributes, "person")
 
-    def _distant(self, data: Stream | Collection, target: str | None, groups: Any) -> Source:
+    def _distant(self, data: Stream | Collection, target: str | None, groups: Any) -> GivenRows:
         """Return rows that are not in memory."""
         target = data.target if isinstance(data, Collection) else target
         header = header_of(data, self.domain, target, groups)
@@ -262,7 +262,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             rows: Callable[[Domain], Rows] = partial(ClusterRows, data=data, **facts)
         else:
             rows = partial(StreamedRows, stream=data, target=target, **facts)
-        return Source(n, rows, labels, attributes, unit)
+        return GivenRows(n, rows, labels, attributes, unit)
 
     def _label_weights(self, attributes: dict[str, Any]) -> FloatArray | None:
         """Return the weights of rows by their labels, or None."""
@@ -324,7 +324,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
             raise fail("X", f"have the domain's {domain.n_columns} columns", n_columns, remedy)
         return domain
 
-    def _guarantee(self, plan: Any, source: Source) -> Guarantee:
+    def _guarantee(self, plan: Any, source: GivenRows) -> Guarantee:
         seeded = "the noise came from random_state and not from the operating system"
         is_whole = self._is_whole(source.unit)
         return Guarantee(
@@ -343,7 +343,7 @@ class PrivateLinearModel(FittedModel, Documented, Exported, BaseEstimator):  # t
         """Return whether the plan has the whole budget, and is not one for half a replacement."""
         return unit == "row" or self.rows_per_person == 1 or self.neighbors == "add_remove"
 
-    def _assumptions(self, source: Source) -> tuple[str, ...]:
+    def _assumptions(self, source: GivenRows) -> tuple[str, ...]:
         chosen = chosen_publicly(self.domain, "the labels and all parameters")
         return chosen, RECORDS[source.unit], UNSEEN
 
@@ -438,7 +438,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         lower, upper = domain.target_bounds or (-np.inf, np.inf)
         return np.clip(domain.decode_target(scaled), lower, upper)
 
-    score: ClassVar[Score] = score_by(r2_score, "R^2")
+    score: ClassVar[Callable[..., float]] = score_by(r2_score, "R^2")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -481,7 +481,7 @@ class PrivateClassifier(
             raise fail("the domain's target", "be a list of labels", bounds, remedy)
         check_class_weight(self.class_weight)
 
-    def _assumptions(self, source: Source) -> tuple[str, ...]:
+    def _assumptions(self, source: GivenRows) -> tuple[str, ...]:
         found, declared = super()._assumptions(source), self._declared_labels()
         if declared is None:
             return (*found, _INFERRED)
@@ -540,7 +540,7 @@ class PrivateClassifier(
             return np.column_stack([log_expit(-z), log_expit(z)])
         return self._log_shares(z)
 
-    score: ClassVar[Score] = score_by(accuracy_score, "accuracy")
+    score: ClassVar[Callable[..., float]] = score_by(accuracy_score, "accuracy")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

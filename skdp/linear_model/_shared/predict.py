@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -147,13 +147,6 @@ Returns
 -------
 float
 """
-
-
-class Score(Protocol):
-    """The method ``score`` of an estimator."""
-
-    def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score; it is not private."""
 
 
 def score_by(metric: Callable[..., float], name: str) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._progress import draw_bar
 from skdp.linear_model._shared.design import Design
-from skdp.mechanisms.noise import variances
+from skdp.mechanisms.noise import publication, variances
 from skdp.rows import Rows
 
 # Privacy losses with counts.
@@ -146,6 +146,38 @@ class Stage:
         """Return the stage that releases vectors with a noise."""
         own = variances(noise)
         return cls(name, law_of(noise), releases, math.sqrt(own.mean()), epsilon, delta)
+
+
+class Releases:
+    """A plan of releases with noise; public information only."""
+
+    @property
+    def named(self) -> list[tuple[str, Any]]:
+        """The noises with the names of their releases."""
+        raise NotImplementedError
+
+    @property
+    def noises(self) -> tuple[Any, ...]:
+        """The noises of the releases, in their order."""
+        return tuple(noise for _, noise in self.named)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit. Several ones with a delta are composed jointly."""
+        if len(self.named) > 1 and any(noise.guarantee.delta > 0 for noise in self.noises):
+            return tuple(Stage.of(*own) for own in self.named)
+        facts = [(*own, own[1].guarantee) for own in self.named]
+        return tuple(Stage.of(name, own, g.epsilon, g.delta) for name, own, g in facts)
+
+    @property
+    def losses(self) -> Losses:
+        """Privacy losses of all releases with counts; empty if one of them has none."""
+        return losses_of_all(noise.guarantee.losses for noise in self.noises)
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        for noise in self.noises:
+            publication(noise)
 
 
 def law_of(noise: Any) -> str:

@@ -12,9 +12,8 @@ from skdp import Domain, DPLinearRegression, Ledger
 from skdp.linear_model._moments import rules
 from skdp.linear_model._moments.moments import MomentPlan
 from skdp.linear_model._moments.scaled import (
-    Parts,
+    EpsilonShares,
     ScaledMoments,
-    Shares,
     _gaussian,
     first_units,
     greatest_square,
@@ -44,7 +43,7 @@ STRENGTHS = [3.0, 1e6]
 
 def plan_of(domain, neighbors, epsilon=1.0, delta=0.0, n=50, strength=3.0):
     task = task_of(domain, neighbors, epsilon, delta, n)
-    return ScaledMoments.of(Parts.plan(task, strength), task.n)
+    return ScaledMoments.plan(task, strength)
 
 
 def task_of(domain, neighbors, epsilon, delta, n):
@@ -169,7 +168,7 @@ def test_gaussian_releases_hide_what_their_losses_say(name, neighbors, strength)
     domain, n = DOMAINS[name], 50 if strength < 100 else 10**6
     plan = plan_of(domain, neighbors, n=n, strength=strength)
     task = task_of(domain, neighbors, 1.0, 1e-6, n)
-    shares = Shares.at(strength, 0.005, 0.03)
+    shares = EpsilonShares.at(strength, 0.005, 0.03)
     stage, cross, matrix = _gaussian(plan.layout, plan.first.sums, task, shares)
     first, second = changes(name, neighbors, strength)
     if not plan.first.sums.is_counted:

@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
@@ -21,7 +21,6 @@ from typing import Any, ForwardRef, Literal, Union, get_args, get_origin, get_ty
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
 from skdp._checks import fail
 
 VERSION = 1
@@ -35,6 +34,7 @@ TYPES = {
         "skdp.domain.splines": "Spline SplineBlock",
         "skdp.linear_model._inference.estimate": "NoisyEquations",
         "skdp.linear_model._shared.task": "Stage",
+        "skdp.linear_model.export": "Attributes Encoded InUnits InferenceSums",
         "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
         " TruncatedLaplace",
         "skdp.privacy.guarantee.guarantee": "Guarantee",
@@ -299,14 +299,6 @@ def check_keys(
     return content
 
 
-def as_floats(name: str, value: Any, shape: Sequence[int]) -> FloatArray:
-    """Return nested lists of finite numbers as an array of a shape."""
-    if not _has_shape(value, shape):
-        what = f"be lists of finite numbers of shape {tuple(shape)}"
-        raise fail(name, what if shape else "be a finite number")
-    return np.array(value, dtype=np.float64).reshape(tuple(shape))
-
-
 def is_plain(value: Any) -> bool:
     """Return whether a value is a string, a finite number or a bool, of exactly such a type."""
     return type(value) in (str, bool) or _is_number(value)
@@ -315,13 +307,6 @@ def is_plain(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     # Also False for NaN. The comparison of an int with a float is exact.
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
-
-
-def _has_shape(value: Any, shape: Sequence[int]) -> bool:
-    if not shape:
-        return _is_number(value)
-    is_list = isinstance(value, list) and len(value) == shape[0]
-    return is_list and all(_has_shape(entry, shape[1:]) for entry in value)
 
 
 def to_text(content: Any, indent: str = "") -> str:

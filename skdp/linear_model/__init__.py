@@ -5,33 +5,27 @@ from typing import TYPE_CHECKING
 from skdp._lazy import lazily
 
 if TYPE_CHECKING:
-    from skdp.linear_model._inference.inference import Inference, WaldTest
-    from skdp.linear_model._inference.table import CoefficientTable
-    from skdp.linear_model._shared.progress import Progress
-    from skdp.linear_model._shared.task import Stage
+    from skdp.linear_model._inference.table import CoefficientTable, Inference, WaldTest
+    from skdp.linear_model._shared.task import Progress, Stage
     from skdp.linear_model.coordinate_descent import (
         DPCoordinateDescentClassifier,
         DPCoordinateDescentRegressor,
     )
     from skdp.linear_model.huber import DPHuberRegressor
     from skdp.linear_model.linear import DPLinearRegression
-    from skdp.linear_model.load import from_json, load_model
+    from skdp.linear_model.load import SKOPS_TYPES, from_json, load_model
     from skdp.linear_model.logistic import DPLogisticRegression
-    from skdp.linear_model.skops_types import SKOPS_TYPES
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "_inference.inference": "Inference WaldTest",
-            "_inference.table": "CoefficientTable",
-            "_shared.progress": "Progress",
-            "_shared.task": "Stage",
+            "_inference.table": "CoefficientTable Inference WaldTest",
+            "_shared.task": "Progress Stage",
             "coordinate_descent": "DPCoordinateDescentClassifier DPCoordinateDescentRegressor",
             "huber": "DPHuberRegressor",
             "linear": "DPLinearRegression",
-            "load": "from_json load_model",
+            "load": "SKOPS_TYPES from_json load_model",
             "logistic": "DPLogisticRegression",
-            "skops_types": "SKOPS_TYPES",
         },
         submodules="coordinate_descent huber linear logistic losses validation",
     )

@@ -6,10 +6,14 @@ from typing import Any, ClassVar
 
 from skdp.linear_model._descent.algorithm import CoordinateDescent, FittedDescent
 from skdp.linear_model._descent.rules import LOGISTIC, SQUARED
-from skdp.linear_model._inference.stage import with_inference
-from skdp.linear_model._shared.base import Algorithm, PrivateLinearModel, with_parameters
-from skdp.linear_model._shared.classification import PrivateClassifier
-from skdp.linear_model._shared.regression import PrivateRegressor
+from skdp.linear_model._inference.release import with_inference
+from skdp.linear_model._shared.base import (
+    Algorithm,
+    PrivateClassifier,
+    PrivateLinearModel,
+    PrivateRegressor,
+    with_parameters,
+)
 
 
 @with_parameters
@@ -92,9 +96,6 @@ class DPCoordinateDescentClassifier(PrivateClassifier, _DescentEstimator):
         value persons with more rows have more weight, up to this number of rows. Then the sum of
         the weights is private, and "replace_one" is planned as a removal and an addition with half
         of epsilon each.
-    max_rows : int >= 1, default=None
-        Only with ``groups``, for tables in memory. Rows of a person after the first ``max_rows``
-        are left out, which does not reduce the noise of this estimator. None uses all rows.
     inference_share : float in (0, 1), default=None
         Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
         see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then
@@ -255,9 +256,6 @@ class DPCoordinateDescentRegressor(PrivateRegressor, _DescentEstimator):
         value persons with more rows have more weight, up to this number of rows. Then the sum of
         the weights is private, and "replace_one" is planned as a removal and an addition with half
         of epsilon each.
-    max_rows : int >= 1, default=None
-        Only with ``groups``, for tables in memory. Rows of a person after the first ``max_rows``
-        are left out, which does not reduce the noise of this estimator. None uses all rows.
     inference_share : float in (0, 1), default=None
         Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
         see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then

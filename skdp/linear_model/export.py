@@ -2,24 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp._codec import VERSION, encode, is_plain, package_version, to_text
+from skdp._codec import VERSION, encode, package_version, to_text
 from skdp._identity import is_ours
-from skdp.linear_model._inference.described import described
+from skdp.domain import Domain
+from skdp.linear_model._inference.estimate import NoisyEquations
+from skdp.linear_model._inference.table import Inference
+from skdp.linear_model._shared.task import Stage
+from skdp.privacy import Guarantee
 
-# Fitted attributes that are numbers or arrays of numbers; a model has those that it has.
-NUMBERS = ("normalizer_", "q_", "threshold_", "ridge_", "coef_std_", "intercept_std_")
 # Parameters that are never written: seeds are secret, and a ledger is not part of a model.
 UNWRITTEN = ("random_state", "ledger")
+# The types of parameters that are no single values. Keys of JSON are strings, so the weights of
+# labels are pairs.
+LISTS: dict[str, Any] = {
+    "classes": list[object] | None,
+    "class_weight": list[tuple[object, object]] | None,
+}
 
 
-class Exported:
+@dataclass(frozen=True, eq=False)
+class InUnits:
+    """Names, coefficients and clipping bounds in the user's units, to be read."""
+
+    names: list[str]
+    coef: list[float] | list[list[float]]
+    intercept: float | list[float]
+    bounds: list[list[float]] | None
+    target_bounds: list[float] | None
+
+    @classmethod
+    def of(cls, model: Any) -> InUnits:
+        """Return what a model shows."""
+        names = "coef_", "intercept_", "bounds_", "target_bounds_"
+        values = [getattr(model, name, None) for name in names]
+        check_finite("coefficients", values)
+        shown: Any = [None if own is None else np.asarray(own, float).tolist() for own in values]
+        return cls(list(model._design.domain.encoded_names()), *shown)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The model of the encoded columns, from which predictions are computed.
+
+    ``bounds``, (n_numbers + 1, 2), are those to which encoded numbers and the target are clipped.
+    """
+
+    with_intercept: bool
+    coef: FloatArray
+    intercept: FloatArray
+    bounds: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """Fitted attributes that are numbers or arrays of numbers; None for those that are absent."""
+
+    n_iter_: int
+    converged_: bool
+    normalizer_: float | None
+    q_: float | None
+    threshold_: float | None
+    ridge_: FloatArray | None
+    coef_std_: FloatArray | None
+    intercept_std_: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceSums:
+    """The released sums of an inference, from which the rest of it is computed."""
+
+    equations: NoisyEquations
+    sampling: FloatArray
+    freedom: float
+    rows: FloatArray
+    constants: FloatArray
+    notes: tuple[str, ...]
+    n_records: int | None
+
+    @classmethod
+    def of(cls, found: Inference | None) -> InferenceSums | None:
+        """Return the sums of an inference; None without one, or if a sum is not finite."""
+        if found is None:
+            return None
+        own = found.estimate
+        facts = own.equations, own.sampling, own.freedom, found.rows, found.constants
+        values = [*facts[3:], own.sampling, *vars(own.equations).values()]
+        is_finite = all(np.isfinite(value).all() for value in values)
+        return cls(*facts, found.notes, found.n_records) if is_finite else None
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """The entries of a model's file, beside its kind and version."""
+
+    skdp: str
+    guarantee: Guarantee
+    stages: tuple[Stage, ...]
+    coefficients: InUnits
+    classes: NDArray[Any] | None
+    feature_names: list[str] | None
+    attributes: Attributes
+    domain: Domain
+    encoded: Encoded
+    parameters: dict[str, Any]
+    left_out: list[str]
+    inference: InferenceSums | None
+
+    @classmethod
+    def of(cls, model: Any) -> ModelFile:
+        """Return the entries of a fitted model."""
+        names, clipping = getattr(model, "feature_names_in_", None), model._clipping
+        bounds = None
+        if clipping is not None:
+            bounds = np.column_stack([clipping.lower, clipping.upper])
+            bounds = np.vstack([bounds, clipping.target])
+        facts: Any = [getattr(model, field.name, None) for field in fields(Attributes)]
+        attributes, coef = Attributes(*facts), model._encoded_coef
+        encoded = Encoded(bool(model._design.intercept), coef, model._encoded_intercept, bounds)
+        check_finite("attributes", vars(attributes).values())
+        return cls(
+            package_version(),
+            model.guarantee_,
+            model.stages_,
+            InUnits.of(model),
+            getattr(model, "classes_", None),
+            None if names is None else [str(name) for name in names],
+            attributes,
+            model._design.domain,
+            encoded,
+            *_parameters(model),
+            InferenceSums.of(getattr(model, "inference_", None)),
+        )
+
+
+class Exportable:
     """Methods that return a fitted model as a dict or as JSON text."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -31,10 +157,10 @@ class Exported:
         Returns
         -------
         dict
-            ``guarantee`` and ``stages``; ``coefficients`` and ``bounds`` in the user's units, to
-            be read; ``classes``; ``attributes``; ``domain``; ``encoded``, from which predictions
+            ``guarantee`` and ``stages``; ``coefficients`` in the user's units, and clipping bounds,
+            to be read; ``classes``; ``attributes``; ``domain``; ``encoded``, from which predictions
             are computed; ``parameters``, and in ``left_out`` the names of those that are objects;
-            ``inference`` if the model has one.
+            the sums of its ``inference`` or None.
 
         Raises
         ------
@@ -45,70 +171,17 @@ class Exported:
             one of this package.
         """
         check_is_fitted(self)
-        return _entries(self)
+        kind = type(self).__name__
+        if not is_ours(self):
+            remedy = "A subclass may predict in another way: use pickle."
+            raise fail("the class of the model", "be an estimator of skdp", kind, remedy)
+        entries = vars(ModelFile.of(self))
+        own = {name: encode(name, value) for name, value in entries.items()}
+        return {"kind": kind, "version": VERSION, **own}
 
     def to_json(self) -> str:
         """Return the fitted model as JSON text; see :meth:`to_dict`."""
         return to_text(self.to_dict()) + "\n"
-
-
-def _entries(model: Any) -> dict[str, Any]:
-    kind = type(model).__name__
-    if not is_ours(model):
-        remedy = "A subclass may predict in another way: use pickle."
-        raise fail("the class of the model", "be an estimator of skdp", kind, remedy)
-    parameters, left_out = _parameters(model)
-    names = getattr(model, "feature_names_in_", None)
-    found = getattr(model, "inference_", None)
-    inferred = None if found is None else described(found)
-    return {
-        "kind": kind,
-        "version": VERSION,
-        "skdp": package_version(),
-        "guarantee": model.guarantee_.to_dict(),
-        "stages": encode("stages", model.stages_),
-        "coefficients": in_units(model),
-        "bounds": in_bounds(model),
-        "classes": encode("the classes", getattr(model, "classes_", None)),
-        "feature_names": None if names is None else [str(name) for name in names],
-        "attributes": {
-            "n_iter_": int(model.n_iter_),
-            "converged_": bool(model.converged_),
-            **_present(model, NUMBERS),
-        },
-        "domain": model._design.domain.to_dict(),
-        "encoded": _encoded(model),
-        "parameters": parameters,
-        "left_out": left_out,
-        **({} if inferred is None else {"inference": inferred}),
-    }
-
-
-def in_units(model: Any) -> dict[str, Any]:
-    """Return names and coefficients in the user's units."""
-    return {
-        "names": list(model._design.domain.encoded_names()),
-        "coef": _listed("coef_", model.coef_),
-        "intercept": _listed("intercept_", model.intercept_),
-    }
-
-
-def in_bounds(model: Any) -> dict[str, Any]:
-    """Return the clipping bounds in the user's units; empty for models without them."""
-    return _present(model, ("bounds_", "target_bounds_"))
-
-
-def _encoded(model: Any) -> dict[str, Any]:
-    """Return the model of the encoded columns, and the bounds to which they are clipped."""
-    found: dict[str, Any] = {
-        "with_intercept": bool(model._design.intercept),
-        "coef": _listed("coef", model._encoded_coef),
-        "intercept": _listed("intercept", model._encoded_intercept),
-    }
-    if (bounds := model._clipping) is not None:
-        for name in ("lower", "upper", "target"):
-            found[name] = _listed(name, getattr(bounds, name))
-    return found
 
 
 def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
@@ -116,53 +189,26 @@ def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
 
     The domain is not repeated if it is that of the fit.
     """
-    kept, left_out = {}, []
+    kept: dict[str, Any] = {}
+    left_out = []
     for name, value in model.get_params(deep=False).items():
         if name in UNWRITTEN or (name == "domain" and value == model._design.domain):
-            if name == "ledger" and value is not None:
-                left_out.append(name)
+            left_out += [name] if name == "ledger" and value is not None else []
             continue
-        plain = _WRITERS.get(name, _plain)(value)
-        if plain is None and value is not None:
+        if name in LISTS and value is not None:
+            value = [*(value.items() if isinstance(value, dict) else value)]
+        try:
+            plain = encode(name, value)
+        except ValueError:
+            plain = {}
+        if isinstance(plain, dict) or (isinstance(plain, list) and name not in LISTS):
             left_out.append(name)
         else:
             kept[name] = plain
     return kept, left_out
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that JSON can hold, or None."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return value if is_plain(value) else None
-
-
-def _labels_given(value: Any) -> list[Any] | None:
-    labels = None if value is None else [_plain(label) for label in value]
-    return None if labels is None or None in labels else labels
-
-
-def _weights_given(value: Any) -> list[list[Any]] | None:
-    """Return pairs of labels and weights: the keys of JSON are strings."""
-    if not isinstance(value, dict):
-        return None
-    pairs = [[_plain(label), _plain(weight)] for label, weight in value.items()]
-    return None if any(None in pair for pair in pairs) else pairs
-
-
-# Parameters that are not single values.
-_WRITERS: dict[str, Callable[[Any], Any]] = {
-    "classes": _labels_given,
-    "class_weight": _weights_given,
-}
-
-
-def _present(model: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: _listed(name, getattr(model, name)) for name in names if hasattr(model, name)}
-
-
-def _listed(name: str, value: Any) -> Any:
-    """Return a number or nested lists of numbers."""
-    array = np.asarray(value, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise fail(name, "hold finite numbers, to be exported")
-    return array.tolist()
+def check_finite(name: str, values: Iterable[Any]) -> None:
+    """Raise an error unless all numbers are finite."""
+    if not all(np.isfinite(value).all() for value in values if value is not None):
+        raise fail(name, "hold finite numbers, as the file of a model")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from skdp._checks import check_positive, fail
-from skdp.linear_model._inference.stage import with_inference
+from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import residual_moments
 from skdp.linear_model._objective.task import FittedHuber, ModelTask, Reference
-from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
+from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.regression import PrivateRegressor
 from skdp.linear_model.losses import PseudoHuber
 from skdp.linear_model.validation import is_auto
 
@@ -76,10 +75,6 @@ class DPHuberRegressor(PrivateRegressor, FittedHuber):
         value persons with more rows have more weight, up to this number of rows. Then the sum of
         the weights is private, and "replace_one" is planned as a removal and an addition with half
         of epsilon each.
-    max_rows : int >= 1, default=None
-        Only with ``groups``, for tables in memory. Rows of a person after the first ``max_rows``
-        are left out. A small value permits a smaller ridge in objective perturbation if a person
-        may have fewer rows than the model has coefficients. None uses all rows.
     inference_share : float in (0, 1), default=None
         Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
         see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then

@@ -3,22 +3,182 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._checks import fail
+from skdp._arrays import FloatArray
+from skdp._checks import check_choice, fail
+from skdp.domain import Domain
 from skdp.domain.subset import subset
-from skdp.linear_model._inference.inference import Inference
-from skdp.linear_model._inference.stage import with_inference
-from skdp.linear_model._moments.algorithm import FittedMoments, FunctionalMechanism
-from skdp.linear_model._moments.inference import inference_of
-from skdp.linear_model._shared.base import Algorithm, Solution, with_parameters
+from skdp.linear_model._inference.estimate import NoisyEquations, estimate, user_units
+from skdp.linear_model._inference.release import with_inference
+from skdp.linear_model._inference.table import REMEDY, Inference
+from skdp.linear_model._moments.moments import Moments
+from skdp.linear_model._moments.postprocess import (
+    RECIPES,
+    SHRINK,
+    SHRINK_IN_BALL,
+    coefficient_covariance,
+    solve,
+)
+from skdp.linear_model._moments.rules import check_mechanism, plan_moments
+from skdp.linear_model._shared.base import Algorithm, PrivateRegressor, Solution, with_parameters
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.regression import PrivateRegressor
+from skdp.linear_model._shared.gram import row_unit
+from skdp.linear_model._shared.task import Records, Task
+from skdp.mechanisms.matrix import MatrixNoise
+from skdp.privacy import Guarantee
+
+# The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
+SMOOTH = 0.05
+
+
+class FittedMoments:
+    """Attributes that the release of moments adds."""
+
+    moments_: Moments
+    coef_std_: FloatArray
+    intercept_std_: float
+    coef_corr_: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionalMechanism:
+    """The functional mechanism with the parameters of :class:`DPLinearRegression`."""
+
+    asked: Any
+
+    def check(self, delta: float) -> None:
+        """Raise an error unless the parameters are valid."""
+        check_mechanism(self.asked.mechanism)
+        if isinstance(self.asked.postprocess, str):
+            check_choice("postprocess", self.asked.postprocess, RECIPES)
+        elif not callable(self.asked.postprocess):
+            rule = f"be one of {sorted(RECIPES)} or a function"
+            raise fail("postprocess", rule, self.asked.postprocess)
+
+    def plan(self, task: Task) -> Any:
+        """Choose the moments, and calibrate their noise, from public information only."""
+        return plan_moments(task, self.asked.mechanism)
+
+    def sums(self, plan: Any, records: Records) -> Any:
+        """Return the exact sums of the first stage, and the rows for a second stage."""
+        return plan.sums(records.rows), records
+
+    def release(self, plan: Any, sums: Any, rng: Generator) -> Solution:
+        """Release the moments, and return the coefficients that they give."""
+        exact, records = sums
+        # The solver may call a function of the user. Its errors get the note on the budget.
+        return self.solve(records.design, plan.release(exact, records.rows, rng))
+
+    def solve(self, design: Design, moments: Moments) -> Solution:
+        """Return the coefficients that moments give; 0 for columns without moments."""
+        domain = design.domain
+        shrink = SHRINK_IN_BALL if domain.is_ball else SHRINK
+        noisy = moments.noisy(design.intercept or len(moments.names) == 2, shrink)
+        if noisy.deviation is not None:
+            noisy = replace(noisy, prior=_prior(design))
+        found = solve(self.asked.postprocess, noisy)
+        deviation = moments.deviation / moments.n_records
+        spread = coefficient_covariance(noisy, deviation, moments.own_square, found)
+        encoded, spread = moments.to_encoded(found.theta, spread)
+        theta = np.zeros(domain.n_encoded + 1)
+        theta[: len(encoded)] = encoded
+        theta[1:] /= row_unit(domain)
+        deviations, correlations = _deviations(domain, spread)
+        attributes = {
+            "moments_": moments,
+            "intercept_std_": float(deviations[0]),
+            "coef_std_": deviations[1:] / row_unit(domain),
+            "coef_corr_": correlations[1:, 1:],
+        }
+        return Solution(theta[None, 1:], theta[:1], attributes)
+
+
+def _prior(design: Design) -> FloatArray | None:
+    """Return the covariance of coefficients before the release; None for the unit matrix.
+
+    Neighbouring coefficients of a spline are similar. Their mean variance is 1.
+    """
+    found, shift = np.eye(design.domain.n_encoded), int(design.intercept)
+    for block, penalty in zip(design.blocks, design.penalties, strict=True):
+        if penalty is not None:
+            own = np.linalg.inv((1 - SMOOTH) * np.eye(len(penalty)) + SMOOTH * penalty)
+            at = slice(block.start - shift, block.stop - shift)
+            found[at, at] = own * (len(own) / np.trace(own))
+    return found if any(penalty is not None for penalty in design.penalties) else None
+
+
+def _deviations(domain: Domain, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return standard deviations in the user's units, and correlations.
+
+    ``spread`` is the covariance of the encoded (intercept, coefficients).
+    """
+    size = domain.n_encoded + 1
+    zero, constant = domain.decode_coef(np.zeros(size - 1), 0.0, regression=True)
+    units = np.eye(size)[:, : len(spread)].T
+    slopes, intercepts = domain.decode_coef(units[:, 1:], units[:, 0], regression=True)
+    # Decoding is affine: it maps differences linearly.
+    rows = np.column_stack([intercepts - constant, slopes - zero])
+    # With bounds such as 1e-300 the squares of the entries would overflow.
+    greatest = np.abs(rows).max(axis=0)
+    rows = rows / np.where(greatest > 0, greatest, 1.0)
+    covariance = rows.T @ spread @ rows
+    own = np.sqrt(np.diag(covariance))
+    unit = np.where(own > 0, own, 1.0)
+    correlations = covariance / unit / unit[:, None]
+    np.fill_diagonal(correlations, 1.0)
+    return greatest * own, correlations
+
+
+NOTES = (
+    "Method: least squares from noisy moments. coef_ of the model is shrunk; the coefficients of"
+    " this table are not.",
+    "The intervals contain the sampling error and the noise. They assume that the errors have one"
+    " variance, that rows are independent and that the bounds of the domain clip hardly any value.",
+)
+
+
+def equations_of(moments: Moments, intercept: bool) -> NoisyEquations:
+    """Return the equations of a release, of which all moments are in the domain's units."""
+    n, own = moments.n_records, moments.own_square
+    matrix, deviation = moments.gram / n, moments.deviation / n
+    if not intercept:
+        matrix, deviation, own = matrix[1:, 1:], deviation[1:, 1:], np.zeros_like(own[1:])
+    # Of w'Nu for the difference of two Wishart matrices, which have d + 1 degrees of freedom.
+    return NoisyEquations(matrix, deviation**2, own, n, 6 / (moments.layout.n_rows + 1))
+
+
+def inference_of(moments: Moments | None, design: Design, guarantee: Guarantee) -> Inference:
+    """Return the standard errors of a regression on moments.
+
+    Raises
+    ------
+    ValueError
+        If the moments are scaled, their noise is correlated or rows are not independent.
+    """
+    if guarantee.unit == "person":
+        rule = "have standard errors: they need moments of rows, not of persons"
+        raise fail("the model", rule, remedy=REMEDY)
+    if moments is None or moments.is_scaled or not isinstance(moments.noise, MatrixNoise):
+        rule = (
+            "have standard errors: they need moments in the units of the domain, with"
+            " uncorrelated noise"
+        )
+        remedy = (
+            'Fit with inference_share=0.8, or with mechanism="matrix", which is for models of'
+            " from_moments, too."
+        )
+        raise fail("the model", rule, remedy=remedy)
+    found = estimate(equations_of(moments, design.intercept))
+    units = user_units(design.domain, design.intercept)
+    known = None if moments.layout.adds else round(moments.n_records)
+    return Inference.of(found, *units, design.domain, NOTES, n_records=known)
 
 
 @with_parameters
@@ -80,9 +240,6 @@ class DPLinearRegression(PrivateRegressor, FittedMoments):
         value persons with more rows have more weight, up to this number of rows. Then the sum of
         the weights is private, and "replace_one" is planned as a removal and an addition with half
         of epsilon each.
-    max_rows : int >= 1, default=None
-        Only with ``groups``, for tables in memory. Rows of a person after the first ``max_rows``
-        are left out, which does not reduce the noise of this estimator. None uses all rows.
     inference_share : float in (0, 1), default=None
         Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
         see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then

@@ -10,30 +10,40 @@ import math
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp._codec import as_floats, check_keys, decode, document, from_text
+from skdp._codec import check_keys, decode, document, from_text, hints_of
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
-from skdp.linear_model._inference.described import inference_from
+from skdp.linear_model._inference.estimate import estimate
+from skdp.linear_model._inference.table import Inference
 from skdp.linear_model._objective.clipping import ClippingBounds
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.task import Stage
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,
     DPCoordinateDescentRegressor,
 )
-from skdp.linear_model.export import NUMBERS, UNWRITTEN, in_bounds, in_units
+from skdp.linear_model.export import (
+    LISTS,
+    UNWRITTEN,
+    Attributes,
+    Encoded,
+    InferenceSums,
+    InUnits,
+    ModelFile,
+    check_finite,
+)
 from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.linear import DPLinearRegression
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.losses import Softmax
-from skdp.privacy import Guarantee
 
 ESTIMATORS = {
     estimator.__name__: estimator
@@ -45,32 +55,68 @@ ESTIMATORS = {
         DPLogisticRegression,
     )
 }
-# The entries of a file. Lists of numbers, whose shapes depend on other entries, are compared with
-# those afterwards.
-_HINTS = {
-    "skdp": str,
-    "guarantee": Guarantee,
-    "stages": tuple[Stage, ...],
-    "coefficients": {"names": list[str], "coef": Any, "intercept": Any},
-    "bounds": dict[str, Any],
-    "classes": NDArray[Any] | None,
-    "feature_names": list[str] | None,
-    "attributes": dict[str, Any],
-    "domain": Domain,
-    "encoded": dict[str, Any],
-    "parameters": dict[str, Any],
-    "left_out": list[str],
-}
-# Parameters that are not single values.
-_PARAMETERS = {
-    "classes": list[object] | None,
-    "class_weight": list[tuple[object, object]] | None,
-}
-_CLIPPING = ("lower", "upper", "target")
 # Greatest size of a file, in bytes, and of a text.
 _MOST = 2**28
 # Coefficients in the user's units are computed again. Another machine may round differently.
 _CLOSE = 1e-9
+# The classes of each module that occur in fitted models.
+_CLASSES = {
+    "skdp.domain._projections": "Ball Box",
+    "skdp.domain.columns": "Indicators Levels Number",
+    "skdp.domain.domain": "Domain",
+    "skdp.domain.encoder": "DomainEncoder",
+    "skdp.domain.interactions": "Interaction",
+    "skdp.domain.layout": "Layout Piece",
+    "skdp.domain.splines": "Spline SplineBlock",
+    "skdp.geometry.combined": "MappedBall ProductBall ShearedBall SumBall",
+    "skdp.geometry.encoded_rows": "EncodedRowsBall SimplexBall",
+    "skdp.geometry.lp": "LpBall",
+    "skdp.geometry.moments._greatest": "Sorts",
+    "skdp.geometry.moments.ball": "MomentBall NumbersBall",
+    "skdp.geometry.moments.layout": "MomentLayout",
+    "skdp.linear_model._inference.estimate": "NoisyEquations NoisyEstimate",
+    "skdp.linear_model._inference.table": "Inference",
+    "skdp.linear_model._moments.moments": "Moments",
+    "skdp.linear_model._objective.clipping": "ClippingBounds",
+    "skdp.linear_model._objective.gaussian": "JointProfile ReleasedProfile",
+    "skdp.linear_model._objective.persons": "RecordLoss",
+    "skdp.linear_model._objective.softmax": "SoftmaxRecord",
+    "skdp.linear_model._shared.design": "Design Group Roughness",
+    "skdp.linear_model._shared.task": "Progress Stage",
+    "skdp.linear_model.coordinate_descent": "DPCoordinateDescentClassifier"
+    " DPCoordinateDescentRegressor",
+    "skdp.linear_model.huber": "DPHuberRegressor",
+    "skdp.linear_model.linear": "DPLinearRegression",
+    "skdp.linear_model.load": "NotInFile",
+    "skdp.linear_model.logistic": "DPLogisticRegression",
+    "skdp.linear_model.losses": "Logistic PseudoHuber SharpLogistic Softmax",
+    "skdp.mechanisms.gaussian.noise": "GaussianNoise",
+    "skdp.mechanisms.independent.noise": "IndependentNoise",
+    "skdp.mechanisms.independent.repeated": "RepeatedNoise",
+    "skdp.mechanisms.knorm.noise": "KNormNoise",
+    "skdp.mechanisms.matrix.laplace": "MatrixLaplaceNoise",
+    "skdp.mechanisms.matrix.noise": "MatrixGaussianNoise",
+    "skdp.noise.flipped_huber": "FlippedHuber",
+    "skdp.noise.gaussian": "Gaussian",
+    "skdp.noise.laplace": "Laplace",
+    "skdp.noise.logistic": "Logistic",
+    "skdp.noise.offset_gaussian": "OffsetGaussian",
+    "skdp.noise.subbotin": "Subbotin",
+    "skdp.noise.truncated_laplace": "TruncatedLaplace",
+    "skdp.privacy.guarantee.guarantee": "Guarantee",
+    "skdp.privacy.losses._radial_sum": "RadialSum",
+    "skdp.privacy.losses.losses": "FiniteLoss GaussianLoss PairLoss ProfileLoss ShiftLoss",
+    "skdp.privacy.losses.radial": "RadialLoss",
+    "skdp.privacy.losses.selection": "SelectionLoss",
+}
+SKOPS_TYPES = tuple(
+    f"{module}.{name}" for module, names in _CLASSES.items() for name in names.split()
+)
+"""Names of the classes in a fitted model, for ``skops.io.load(path, trusted=[*SKOPS_TYPES])``.
+
+They hold numbers, strings and each other, and none runs code when it is read. Classes of your own
+that were parameters, such as a law, are not in it.
+"""
 
 
 class NotInFile:
@@ -176,18 +222,36 @@ def from_json(text: str) -> Any:
 
 
 def _model(content: Any) -> Any:
-    hints = _HINTS | ({"inference": Any} if "inference" in content else {})
-    found = document("the model", hints, content, ESTIMATORS)
-    domain, guarantee = found["domain"], found["guarantee"]
+    found = ModelFile(**document("the model", hints_of(ModelFile), content, ESTIMATORS))
+    domain, encoded = found.domain, found.encoded
     model = _with_parameters(ESTIMATORS[content["kind"]], found)
-    _set_features(model, domain, found["feature_names"])
-    n_models = _set_target(model, domain, found["classes"])
-    _set_encoded(model, domain, n_models, found["encoded"])
+    model.n_features_in_ = domain.n_columns
+    if (names := found.feature_names) is not None:
+        if len(names) != domain.n_columns:
+            raise fail("feature_names", f"have {domain.n_columns} entries", len(names))
+        if domain.names is not None and names != list(domain.names):
+            raise fail("feature_names", "be the names of the domain's columns")
+        model.feature_names_in_ = np.array(names, dtype=object)
+    n_models = _set_target(model, domain, found.classes)
+    model._design = Design(domain, encoded.with_intercept)
+    _check_shape("encoded: coef", encoded.coef, (n_models, domain.n_encoded))
+    _check_shape("encoded: intercept", encoded.intercept, (n_models,))
+    model._encoded_coef, model._encoded_intercept = encoded.coef, encoded.intercept
+    model._clipping = None
+    if encoded.bounds is not None:
+        model.domain_, model._clipping = domain, _clipping(domain, encoded)
+        model.bounds_ = model._clipping.in_units(domain)
+        if not hasattr(model, "classes"):
+            model.target_bounds_ = model._clipping.target_in_units(domain)
     model._set_coefficients()
-    model.guarantee_, model.stages_ = guarantee, found["stages"]
-    _check_stages(model.stages_, guarantee)
-    _set_attributes(model, found["attributes"], found.get("inference"))
-    _check_shown(model, found)
+    _check_stages(found)
+    model.guarantee_, model.stages_ = found.guarantee, found.stages
+    _set_attributes(model, found.attributes)
+    if found.inference is not None:
+        if n_models > 1:
+            raise fail("inference", "be absent for more than two labels")
+        model._inference = _inference(found.inference, domain, encoded.with_intercept)
+    _check_shown(found.coefficients, InUnits.of(model), domain)
     return model
 
 
@@ -210,15 +274,15 @@ def _read(source: Any) -> str:
     return content.decode("utf-8", errors="replace")
 
 
-def _with_parameters(estimator: Any, found: dict[str, Any]) -> Any:
+def _with_parameters(estimator: Any, found: ModelFile) -> Any:
     """Return an estimator with the parameters of a file, and its domain unless it had another."""
-    names, left_out = estimator().get_params(deep=False), found["left_out"]
-    given = dict(check_keys("parameters", found["parameters"], (), names))
+    names, left_out = estimator().get_params(deep=False), found.left_out
+    given = check_keys("parameters", found.parameters, (), names)
     check_keys("left_out", dict.fromkeys(left_out), (), names)
     if wrong := sorted({*given} & {*left_out, *UNWRITTEN}):
         raise fail("parameters", "not be in the file and left out", wrong)
     own = {
-        name: decode(f"parameters: {name}", _PARAMETERS.get(name, object | None), value)
+        name: decode(f"parameters: {name}", LISTS.get(name, object | None), value)
         for name, value in given.items()
     }
     if own.get("class_weight") is not None:
@@ -228,18 +292,8 @@ def _with_parameters(estimator: Any, found: dict[str, Any]) -> Any:
     if "domain" not in left_out:
         if own.get("domain") is not None:
             raise fail("parameters: domain", "be null or absent")
-        own.setdefault("domain", found["domain"])
+        own.setdefault("domain", found.domain)
     return estimator(**own, **{name: NotInFile() for name in left_out})
-
-
-def _set_features(model: Any, domain: Domain, names: Any) -> None:
-    model.n_features_in_ = domain.n_columns
-    if names is not None:
-        if len(names) != domain.n_columns:
-            raise fail("feature_names", f"have {domain.n_columns} entries", len(names))
-        if domain.names is not None and names != list(domain.names):
-            raise fail("feature_names", "be the names of the domain's columns")
-        model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def _set_target(model: Any, domain: Domain, classes: Any) -> int:
@@ -256,97 +310,106 @@ def _set_target(model: Any, domain: Domain, classes: Any) -> int:
     declared = domain.target_labels
     if model.classes is None and declared is not None and {*declared} != {*classes.tolist()}:
         raise fail("classes: labels", "be those of the domain's target")
-    return 1 if len(model.classes_) == 2 else len(model.classes_)
+    return 1 if len(classes) == 2 else len(classes)
 
 
-def _set_encoded(model: Any, domain: Domain, n_models: int, encoded: Any) -> None:
-    """Set what predictions are computed from."""
-    needed = ("with_intercept", "coef", "intercept")
-    clips = isinstance(encoded, dict) and "lower" in encoded
-    check_keys("encoded", encoded, (*needed, *_CLIPPING) if clips else needed)
-    if not isinstance(encoded["with_intercept"], bool):
-        raise fail("encoded: with_intercept", "be true or false")
-    model._design = Design(domain, encoded["with_intercept"])
-    shape = n_models, domain.n_encoded
-    model._encoded_coef = as_floats("encoded: coef", encoded["coef"], shape)
-    model._encoded_intercept = as_floats("encoded: intercept", encoded["intercept"], shape[:1])
-    model._clipping = _clipping(domain, encoded) if clips else None
-    if clips:
-        model.domain_ = domain
-        model.bounds_ = model._clipping.in_units(domain)
-        if not hasattr(model, "classes"):
-            model.target_bounds_ = model._clipping.target_in_units(domain)
+def _check_shape(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
+    if array.shape != shape or not np.isfinite(array).all():
+        raise fail(name, f"be finite numbers of shape {shape}")
 
 
-def _clipping(domain: Domain, encoded: dict[str, Any]) -> ClippingBounds:
-    shapes = (domain.n_numbers,), (domain.n_numbers,), (2,)
-    lower, upper, target = (
-        as_floats(f"encoded: {name}", encoded[name], shape)
-        for name, shape in zip(_CLIPPING, shapes, strict=True)
-    )
-    pairs = np.column_stack([np.append(lower, target[0]), np.append(upper, target[1])])
-    if not ((pairs[:, 0] < pairs[:, 1]).all() and (np.abs(pairs) <= 1).all()):
-        raise fail("encoded: lower", "be below encoded: upper, both in [-1, 1]")
-    return ClippingBounds(domain.number_index, lower, upper, (float(target[0]), float(target[1])))
+def _clipping(domain: Domain, encoded: Encoded) -> ClippingBounds:
+    bounds = np.asarray(encoded.bounds)
+    _check_shape("encoded: bounds", bounds, (domain.n_numbers + 1, 2))
+    if not ((bounds[:, 0] < bounds[:, 1]).all() and (np.abs(bounds) <= 1).all()):
+        raise fail("encoded: bounds", "be in [-1, 1], the lower below the upper")
+    numbers, (low, high) = bounds[:-1].T.copy(), bounds[-1].tolist()
+    return ClippingBounds(domain.number_index, numbers[0], numbers[1], (low, high))
 
 
-def _check_stages(stages: tuple[Stage, ...], guarantee: Guarantee) -> None:
-    for stage in stages:
+def _check_stages(found: ModelFile) -> None:
+    for stage in found.stages:
         for name in ("deviation", "epsilon", "delta"):
             if not 0 <= (getattr(stage, name) or 0.0) < math.inf:
                 raise fail(f"a stage: {name}", "be a number in [0, inf)", getattr(stage, name))
         if stage.releases < 1:
             raise fail("a stage: releases", "be a whole number >= 1", stage.releases)
-    spent = math.fsum(stage.epsilon or 0.0 for stage in stages)
-    if not stages or spent > guarantee.epsilon * (1 + _CLOSE):
+    spent = math.fsum(stage.epsilon or 0.0 for stage in found.stages)
+    if not found.stages or spent > found.guarantee.epsilon * (1 + _CLOSE):
         raise fail("stages", "spend no more than the guarantee's epsilon")
 
 
-def _set_attributes(model: Any, found: Any, inference: Any) -> None:
-    """Set the attributes that are numbers or arrays of numbers, and the inference."""
-    check_keys("attributes", found, ("n_iter_", "converged_"), NUMBERS)
-    model.n_iter_ = decode("attributes: n_iter_", int, found["n_iter_"])
-    model.converged_ = decode("attributes: converged_", bool, found["converged_"])
-    if model.n_iter_ < 0:
-        raise fail("attributes: n_iter_", "be a whole number >= 0", model.n_iter_)
+def _set_attributes(model: Any, found: Attributes) -> None:
+    check_finite("attributes", vars(found).values())
+    if found.n_iter_ < 0:
+        raise fail("attributes: n_iter_", "be a whole number >= 0", found.n_iter_)
     shapes = {"ridge_": (model._design.dim,), "coef_std_": (model._design.domain.n_encoded,)}
-    for name in NUMBERS:
-        if name in found:
-            array = as_floats(f"attributes: {name}", found[name], shapes.get(name, ()))
-            setattr(model, name, array if array.ndim else float(array))
-    if hasattr(model, "normalizer_"):
+    for name, value in vars(found).items():
+        if value is not None:
+            if name in shapes:
+                _check_shape(f"attributes: {name}", value, shapes[name])
+            setattr(model, name, value)
+    if found.normalizer_ is not None:
         if len(getattr(model, "classes_", ())) < 3:
             raise fail("attributes: normalizer_", "be absent for fewer than three labels")
-        Softmax(len(model.classes_), model.normalizer_)
-    if inference is not None:
-        if len(model._encoded_coef) > 1:
-            raise fail("inference", "be absent for more than two labels")
-        model._inference = inference_from(inference, model._design.domain, model._design.intercept)
+        Softmax(len(model.classes_), found.normalizer_)
 
 
-def _check_shown(model: Any, found: dict[str, Any]) -> None:
+def _inference(sums: InferenceSums, domain: Domain, intercept: bool) -> Inference:
+    """Return the inference that follows from released sums, after checks of their ranges."""
+    equations, rows, constants = sums.equations, sums.rows, sums.constants
+    k = domain.n_encoded + int(intercept)
+    squares = {"matrix": equations.matrix, "variance": equations.variance}
+    for name, matrix in (squares | {"sampling": sums.sampling}).items():
+        size = k if name == "sampling" else k + 1
+        _check_shape(f"inference: {name}", matrix, (size, size))
+        error = 1e-9 * float(np.abs(matrix).max(initial=0.0))
+        if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=error):
+            raise fail(f"inference: {name}", "be symmetric")
+    # The solution of the equations is computed again.
+    count = domain.n_encoded + int(len(constants) > domain.n_encoded)
+    _check_shape("inference: constants", constants, (count,))
+    _check_shape("inference: rows", rows, (count, k))
+    for name, holds, rule in (
+        ("variance", (equations.variance >= 0).all(), "be at least 0"),
+        ("own_square", equations.own_square.shape == (k + 1,), f"have {k + 1} entries"),
+        ("n", 0 < equations.n < math.inf, "be a number > 0"),
+        ("excess", 0 <= equations.excess * (k + 2) < 24, f"be in [0, 24 / {k + 2})"),
+        ("freedom", sums.freedom > 0, "be above 0"),
+        ("n_records", (sums.n_records or 1) >= 1, "be a whole number >= 1"),
+        ("rows", count == domain.n_encoded or rows[0].any(), "have no constant intercept"),
+    ):
+        if not holds:
+            raise fail(f"inference: {name}", rule)
+    whole = replace(estimate(equations), sampling=sums.sampling, freedom=sums.freedom)
+    least = float(np.linalg.eigvalsh(whole.sampling)[0])
+    if whole.is_usable and least < -1e-6 * float(np.abs(whole.sampling).max()):
+        raise fail("inference: sampling", "be a covariance")
+    if count == domain.n_encoded:  # no intercept
+        rows, constants = np.vstack([np.zeros(k), rows]), np.append(0.0, constants)
+    return Inference.of(whole, rows, constants, domain, sums.notes, n_records=sums.n_records)
+
+
+def _check_shown(given: InUnits, own: InUnits, domain: Domain) -> None:
     """Raise an error unless what a reader sees agrees with what the model computes."""
-    own = in_units(model)
-    given = found["coefficients"]
-    if given["names"] != own["names"]:
+    if given.names != own.names:
         raise fail("coefficients: names", "be those of the domain's encoded columns")
-    centre = number_units(model._design.domain)[1]
-    slopes = np.abs(np.atleast_2d(own["coef"])[:, model._design.domain.number_index])
-    moved = slopes @ np.abs(centre) + np.abs(own["intercept"])  # terms of the intercept
-    _check_close("coefficients: coef", given["coef"], own["coef"], 0.0)
-    _check_close(
-        "coefficients: intercept", given["intercept"], own["intercept"], float(moved.max())
-    )
-    bounds = in_bounds(model)
-    given = check_keys("bounds", found["bounds"], bounds)
-    for name, value in bounds.items():
-        sizes = np.abs(value).max(axis=-1, keepdims=True, initial=0.0)
-        _check_close(f"bounds: {name}", given[name], value, sizes)
+    slopes = np.abs(np.atleast_2d(own.coef)[:, domain.number_index])
+    moved = slopes @ np.abs(number_units(domain)[1]) + np.abs(own.intercept)  # terms of intercepts
+    # The size of what was added: an end of an interval may be near 0, and the other one far.
+    sizes = {"coef": 0.0, "intercept": float(moved.max()), "bounds": None, "target_bounds": None}
+    for name, size in sizes.items():
+        if not _are_close(getattr(given, name), getattr(own, name), size):
+            raise fail(f"coefficients: {name}", "agree with what the entry `encoded` gives")
 
 
-def _check_close(name: str, given: Any, own: Any, size: Any) -> None:
-    """Raise an error unless numbers are close, relative to themselves or to a greater size."""
-    own = np.asarray(own, dtype=np.float64)
-    distance = np.abs(as_floats(name, given, own.shape) - own)
-    if not (distance <= _CLOSE * np.maximum(np.abs(own), size)).all():
-        raise fail(name, "agree with what the entry `encoded` gives")
+def _are_close(given: Any, own: Any, size: float | None) -> bool:
+    """Return whether lists of numbers are close relative to themselves, or to a greater size."""
+    if given is None or own is None:
+        return given is own
+    with suppress(ValueError):  # lists of different lengths
+        one, other = np.array(given, dtype=np.float64), np.array(own, dtype=np.float64)
+        greatest = np.abs(other).max(axis=-1, keepdims=True, initial=0.0) if size is None else size
+        near = _CLOSE * np.maximum(np.abs(other), greatest)
+        return one.shape == other.shape and bool((np.abs(one - other) <= near).all())
+    return False

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from skdp._checks import fail
-from skdp.linear_model._inference.stage import with_inference
+from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._objective.algorithm import ObjectivePerturbation
 from skdp.linear_model._objective.rules import logistic_moments, usual_normalizer
 from skdp.linear_model._objective.task import FittedObjective, ModelTask, Reference
-from skdp.linear_model._shared.base import Algorithm, with_parameters
-from skdp.linear_model._shared.classification import PrivateClassifier
+from skdp.linear_model._shared.base import Algorithm, PrivateClassifier, with_parameters
 from skdp.linear_model.losses import Logistic, Loss, SharpLogistic, Softmax
 
 LOSSES: dict[str, Loss] = {"logistic": Logistic(), "sharp": SharpLogistic(0.75)}
@@ -80,10 +79,6 @@ class DPLogisticRegression(PrivateClassifier, FittedObjective):
         value persons with more rows have more weight, up to this number of rows. Then the sum of
         the weights is private, and "replace_one" is planned as a removal and an addition with half
         of epsilon each.
-    max_rows : int >= 1, default=None
-        Only with ``groups``, for tables in memory. Rows of a person after the first ``max_rows``
-        are left out. A small value permits a smaller ridge in objective perturbation if a person
-        may have fewer rows than the model has coefficients. None uses all rows.
     inference_share : float in (0, 1), default=None
         Share of epsilon for standard errors, confidence intervals and tests of the coefficients:
         see :meth:`summary`. The rest is spent on a first model, with at most half of delta. Then

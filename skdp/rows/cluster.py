@@ -12,6 +12,7 @@ from skdp.domain import Domain
 from skdp.rows.block import Block, block_slices, check_weight
 from skdp.rows.coders import Coder, encoded_runs
 from skdp.rows.collection import Collection, computed
+from skdp.rows.memory import KeptBlocks
 from skdp.rows.persons import Groups, Persons
 from skdp.rows.threads import quietly
 from skdp.rows.total import joined, summed
@@ -58,7 +59,7 @@ class ClusterRows:
 
     def sum(self, part: Callable[[Block], Any]) -> Any:
         """Return the sum of ``part(block)`` over all rows."""
-        task = _delayed(_Summed(self._next_reader(), part))
+        task = _delayed(_partition_sum(self._next_reader(), part))
         total, weight = _reduced([task(*part) for part in self._partitions])
         check_weight(weight, self._weight, self._is_read)
         self._is_read = True
@@ -70,60 +71,38 @@ class ClusterRows:
         blocks: int = 1,
         caches: bool = False,
         dtype: Any = None,
-    ) -> ClusterStates | WorkerStates:
-        """Keep the states ``build(block)``, each of so many ``blocks``, on the workers."""
-        task = _delayed(_Built(self._next_reader(blocks=blocks, dtype=dtype), build))
-        states = ClusterStates([task(*part) for part in self._partitions]).persisted()
+    ) -> KeptBlocks | WorkerStates:
+        """Keep the states ``build(block)``, each of so many ``blocks``, on the workers.
+
+        Without a distributed client the workers are threads, and states are kept in memory.
+        """
+        import dask
+
+        reader = self._next_reader(blocks=blocks, dtype=dtype)
+
+        def built(X: Any, y: Any, persons: Persons | None) -> list[Any]:
+            own = reader.blocks_of(X, y, persons)
+            return [(quietly(build, block), block.weight) for block in own]
+
+        task, client = _delayed(built), _client()
+        tasks = [task(*part) for part in self._partitions]
         # Errors in the data are raised here.
-        check_weight(states.weight(), self._weight, self._is_read)
+        if client is None:
+            found = computed(lambda: dask.compute(*tasks, optimize_graph=False))
+            pairs = [pair for own in found for pair in own]
+            weight = sum(weight for _, weight in pairs)
+            states: KeptBlocks | WorkerStates = KeptBlocks([state for state, _ in pairs])
+        else:
+            kept = list(computed(lambda: dask.persist(*tasks, optimize_graph=False)))
+            states = WorkerStates.of(client, kept)
+            weight = states.weight()
+        check_weight(weight, self._weight, self._is_read)
         self._is_read = True
         return states
 
     def _next_reader(self, **options: Any) -> _Reader:
         cells = self.n * self.domain.n_columns
         return replace(self._reader, again=self._is_read, cells=cells, **options)
-
-
-class ClusterStates:
-    """States of blocks on the workers; see `skdp.rows.Kept`.
-
-    Parameters
-    ----------
-    parts : list of delayed
-        Lists of pairs of a state and the weight of its rows, one list for each partition.
-    """
-
-    is_read_again = False
-    # A worker may compute a state twice from the same one.
-    may_change = False
-
-    def __init__(self, parts: list[Any]) -> None:
-        self._parts = parts
-
-    def persisted(self) -> ClusterStates | WorkerStates:
-        """Return the same states, computed and kept by the workers."""
-        import dask
-
-        kept = list(computed(lambda: dask.persist(*self._parts, optimize_graph=False)))
-        client = _client()
-        return ClusterStates(kept) if client is None else WorkerStates.of(client, kept)
-
-    def sum(self, part: Callable[[Any], Any]) -> Any:
-        """Return the sum of ``part(state)`` over the blocks."""
-        return self._summed(part)[0]
-
-    def weight(self) -> int:
-        """Return the number of rows, or the sum of their shares."""
-        return self._summed(_nothing)[1]
-
-    def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
-        task = _delayed(_SummedStates(part))
-        return _reduced([task(states) for states in self._parts])
-
-    def map(self, function: Callable[[Any], Any]) -> ClusterStates | WorkerStates:
-        """Return ``function(state)`` of every block, kept in place of the states."""
-        task = _delayed(_Mapped(function))
-        return ClusterStates([task(states) for states in self._parts]).persisted()
 
 
 class WorkerStates:
@@ -170,15 +149,22 @@ class WorkerStates:
         return self._summed(_nothing)[1]
 
     def _summed(self, part: Callable[[Any], Any]) -> tuple[Any, int]:
-        task, places = _SummedStates(part), range(len(self._lists))
-        calls = self._client.map(task, self._lists, places, pure=False, **self._where)
+        def state_sum(states: list[Any], number: int) -> Any:
+            total = summed(quietly(part, state) for state, _ in states)
+            return _numbered((total, sum(weight for _, weight in states)), number)
+
+        places = range(len(self._lists))
+        calls = self._client.map(state_sum, self._lists, places, pure=False, **self._where)
         found = computed(lambda: self._client.gather(calls))
         return _checked(_added(found), len(places))
 
     def map(self, function: Callable[[Any], Any]) -> WorkerStates:
         """Return ``function(state)`` of every block, kept in place of the states."""
-        task = _Mapped(function)
-        lists = self._client.map(task, self._lists, pure=False, **self._where)
+
+        def mapped(states: list[Any]) -> list[Any]:
+            return [(quietly(function, state), weight) for state, weight in states]
+
+        lists = self._client.map(mapped, self._lists, pure=False, **self._where)
         return WorkerStates(self._client, lists, self._workers)
 
 
@@ -225,7 +211,7 @@ def _client() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Reader:
-    """Yields the blocks of a partition."""
+    """Reads the blocks of a partition."""
 
     domain: Domain
     coder: Coder
@@ -236,7 +222,7 @@ class _Reader:
     dtype: Any = None
     cells: int = 0
 
-    def __call__(
+    def blocks_of(
         self, X: Any, y: Any, part: Persons | None, at_once: bool = False
     ) -> Iterator[Block]:
         load_kernels(self.cells)
@@ -248,53 +234,21 @@ class _Reader:
 
 
 # Functions that workers run have no text: dask asks each for it, and a part may hold long lists.
-@dataclass(frozen=True, eq=False, repr=False)
-class _Summed:
-    """The sum of ``part`` over a partition, and the weight of its rows."""
+def _partition_sum(reader: _Reader, part: Callable[[Block], Any]) -> Callable[..., Any]:
+    """Return the function of a partition to the sum of ``part``, and the weight of the rows."""
 
-    read: _Reader
-    part: Callable[[Block], Any]
-
-    def __call__(self, X: Any, y: Any, persons: Persons | None) -> tuple[Any, int]:
+    def found(X: Any, y: Any, persons: Persons | None) -> tuple[Any, int]:
         weight = 0
 
         def values() -> Iterator[Any]:
             nonlocal weight
-            for block in self.read(X, y, persons, at_once=True):
+            for block in reader.blocks_of(X, y, persons, at_once=True):
                 weight += block.weight
-                yield quietly(self.part, block)
+                yield quietly(part, block)
 
         return summed(values()), weight
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Built:
-    read: _Reader
-    build: Callable[[Block], Any]
-
-    def __call__(self, X: Any, y: Any, persons: Persons | None) -> list[Any]:
-        blocks = self.read(X, y, persons)
-        return [(quietly(self.build, block), block.weight) for block in blocks]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _SummedStates:
-    """The sum of ``part`` over states, the weight of their rows and, if given, a number."""
-
-    part: Callable[[Any], Any]
-
-    def __call__(self, states: list[Any], number: int | None = None) -> Any:
-        total = summed(quietly(self.part, state) for state, _ in states)
-        pair = total, sum(weight for _, weight in states)
-        return pair if number is None else _numbered(pair, number)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Mapped:
-    function: Callable[[Any], Any]
-
-    def __call__(self, states: list[Any]) -> list[Any]:
-        return [(quietly(self.function, state), weight) for state, weight in states]
+    return found
 
 
 def _nothing(state: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -131,15 +130,6 @@ def _column(table: Any, name: str) -> Any:
     return table[name]
 
 
-@dataclass(frozen=True, eq=False)
-class _Predicted:
-    predict: Callable[[Any], Any]
-    none: Any
-
-    def __call__(self, X: Any) -> Any:
-        return self.predict(X) if len(X) else self.none
-
-
 def predictions(
     predict: Callable[[Any], Any], data: Collection, columns: list[str] | None, example: Any
 ) -> Any:
@@ -147,7 +137,12 @@ def predictions(
     import dask
     from dask import array
 
-    task = dask.delayed(_Predicted(predict, example[:0]), pure=False)
+    none = example[:0]
+
+    def predicted(table: Any) -> Any:
+        return predict(table) if len(table) else none
+
+    task = dask.delayed(predicted, pure=False)
     known = getattr(data.X, "chunks", None)
     parts = [table for table, _ in data.only(columns).partitions()]
     sizes = known[0] if known else [np.nan] * len(parts)

@@ -144,21 +144,16 @@ class Shares:
     persons : Persons
     cap : int >= 1
         A person with m rows gives each of them the share 1 / max(m, cap).
-    max_rows : int, optional
-        Rows of a person after its first ``max_rows`` have no share.
     column : str, optional
         The column of the identifiers.
     """
 
-    def __init__(
-        self, persons: Persons, cap: int, max_rows: int | None = None, column: str | None = None
-    ) -> None:
+    def __init__(self, persons: Persons, cap: int, column: str | None = None) -> None:
         self.column, self._persons = column, persons
-        most = np.iinfo(np.int64).max if max_rows is None else max_rows
-        counts = np.minimum(persons.counts, most)
+        counts = persons.counts
         self._each = WHOLE // np.maximum(counts, cap)
         self._rest = np.where(counts >= cap, WHOLE - self._each * counts, 0)
-        self._next, self._stop = persons.start.copy(), np.minimum(persons.stop, most)
+        self._next = persons.start.copy()
 
     def members(self, groups: Any) -> Members:
         """Return the person of each row of the next batch, and its share in parts of `WHOLE`."""
@@ -168,7 +163,7 @@ class Shares:
         own = codes[known]
         ranks = self._next[own] + _ranks(own)
         shares[known] = self._each[own] + np.where(ranks == 0, self._rest[own], 0)
-        shares[known[ranks >= self._stop[own]]] = 0
+        shares[known[ranks >= self._persons.stop[own]]] = 0
         self._next += np.bincount(own, minlength=len(self._next))
         codes[known] = self._persons.numbers[own]
         return Members(codes, shares)
@@ -197,7 +192,7 @@ class Groups:
 
     def shares(self, part: Persons) -> Shares:
         """Return the shares for one reading of a part."""
-        return Shares(part, self.cap, column=self.column)
+        return Shares(part, self.cap, self.column)
 
 
 def runs_of(shares: NDArray[np.int64]) -> tuple[NDArray[np.intp], list[tuple[int, int, int]]]:

@@ -136,17 +136,10 @@ class StreamedStates:
 
     def sum(self, part: Callable[[Any], Any]) -> Any:
         """Return the sum of ``part(state)`` over the blocks."""
-        return self.rows.sum(_Chained(part, self.build), self.blocks, self.dtype)
+        build = self.build
+        return self.rows.sum(lambda block: part(build(block)), self.blocks, self.dtype)
 
     def map(self, function: Callable[[Any], Any]) -> StreamedStates:
         """Return the states that ``function`` makes of these."""
-        return replace(self, build=_Chained(function, self.build))
-
-
-@dataclass(frozen=True, eq=False)
-class _Chained:
-    outer: Callable[[Any], Any]
-    inner: Callable[[Any], Any]
-
-    def __call__(self, value: Any) -> Any:
-        return self.outer(self.inner(value))
+        build = self.build
+        return replace(self, build=lambda block: function(build(block)))

@@ -16,7 +16,7 @@ from skdp.domain.layout import encode_compactly
 from skdp.linear_model._descent import descend as _descent
 from skdp.linear_model._descent import gradients as _gradients
 from skdp.linear_model._descent import scaled_rows as _scaled_rows
-from skdp.linear_model._moments import parts as _parts
+from skdp.linear_model._moments import scaled as _parts
 from skdp.linear_model._moments.rules import moment_ball
 from skdp.linear_model._objective import perturbation as objective
 from skdp.linear_model._objective.gaussian import greatest_shift
@@ -160,7 +160,7 @@ def test_lengths_of_cross_moments_hold_every_change(numbers, levels, neighbors):
     columns |= {f"c{j}": ["a", "b", "c"] for j in range(levels)}
     design = Design(Domain(columns, target=(-1, 1)), True)
     n = None if neighbors == "add_remove" else 10
-    plan = _parts.Parts.plan(Task(design, n, 1.0, 0.0, neighbors, n_public=10), 3.0)
+    plan = _parts.ScaledMoments.plan(Task(design, n, 1.0, 0.0, neighbors, n_public=10), 3.0)
     found = _parts.lengths(plan.layout, plan.first.sums)
     first, second = (Fraction(v) ** 2 for v in found)
     adds = neighbors == "add_remove"

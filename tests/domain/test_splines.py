@@ -25,13 +25,12 @@ from skdp import (
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
+from skdp.linear_model import linear as moments
 from skdp.linear_model._descent import rules as descent_rules
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
 from skdp.linear_model._descent.scaling import RowBound, plain_scaling
-from skdp.linear_model._moments import algorithm as moments
-from skdp.linear_model._moments.parts import Parts
-from skdp.linear_model._moments.posterior import posterior
+from skdp.linear_model._moments.postprocess import posterior
 from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_sums
@@ -263,7 +262,7 @@ def test_no_record_changes_the_scaling_stage_or_the_cross_release_by_more_than_t
     domain = Domain({"x": SPLINES[4], "z": SPLINES[6], "w": (0, 1)}, target=(-1.0, 1.0))
     n = 10**4 if neighbors == "replace_one" else None
     task = Task(Design(domain, True), n, 1.0, delta, neighbors, n_public=10**4)
-    plan = ScaledMoments.of(Parts.plan(task, 60.0), n)
+    plan = ScaledMoments.plan(task, 60.0)
     X = pd.DataFrame({"x": SPLINES[4].nodes})
     X["z"], X["w"] = np.resize([*SPLINES[6].nodes, np.nan], len(X)), np.resize([0, 1, 1], len(X))
     box = RowScaler(

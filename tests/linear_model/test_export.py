@@ -366,7 +366,7 @@ def test_labels_that_json_cannot_hold_are_an_error():
     rows = np.random.default_rng(0).uniform(-1, 1, size=(50, 2))
     model = DPLogisticRegression(domain=Domain.unit_box(2), classes=days, random_state=0)
     model.fit(rows, days[np.arange(50) % 2])
-    with pytest.raises(ValueError, match=r"the classes must hold strings, bools.*Declare strings"):
+    with pytest.raises(ValueError, match=r"classes must hold strings, bools.*Declare strings"):
         model.to_dict()
 
 
@@ -612,10 +612,10 @@ EDITS = [
     (("kind",), lambda _: "Pipeline", "have a kind of"),
     (("kind",), lambda _: "os.system", "have a kind of"),
     (("version",), lambda _: 2, "have the version 1, got 2"),
-    (("encoded", "coef"), lambda old: [row[:-1] for row in old], r"of shape \(1, 5\)"),
-    (("encoded", "coef"), lambda old: old * 2, r"of shape \(1, 5\)"),
-    (("encoded", "coef", 0, 0), lambda old: old + 1e-6, "coef must agree"),
-    (("encoded", "intercept", 0), lambda old: old + 1e-6, "intercept must agree"),
+    (("encoded", "coef", "shape"), lambda _: [5, 1], r"numbers of shape \(1, 5\)"),
+    (("encoded", "intercept", "entries"), lambda old: old * 2, "be that of 2 entries"),
+    (("encoded", "coef", "entries", 0), lambda old: old + 1e-6, "coef must agree"),
+    (("encoded", "intercept", "entries", 0), lambda old: old + 1e-6, "intercept must agree"),
     (("coefficients", "coef"), lambda old: np.add(old, 1e-6).tolist(), "coef must agree"),
     (("coefficients", "names", 0), lambda _: "income", "names must be those of the domain"),
     (("domain", "columns", 0, "upper"), lambda _: 91.0, "must agree"),

@@ -93,7 +93,7 @@ def called(function, name, value, **others):
     return function(**others, **{name: value})
 
 
-ALL = ["epsilon", "delta", "n_public", "rows_per_person", "max_rows", "inference_share"]
+ALL = ["epsilon", "delta", "n_public", "rows_per_person", "inference_share"]
 FITS = {
     DPLogisticRegression: ["q", "regularization", "scaling_share", "additive"],
     DPHuberRegressor: ["threshold", "q", "regularization", "scaling_share"],

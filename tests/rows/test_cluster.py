@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -245,18 +245,17 @@ def one_thread_worker():
         yield client
 
 
-@pytest.mark.parametrize("is_distributed", [False, True])
-def test_states_that_are_finished_twice_are_the_same(is_distributed):
+def test_states_that_are_finished_twice_are_the_same():
     """A worker may compute a task twice: finished rows must not replace those that they are of."""
     bounds = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
     design = Design(Domain(bounds, target=(-1.0, 1.0)), True)
     half = ClippingBounds(design.domain.number_index, np.full(2, -0.5), np.full(2, 0.5))
     table = FRAME[["a", "b", "z"]]
-    with one_thread_worker() if is_distributed else nullcontext():
+    with one_thread_worker():
         data = Collection(dataframe.from_pandas(table, npartitions=3), target="z")
         rows = ClusterRows(design.domain, data, NumberCoder(design.domain), None)
         kept = rows.keep(Build(design), dtype=np.float32)
-        assert isinstance(kept, WorkerStates) == is_distributed
+        assert isinstance(kept, WorkerStates)
         finish = Finish(half, Coordinates(design), None, kept.may_change)
         first, second = (kept.map(finish).sum(numbers_of) for _ in range(2))
     np.testing.assert_array_equal(first, second)

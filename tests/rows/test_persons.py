@@ -76,14 +76,12 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("cap", [1, 2, 5])
-@pytest.mark.parametrize("max_rows", [None, 1, 3])
-def test_shares_of_a_person_add_up_to_at_most_one_person(cap, max_rows):
+def test_shares_of_a_person_add_up_to_at_most_one_person(cap):
     """Exactly, and to exactly one if a person has as many rows as the cap."""
     _, _, _, ids = panel(300, 50)
-    shares = Shares(Persons.of([ids]), cap, max_rows).members(ids).shares
-    for person, count in zip(*np.unique(ids, return_counts=True), strict=True):
+    shares = shares_of(ids, cap)
+    for person, m in zip(*np.unique(ids, return_counts=True), strict=True):
         own = shares[ids == person]
-        m = count if max_rows is None else min(count, max_rows)
         assert (own > 0).sum() == m
         assert own.sum() <= WHOLE
         assert own.sum() == WHOLE or m < cap
@@ -271,18 +269,16 @@ def test_bad_groups_get_a_clear_error(groups, message):
         model.fit(np.zeros((3, 1)), [0, 1, 0], groups=groups)
 
 
-@pytest.mark.parametrize("settings", [{"rows_per_person": 2}, {"max_rows": 3}])
-def test_parameters_of_persons_need_persons(settings):
-    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), **settings)
+def test_rows_per_person_needs_persons():
+    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), rows_per_person=2)
     with pytest.raises(ValueError, match=r"fit\(X, y, groups=ids\)"):
         model.fit(np.zeros((3, 1)), [0, 1, 0])
 
 
-@pytest.mark.parametrize("name", ["rows_per_person", "max_rows"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "a"])
-def test_parameters_of_persons_are_counts(name, value):
-    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), **{name: value})
-    with pytest.raises((ValueError, TypeError), match=name):
+def test_rows_per_person_is_a_count(value):
+    model = DPLogisticRegression(domain=Domain.unit_box(1, target=[0, 1]), rows_per_person=value)
+    with pytest.raises((ValueError, TypeError), match="rows_per_person"):
         model.fit(np.zeros((3, 1)), [0, 1, 0], groups=[1, 2, 3])
 
 
@@ -371,8 +367,6 @@ def test_persons_with_one_row_are_fitted_like_rows_where_the_noise_is_the_same(k
     assert rows.guarantee_.unit == "row"
     if kind in (DPLogisticRegression, DPHuberRegressor):
         assert not same(persons, rows)
-        only = fitted(kind, X, labels, numbers, ids, delta=0.0, max_rows=1, scaling_share=0)
-        assert only.guarantee_.unit == "person"
     else:
         assert same(persons, rows)
 
@@ -395,7 +389,7 @@ def test_copies_of_the_rows_of_persons_do_not_change_a_model(kind, scaling_share
     assert np.abs(rows.coef_ - once.coef_).max() > 2e-3
 
 
-@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}, {"max_rows": 2}])
+@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("kind", ALL)
 def test_every_estimator_fits_persons(kind, neighbors, settings):
@@ -467,13 +461,6 @@ def test_a_mechanism_of_its_own_is_refused_for_persons_with_a_delta():
     assert model.guarantee_.unit == "person"
 
 
-def test_max_rows_leaves_out_the_later_rows_of_each_person():
-    X, labels, numbers, ids = panel()
-    first = pd.Series(ids).groupby(ids).cumcount().to_numpy() < 2
-    some = fitted(DPLinearRegression, X[first], labels[first], numbers[first], ids[first])
-    assert same(some, fitted(DPLinearRegression, X, labels, numbers, ids, max_rows=2))
-
-
 def test_identifiers_may_be_a_column():
     X, labels, numbers, ids = panel()
     table = X.assign(who=ids, y=labels)
@@ -492,7 +479,6 @@ def test_rows_of_a_person_may_lie_in_several_batches(kind, source, tmp_path):
     y = labels if kind in CLASSIFIERS else numbers
     table = X.assign(who=ids, y=y).iloc[order].reset_index(drop=True)
     expected = fitted(kind, X.iloc[order], labels[order], numbers[order], ids[order])
-    settings = {"max_rows": None}
     if source == "batches":
         cut = [table.iloc[a : a + 17] for a in range(0, len(table), 17)]
         data = lambda: iter(cut)  # noqa: E731
@@ -503,7 +489,7 @@ def test_rows_of_a_person_may_lie_in_several_batches(kind, source, tmp_path):
         pytest.importorskip("pyarrow")
         data = tmp_path / f"rows.{source}"
         getattr(table, f"to_{source}")(data, index=False)
-    model = kind(domain=domain_for(kind), random_state=0, epsilon=5.0, **settings)
+    model = kind(domain=domain_for(kind), random_state=0, epsilon=5.0)
     model.fit(data, target="y", groups="who")
     assert model.guarantee_ == expected.guarantee_
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6, atol=1e-6)
@@ -592,14 +578,6 @@ def test_identifiers_of_batches_are_a_column(groups, message, source):
         model.fit(data, target="y", groups=groups)
 
 
-def test_max_rows_needs_rows_in_memory():
-    X, labels, _, ids = panel()
-    table = X.assign(who=ids, y=labels)
-    model = DPLogisticRegression(domain=domain_for(DPLogisticRegression), max_rows=3)
-    with pytest.raises(ValueError, match="max_rows must be None where X is not in memory"):
-        model.fit(lambda: iter([table]), target="y", groups="who")
-
-
 # scikit-learn
 
 
@@ -667,7 +645,7 @@ def test_the_score_of_a_person_is_the_mean_of_its_rows_rounded_down():
     assert -half <= score.total(None, X, y, persons) - one <= half
 
 
-@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}, {"max_rows": 2}])
+@pytest.mark.parametrize("settings", [{}, {"rows_per_person": 3}])
 def test_errors_of_scores_are_found_before_the_budget_is_spent(settings):
     X, labels, _, ids = panel()
     ledger, domain = Ledger(10.0), domain_for(DPLogisticRegression)

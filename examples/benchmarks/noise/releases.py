@@ -29,9 +29,7 @@ from scipy.optimize import brentq
 from examples.benchmarks.noise.composition import forget
 from examples.benchmarks.shared import report
 from skdp.geometry import LpBall
-from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.independent import independent
-from skdp.linear_model._standardize.stage import sums_noise
+from skdp.linear_model._standardize.stage import ColumnSums, independent, sums_noise
 from skdp.mechanisms import KNorm, Sensitivity
 from skdp.mechanisms import independent as repeated
 from skdp.noise import FlippedHuber

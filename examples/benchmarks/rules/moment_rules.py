@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from skdp import Domain
 from skdp.linear_model._moments import postprocess as post
-from skdp.linear_model._moments import rules as rules
+from skdp.linear_model._moments import rules
 from skdp.linear_model._moments.moments import MomentPlan, Moments
 from skdp.linear_model._shared.gram import GRAM_BITS, exact_statistic, release_exact
 

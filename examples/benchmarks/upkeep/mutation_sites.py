@@ -22,14 +22,11 @@ EXCLUDED = {
     "privacy/guarantee/_card.py": "display",
     "privacy/composition/plan.py": "what it leaves out is counted where it is left out",
     "linear_model/_descent/rules.py": "rules: accuracy, not privacy",
-    "linear_model/_moments/posterior.py": "works on what is released",
     "linear_model/_moments/postprocess.py": "works on what is released, with rules",
     "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
     "linear_model/_objective/rules.py": "rules: accuracy, not privacy",
-    "linear_model/_shared/progress.py": "display",
     "linear_model/_solver/hessian.py": "a metric for the search",
     "linear_model/_solver/solve.py": "a search; the certificate bounds the gradient where it ends",
-    "linear_model/_standardize/rules.py": "works on what is released, with rules",
     "model_selection/curve.py": "scores for the user, which no guarantee covers",
 }
 # Functions, classes and constants of other modules that are excluded, by their names. They are
@@ -42,10 +39,9 @@ NAMES = {
     " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more _within"
     " _greedy_steps row_lengths _radius _row_power",
     "linear_model/_descent/scaling.py": "USUAL_TARGET CAUTION usual_square",
-    "linear_model/_moments/parts.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
+    "linear_model/_moments/scaled.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
     " MOST_SIGNAL NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
-    " _radii cross_noise",
-    "linear_model/_moments/scaled.py": "MOST_VARIANCE WEIGHT_VARIANCE LEAST_WEIGHT _mean_weight",
+    " _radii cross_noise MOST_VARIANCE WEIGHT_VARIANCE LEAST_WEIGHT _mean_weight",
     "linear_model/_objective/algorithm.py": "LEAST_RIDGE APART_Q",
     "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
@@ -56,7 +52,7 @@ NAMES = {
     "linear_model/_objective/task.py": "SPREAD FILLED REACHED REACHED_SCALED PLENTY Reference"
     " Population weight reached",
     "linear_model/_shared/predict.py": "_CELLS",
-    "linear_model/_shared/task.py": "known",
+    "linear_model/_shared/task.py": "known Progress",
     "linear_model/_solver/problem.py": "noise hessian _Sample",
     "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share",
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",

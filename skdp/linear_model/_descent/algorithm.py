@@ -32,9 +32,7 @@ from skdp.linear_model._descent.scaling import DescentStage, Scaling
 from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.gram import row_unit
-from skdp.linear_model._shared.progress import Progress
-from skdp.linear_model._shared.records import Records
-from skdp.linear_model._shared.task import Task
+from skdp.linear_model._shared.task import Progress, Records, Task
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.validation import is_auto
 

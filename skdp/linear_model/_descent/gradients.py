@@ -16,7 +16,7 @@ from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.scaled_rows import Moves, ScaledRows, check_scaling
 from skdp.linear_model._descent.scaling import Scaling
 from skdp.linear_model._shared.gram import NUMBER_BITS, ROUNDER, exact_sum, in_units
-from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._shared.task import target_of
 from skdp.rows import Kept, Rows
 from skdp.rows.block import MOST_ROWS
 
@@ -179,7 +179,7 @@ class _Part:
             to_grid(slopes)
         # Sums over more rows would not be exact in floats.
         n = slopes.shape[-1]
-        slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, n, MOST_ROWS)]
+        slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, max(n, 1), MOST_ROWS)]
         found = [in_units(self.sums(state, rows, slopes[..., rows])) for rows in slices]
         return np.asarray(np.sum(found, axis=0))
 

@@ -177,7 +177,7 @@ class ScaledRows:
 
     def all_sums(self, rows: slice, slopes: FloatArray) -> FloatArray:
         """Return the sums for all coordinates, (dim,)."""
-        some = max(1, CELLS // len(slopes))
+        some = max(1, CELLS // max(1, len(slopes)))
         strips = range(0, len(self.numbers), some)
         numbers = [self.numbers[j : j + some, rows] @ slopes for j in strips]
         others = [*range(self.blocks.intercept), *range(self.blocks.first_levels, len(self.blocks))]

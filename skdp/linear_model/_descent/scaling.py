@@ -20,11 +20,8 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._shared.gram import exact_sums, row_unit
-from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.independent import StageSums, independent
-from skdp.linear_model._standardize.rules import DESCENT
-from skdp.linear_model._standardize.scaler import Scaler
-from skdp.linear_model._standardize.stage import sums_noise
+from skdp.linear_model._standardize.scaler import DESCENT, Scaler
+from skdp.linear_model._standardize.stage import ColumnSums, StageSums, independent, sums_noise
 from skdp.mechanisms import KNormNoise
 from skdp.rows import Rows
 

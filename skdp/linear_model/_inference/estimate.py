@@ -80,7 +80,7 @@ class NoisyEquations:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class NoisyEstimate:
     """Coefficients that are not shrunk, and what their intervals need.
 
     Attributes
@@ -278,7 +278,7 @@ def noise_covariance(
     return np.asarray(found[:-1, :-1])
 
 
-def estimate(equations: NoisyEquations, error_variance: float | None = None) -> Estimate:
+def estimate(equations: NoisyEquations, error_variance: float | None = None) -> NoisyEstimate:
     """Return the solution of the noisy normal equations, and its covariance.
 
     The sampling part is that of errors with one variance, which is estimated if it is not given.
@@ -292,7 +292,7 @@ def estimate(equations: NoisyEquations, error_variance: float | None = None) -> 
         error_variance = _error_variance(equations, u, float(np.sum(inverse * noise)))
     sampling = error_variance / equations.n * inverse
     usable = bool(np.linalg.eigvalsh(H)[0] > 0)
-    return Estimate(equations, theta, inverse, sampling, inverse @ noise @ inverse, usable)
+    return NoisyEstimate(equations, theta, inverse, sampling, inverse @ noise @ inverse, usable)
 
 
 def _error_variance(equations: NoisyEquations, u: FloatArray, fallen: float) -> float:

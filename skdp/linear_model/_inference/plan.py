@@ -4,29 +4,99 @@ Releases follow the fitted model, each with a share of the stage's budget: *scal
 squares of the numbers and of the residuals), *limits* (how many values are at bounds), *scores*
 (sums w psi f z), *curvatures* (sums w h f z z' f) and *squares* (sums of squared influences).
 Statement and proof: ``docs/proofs/inference.md``.
+
+A value beyond a bound is clipped to it. Then coefficients are those of clipped values, and no
+interval contains the difference. So *limits* counts the records with a number, and with a target,
+at a bound after the encoding. It sees encoded rows only, in which a value beyond a bound and one
+that is the bound are the same. A lower bound of 0 is not counted: values such as counts and amounts
+often are 0, and are not changed by this bound.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp.domain.layout import number_units
 from skdp.geometry import LpBall
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._inference.limits import Limits
-from skdp.linear_model._shared.gram import NUMBER_BITS
-from skdp.linear_model._shared.task import Stage, Task, losses_of_all
-from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.stage import GaussianSplit, ScalingStage, sums_noise
-from skdp.mechanisms import KNorm, MatrixLaplaceNoise, Sensitivity
+from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_sum, release_exact
+from skdp.linear_model._shared.task import Releases, Task
+from skdp.linear_model._standardize.stage import ColumnSums, GaussianSplit, ScalingStage, sums_noise
+from skdp.mechanisms import KNorm, KNormNoise, MatrixLaplaceNoise, Sensitivity
 from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
-from skdp.mechanisms.noise import publication, variances
+from skdp.mechanisms.noise import variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
+from skdp.rows import Block, Rows
+
+NUMBERS, TARGET = "a number at or beyond a bound of its column", "a target at or beyond a bound"
+# By kind, the encoded values at and below which a row is counted; all are counted from 1 on.
+Ends = dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The release of the counts; public information only.
+
+    Attributes
+    ----------
+    noise : KNormNoise
+    ends : dict
+        For `NUMBERS`, `TARGET` or both, the lower ends that are counted.
+    """
+
+    noise: KNormNoise
+    ends: Ends
+
+    @classmethod
+    def plan(cls, task: Task, is_regression: bool, epsilon: float) -> Limits | None:
+        """Return the calibrated release, or None if there is nothing to count."""
+        domain, ends = task.design.domain, {}
+        # Rows of a ball are bounded in length, not in each column.
+        if domain.n_numbers and not domain.is_ball:
+            half, centre = number_units(domain)
+            ends[NUMBERS] = np.where(centre == half, -math.inf, -1.0)
+        if is_regression:
+            low = (domain.target_bounds or (-1.0, 1.0))[0]
+            ends[TARGET] = np.array([-math.inf if low == 0 else -1.0])
+        if not ends:
+            return None
+        # A replaced record changes each count by at most 1, too.
+        moved = Sensitivity(LpBall(len(ends), p=math.inf), 1.0, task.neighbors)
+        return cls(KNorm().calibrate(moved, epsilon=epsilon), ends)
+
+    def release(self, rows: Rows, n: float, rng: Generator) -> str:
+        """Release the counts, and return a sentence on their shares of n records."""
+        found = release_exact(self.noise, exact_sum(rows, partial(at_bounds, self.ends)), rng)
+        error = 2 * math.sqrt(float(variances(self.noise)[0]))
+        ends = 100 * np.clip([(found - error) / n, (found + error) / n], 0.0, 1.0)
+        facts = zip(*ends, self.ends, strict=True)
+        parts = [f"{low:.1f} to {high:.1f} % have {what}" for low, high, what in facts]
+        return (
+            f"Of the records, {' and '.join(parts)} (two standard deviations of the noise;"
+            " a lower bound of 0 is not counted)."
+            " Values beyond a bound were clipped to it. If they are many, the coefficients are"
+            " others than those without bounds, and the intervals do not contain the difference."
+        )
+
+
+def at_bounds(ends: Ends, block: Block) -> NDArray[np.int64]:
+    """Return the numbers of rows with a value at a bound, in units of 2^-40."""
+    values = {NUMBERS: block.numbers, TARGET: block.target[:, None]}
+    found = [
+        ((values[what] <= low) | (values[what] >= 1.0)).any(axis=1).sum()
+        for what, low in ends.items()
+    ]
+    return np.asarray(np.array(found, dtype=np.int64) * 2**GRAM_BITS)
+
 
 # Shares of the stage's budget: of the scales and the limits, and of the scores, the curvatures and
 # the squares in what is left.
@@ -42,7 +112,7 @@ REACH, REACH_AT, REACH_POWER, LEAST_REACH, MOST_REACH = 0.5, 60.0, 1 / 3, 0.4, 4
 
 
 @dataclass(frozen=True, eq=False)
-class InferencePlan:
+class InferencePlan(Releases):
     """The calibrated releases; public information only.
 
     Attributes
@@ -67,11 +137,6 @@ class InferencePlan:
     delta: float
 
     @property
-    def noises(self) -> tuple[Any, ...]:
-        """The noises of the releases, in their order."""
-        return tuple(noise for _, noise in self.named)
-
-    @property
     def named(self) -> list[tuple[str, Any]]:
         """The noises with the names of their releases."""
         first = [("scales", self.scales), ("limits", self.limits)]
@@ -87,23 +152,6 @@ class InferencePlan:
             f"{', '.join(names)} and {last} of {len(self.factor)} coefficients for standard errors"
             f" with {type(self.scores).__name__} and {type(self.curvatures).__name__}"
         )
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The releases. Those with Gaussian noise are composed jointly."""
-        if self.delta > 0:
-            return tuple(Stage.of(*own) for own in self.named)
-        return tuple(Stage.of(*own, own[1].guarantee.epsilon, 0.0) for own in self.named)
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        """Privacy losses of all releases with counts; empty if one of them has none."""
-        return losses_of_all(noise.guarantee.losses for noise in self.noises)
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        for noise in self.noises:
-            publication(noise)
 
 
 def plan_inference(task: Task, with_residuals: bool) -> InferencePlan:

@@ -1,4 +1,16 @@
-"""The releases of the inference stage at a fitted model, and the estimate that follows from them.
+"""The inference stage of a fit: scores and curvatures at a public model, and their estimate.
+
+The model predicts eta = a + c'x from encoded columns. The score of a row is psi(y, eta), with
+values in [-1, 1], and its curvature is h(y, eta) = -d psi / d eta. For labels psi = y - p and
+h = p (1 - p), with the probability p = 1 / (1 + exp(-eta)). For numbers psi is the residual divided
+by a public bound and clipped to [-1, 1], and h is the indicator that it is not clipped, divided by
+the bound.
+
+A row z = (1, scaled columns) has the weight w = min(1, 1 / |f z|^2) for public factors f. Then
+w psi f z and sqrt(w h) f z are bounded, and the weight depends on the columns only. So the
+equations sum w psi z = 0 have the solution that those without weights have in expectation. Every
+result depends on one row only, bit for bit: products of matrices are exact, as all entries are
+multiples of powers of two with few bits.
 
 With the released sums of scores g and of curvatures S, in the coordinates z of scaled rows, the
 difference d of the population's coefficients and the public model satisfies to first order
@@ -10,40 +22,201 @@ released sums of squared influences, and a privacy part, from the known laws of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import norm
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from skdp._arrays import FloatArray, squared_lengths
+from skdp._checks import check_interval, fail
 from skdp.domain import Domain
 from skdp.geometry.moments import MomentLayout
-from skdp.linear_model._inference.estimate import Estimate, NoisyEquations, estimate, user_units
-from skdp.linear_model._inference.plan import InferencePlan
-from skdp.linear_model._inference.scores import (
-    Influences,
-    ScoreRows,
-    Scores,
-    WeightedRows,
-    with_residuals,
+from skdp.linear_model._inference.estimate import (
+    NoisyEquations,
+    NoisyEstimate,
+    estimate,
+    user_units,
 )
+from skdp.linear_model._inference.plan import InferencePlan, plan_inference
+from skdp.linear_model._inference.table import Inference
+from skdp.linear_model._shared.base import Algorithm, Solution
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import (
+    NUMBER_BITS,
     exact_both,
     exact_sum,
     exact_sums,
     in_units,
     on_grid,
     release_exact,
+    row_unit,
+    whole_rows,
 )
+from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
 from skdp.linear_model._standardize.scaler import Scaler
 from skdp.mechanisms.noise import variances
 from skdp.rows import Block, Rows
 from skdp.rows.block import MOST_ROWS
 from skdp.rows.persons import WHOLE
+
+# Bits of a float.
+_FLOAT_BITS = 53
+# Coefficients are at most 2^MOST_POWER, and multiples of 2^-MOST_POWER or so. Then no product with
+# them overflows, and none loses bits.
+MOST_POWER = 400
+
+
+def finite(values: ArrayLike) -> FloatArray:
+    """Return values within the limits of coefficients; 0 stands for nan.
+
+    Released coefficients overflow if units are extreme. The result of a record would then be no
+    number, and a sum that is no number is not bounded.
+    """
+    most = math.ldexp(1.0, MOST_POWER)
+    return np.asarray(np.nan_to_num(np.asarray(values, float), nan=0.0).clip(-most, most))
+
+
+def few_bits(values: FloatArray, terms: int) -> FloatArray:
+    """Return values rounded such that their products with rows on the grid are exact.
+
+    The sum of ``terms`` products of them with multiples of 2^-20 in [-1, 1] is then exact in
+    floats, in any order.
+    """
+    values = finite(values)
+    bits = _FLOAT_BITS - NUMBER_BITS - math.ceil(math.log2(max(terms, 2)))
+    top = max(math.frexp(float(np.abs(values).max(initial=0.0)))[1], -MOST_POWER)
+    return np.asarray(np.ldexp(np.round(np.ldexp(values, bits - 1 - top)), top + 1 - bits))
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The scores at a public model.
+
+    Attributes
+    ----------
+    domain : Domain
+    slopes : ndarray of shape (n_encoded,)
+        Of the encoded columns; those of a ball are divided by their unit.
+    constant : float
+    label : int or None
+        The position of the label that the model predicts; None for a regression.
+    bound : float
+        Of residuals, in units of the encoded target. Not used for labels.
+    usual : float
+        About the mean square of the scores of a regression.
+    """
+
+    domain: Domain
+    slopes: FloatArray
+    constant: float
+    label: int | None
+    bound: float = 1.0
+    usual: float = 1.0
+
+    @property
+    def unit(self) -> float:
+        """The greatest curvature, for which `of` returns 1."""
+        return 1 / self.bound if self.label is None else 0.25
+
+    @cached_property
+    def _slopes(self) -> FloatArray:
+        return few_bits(self.slopes, len(self.slopes))
+
+    @cached_property
+    def _constant(self) -> float:
+        return float(finite(self.constant))
+
+    def residuals(self, rows: FloatArray) -> FloatArray:
+        """Return y - eta of rows (1, x, y) of a regression, (n,)."""
+        return rows[:, -1] - (rows[:, 1:-1] @ self._slopes + self._constant)
+
+    def of(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the scores of rows (1, x, y) and their curvatures over `unit`, (n,) each.
+
+        The columns are on the grid.
+        """
+        if self.label is None:
+            share = self.residuals(rows) / self.bound
+            return share.clip(-1.0, 1.0), (np.abs(share) <= 1.0).astype(float)
+        p = expit(rows[:, 1:-1] @ self._slopes + self._constant)
+        return (rows[:, -1] == self.label) - p, 4 * p * (1 - p)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRows:
+    """Maps of rows (1, x, y) for the sums of scores and of curvatures, in place.
+
+    ``cross`` makes rows (w f z, psi), and ``square`` makes rows (sqrt(w h) f z, 0).
+
+    Attributes
+    ----------
+    scores : Scores
+    scaler : Scaler
+        Of the encoded columns.
+    factor : ndarray of shape (n_encoded + 1,)
+        The factors f.
+    """
+
+    scores: Scores
+    scaler: Scaler
+    factor: FloatArray
+
+    def weighted(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return f z and the square roots of the weights for rows (1, x, y)."""
+        z = rows[:, :-1] * np.append(1.0, 1 / self.scaler.scale[:-1])
+        z[:, 1:] -= self.scaler.centre[:-1] / self.scaler.scale[:-1]
+        z *= self.factor
+        return z, 1 / np.sqrt(np.maximum(squared_lengths(z), 1.0))
+
+    def cross(self, rows: FloatArray) -> None:
+        """Replace rows by (w f z, psi)."""
+        on_grid(rows)
+        psi, _ = self.scores.of(rows)
+        z, root = self.weighted(rows)
+        rows[:, :-1] = z * np.square(root)[:, None]
+        rows[:, -1] = psi
+
+    def square(self, rows: FloatArray) -> None:
+        """Replace rows by (sqrt(w h) f z, 0)."""
+        on_grid(rows)
+        _, curvature = self.scores.of(rows)
+        z, root = self.weighted(rows)
+        rows[:, :-1] = z * (root * np.sqrt(curvature))[:, None]
+        rows[:, -1] = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Influences:
+    """The influence of each row on the coefficients: A w f z psi, shrunk to length 1 at most.
+
+    The matrix is (m, n_encoded + 1).
+    """
+
+    rows: ScoreRows
+    matrix: FloatArray
+
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        return few_bits(self.matrix, self.matrix.shape[1])
+
+    def of(self, block: Block) -> Iterator[FloatArray]:
+        """Yield the bounded influences of parts of a block, (n, m), on the grid."""
+        for rows in whole_rows(self.rows.scores.domain, block, self.rows.cross):
+            yield bounded((rows[:, :-1] @ self._matrix.T) * rows[:, -1:])
+
+
+def with_residuals(scores: Scores, block: Block) -> Block:
+    """Return a block whose target is half of the residual, clipped to [-1, 1]."""
+    parts = [scores.residuals(rows) / 2 for rows in whole_rows(scores.domain, block, None)]
+    target: NDArray[np.float64] = np.concatenate(parts).clip(-1.0, 1.0)
+    return replace(block, target=target)
+
 
 # Residuals are clipped at so many standard deviations.
 RESIDUALS = 4.0
@@ -59,66 +232,27 @@ COMMON, UNEQUAL, LEAST_RATIO, HIDDEN = 1.0, 0.5, 0.2, 1.5
 KURTOSIS, MOST_STEP = 6.0, 0.95
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualRows:
-    """Rows whose target is half of the residual at a public model."""
-
-    rows: Rows
-    scores: Scores
-
-    @property
-    def domain(self) -> Domain:
-        """The domain of the rows."""
-        return self.rows.domain
-
-    def sum(self, part: Any) -> Any:
-        """Return the sum of ``part(block)`` over blocks with residuals."""
-        return self.rows.sum(_OfResiduals(part, self.scores))
-
-
-@dataclass(frozen=True, eq=False)
-class _OfResiduals:
-    part: Any
-    scores: Scores
-
-    def __call__(self, block: Block) -> Any:
-        return self.part(with_residuals(self.scores, block))
-
-
-@dataclass(frozen=True, eq=False)
-class _Squares:
-    """Sums of squares of bounded influences."""
-
-    influences: Influences
-
-    def __call__(self, block: Block) -> NDArray[np.int64]:
-        return _added(squares_of(bounded(own)) for own in self.influences(block))
-
-
-@dataclass(frozen=True, eq=False)
-class _OfPersons:
-    """The person of each row, and the bounded influences of rows times their shares, exactly."""
-
-    influences: Influences
-
-    def __call__(self, block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
-        if block.person is None or block.share is None:  # a later reading found no rows
-            return []
-        parts = [bounded(own) for own in self.influences(block)]
-        # Multiples of 2^-20 times 30 bits.
-        return [(block.person.copy(), np.concatenate(parts) * (block.share / WHOLE))]
-
-
 def exact_squares(rows: Rows, influences: Influences, are_persons: bool) -> NDArray[Any]:
     """Return the sums over records of their squared influences, in units of 2^-40.
 
     The influence of a person is the sum of those of its rows times their shares. Its length is at
     most 1, as that of a row.
     """
+
+    def squares(block: Block) -> NDArray[Any]:
+        return _added(squares_of(own) for own in influences.of(block))
+
+    def of_persons(block: Block) -> list[tuple[NDArray[np.intp], FloatArray]]:
+        """Return the person of each row, and the influences of rows times their shares."""
+        if block.person is None or block.share is None:  # a later reading found no rows
+            return []
+        # Multiples of 2^-20 times 30 bits.
+        own = np.concatenate([*influences.of(block)]) * (block.share / WHOLE)
+        return [(block.person.copy(), own)]
+
     if not are_persons:
-        squares: NDArray[Any] = exact_sum(rows, _Squares(influences))
-        return squares
-    found = rows.sum(_OfPersons(influences))
+        return np.asarray(exact_sum(rows, squares))
+    found = rows.sum(of_persons)
     codes = np.concatenate([np.empty(0, np.intp), *(own for own, _ in found)])
     values = np.concatenate([np.empty((0, len(influences.matrix))), *(own for _, own in found)])
     # Sums of multiples of 2^-50 that are at most 1 are exact in any order.
@@ -152,7 +286,7 @@ class Released(NamedTuple):
 
     Attributes
     ----------
-    estimate : Estimate
+    estimate : NoisyEstimate
         Of the coefficients of scaled columns.
     change : ndarray of shape (k,)
         The change that a model makes of the intercept, if there is one, and of the slopes of
@@ -163,7 +297,7 @@ class Released(NamedTuple):
         What was released of values at the bounds.
     """
 
-    estimate: Estimate
+    estimate: NoisyEstimate
     change: FloatArray
     units: FloatArray
     notes: tuple[str, ...]
@@ -203,7 +337,7 @@ class InferenceRelease:
         n, scaler, scores = self._scaled(rng)
         limits = self.plan.limits
         notes = () if limits is None or n is None else (limits.release(self.rows, n, rng),)
-        places = ScoreRows(scores, WeightedRows(scaler, self.plan.factor))
+        places = ScoreRows(scores, scaler, self.plan.factor)
         exact, statistic = exact_both(self.rows, places.cross, self.layout, places.square)
         crossed = release_exact(self.plan.scores, exact, rng)
         curved = release_exact(self.plan.curvatures, statistic, rng)
@@ -233,8 +367,8 @@ class InferenceRelease:
         if stage is None:
             return self.size, Scaler.of(q, [], np.empty(0), np.empty(0)), scores
         is_number = scores.label is None
-        rows: Any = ResidualRows(self.rows, scores) if is_number else self.rows
-        seen = stage.release(stage.sums.exact(*exact_sums(rows)), rng)
+        residuals = partial(with_residuals, scores) if is_number else None
+        seen = stage.release(stage.sums.exact(*exact_sums(self.rows, residuals)), rng)
         noise = stage.deviations(seen.n)[-len(seen.square) :] / stage.sums.factor
         mean = seen.mean.clip(-1, 1)
         if not self.intercept:
@@ -278,7 +412,7 @@ class InferenceRelease:
         return step[first:, first:]
 
     def _ratios(
-        self, found: Estimate, places: ScoreRows, n: float, rng: Generator
+        self, found: NoisyEstimate, places: ScoreRows, n: float, rng: Generator
     ) -> tuple[FloatArray, float]:
         """Release squared influences; return the ratios of variances to those of ``found``."""
         k = len(found.theta)
@@ -300,7 +434,7 @@ class InferenceRelease:
         return shrunk_ratios(ratios, noise * longest)
 
 
-def with_bending(found: Estimate, curvature: float) -> Estimate:
+def with_bending(found: NoisyEstimate, curvature: float) -> NoisyEstimate:
     """Return an estimate of labels whose sampling part holds the error of the linear equations.
 
     ``curvature`` is the mean of the weighted curvatures 4 p (1 - p). The square of a bound on the
@@ -321,7 +455,7 @@ def with_bending(found: Estimate, curvature: float) -> Estimate:
     return replace(found, sampling=found.sampling + bound * found.inverse)
 
 
-def shrunk(found: Estimate) -> FloatArray:
+def shrunk(found: NoisyEstimate) -> FloatArray:
     """Return the estimated changes shrunk towards 0, by James and Stein's factor.
 
     Changes within the noise are 0; great changes are kept. They are 0 without a solution.
@@ -349,7 +483,7 @@ def shrunk_ratios(ratios: FloatArray, noise: float) -> tuple[FloatArray, float]:
     return found, left / middle
 
 
-def with_ratios(found: Estimate, ratios: FloatArray, deviation: float) -> Estimate:
+def with_ratios(found: NoisyEstimate, ratios: FloatArray, deviation: float) -> NoisyEstimate:
     """Return an estimate whose sampling variances are multiplied by the ratios.
 
     They are those of the coefficients of scaled columns. An intercept in the user's units may be
@@ -359,3 +493,181 @@ def with_ratios(found: Estimate, ratios: FloatArray, deviation: float) -> Estima
     root = np.sqrt(ratios)
     sampling = found.sampling * np.outer(root, root)
     return replace(found, sampling=sampling, freedom=2 / max(deviation, 1e-9) ** 2)
+
+
+_NOTES = (
+    "Method: one step of Newton's method from the released model, with sums of scores and of"
+    " curvatures; coef_ of the model is shrunk, the coefficients of this table are not.",
+    "Standard errors are robust: they assume neither equal variances of the errors nor independent"
+    " rows of a person. Records are independent.",
+)
+_LABEL_NOTES = (
+    *_NOTES,
+    "The coefficients are those of the logistic likelihood, for records clipped to the bounds of"
+    " the domain. Rows far from the centre have smaller weights. Sampling errors contain a bound on"
+    " the error of the one step, which is large if the released model is far from the estimate.",
+)
+_NUMBER_NOTES = (
+    *_NOTES,
+    "The coefficients are those of least squares with residuals clipped at 4 standard deviations,"
+    " for records clipped to the bounds of the domain. Rows far from the centre have smaller"
+    " weights. If errors are skewed, the intercept is not that of the mean.",
+)
+_REMEDIES = {
+    "class_weight": "Weights of labels change the coefficients that are estimated.",
+    "additive": "Declare the curves: Domain.additive.",
+}
+# Penalties that make coefficients 0, which would move from there.
+_SPARSE = ("l1", "elasticnet")
+# Covers the rounding of shares that add up to the budget.
+ROUNDING = 1 - 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class InferredPlan:
+    """The plan of a model, and of the inference stage."""
+
+    model: Any
+    inference: InferencePlan
+    task: Task
+
+    @property
+    def noise(self) -> Any:
+        """The noise of the model."""
+        return self.model.noise
+
+    @property
+    def delta(self) -> float:
+        """The delta that both spend."""
+        return float(self.model.delta + self.inference.delta)
+
+    @property
+    def mechanism(self) -> str:
+        """The sentence of a guarantee."""
+        return f"{self.model.mechanism}, then {self.inference.mechanism}"
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit. Parts of the budget are known for all of them, or for none."""
+        every = (*self.model.stages, *self.inference.stages)
+        if all(own.epsilon is not None for own in every):
+            return every
+        return tuple(replace(own, epsilon=None, delta=None) for own in every)
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """Privacy losses with counts; empty if those of one part are unknown."""
+        return losses_of_all((self.model.losses, self.inference.losses))
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        self.model.check_published()
+        self.inference.check_published()
+
+
+def with_inference(algorithm: Algorithm, asked: Any, is_regression: bool) -> Algorithm:
+    """Return the algorithm, followed by the inference stage if it is asked for."""
+    if asked.inference_share is None:
+        return algorithm
+    return Inferred(algorithm, asked, is_regression)
+
+
+@dataclass(frozen=True, eq=False)
+class Inferred:
+    """An algorithm that spends a share of its budget on standard errors.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Of one model.
+    asked : namespace
+        The parameters of the estimator.
+    is_regression : bool
+    """
+
+    algorithm: Any
+    asked: Any
+    is_regression: bool
+
+    def check(self, delta: float) -> None:
+        """Raise an error unless the parameters are valid."""
+        check_interval("inference_share", self.asked.inference_share, 0.0, 1.0, "neither")
+        for name in ("class_weight", "additive"):
+            given = getattr(self.asked, name, None)
+            if given is not None:
+                rule = f"be None where {name} is given"
+                raise fail("inference_share", rule, self.asked.inference_share, _REMEDIES[name])
+        self.algorithm.check(delta)
+
+    def plan(self, task: Task) -> InferredPlan:
+        """Return both plans, whose budgets add up to that of the task."""
+        if task.n_models > 1:
+            rule = "be None for more than two labels"
+            remedy = "Fit one model for each pair of labels."
+            raise fail("inference_share", rule, self.asked.inference_share, remedy)
+        own = float(self.asked.inference_share) * task.epsilon * ROUNDING
+        first = replace(task, epsilon=(task.epsilon - own) * ROUNDING, delta=task.delta / 2)
+        model = self.algorithm.plan(first)
+        # Noise without a delta leaves all of it.
+        left = (task.delta - model.delta) * ROUNDING if task.delta > 0 else 0.0
+        stage = replace(task, epsilon=own, delta=left)
+        return InferredPlan(model, plan_inference(stage, self.is_regression), task)
+
+    def sums(self, plan: InferredPlan, records: Records) -> Any:
+        """Return the statistics of the model, and the records."""
+        return self.algorithm.sums(plan.model, records), records
+
+    def release(self, plan: InferredPlan, sums: Any, rng: Generator) -> Any:
+        """Release the model, and then what its standard errors need."""
+        own, records = sums
+        solution = self.algorithm.release(plan.model, own, rng)
+        design = records.design
+        scores = Scores(
+            design.domain,
+            solution.coef[0] * row_unit(design.domain),
+            float(solution.intercept[0]),
+            records.models[0],
+        )
+        stage = InferenceRelease(
+            plan.inference,
+            records.rows,
+            design.intercept,
+            scores,
+            plan.task.known,
+            plan.task.are_persons,
+        )
+        found, change, units, limits = stage.release(rng)
+        rows, constants = user_units(design.domain, design.intercept, not records.labels)
+        model = np.append(scores.constant, scores.slopes)[int(not design.intercept) :]
+        notes = (*(_LABEL_NOTES if records.labels else _NUMBER_NOTES), *limits)
+        facts = units, constants + rows @ model, design.domain, notes
+        inference = Inference.of(found, *facts, n_records=plan.task.n)
+        if getattr(self.asked, "penalty", None) in _SPARSE:
+            change = np.zeros_like(change)
+        moved = _moved(solution, design, change, inference)
+        return replace(moved, attributes=moved.attributes | {"_inference": inference})
+
+
+def _moved(
+    solution: Solution, design: Design, change: FloatArray, inference: Inference
+) -> Solution:
+    """Return models whose coefficients are changed; then numbers are not clipped further."""
+    if not change.any():
+        return solution
+    domain, attributes = design.domain, dict(solution.attributes)
+    slopes = change[-domain.n_encoded :] / row_unit(domain)
+    constant = change[0] if design.intercept else 0.0
+    clipping = solution.clipping
+    if clipping is not None:  # to the bounds of the domain only
+        ends = np.ones_like(clipping.upper)
+        clipping = replace(clipping, lower=-ends, upper=ends)
+        attributes["bounds_"] = clipping.in_units(domain)
+    if "coef_std_" in attributes:
+        errors, q = inference.privacy_error, domain.n_encoded
+        rows = inference.rows[-q:] / errors[-q:, None]
+        attributes["coef_std_"] = errors[-q:]
+        attributes["coef_corr_"] = rows @ inference.estimate.privacy @ rows.T
+        attributes["intercept_std_"] = float(errors[0]) if len(errors) > q else 0.0
+    coef, intercept = solution.coef + slopes, solution.intercept + constant
+    facts = {"attributes": attributes, "clipping": clipping}
+    return replace(solution, coef=coef, intercept=intercept, **facts)

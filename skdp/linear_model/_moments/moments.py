@@ -16,14 +16,14 @@ from skdp.domain.columns import listed
 from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.postprocess import SHRINK, NoisyMoments
 from skdp.linear_model._shared.gram import exact_gram, exact_statistic, release_exact
-from skdp.linear_model._shared.task import Stage
+from skdp.linear_model._shared.task import Releases
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
-from skdp.mechanisms.noise import first_covariance, publication, variances
+from skdp.mechanisms.noise import first_covariance, variances
 from skdp.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class MomentPlan:
+class MomentPlan(Releases):
     """A release of moments in one stage; public information only.
 
     Attributes
@@ -50,19 +50,9 @@ class MomentPlan:
         return f"{self.layout.dim} {what} with {type(self.noise).__name__}"
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit."""
-        own = self.noise.guarantee
-        return (Stage.of("moments", self.noise, float(own.epsilon), float(own.delta)),)
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        """Privacy losses with counts; may be empty."""
-        return tuple(self.noise.guarantee.losses)
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        publication(self.noise)
+    def named(self) -> list[tuple[str, Any]]:
+        """The noise with the name of its release."""
+        return [("moments", self.noise)]
 
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the first reading of the records, in units of 2^-40."""

@@ -17,10 +17,9 @@ from skdp._identity import remembered
 from skdp.domain import Domain
 from skdp.geometry import NormBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
-from skdp.linear_model._moments import parts
+from skdp.linear_model._moments import scaled
 from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.parts import Parts, cross_noise
-from skdp.linear_model._moments.scaled import ScaledMoments
+from skdp.linear_model._moments.scaled import ScaledMoments, cross_noise
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.linear_model._shared.task import Task
 from skdp.mechanisms import Sensitivity, calibrate
@@ -94,13 +93,13 @@ def _is_enough(task: Task) -> bool:
 
 def _scaled(task: Task) -> MomentPlan:
     """Return the plan of moments of scaled columns, or of the mean alone with few records."""
-    layout = replace(parts.layout_of(task.design.domain), neighbors=task.neighbors)
+    layout = replace(scaled.layout_of(task.design.domain), neighbors=task.neighbors)
     if task.known is None:
-        return ScaledMoments.of(Parts.plan(task, USUAL_STRENGTH * task.epsilon), task.n)
-    if cross_noise(task) > parts.MOST_CROSS_NOISE:
+        return ScaledMoments.plan(task, USUAL_STRENGTH * task.epsilon)
+    if cross_noise(task) > scaled.MOST_CROSS_NOISE:
         return _mean_alone(task)
     found = strength(layout, task.known, task.epsilon)
-    return ScaledMoments.of(Parts.plan(task, found), task.n)
+    return ScaledMoments.plan(task, found)
 
 
 def _mean_alone(task: Task) -> MomentPlan:

@@ -23,17 +23,301 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
+from skdp.domain import Domain
+from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
+from skdp.geometry.moments import MomentLayout
 from skdp.geometry.moments.layout import IntArray
 from skdp.linear_model._moments.moments import MomentPlan, Moments, names_of
-from skdp.linear_model._moments.parts import Parts, Radii
-from skdp.linear_model._shared.gram import exact_both, exact_sums, release_exact
-from skdp.linear_model._shared.task import Stage, losses_of_all
-from skdp.linear_model._standardize.column_sums import Estimates
-from skdp.linear_model._standardize.rules import MOMENTS
-from skdp.linear_model._standardize.scaler import RowScaler, Scaler
-from skdp.linear_model._standardize.stage import ScalingStage
-from skdp.mechanisms.noise import first_covariance, publication, variances
+from skdp.linear_model._shared.gram import NUMBER_BITS, exact_both, exact_sums, release_exact
+from skdp.linear_model._shared.task import Task
+from skdp.linear_model._standardize.scaler import MOMENTS, RowScaler, Scaler
+from skdp.linear_model._standardize.stage import (
+    REPLACED_WEIGHT,
+    ColumnSums,
+    Estimates,
+    GaussianSplit,
+    ScalingStage,
+    rest_of,
+)
+from skdp.mechanisms import GaussianNoise, KNormNoise, MatrixLaplaceNoise, Sensitivity, calibrate
+from skdp.mechanisms.matrix import MatrixGaussianNoise, MatrixNoise, losses_of_trace
+from skdp.mechanisms.noise import first_covariance, variances
+from skdp.mechanisms.sensitivity import ROUND_UP
+from skdp.privacy import Guarantee
 from skdp.rows import Rows
+
+# The scaling stage has the share of epsilon for which its means have noise of GOOD_NOISE, in these
+# limits. Each number has a mean square of its own if the noise is then at most SINGLE_NOISE.
+LEAST_SHARE, MOST_SHARE, GOOD_NOISE, SINGLE_NOISE = 0.05, 0.35, 0.03, 0.05
+# The effect of an error in a moment of two features relative to one in a product with the target:
+# the squared length of coefficients that can be distinguished from noise. It is SIGNAL if
+# n epsilon / columns^(3/2) is SIGNAL_AT, grows with the power SIGNAL_POWER of it, and is at most
+# MOST_SIGNAL. NOISES is the ratio of the variances of both noises at equal budgets.
+SIGNAL, SIGNAL_AT, SIGNAL_POWER, MOST_SIGNAL, NOISES = 0.15, 60.0, 5.0, 3.0, 9.0
+# With more noise than MOST_CROSS_NOISE in the mean of a product with the target, with all of
+# epsilon, only the target's mean is released. With as much noise as that, the cross release has at
+# least the share FIRST_CROSS of what is left, and with less noise less in proportion.
+FIRST_CROSS, MOST_CROSS_NOISE = 0.7, 0.056
+# Weights of errors in the sums of the target and in the means of levels in the scaling stage. The
+# target has a share of its own beside so many numbers.
+TARGET_COST, LEAST_APART, LEVEL_MEANS = 20.0, 4, 0.05
+# Numbers and the target are clipped at so many scales, and rows are shrunk at so many scales in
+# the root mean square. All grow with the power RADIUS_POWER of n epsilon / columns^(3/2) beyond
+# RADIUS_FROM: with less noise, clipping gains less.
+RADIUS, ROW_RADIUS, TARGET_RADIUS = 1.4, 1.3, 2.5
+RADIUS_FROM, RADIUS_POWER = 100.0, 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Radii:
+    """At which distances from their centres values and rows are bounded.
+
+    Attributes
+    ----------
+    number, target : float
+        Bounds of the cross release, in scales.
+    factor : ndarray of shape (q + 2,)
+        Factor on z with which rows that are not shrunk have length at most 1.
+    """
+
+    number: float
+    target: float
+    factor: FloatArray
+
+
+@dataclass(frozen=True)
+class EpsilonShares:
+    """The shares of epsilon of the scaling stage and of the cross release in what is left."""
+
+    first: float
+    cross: float
+
+    @classmethod
+    def at(cls, strength: float, needed: float, noise: float) -> EpsilonShares:
+        """Return the shares that are best in expectation.
+
+        ``needed`` and ``noise`` are the noise in the means of the scaling stage and of the cross
+        release with all of epsilon. With the share s, squared errors are C / s^2 in products with
+        the target and tau P / (1 - s)^2 in the moments. The sum is least where s / (1 - s) is the
+        cube root of C / (tau P).
+        """
+        signal = usual_signal(strength)
+        odds = (NOISES * max(signal, 1e-9)) ** (-1 / 3)
+        first = min(max(needed / GOOD_NOISE, LEAST_SHARE), MOST_SHARE)
+        least = FIRST_CROSS * min(1.0, noise / MOST_CROSS_NOISE)
+        return cls(first, max(odds / (1 + odds), least))
+
+    @property
+    def shifts(self) -> tuple[float, float, float]:
+        """Shares of the shift of Gaussian noise of the three releases. Their squares add up."""
+        # Squares add up, so that a share .6 of the shift leaves .8.
+        first = math.sqrt(1 - (1 - 2 / 3 * self.first) ** 2)
+        odds = (self.cross / (1 - self.cross)) ** 1.5
+        rest, cross = rest_of(first), math.sqrt(odds / (1 + odds))
+        return first, rest * cross, rest * rest_of(cross)
+
+
+def usual_signal(strength: float) -> float:
+    """Return the assumed squared length of coefficients that can be distinguished from noise."""
+    return float(min(MOST_SIGNAL, SIGNAL * (strength / SIGNAL_AT) ** SIGNAL_POWER))
+
+
+def layout_of(domain: Domain) -> MomentLayout:
+    """Return the layout of the moments, whose sum of weights is private."""
+    return MomentLayout.of(
+        domain, target_square=True, neighbors="add_remove", shifted=False, with_curves=True
+    )
+
+
+def columns_of(layout: MomentLayout) -> float:
+    """Return the number of feature columns that can differ from 0 at once."""
+    return max(1.0, layout.row_square(np.ones(layout.n_rows)) - 2)
+
+
+Noises = tuple[ScalingStage, KNormNoise | GaussianNoise, MatrixNoise]
+_MOMENTS = "noise on a matrix of moments of scaled rows"
+
+
+def _sums(layout: MomentLayout, task: Task, known: float) -> tuple[ColumnSums, float]:
+    """Return the sums of the scaling stage, and the noise in their means with all of epsilon."""
+    columns, numbers = tuple(range(layout.n_encoded + 1)), layout.number_index
+    target = (layout.n_encoded,)
+    single = tuple((j,) for j in numbers)
+    for squares in ((target, *single), (target, numbers) if numbers else (target,)):
+        sums = ColumnSums(columns, task.n, squares)
+        needed = task.moved * _box_deviation(sums.dim) / (task.epsilon * known)
+        if needed / MOST_SHARE <= SINGLE_NOISE:
+            break
+    return sums, needed
+
+
+def _pure(layout: MomentLayout, sums: ColumnSums, task: Task, shares: EpsilonShares) -> Noises:
+    """Return noises whose epsilons add up."""
+    first = shares.first * task.epsilon
+    cross = shares.cross * (task.epsilon - first)
+    balls = (
+        (_first_ball(layout, sums, task.moved), first),
+        (_split(_cross_parts(layout)), cross),
+    )
+    one, other = (
+        calibrate("hull", Sensitivity(ball, task.moved, task.neighbors), epsilon=part)
+        for ball, part in balls
+    )
+    assert isinstance(one, KNormNoise)
+    assert isinstance(other, KNormNoise)
+    rest = task.epsilon - first - cross
+    losses = losses_of_trace(rest, task.moved)
+    pure = Guarantee(rest, 0.0, task.neighbors, f"Laplace {_MOMENTS}", losses=losses)
+    precision = np.full(layout.n_rows, rest / (task.moved * greatest_square(layout)))
+    return ScalingStage(sums, one), other, MatrixLaplaceNoise(layout, precision, pure)
+
+
+def _first_ball(layout: MomentLayout, sums: ColumnSums, moved: float) -> NormBall:
+    """Return a ball that holds the contribution of one record; ``moved`` of it holds changes."""
+    numbers, groups = len(layout.number_index), len(sums.squares) - 1
+    head = int(sums.is_counted)
+    target = (head + layout.n_encoded, head + layout.n_encoded + 1)
+    # The count, the numbers, and their squares (2 x^2, or 2 x^2 - 1 beside a count).
+    means = [*range(head), *(layout.numbers + head - 1).tolist()]
+    squares = list(range(target[1] + 1, sums.dim))
+    parts: list[Part] = []
+    if numbers < LEAST_APART:
+        means, squares = [*means, target[0]], [*squares, target[1]]
+    else:
+        pair: NormBall = LpBall(2, p=math.inf) if sums.is_counted else SquaresBall(1)
+        parts.append((pair, target, TARGET_COST * _box_cost(2)))
+    ball: NormBall = SquaresBall(len(means) - head, sums.is_counted)
+    if groups != numbers:
+        large = LpBall(groups, p=math.inf, radius=numbers / groups)
+        rest = [LpBall(1)] * (len(squares) - groups)
+        ball = ProductBall((LpBall(len(means), p=math.inf), large, *rest))
+    parts.append((ball, (*means, *squares), _box_cost(len(means) + len(squares))))
+    for columns in layout.block_columns:
+        # One indicator is 0 or 1, and changes by 1 if a record is replaced. Others change by 2.
+        radius = 1 / moved if len(columns) == 1 else 1.0
+        places = tuple((columns + head - 1).tolist())
+        ball = LpBall(len(columns), p=1, radius=radius)
+        parts.append((ball, places, LEVEL_MEANS * _block_cost(len(columns))))
+    return _split(parts)
+
+
+Part = tuple[NormBall, tuple[int, ...], float]
+
+
+def _cross_parts(layout: MomentLayout) -> list[Part]:
+    """Return a box for the target and the numbers, and an l1 ball for each block, with costs."""
+    numbers = (0, *layout.numbers.tolist())
+    cost = RADIUS**2 * _box_cost(len(numbers))
+    parts: list[Part] = [(LpBall(len(numbers), p=math.inf), numbers, cost)]
+    for columns in layout.block_columns:
+        ball = LpBall(len(columns), p=1)
+        parts.append((ball, tuple(columns.tolist()), _block_cost(len(columns))))
+    return parts
+
+
+def _split(parts: list[Part]) -> NormBall:
+    """Return the ball of a weighted sum of gauges: each part has a share of the budget.
+
+    With a share s of the budget a part has the squared error cost / s^2. The sum is least for
+    shares in proportion to the cube roots of the costs.
+    """
+    balls, places, costs = zip(*parts, strict=True)
+    roots = np.cbrt(costs)
+    return SumBall(balls, tuple((roots / roots.sum()).tolist()), places)
+
+
+def _box_cost(dim: int) -> float:
+    """Return the sum of the variances of K-norm noise on a box."""
+    return dim * _box_deviation(dim) ** 2
+
+
+def _box_deviation(dim: int) -> float:
+    """Return the standard deviation of K-norm noise on a box, times epsilon."""
+    return math.sqrt((dim + 1) * (dim + 2) / 3)
+
+
+def _block_cost(levels: int) -> float:
+    """Return the sum of the variances of Laplace noise, over those of equally frequent levels."""
+    return 2.0 * (levels + 1) ** 2
+
+
+def _gaussian(layout: MomentLayout, sums: ColumnSums, task: Task, shares: EpsilonShares) -> Noises:
+    """Return Gaussian noises whose squared shifts add up to that of the whole release."""
+    split = GaussianSplit(task.epsilon, task.delta, task.neighbors)
+    first, cross, rest = shares.shifts
+    length, cross_length = lengths(layout, sums)
+    what, units = "Gaussian noise on sums", first_units(layout, sums)
+    stage = ScalingStage(sums, split.noise(sums.dim, length, first, what, units))
+    products = split.noise(layout.n_rows - 1, cross_length, cross, what)
+    shift, guarantee = split.part(rest, f"Gaussian {_MOMENTS}")
+    # |zz' - z'z'| of two rows of length at most 1 is at most sqrt(2).
+    distance = math.sqrt(task.moved) * greatest_square(layout)
+    return stage, products, MatrixGaussianNoise(layout, distance / shift * ROUND_UP, guarantee)
+
+
+def first_units(layout: MomentLayout, sums: ColumnSums) -> FloatArray:
+    """Return the units of the scaling stage's sums in which changes are bounded, (dim,)."""
+    numbers, groups = len(layout.number_index), len(sums.squares) - 1
+    units = np.ones(sums.dim)
+    if not sums.is_counted:
+        units[sums.dim - groups - 1 :] = 2 / REPLACED_WEIGHT
+    if groups:  # a sum of the squares of several numbers
+        own = numbers / groups
+        units[sums.dim - groups :] *= own if sums.is_counted else math.sqrt(own)
+    return units
+
+
+def cross_noise(task: Task) -> float:
+    """Return the noise in the mean of a product with the target, with all of the budget."""
+    layout = layout_of(task.design.domain)
+    known, parts = float(task.known or 1), _cross_parts(layout)
+    costs = np.array([cost for *_, cost in parts])
+    # Of the best shares, in the root mean square of what is divided by its usual size.
+    total = float(np.cbrt(costs).sum()) ** 3 / RADIUS**2 / layout.n_encoded
+    noise = task.moved * math.sqrt(total) / (task.epsilon * known)
+    if task.delta > 0:
+        scale = GaussianSplit(task.epsilon, task.delta, task.neighbors).shift
+        length = math.sqrt(1 + len(layout.number_index) + len(layout.block_columns))
+        noise = min(noise, task.moved * length / (scale * known))
+    return noise
+
+
+def lengths(layout: MomentLayout, sums: ColumnSums) -> tuple[float, float]:
+    """Return the greatest lengths of the changes by one record in the sums and in the products."""
+    numbers, blocks = len(layout.number_index), len(layout.block_columns)
+    single = len(sums.squares) == 1 + numbers
+    second = 1 + numbers + blocks
+    if sums.is_counted:
+        # x^2 + (2 x^2 - 1)^2 is at most 2.
+        own = 2 * numbers if single else numbers + 1
+        first = float(1 + own + blocks + 2)
+        return math.sqrt(first) * ROUND_UP, math.sqrt(second) * ROUND_UP
+    # With this weight of a square the bound is 4 for each number and for the target. Two levels
+    # of a block are sqrt(2) apart.
+    first = 4.0 * (numbers + 1) + 2 * blocks
+    return math.sqrt(first) * ROUND_UP, 2 * math.sqrt(second) * ROUND_UP
+
+
+def greatest_square(layout: MomentLayout) -> float:
+    """Return the greatest |z|^2 of a scaled row that was rounded to the grid."""
+    return (1 + math.sqrt(layout.n_rows) * 2.0**-NUMBER_BITS) ** 2 * ROUND_UP
+
+
+def _radii(layout: MomentLayout, strength: float) -> Radii:
+    """Return the bounds, and sqrt(L / bound). With many numbers other columns weigh more."""
+    wider = max(1.0, strength / RADIUS_FROM) ** RADIUS_POWER
+    numbers = len(layout.number_index)
+    heavy = max(1.0, math.sqrt(numbers) / 1.5)
+    weights = np.full(layout.n_rows, heavy)
+    weights[layout.numbers] = 1.0
+    for columns in layout.block_columns:
+        # Each of many levels is rare. At most one indicator is 1, so that this costs little.
+        weights[columns] = heavy * math.sqrt(len(columns))
+    blocks = sum(float(weights[columns[0]]) for columns in layout.block_columns)
+    bound = heavy + blocks + wider * (heavy * TARGET_RADIUS + ROW_RADIUS * numbers)
+    factor = np.asarray(np.sqrt(weights / bound))
+    return Radii(RADIUS * wider, RADIUS * wider, factor)
+
 
 # Centres and scales of the columns of (1, x, y).
 Units = tuple[FloatArray, FloatArray]
@@ -64,14 +348,44 @@ class ScaledMoments(MomentPlan):
     radii: Radii
 
     @classmethod
-    def of(cls, parts: Parts, n: int | None) -> ScaledMoments:
-        """Return the plan with calibrated noises."""
-        return cls(parts.layout, parts.noise, n, parts.first, parts.cross, parts.radii)
+    def plan(cls, task: Task, strength: float) -> ScaledMoments:
+        """Calibrate all noises, of the kind with the smaller expected error if delta > 0.
+
+        ``strength`` is n epsilon / columns^(3/2), the usual one if n is not known.
+        """
+        layout = layout_of(task.design.domain)
+        known = task.known or strength * columns_of(layout) ** 1.5 / task.epsilon
+        sums, needed = _sums(layout, task, float(known))
+        noise = cross_noise(replace(task, n_public=round(known) if task.n is None else None))
+        shares, radii = EpsilonShares.at(strength, needed, noise), _radii(layout, strength)
+
+        def of(first: ScalingStage, cross: Any, moments: MatrixNoise) -> ScaledMoments:
+            return cls(layout, moments, task.n, first, cross, radii)
+
+        found = of(*_pure(layout, sums, task, shares))
+        if task.delta > 0:
+            gaussian = of(*_gaussian(layout, sums, task, shares))
+            signal = usual_signal(strength)
+            found = min(found, gaussian, key=lambda own: own.error(signal))
+        return found
+
+    def error(self, signal: float) -> float:
+        """Return about the squared error of a normal equation, for coefficients of length signal.
+
+        It is that of a product with the target, and of the moments of two features times the
+        squared coefficients.
+        """
+        layout, factor = self.layout, self.radii.factor
+        (i, j), own = layout.pairs.T, np.isin(layout.kinds, ("product", "square"))
+        own &= j < layout.n_rows - 1
+        moments = variances(self.noise) / (layout.scale * factor[i] * factor[j]) ** 2
+        cross = variances(self.cross)[1:] * (self.radii.number * self.radii.target) ** 2
+        return float(cross.mean() + signal * (moments[own].mean() if own.any() else 0.0))
 
     @property
-    def noises(self) -> tuple[Any, Any, Any]:
-        """The noises of the releases, in their order."""
-        return self.first.noise, self.cross, self.noise
+    def named(self) -> list[tuple[str, Any]]:
+        """The noises with the names of their releases."""
+        return [("scaling", self.first.noise), ("cross", self.cross), ("moments", self.noise)]
 
     @property
     def mechanism(self) -> str:
@@ -81,24 +395,6 @@ class ScaledMoments(MomentPlan):
             f" with the target with {type(self.cross).__name__} and"
             f" {self.layout.dim} moments around them with {type(self.noise).__name__}"
         )
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages of the fit. Those with Gaussian noise are composed jointly."""
-        names = zip(("scaling", "cross", "moments"), self.noises, strict=True)
-        if self.delta > 0:
-            return tuple(Stage.of(name, noise) for name, noise in names)
-        return tuple(Stage.of(name, noise, noise.guarantee.epsilon, 0.0) for name, noise in names)
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        """Privacy losses of all releases with counts; empty if one of them has none."""
-        return losses_of_all(noise.guarantee.losses for noise in self.noises)
-
-    def check_published(self) -> None:
-        """Raise an error if 53-bit floats cannot keep the guarantee."""
-        for noise in self.noises:
-            publication(noise)
 
     def sums(self, rows: Rows) -> NDArray[Any]:
         """Return the exact sums of the scaling stage, in units of 2^-40."""

@@ -27,8 +27,7 @@ from skdp.linear_model._objective.perturbation import Perturbation, leverage_apa
 from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
 from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
-from skdp.linear_model._shared.records import Records
-from skdp.linear_model._shared.task import Stage, Task, losses_of_all
+from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
 from skdp.linear_model._solver.certificate import attainable_tolerance
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
@@ -334,7 +333,7 @@ class ObjectivePerturbation:
     def _apart(self, task: ModelTask) -> dict[str, Any]:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
         loss, q = self.losses(task)[0], APART_Q if is_auto(self.asked.q) else float(self.asked.q)
-        if task.unit_rows > 1 and task.delta > 0:
+        if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
             remedy = "Give delta=0, or mechanism='gaussian'."
             raise fail("mechanism", rule, type(self.asked.mechanism), remedy)

@@ -25,14 +25,13 @@ from skdp._compiled import kernels
 from skdp.domain import Domain
 from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._shared.gram import ROUNDER, Shared, in_units, of_shares, sums_of
+from skdp.linear_model._shared.gram import ROUNDER, in_units, of_shares, shared, sums_of
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows, Singles
-from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.rules import CLIPPING
-from skdp.linear_model._standardize.scaler import Scaler
+from skdp.linear_model._standardize.scaler import CLIPPING, Scaler
 from skdp.linear_model._standardize.stage import (
+    ColumnSums,
     ScalingStage,
     sums_deviation,
     sums_noise,
@@ -145,7 +144,7 @@ class ClippingStage(ScalingStage):
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        return Shared(_ColumnSums(self.with_target, self._with_numbers))
+        return shared(_ColumnSums(self.with_target, self._with_numbers))
 
     @property
     def _with_numbers(self) -> bool:

@@ -168,7 +168,7 @@ class ModelTask(Task):
     def of_record(self, loss: AnyLoss) -> Bounded:
         """Return the bounds of the loss of one record, a row or a person."""
         # Several rows in one dimension are not one row: their slopes differ.
-        is_row, rank = self.unit_rows == 1, int(min(self.unit_rows, self.design.dim))
+        is_row, rank = not self.are_persons, self.design.dim if self.are_persons else 1
         if isinstance(loss, Softmax):
             return SoftmaxRecord(loss, rank * (loss.n_classes - 1), is_row)
         return loss if is_row else RecordLoss(loss, rank)

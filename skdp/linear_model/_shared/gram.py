@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,13 +60,14 @@ def exact_gram(rows: Rows, place: Place | None = None, features: bool = True) ->
     -------
     ndarray of shape (n_encoded + 2, n_encoded + 2) or (2, 2) of int or Fraction
     """
-    gram: NDArray[Any] = exact_sum(rows, _Gram(rows.domain, place) if features else _target_gram)
+    part = partial(_gram, rows.domain, place) if features else _target_gram
+    gram: NDArray[Any] = exact_sum(rows, part)
     return gram
 
 
 def exact_cross(rows: Rows, place: Place | None = None) -> NDArray[Any]:
     """Return the last column of `exact_gram`, without its last entry."""
-    cross: NDArray[Any] = exact_sum(rows, _Cross(rows.domain, place))
+    cross: NDArray[Any] = exact_sum(rows, partial(_cross, rows.domain, place))
     return cross
 
 
@@ -74,7 +75,12 @@ def exact_both(
     rows: Rows, box: Place, layout: MomentLayout, place: Place
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return `exact_cross` in a box, and the entries of a layout, by one reading of the rows."""
-    cross, gram = exact_sum(rows, _Both(_Cross(rows.domain, box), _Gram(rows.domain, place)))
+    domain = rows.domain
+
+    def both(block: Block) -> tuple[NDArray[np.int64], ...]:
+        return _cross(domain, box, block), _gram(domain, place, block)
+
+    cross, gram = exact_sum(rows, both)
     return cross, exact_statistic(layout, gram)
 
 
@@ -86,9 +92,14 @@ def exact_statistic(layout: MomentLayout, gram: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(scale * gram[i, j] - shift * gram[0, 0])
 
 
-def exact_sums(rows: Rows) -> tuple[NDArray[Any], NDArray[Any], Any]:
-    """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n."""
-    sums, squares, count = exact_sum(rows, _Sums(rows.domain))
+def exact_sums(
+    rows: Rows, change: Callable[[Block], Block] | None = None
+) -> tuple[NDArray[Any], NDArray[Any], Any]:
+    """Return the sums of the columns of (x, y) and of their squares, in units of 2^-40, and n.
+
+    A function may ``change`` each block before.
+    """
+    sums, squares, count = exact_sum(rows, partial(_sums, rows.domain, change))
     return sums, squares, count[0]
 
 
@@ -107,24 +118,23 @@ def exact_sum(source: Rows | Kept, part: Callable[[Any], Any]) -> Any:
     ndarray of int or Fraction, or tuple of such arrays
         Python integers if rows have no persons, and otherwise fractions.
     """
-    return of_shares(source.sum(Shared(part)))
+    return of_shares(source.sum(shared(part)))
 
 
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """The results of ``part`` times the share of the rows, and whether they have a share."""
+def shared(part: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, int]]:
+    """Return ``part`` times the share of the rows, and whether they have a share."""
 
-    part: Callable[[Any], Any]
-
-    def __call__(self, rows: Any) -> tuple[Any, int]:
-        found, share = self.part(rows), rows.share
+    def times_share(rows: Any) -> tuple[Any, int]:
+        found, share = part(rows), rows.share
         if share is None:
             return found, 0
         return _mapped(lambda own: own.astype(object) * share, found), 1
 
+    return times_share
+
 
 def of_shares(total: tuple[Any, int]) -> Any:
-    """Return the sum of the results of `Shared`, in units of whole persons."""
+    """Return the sum of the results of `shared`, in units of whole persons."""
     found, has_shares = total
     return _mapped(lambda own: own * Fraction(1, WHOLE), found) if has_shares else found
 
@@ -196,16 +206,10 @@ def row_unit(domain: Domain) -> float:
     return math.ldexp(1.0, exponent - (share == 0.5))
 
 
-@dataclass(frozen=True, eq=False)
-class _Gram:
-    domain: Domain
-    place: Place | None
-
-    def __call__(self, block: Block) -> NDArray[np.int64]:
-        if self.place is None and not block.levels:
-            return _gram_of_numbers(self.domain, block)
-        blocks = whole_rows(self.domain, block, self.place)
-        return _added(in_units(rows.T @ rows) for rows in blocks)
+def _gram(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64]:
+    if place is None and not block.levels:
+        return _gram_of_numbers(domain, block)
+    return _added(in_units(rows.T @ rows) for rows in whole_rows(domain, block, place))
 
 
 def _gram_of_numbers(domain: Domain, block: Block) -> NDArray[np.int64]:
@@ -234,48 +238,31 @@ def _target_gram(block: Block) -> NDArray[np.int64]:
     return in_units(rows.T @ rows)
 
 
-@dataclass(frozen=True, eq=False)
-class _Cross:
-    domain: Domain
-    place: Place | None
-
-    def __call__(self, block: Block) -> NDArray[np.int64]:
-        blocks = whole_rows(self.domain, block, self.place)
-        return _added(in_units(rows[:, -1] @ rows[:, :-1]) for rows in blocks)
+def _cross(domain: Domain, place: Place | None, block: Block) -> NDArray[np.int64]:
+    blocks = whole_rows(domain, block, place)
+    return _added(in_units(rows[:, -1] @ rows[:, :-1]) for rows in blocks)
 
 
-@dataclass(frozen=True, eq=False)
-class _Both:
-    cross: _Cross
-    gram: _Gram
-
-    def __call__(self, block: Block) -> tuple[NDArray[np.int64], ...]:
-        return self.cross(block), self.gram(block)
-
-
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Sums of columns and of their squares, which are equal for indicators."""
-
-    domain: Domain
-
-    def __call__(self, block: Block) -> tuple[NDArray[np.int64], ...]:
-        domain, one = self.domain, 2**GRAM_BITS
-        sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
-        places = [*domain.number_index.tolist(), domain.n_encoded]
-        numbers = np.column_stack([block.numbers / row_unit(domain), block.target])
-        sums[places], squares[places] = sums_of(numbers)
-        facts = domain.blocks, domain.block_tables, domain.block_positions
-        own = [fact for fact in zip(*facts, strict=True) if fact[0].stop > fact[0].start]
-        for (columns, table, size), codes in zip(own, block.levels, strict=True):
-            counts = np.bincount(codes, minlength=size)
-            if table is None:
-                sums[columns] = squares[columns] = counts[1:] * one
-                continue
-            units = units_of(table)
-            sums[columns] = counts @ units * (one // 2**NUMBER_BITS)
-            squares[columns] = counts @ units**2
-        return sums, squares, np.array([len(block)])
+def _sums(
+    domain: Domain, change: Callable[[Block], Block] | None, block: Block
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the sums of columns and of their squares, which are equal for indicators."""
+    block, one = block if change is None else change(block), 2**GRAM_BITS
+    sums, squares = np.zeros((2, domain.n_encoded + 1), dtype=np.int64)
+    places = [*domain.number_index.tolist(), domain.n_encoded]
+    numbers = np.column_stack([block.numbers / row_unit(domain), block.target])
+    sums[places], squares[places] = sums_of(numbers)
+    facts = domain.blocks, domain.block_tables, domain.block_positions
+    own = [fact for fact in zip(*facts, strict=True) if fact[0].stop > fact[0].start]
+    for (columns, table, size), codes in zip(own, block.levels, strict=True):
+        counts = np.bincount(codes, minlength=size)
+        if table is None:
+            sums[columns] = squares[columns] = counts[1:] * one
+            continue
+        units = units_of(table)
+        sums[columns] = counts @ units * (one // 2**NUMBER_BITS)
+        squares[columns] = counts @ units**2
+    return sums, squares, np.array([len(block)])
 
 
 def whole_rows(domain: Domain, block: Block, place: Place | None) -> Iterator[FloatArray]:

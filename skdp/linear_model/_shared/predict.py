@@ -1,14 +1,22 @@
-"""Linear predictors that depend only on their row and the coefficients, bit for bit."""
+"""Predictions: linear predictors that depend only on their row, and rows that are not in memory."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._arrays import FloatArray
+from skdp._checks import converted
 from skdp.domain import Domain
 from skdp.domain.layout import compact_blocks
+from skdp.linear_model._shared.sources import header_of, spell_levels
+from skdp.linear_model.validation import check_table
+from skdp.rows.collection import Collection, computed, is_collection, predictions
+from skdp.rows.streams import CsvStream, Stream, stream_of
 
 # Number of cells that are multiplied at once; they fit in the cache.
 _CELLS = 2**17
@@ -76,3 +84,105 @@ def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
             for model, slopes in enumerate(coef[:, columns]):
                 out[start : start + step, model] += np.einsum("ij,j", block[:, columns], slopes)
     return out
+
+
+M = TypeVar("M")
+R = TypeVar("R")
+
+_SECTIONS = """
+
+Parameters
+----------
+X : DataFrame, array-like, dict of columns, collection, path or callable
+    A table as in `fit`, without a target. If the columns of the domain have names, files,
+    collections of ``dask`` and batches of functions may have further columns. Targets of pairs
+    are not used.
+
+Returns
+-------
+ndarray, dask array or iterator of ndarray
+    An array for a table in memory. For a collection a dask array, which is not computed yet. For
+    files and functions an iterator of arrays, one for each batch.
+"""
+
+
+def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
+    """Let a method of predictions take collections of dask, files and functions.
+
+    For a collection it returns a dask array, and for rows that are read in batches an iterator of
+    arrays, one for each batch. Its docstring, a line, gets sections that say so.
+    """
+
+    @wraps(method)
+    def called(self: Any, X: Any) -> Any:
+        if is_collection(X):
+            data = Collection(X)
+            example = _checked_header(self, data)
+            return predictions(
+                partial(method, self), data, _names(self, data), method(self, example)
+            )
+        stream = stream_of(X)
+        if stream is not None:
+            _checked_header(self, stream)
+            if isinstance(stream, CsvStream):
+                spell_levels(stream, self._design.domain, None, None)
+            return _batches(partial(method, self), stream, _names(self, stream))
+        return method(self, X)
+
+    called.__doc__ = f"{method.__doc__}{_SECTIONS}"
+    return called
+
+
+_SCORE = """Return the {name} of :meth:`predict`. It is not private.
+
+Parameters
+----------
+X : DataFrame, array-like, collection, path or callable
+    As in :meth:`predict`. The predictions of all rows are kept in memory.
+y : array-like or dask collection of shape (n,)
+    The target, in the order of the rows.
+sample_weight : array-like of shape (n,), default=None
+
+Returns
+-------
+float
+"""
+
+
+def score_by(metric: Callable[..., float], name: str) -> Any:
+    """Return a method that scores the predictions for tables of all kinds."""
+
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        found, y = _gathered(self.predict(X)), _gathered(y)
+        rule = "be a target of the kind that the model predicts, one for each row of X"
+        # scikit-learn's errors quote labels and entries that are no numbers.
+        return converted(lambda: metric(y, found, sample_weight=sample_weight), "y", rule)
+
+    score.__doc__ = _SCORE.format(name=name)
+    return score
+
+
+def _gathered(entries: Any) -> Any:
+    """Return predictions, or a target, as one array in memory."""
+    if is_collection(entries):
+        return computed(entries.compute)
+    return np.concatenate(list(entries)) if isinstance(entries, Iterator) else entries
+
+
+def _checked_header(model: Any, data: Stream | Collection) -> Any:
+    check_is_fitted(model)
+    domain = model._design.domain
+    return check_table(model, header_of(data, domain, None), domain, reset=False)
+
+
+def _names(model: Any, data: Stream | Collection) -> list[str] | None:
+    """Return the columns to read, or None for all."""
+    names = model._design.domain.names
+    return None if names is None or data.names is None else list(names)
+
+
+def _batches(
+    predict: Callable[[Any], Any], stream: Stream, names: list[str] | None
+) -> Iterator[Any]:
+    for batch in stream.batches(names):
+        yield predict(batch[0] if isinstance(batch, tuple) else batch)

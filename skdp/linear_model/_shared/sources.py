@@ -20,7 +20,7 @@ from skdp.rows.streams import CsvStream, Stream, spellings
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class GivenRows:
     """Rows and the public facts that a fit needs before their domain is known.
 
     Attributes

@@ -1,4 +1,4 @@
-"""The public facts of a fit, and the stages in which its budget is spent."""
+"""The public facts of a fit, its records, and the stages in which its budget is spent."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._arrays import FloatArray
+from skdp._progress import draw_bar
 from skdp.linear_model._shared.design import Design
-from skdp.mechanisms.noise import variances
+from skdp.mechanisms.noise import publication, variances
+from skdp.rows import Rows
 
 # Privacy losses with counts.
 Losses = tuple[Any, ...]
@@ -30,9 +36,8 @@ class Task:
     neighbors : {"replace_one", "add_remove"}
     n_models : int
         Number of models that share the budget.
-    unit_rows : float
-        Public bound on the number of rows of one record: 1, or for persons a greater number or
-        inf. The weights of the rows of a record add up to at most 1.
+    are_persons : bool
+        Whether a record is a person with any number of rows, whose weights add up to at most 1.
     """
 
     design: Design
@@ -42,7 +47,7 @@ class Task:
     neighbors: str = "replace_one"
     n_models: int = 1
     n_public: int | None = None
-    unit_rows: float = 1.0
+    are_persons: bool = False
 
     @property
     def known(self) -> int | None:
@@ -143,6 +148,38 @@ class Stage:
         return cls(name, law_of(noise), releases, math.sqrt(own.mean()), epsilon, delta)
 
 
+class Releases:
+    """A plan of releases with noise; public information only."""
+
+    @property
+    def named(self) -> list[tuple[str, Any]]:
+        """The noises with the names of their releases."""
+        raise NotImplementedError
+
+    @property
+    def noises(self) -> tuple[Any, ...]:
+        """The noises of the releases, in their order."""
+        return tuple(noise for _, noise in self.named)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the fit. Several ones with a delta are composed jointly."""
+        if len(self.named) > 1 and any(noise.guarantee.delta > 0 for noise in self.noises):
+            return tuple(Stage.of(*own) for own in self.named)
+        facts = [(*own, own[1].guarantee) for own in self.named]
+        return tuple(Stage.of(name, own, g.epsilon, g.delta) for name, own, g in facts)
+
+    @property
+    def losses(self) -> Losses:
+        """Privacy losses of all releases with counts; empty if one of them has none."""
+        return losses_of_all(noise.guarantee.losses for noise in self.noises)
+
+    def check_published(self) -> None:
+        """Raise an error if 53-bit floats cannot keep the guarantee."""
+        for noise in self.noises:
+            publication(noise)
+
+
 def law_of(noise: Any) -> str:
     """Return the law of a noise in a few words."""
     law, ball = getattr(noise, "law", None), getattr(noise, "ball", None)
@@ -150,3 +187,75 @@ def law_of(noise: Any) -> str:
         return repr(law)
     kind = type(noise).__name__
     return kind if ball is None else f"{kind}({type(ball).__name__})"
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The rows of a fit, with what is public of them.
+
+    Attributes
+    ----------
+    design : Design
+    rows : Rows
+        The private rows with their targets.
+    labels : tuple of int
+        For a classifier, the position of the label that each model predicts. Empty for a
+        regression.
+    label_weights : ndarray of shape (n_labels,) or None
+        The weight in [0, 1] of rows with each label. None if all are 1.
+    """
+
+    design: Design
+    rows: Rows
+    labels: tuple[int, ...] = ()
+    label_weights: FloatArray | None = None
+
+    @property
+    def models(self) -> tuple[int | None, ...]:
+        """The label of each model; one None for a regression."""
+        return self.labels or (None,)
+
+
+def target_of(target: NDArray, label: int | None) -> FloatArray:
+    """Return the target of a model: indicators of its label, or the numbers of a regression."""
+    return target if label is None else (target == label).astype(float)
+
+
+@dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
+class Progress:
+    """A model after one pass of coordinate descent; it depends on released gradients only.
+
+    Attributes
+    ----------
+    model, n_models : int
+        Position of the model, from 0, and number of models: one, or one per class if there are
+        more than two classes and no joint model of them.
+    n_pass, n_passes : int
+        Number of passes made, and number planned.
+    coef : ndarray of shape (n_encoded,), or (n_classes, n_encoded) for a joint model
+        Coefficients in the user's units, as in ``coef_``, but not averaged over passes.
+    intercept : float, or ndarray of shape (n_classes,)
+
+    Examples
+    --------
+    >>> from skdp import Domain, DPCoordinateDescentClassifier
+    >>> domain = Domain({"age": (17, 90), "sex": ["f", "m"]}, target=["no", "yes"])
+    >>> X, y = domain.sample(500, random_state=0, with_target=True)  # artificial rows
+    >>> seen = []
+    >>> model = DPCoordinateDescentClassifier(n_passes=3, domain=domain, callback=seen.append)
+    >>> model = model.fit(X, y)
+    >>> seen[-1].n_pass == seen[-1].n_passes
+    True
+    """
+
+    model: int
+    n_models: int
+    n_pass: int
+    n_passes: int
+    coef: NDArray[np.float64]
+    intercept: float | NDArray[np.float64]
+
+    def show(self) -> None:
+        """Draw a progress bar on standard error."""
+        done = self.model * self.n_passes + self.n_pass
+        draw_bar(done, self.n_models * self.n_passes, "pass")

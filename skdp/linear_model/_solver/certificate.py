@@ -65,7 +65,7 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp.domain.splines import units_of
-from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._shared.task import target_of
 from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import (
     STEP,

@@ -19,7 +19,7 @@ from scipy.sparse import csc_array
 
 from skdp._arrays import FloatArray
 from skdp.linear_model._shared.gram import narrow_gram
-from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._shared.task import target_of
 from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Terms
 from skdp.linear_model.losses import AnyLoss, Softmax, shares

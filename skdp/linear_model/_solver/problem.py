@@ -15,7 +15,7 @@ from numpy.linalg import norm
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive, fail
 from skdp._identity import is_ours
-from skdp.linear_model._shared.records import target_of
+from skdp.linear_model._shared.task import target_of
 from skdp.linear_model._solver.compiled import CompiledSums, is_compiled
 from skdp.linear_model._solver.design_rows import (
     Coordinates,

@@ -2,14 +2,17 @@
 
 Bounds that hold for all records are wide, and most records lie close together. A scaling stage
 releases sums of columns and of their squares. Centres and scales are computed from them and are
-public. Statements and proofs: ``docs/proofs/objective_perturbation.md``, Theorem 5,
+public. With independent noise, that of a sum of squares is 1 / w times that of a sum of numbers.
+One record cannot change both by as much as possible, so up to some w its squares cost little or
+nothing. Statements and proofs: ``docs/proofs/objective_perturbation.md``, Theorem 5,
 ``docs/proofs/moment_release.md`` and ``docs/proofs/coordinate_descent.md``, Theorem 2.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -20,8 +23,7 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval
 from skdp.geometry import LpBall, NormBall, SquaresBall, SumBall
-from skdp.linear_model._shared.gram import release_exact
-from skdp.linear_model._standardize.column_sums import ColumnSums, Estimates
+from skdp.linear_model._shared.gram import GRAM_BITS, release_exact
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms import GaussianNoise, KNorm, KNormNoise, Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale
@@ -29,6 +31,192 @@ from skdp.mechanisms.noise import publication, variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
 from skdp.privacy.losses.losses import GaussianLoss
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Noisy means and mean squares of columns of the encoded (x, y).
+
+    Attributes
+    ----------
+    n : float
+        The number of records. If it is private, it is noisy and at least 1.
+    mean, square : ndarrays of shape (columns,) and (squares,)
+    levels : ndarray of shape (levels,)
+        Noisy shares of the levels.
+    """
+
+    n: float
+    mean: FloatArray
+    square: FloatArray
+    levels: FloatArray
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """Sums over the records of columns of the encoded (x, y), of squares and of level indicators.
+
+    The order is: the number of records if it is private; the sum of each column; for each group
+    of columns the sum of their squares times ``factor``; the number of records with each level.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Columns of the encoded (x, y), the target last.
+    n : int or None
+        The number of records; None if it is private.
+    squares : tuple of tuples of int
+        Groups of columns.
+    factor : {1, 2, 3}
+        If the number of records is private, the sum of factor x^2 - (factor - 1) is released
+        instead of that of factor x^2: the count has noise of its own.
+    blocks : tuple of slices
+        The indicator columns of each column of levels whose counts are released. The first level
+        has no indicator.
+    """
+
+    columns: tuple[int, ...]
+    n: int | None
+    squares: tuple[tuple[int, ...], ...]
+    factor: int = 2
+    blocks: tuple[slice, ...] = ()
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether a noisy number of records is released, because it is private."""
+        return self.n is None
+
+    @property
+    def _shift(self) -> int:
+        return int(self.is_counted) * (self.factor - 1)
+
+    @cached_property
+    def dim(self) -> int:
+        """Number of sums."""
+        return self.is_counted + len(self.columns) + len(self.squares) + self.n_levels
+
+    @property
+    def n_levels(self) -> int:
+        """Number of counts of levels."""
+        return sum(block.stop - block.start + 1 for block in self.blocks)
+
+    def exact(self, sums: NDArray[Any], squares: NDArray[Any], n: Any) -> NDArray[Any]:
+        """Return the sums, (dim,), in units of 2^-40, as Python integers or fractions.
+
+        Parameters
+        ----------
+        sums, squares : ndarray of int or Fraction, shape (n_encoded + 1,)
+            As `skdp.linear_model._shared.gram.exact_sums` returns them.
+        n : int or Fraction
+        """
+        count = n * 2**GRAM_BITS
+        own = [
+            self.factor * sum(squares[list(group)]) - len(group) * self._shift * count
+            for group in self.squares
+        ]
+        levels: list[Any] = []
+        for block in self.blocks:
+            levels += [count - sum(sums[block]), *sums[block]]
+        head = [count] if self.is_counted else []
+        return np.array([*head, *sums[list(self.columns)], *own, *levels], dtype=object)
+
+    def estimates(self, released: FloatArray, least: float = 1.0) -> Estimates:
+        """Return the estimates; a noisy number of records is at least ``least``."""
+        n = float(self.n) if self.n is not None else max(least, float(released[0]))
+        ends = np.cumsum([self.is_counted, len(self.columns), len(self.squares)])
+        _, mean, square, levels = np.split(released / n, ends)
+        sizes = np.array([len(group) for group in self.squares])
+        return Estimates(n, mean, (square / sizes + self._shift) / self.factor, levels)
+
+
+Shifts = tuple[tuple[float, int], ...]
+
+# Weights of squares: Gaussian noise if a record is replaced (at most sqrt((11 + 5 sqrt 5) / 8)) and
+# with x^2 - 2/3 if it is added, and noise of any law.
+REPLACED_WEIGHT, ADDED_WEIGHT, ANY_WEIGHT = math.sqrt(11 / 4), math.sqrt(3), 1.5
+# Rows of a ball may be longer than 1 by this for each square root of a number.
+_LONGER = 2.0**-20
+
+
+@dataclass(frozen=True, eq=False)
+class StageSums:
+    """The sums of a scaling stage, whose noise is that of a step times public factors.
+
+    Attributes
+    ----------
+    sums : ColumnSums
+    units : ndarray of shape (dim,)
+        The factors on the noise of the sums.
+    shifts : tuple of (float, int)
+        Sizes and counts. In these units the changes by one record are weakly majorised by the
+        sizes or, for Gaussian noise, have at most their sum of squares. Empty if the noise of the
+        sums has a guarantee of its own.
+    """
+
+    sums: ColumnSums
+    units: FloatArray
+    shifts: Shifts
+
+
+def independent(sums: ColumnSums, gaussian: bool, in_ball: int = 0) -> StageSums:
+    """Return the units and changes of sums with one square for each column.
+
+    Parameters
+    ----------
+    sums : ColumnSums
+        Its factor is replaced.
+    gaussian : bool
+        Whether the noise is Gaussian. Otherwise it may have any even log-concave law.
+    in_ball : int
+        The rows of the first ``in_ball`` columns have a length of at most 1.
+    """
+    in_ball = in_ball if in_ball > 1 else 0
+    added, k, levels = sums.is_counted, len(sums.columns), len(sums.blocks)
+    sums = replace(sums, factor=3 if added and not in_ball else 1)
+    weights = np.ones(k)
+    shifts: list[tuple[float, int]] = []
+    if in_ball:
+        weights[:in_ball], shifts = _in_ball(in_ball, added, gaussian)
+    if k > in_ball:
+        weights[in_ball:], own = _apart(added, gaussian, sums.factor)
+        shifts += [(size, (k - in_ball) * count) for size, count in own]
+    if levels:  # with another level one count falls and one rises
+        shifts.append((1.0, levels if added else 2 * levels))
+    units = np.ones(sums.dim)
+    units[added + k : added + 2 * k] = sums.factor / weights
+    if added:
+        # The count corrects every mean and every square.
+        precise = math.sqrt(math.sqrt(max(1, k) / 2))
+        units[0] = 1 / precise
+        shifts.append((precise, 1))
+    return StageSums(sums, units, tuple(shifts))
+
+
+def _apart(added: bool, gaussian: bool, factor: int) -> tuple[float, list[tuple[float, int]]]:
+    """Return the weight of the square of a column in [-1, 1], and the sizes of its changes."""
+    if added and factor == 1:
+        return 1.0, [(math.sqrt(2), 1)] if gaussian else [(1.0, 2)]
+    if gaussian:
+        return (ADDED_WEIGHT, [(2 / ADDED_WEIGHT, 1)]) if added else (REPLACED_WEIGHT, [(2.0, 1)])
+    if added:  # |x| <= 1 and |w x^2 - 1| <= 1, together at most w, as 2/3 w = 1
+        return ANY_WEIGHT, [(1.0, 1), (ANY_WEIGHT - 1, 1)]
+    return ANY_WEIGHT, [(2.0, 1), ((ANY_WEIGHT - 0.5) ** 2 / ANY_WEIGHT, 1)]
+
+
+def _in_ball(k: int, added: bool, gaussian: bool) -> tuple[float, list[tuple[float, int]]]:
+    """Return the weight of the squares of k columns in a ball, and the sizes of their changes."""
+    longer = (1 + math.sqrt(k) * _LONGER) ** 2
+    if gaussian:
+        weight = k**0.25
+        size = math.hypot(1, weight) if added else math.sqrt(2) * (weight + 0.5 / weight)
+        return weight, [(size * longer, 1)]
+    # The m greatest of k changes add up to at most 2 sqrt(m), or sqrt(m). Sizes from one power of
+    # two to the next are counted as the first of them.
+    weight, moved = math.sqrt(k), longer if added else 2 * longer
+    starts = [2**j for j in range(k.bit_length())]
+    shifts = [(moved * (math.sqrt(m) - math.sqrt(m - 1)), min(2 * m, k + 1) - m) for m in starts]
+    return weight, [*shifts, (weight * longer, 1 if added else 2)]
+
 
 # The share of epsilon is chosen for noise of GOOD_NOISE in the means, within these limits.
 LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.2, 0.01

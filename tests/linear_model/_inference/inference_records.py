@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from skdp import Domain, Spline
-from skdp.linear_model._inference.limits import AtBounds
-from skdp.linear_model._inference.plan import InferencePlan, plan_inference
-from skdp.linear_model._inference.release import ResidualRows, exact_squares
-from skdp.linear_model._inference.scores import Influences, ScoreRows, Scores, WeightedRows
+from skdp.linear_model._inference.plan import InferencePlan, at_bounds, plan_inference
+from skdp.linear_model._inference.release import (
+    Influences,
+    ScoreRows,
+    Scores,
+    exact_squares,
+    with_residuals,
+)
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sum, exact_sums
 from skdp.linear_model._shared.task import Task
@@ -80,16 +85,15 @@ class Releases:
     ) -> Releases:
         regression, q = domain.target_labels is None, domain.n_encoded
         public = n if neighbors == "replace_one" else None
-        unit = math.inf if are_persons else 1.0
         design = Design(domain, intercept)
-        task = Task(design, public, 1.0, delta, neighbors, n_public=n, unit_rows=unit)
+        task = Task(design, public, 1.0, delta, neighbors, n_public=n, are_persons=are_persons)
         plan = plan_inference(task, regression)
         label = None if regression else 1
         scores = Scores(domain, rng.normal(size=q), float(rng.normal()), label, bound)
         numbers = domain.number_index
         centre, scale = rng.uniform(-0.5, 0.5, len(numbers)), rng.uniform(0.2, 1, len(numbers))
         scaler = Scaler.of(q, numbers, centre * intercept, scale)
-        places = ScoreRows(scores, WeightedRows(scaler, plan.factor))
+        places = ScoreRows(scores, scaler, plan.factor)
         k = q + intercept
         matrix = np.zeros((k, q + 1))
         matrix[:, q + 1 - k :] = 2 * rng.normal(size=(k, k))
@@ -106,10 +110,10 @@ class Releases:
         found, scales = {}, self.plan.scales
         if scales is not None:
             is_number = self.places.scores.label is None
-            own: Any = ResidualRows(rows, self.places.scores) if is_number else rows
-            found["scales"] = scales.sums.exact(*exact_sums(own))
+            residuals = partial(with_residuals, self.places.scores) if is_number else None
+            found["scales"] = scales.sums.exact(*exact_sums(rows, residuals))
         if self.plan.limits is not None:
-            found["limits"] = exact_sum(rows, AtBounds(self.plan.limits.ends))
+            found["limits"] = exact_sum(rows, partial(at_bounds, self.plan.limits.ends))
         found["scores"] = exact_cross(rows, self.places.cross)
         found["curvatures"] = exact_gram(rows, self.places.square)[:-1, :-1]
         found["squares"] = exact_squares(rows, self.influences, self.are_persons)
@@ -120,7 +124,7 @@ class Releases:
         scores, plan = replace(self.places.scores, **facts), self.plan
         columns = scores.domain.number_index
         scaler = Scaler.of(scores.domain.n_encoded, columns, np.zeros(len(columns)), scale)
-        places = ScoreRows(scores, WeightedRows(scaler, plan.factor))
+        places = ScoreRows(scores, scaler, plan.factor)
         own = self.influences.matrix if matrix is None else matrix
         return replace(self, places=places, influences=Influences(places, own))
 

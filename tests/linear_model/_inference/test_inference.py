@@ -20,7 +20,7 @@ from skdp.linear_model._inference.estimate import (
     user_units,
     widened,
 )
-from skdp.linear_model._inference.inference import Inference
+from skdp.linear_model._inference.table import Inference
 from skdp.mechanisms import MatrixLaplace, Sensitivity, calibrate
 
 
@@ -494,7 +494,7 @@ def test_a_file_keeps_the_inference(parameters):
 def test_a_file_keeps_degrees_of_freedom_and_equations_that_are_not_usable():
     X, y = table(300, 2)
     model = DPHuberRegressor(domain=Domain.unit_box(2, target=(-5, 5)), random_state=0).fit(X, y)
-    assert "inference" not in model.to_dict()
+    assert model.to_dict()["inference"] is None
     own = NoisyEquations(np.diag([-1.0, 1, 1, 1]), np.eye(4), np.zeros(4, bool), 300.0)
     found = replace(estimate(own), freedom=7.5)
     model._inference = Inference.of(found, *user_units(model.domain, True), model.domain, ["A."])
@@ -540,7 +540,7 @@ EDITS = {
 def test_an_edited_inference_is_refused(name):
     content = fitted().to_dict()
     own = content["inference"]
-    assert {*own} == {*EDITS, "equations"}
+    assert {*own} == {*EDITS, "equations", "kind"}
     part, change = (own["equations"], EQUATIONS) if name in EQUATIONS else (own, EDITS)
     part[name] = change[name](part[name])
     with pytest.raises(ValueError, match="must"):

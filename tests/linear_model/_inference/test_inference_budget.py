@@ -20,7 +20,7 @@ from skdp import (
     Ledger,
     from_json,
 )
-from skdp.linear_model._inference import limits as limits_module
+from skdp.linear_model._inference import plan as limits_module
 from skdp.linear_model._inference import release as release_module
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Stage
@@ -283,8 +283,8 @@ def test_a_private_number_of_records_is_estimated_where_no_number_is_declared(mo
     assert 5000 < seen[0] < 21_000
 
 
-def test_one_row_of_each_person_with_a_share_below_one_is_a_person(monkeypatch):
-    """Its squared influence has the square of its share."""
+def test_squared_influences_are_those_of_persons_where_rows_have_persons(monkeypatch):
+    """That of one row of a person would have the square of its share."""
     seen, exact = [], release_module.exact_squares
 
     def kept(rows, influences, are_persons):
@@ -293,13 +293,10 @@ def test_one_row_of_each_person_with_a_share_below_one_is_a_person(monkeypatch):
 
     monkeypatch.setattr(release_module, "exact_squares", kept)
     frame = table(DPLinearRegression)
-    for facts, expected in [
-        ({}, True),
-        ({"max_rows": 1}, False),
-        ({"max_rows": 1, "rows_per_person": 2}, True),
-    ]:
-        made(DPLinearRegression, **facts).fit(frame, target="y", groups="person")
-        assert seen[-1] is expected
+    for facts, groups in [({}, "person"), ({"rows_per_person": 2}, "person"), ({}, None)]:
+        rows = frame if groups else frame.drop(columns="person")
+        made(DPLinearRegression, **facts).fit(rows, target="y", groups=groups)
+        assert seen[-1] is (groups is not None)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 50.0])

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._shared.records import Records
+from skdp.linear_model._shared.task import Records
 from skdp.mechanisms.knorm import KNormNoise
 from skdp.rows import MemoryRows
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._moments import rules as rules
-from skdp.linear_model._moments.parts import Parts
+from skdp.linear_model._moments import rules
 from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, exact_sums
@@ -37,7 +36,7 @@ def table(n, seed, spread=0.1):
 
 def plan_of(domain, epsilon=1.0, neighbors="replace_one", n=1000, delta=0.0):
     task = task_of(domain, epsilon, neighbors, n, delta)
-    return ScaledMoments.of(Parts.plan(task, n * epsilon / 10), task.n)
+    return ScaledMoments.plan(task, n * epsilon / 10)
 
 
 def task_of(domain, epsilon, neighbors, n, delta=0.0):

@@ -9,22 +9,21 @@ import numpy as np
 import pytest
 
 from skdp import Domain, DPLinearRegression, Ledger
-from skdp.linear_model._moments import rules as rules
+from skdp.linear_model._moments import rules
 from skdp.linear_model._moments.moments import MomentPlan
-from skdp.linear_model._moments.parts import (
-    Parts,
-    Shares,
+from skdp.linear_model._moments.scaled import (
+    EpsilonShares,
+    ScaledMoments,
     _gaussian,
     first_units,
     greatest_square,
     lengths,
 )
-from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_both, exact_cross, exact_gram, exact_statistic
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
+from skdp.linear_model._standardize.stage import ColumnSums
 from skdp.mechanisms import GaussianNoise, KNormNoise
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.rows import MemoryRows
@@ -44,7 +43,7 @@ STRENGTHS = [3.0, 1e6]
 
 def plan_of(domain, neighbors, epsilon=1.0, delta=0.0, n=50, strength=3.0):
     task = task_of(domain, neighbors, epsilon, delta, n)
-    return ScaledMoments.of(Parts.plan(task, strength), task.n)
+    return ScaledMoments.plan(task, strength)
 
 
 def task_of(domain, neighbors, epsilon, delta, n):
@@ -169,7 +168,7 @@ def test_gaussian_releases_hide_what_their_losses_say(name, neighbors, strength)
     domain, n = DOMAINS[name], 50 if strength < 100 else 10**6
     plan = plan_of(domain, neighbors, n=n, strength=strength)
     task = task_of(domain, neighbors, 1.0, 1e-6, n)
-    shares = Shares.at(strength, 0.005, 0.03)
+    shares = EpsilonShares.at(strength, 0.005, 0.03)
     stage, cross, matrix = _gaussian(plan.layout, plan.first.sums, task, shares)
     first, second = changes(name, neighbors, strength)
     if not plan.first.sums.is_counted:

@@ -14,9 +14,8 @@ from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.linear_model._solver.curves import Curves
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh
-from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.rules import CLIPPING
-from skdp.linear_model._standardize.stage import sums_noise
+from skdp.linear_model._standardize.scaler import CLIPPING
+from skdp.linear_model._standardize.stage import ColumnSums, sums_noise
 
 SPLINES = [
     Spline(0, 1, knots=4),

@@ -109,24 +109,22 @@ def test_several_rows_of_one_dimension_are_not_one_row():
     loss = PseudoHuber(1.0)
     design = Design(Domain.unit_box(1), False)
     task = ModelTask(
-        design, n=100, epsilon=1.0, delta=0.0, n_models=1, unit_rows=5.0, size=100.0,
+        design, n=100, epsilon=1.0, delta=0.0, n_models=1, are_persons=True, size=100.0,
         reference=DPHuberRegressor._reference,
     )  # fmt: skip
-    person, row = task.of_record(loss), replace(task, unit_rows=1.0).of_record(loss)
+    person, row = task.of_record(loss), replace(task, are_persons=False).of_record(loss)
     assert person == RecordLoss(loss, 1)
     bounds = [greatest_leverage(own, 0.99, 1.0, "replace_one") for own in (person, row)]
     assert bounds[0] < bounds[1]
 
 
-@pytest.mark.parametrize("max_rows", [2, None])
-def test_a_fit_with_one_coefficient_does_not_take_a_person_for_a_row(max_rows):
+def test_a_fit_with_one_coefficient_does_not_take_a_person_for_a_row():
     """The ridge of a fit is the least one, so it shows which condition was used."""
     loss, X = PseudoHuber(1.0), np.linspace(-1, 1, 40)[:, None]
     domain = Domain.unit_box(1, target=(-1.0, 1.0))
     facts = {"mechanism": "l2", "q": 0.99, "regularization": 0.0, "loss": loss}
-    model = DPHuberRegressor(
-        domain=domain, fit_intercept=False, random_state=0, max_rows=max_rows, **facts
-    ).fit(X, X[:, 0], groups=np.arange(40) // 2)
+    model = DPHuberRegressor(domain=domain, fit_intercept=False, random_state=0, **facts)
+    model.fit(X, X[:, 0], groups=np.arange(40) // 2)
     leverage = greatest_leverage(RecordLoss(loss, 1), 0.99, 1.0, "replace_one")
     rows = greatest_leverage(loss, 0.99, 1.0, "replace_one")
     assert 1 / model.ridge_[0] == pytest.approx(leverage, rel=5e-3)
@@ -263,17 +261,17 @@ def test_gaussian_noise_for_persons_costs_little_more_than_for_rows():
             assert float(profile(epsilon)) == pytest.approx(math.log(1e-6), abs=1e-4)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPHuberRegressor])
-def test_the_rank_is_bounded_by_the_coefficients_and_by_max_rows(kind, delta):
-    """A known greatest number of rows allows a smaller ridge; more than the dimension adds none."""
-    domain = Domain.unit_box(3, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
-    ridges = {}
-    for most in (None, 1, 2, 4, 50):
-        model = kind(epsilon=1.0, delta=delta, scaling_share=0, q=0.8, max_rows=most)
+def test_the_rank_is_the_number_of_coefficients(kind):
+    """The leverage of a fit shows it: one for another rank differs."""
+    for d in (1, 3):
+        domain = Domain.unit_box(d, target=[0, 1] if kind is DPLogisticRegression else (-1.0, 1.0))
+        model = kind(epsilon=1.0, scaling_share=0, q=0.8)
         plan = model._plan(Design(domain, True), 1000, 1, "person").objective
-        ridges[most] = plan.leverage
-    assert ridges[1] > ridges[2] > ridges[4] == ridges[None] == ridges[50]
+        asked = plan.q, 1.0, "replace_one"
+        ranks = [greatest_leverage(RecordLoss(plan.loss, r), *asked) for r in (d + 1, d, d + 2)]
+        assert plan.leverage == pytest.approx(ranks[0], rel=2e-3)
+        assert ranks[1] > 1.004 * ranks[0] > 1.008 * ranks[2]
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])

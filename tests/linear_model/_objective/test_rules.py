@@ -97,7 +97,7 @@ def test_the_same_task_gives_the_same_choice(kind, design):
 def test_a_rule_is_told_nothing_private():
     """A task holds the domain, numbers of records, what was asked for, and a convention."""
     fields = {field.name for field in dataclasses.fields(Task)}
-    asked = {"n_public", "epsilon", "delta", "neighbors", "unit_rows"}
+    asked = {"n_public", "epsilon", "delta", "neighbors", "are_persons"}
     assert fields == {"design", "n", "n_models"} | asked
     more = {field.name for field in dataclasses.fields(ModelTask)}
     assert more == fields | {"reference", "size", "hidden", "scaled", "n_classes"}

@@ -542,10 +542,10 @@ def test_several_rows_of_one_dimension_are_not_one_row():
     """The rows of a person may have different classes: Theorem 4 is for one row only."""
     task = ModelTask(
         Design(Domain.unit_box(1), False), n=100, epsilon=1.0, delta=1e-6, n_models=1,
-        unit_rows=5.0, size=100.0, reference=DPLogisticRegression._reference,
+        are_persons=True, size=100.0, reference=DPLogisticRegression._reference,
     )  # fmt: skip
     loss = task.of_record(Softmax(3, 0.5))
-    row = replace(task, unit_rows=1.0).of_record(Softmax(3, 0.5))
+    row = replace(task, are_persons=False).of_record(Softmax(3, 0.5))
     assert (loss.rank, row.rank) == (2, 2)
     assert not loss.is_row
     assert row.is_row

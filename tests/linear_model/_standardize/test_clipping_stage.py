@@ -17,7 +17,7 @@ from skdp.linear_model._objective.clipping import ClippingBounds, Finish, plan_c
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
-from skdp.linear_model._standardize import rules as _rules
+from skdp.linear_model._standardize import scaler as _rules
 from skdp.mechanisms.noise import Publication
 from skdp.privacy import compose
 from skdp.randomness import Lattice

@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp.linear_model._standardize import independent as module
-from skdp.linear_model._standardize.column_sums import ColumnSums
-from skdp.linear_model._standardize.independent import independent
+from skdp.linear_model._standardize import stage as module
+from skdp.linear_model._standardize.stage import ColumnSums, independent
 
 
 def sums_of(k, n, levels=0):

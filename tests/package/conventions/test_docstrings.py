@@ -61,7 +61,7 @@ def test_every_entry_of_an_estimator_has_a_type(name, section):
 
 # Descriptions that differ between estimators, since the parameters do.
 OWN = {"delta", "domain", "mechanism", "loss", "scaling_share", "additive", "inference_share"}
-OWN |= {"neighbors", "random_state", "max_rows", "class_weight", "alpha", "step_size", "clip"}
+OWN |= {"neighbors", "random_state", "class_weight", "alpha", "step_size", "clip"}
 OWN |= {"callback", "start"}
 
 

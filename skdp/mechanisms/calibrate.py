@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._checks import check_choice, check_epsilon, check_interval, fail
+from skdp._identity import relied_on
 from skdp.geometry import LpBall, NormBall
 from skdp.mechanisms.gaussian import EllipticGaussian, IsotropicGaussian, check_weights_for
 from skdp.mechanisms.independent import Independent
@@ -236,14 +237,17 @@ def _name(candidate: Any) -> str:
 
 
 def _told(best: Trial, reason: str) -> Noise:
-    """Return the noise with the reason in its guarantee, if the noise is a dataclass."""
-    noise: Any = best.noise
-    if is_dataclass(noise):
-        claimed = best.noise.guarantee
-        claimed = replace(claimed, mechanism=f"{claimed.mechanism}, {reason}")
-        noise = replace(noise, guarantee=claimed)  # type: ignore[type-var]
-    told: Noise = noise
-    return told
+    """Return the noise with the reason in its guarantee, if it can be changed."""
+    claimed = best.noise.guarantee
+    return _with(best.noise, mechanism=f"{claimed.mechanism}, {reason}")
+
+
+def _with(noise: Noise, **changes: Any) -> Noise:
+    """Return noise with a changed guarantee, if the noise is a dataclass with that field."""
+    made: Any = noise
+    if is_dataclass(made) and any(f.name == "guarantee" and f.init for f in fields(made)):
+        made = replace(made, guarantee=replace(noise.guarantee, **changes))  # type: ignore[type-var]
+    return cast(Noise, made)
 
 
 N = TypeVar("N", covariant=True)
@@ -303,7 +307,9 @@ def calibrate(
         raise fail("sensitivity", "be a Sensitivity", sensitivity, remedy)
     made: Noise = chosen.calibrate(sensitivity, epsilon=epsilon, delta=delta)
     check_noise(chosen, made, sensitivity.neighbors, sensitivity.ball.dim, epsilon, delta)
-    return made
+    known = made.guarantee.assumptions
+    named_ = [text for text in relied_on(chosen) if text not in known]
+    return _with(made, assumptions=(*known, *named_)) if named_ else made
 
 
 def mechanism_of(mechanism: Any) -> Any:

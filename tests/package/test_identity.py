@@ -121,6 +121,13 @@ class OwnBox(LaplaceInTheBox):
     """A mechanism of somebody else's."""
 
 
+def test_the_noise_of_a_mechanism_of_others_names_it():
+    noise = calibrate(OwnBox(), Sensitivity(LpBall(2)), epsilon=1.0)
+    assert noise.guarantee.assumptions == relied_on(OwnBox())
+    assert type(noise) is type(OwnBox().calibrate(Sensitivity(LpBall(2)), epsilon=1.0))
+    assert calibrate("l2", Sensitivity(LpBall(2)), epsilon=1.0).guarantee.assumptions == ()
+
+
 @pytest.mark.parametrize(
     "parts",
     [

@@ -35,7 +35,7 @@ from skdp.geometry import LpBall
 from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.noise.laws import FlippedHuber, Subbotin
 from skdp.privacy import ShiftLoss
-from skdp.privacy.composition.composition import Bounds, Composition
+from skdp.privacy.composition import Bounds, Composition
 
 FloatArray = NDArray[np.float64]
 

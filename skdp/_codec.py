@@ -37,10 +37,10 @@ TYPES = {
         "skdp.linear_model.export": "Attributes Encoded InUnits InferenceSums",
         "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
         " TruncatedLaplace",
-        "skdp.privacy.guarantee.guarantee": "Guarantee",
-        "skdp.privacy.losses.losses": "FiniteLoss GaussianLoss PairLoss ShiftLoss",
-        "skdp.privacy.losses.radial": "RadialLoss",
-        "skdp.privacy.losses.selection": "SelectionLoss",
+        "skdp.privacy.guarantee": "Guarantee",
+        "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss ShiftLoss",
+        "skdp.privacy.radial": "RadialLoss",
+        "skdp.privacy.losses": "SelectionLoss",
     }.items()
     for name in names.split()
 }

@@ -27,7 +27,7 @@ from skdp.mechanisms.noise import publication, release_integers
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 from skdp.rows.persons import WHOLE_BITS
 
 IntArray = NDArray[np.int64]

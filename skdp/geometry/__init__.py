@@ -6,9 +6,9 @@ from skdp.geometry.comparison import Comparison, compare
 from skdp.geometry.containment import contains, greatest_gauge_over
 from skdp.geometry.encoded_rows import EncodedRowsBall, SimplexBall, rows_ball
 from skdp.geometry.hull import Hull
-from skdp.geometry.lp import LpBall
+from skdp.geometry.ball import LpBall
 from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
-from skdp.geometry.squares import SquaresBall
+from skdp.geometry.moments import SquaresBall
 
 __all__ = [
     "Comparison",

@@ -21,8 +21,8 @@ from skdp._checks import fail
 from skdp._identity import is_ours
 from skdp.geometry.ball import NormBall, ask, known, parts_of
 from skdp.geometry.combined import MappedBall, ProductBall, ScaledBall, ShearedBall, SumBall
-from skdp.geometry.hull.programs import STEPS
-from skdp.geometry.lp import LpBall, sign_patterns
+from skdp.geometry.programs import STEPS
+from skdp.geometry.ball import LpBall, sign_patterns
 
 # Bodies that exceed each other by a smaller share than this count as touching.
 TOUCH = 1e-9

@@ -24,7 +24,7 @@ from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.privacy.conversions import gaussian_mu
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 from skdp.randomness import GRANULARITY
 
 

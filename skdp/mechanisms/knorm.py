@@ -27,8 +27,8 @@ from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity, check_ball
 from skdp.noise.laws import Laplace
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
-from skdp.privacy.losses.radial import MOST_SHIFT, RadialLoss
+from skdp.privacy.losses import PrivacyLoss, ShiftLoss
+from skdp.privacy.radial import MOST_SHIFT, RadialLoss
 from skdp.randomness import GRANULARITY
 
 # Above this epsilon the Laplace bound is taken: it is safe, and the exact sums take long.

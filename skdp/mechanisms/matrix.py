@@ -39,7 +39,7 @@ from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity import ROUND_UP, Sensitivity
 from skdp.noise.laws import Laplace
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses.losses import FiniteLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.losses import FiniteLoss, PrivacyLoss, ShiftLoss
 from skdp.randomness import GRANULARITY
 
 Losses = tuple[tuple[PrivacyLoss, int], ...]

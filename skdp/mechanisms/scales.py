@@ -43,9 +43,9 @@ from skdp.noise.laws import (
     Subbotin,
     TruncatedLaplace,
 )
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import GaussianLoss, PrivacyLoss, ShiftLoss
-from skdp.privacy.losses.shift import log_delta, log_spared
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import GaussianLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.shift import log_delta, log_spared
 
 # Sizes and the number of coordinates of each, in falling order.
 Shift = tuple[tuple[float, int], ...]

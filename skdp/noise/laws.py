@@ -27,7 +27,7 @@ from skdp.noise.law import (
     plain,
     with_random_sign,
 )
-from skdp.privacy.losses.mills import mills_ratio
+from skdp.privacy.normal import mills_ratio
 
 _SHORT = 0.5
 # Of a unit interval; 8 nodes have sixteen digits of 1 / R on one of length _SHORT.

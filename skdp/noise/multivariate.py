@@ -30,7 +30,7 @@ from skdp.noise.law import Law
 from skdp.noise.steps import Uniform
 from skdp.privacy import tradeoff as functions
 from skdp.privacy.tradeoff import TradeOff
-from skdp.privacy.tradeoff.curves import Approximate, Gaussian, Shifted, StandardLaplace
+from skdp.privacy.curves import Approximate, Gaussian, Shifted, StandardLaplace
 from skdp.randomness import Lattice, RandomStateLike
 
 NORMS = ("l1", "l2", "linf")

@@ -1,10 +1,10 @@
 """Privacy guarantees, their composition, and the ledger that records them."""
 
 from skdp.privacy import conversions, tradeoff
-from skdp.privacy.composition.composition import Bounds, Composition
+from skdp.privacy.composition import Bounds, Composition
 from skdp.privacy.guarantee import Guarantee, compose
 from skdp.privacy.ledger import BudgetExceeded, Ledger, LedgerLost
-from skdp.privacy.losses.losses import (
+from skdp.privacy.losses import (
     FiniteLoss,
     GaussianLoss,
     PairLoss,
@@ -12,9 +12,9 @@ from skdp.privacy.losses.losses import (
     ProfileLoss,
     ShiftLoss,
 )
-from skdp.privacy.losses.radial import RadialLoss
-from skdp.privacy.losses.selection import SelectionLoss
-from skdp.privacy.warnings import PrivacyLeakWarning, UndeclaredDomainWarning
+from skdp.privacy.radial import RadialLoss
+from skdp.privacy.losses import SelectionLoss
+from skdp.privacy.guarantee import PrivacyLeakWarning, UndeclaredDomainWarning
 
 __all__ = [
     "Bounds",

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from skdp.privacy._rounding import LEAST_LOG
-from skdp.privacy.losses.losses import GaussianLoss
-from skdp.privacy.losses.normal_profile import error_of_arguments
+from skdp.privacy.rounding import LEAST_LOG
+from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.normal import error_of_arguments
 
 # Results are moved to the safe side by this share of themselves: a thousand roundings.
 MARGIN = 1e-12

@@ -1,7 +1,7 @@
 """Conversions between pure DP, (epsilon, delta)-DP, Gaussian DP, zCDP and Rényi divergences.
 
 Every conversion holds for all mechanisms and is rounded to the safe side. If the privacy loss is
-known, `skdp.privacy.losses.losses` gives tighter bounds. Proofs are in docs/proofs/conversions.md.
+known, `skdp.privacy.losses` gives tighter bounds. Proofs are in docs/proofs/conversions.md.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from scipy.special import erf, erfinv, log_ndtr, ndtri_exp
 
 from skdp._checks import check_interval, check_positive, fail
 from skdp._search import narrowed
-from skdp.privacy._closed_profiles import (
+from skdp.privacy.conversions import (
     MARGIN,
     gaussian_log_delta,
     mixed_log_delta,
     renyi_log_delta,
     zcdp_log_delta,
 )
-from skdp.privacy._rounding import LEAST_LOG, at_least_tiny, exp_up
+from skdp.privacy.rounding import LEAST_LOG, at_least_tiny, exp_up
 
 _FARTHEST = 1e300
 

@@ -17,8 +17,8 @@ from skdp.mechanisms import KNorm, KNormNoise, Sensitivity, calibrate
 from skdp.mechanisms.independent import Independent
 from skdp.noise.laws import FlippedHuber, Subbotin
 from skdp.privacy import Guarantee, tradeoff
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import GaussianLoss, ShiftLoss
 
 EPSILONS = [1 / 16, 1 / 4, 1.0, 4.0]
 

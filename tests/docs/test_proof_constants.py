@@ -36,17 +36,17 @@ from skdp.mechanisms.scales import MOST_CHECKED, WorstShift, worst_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
-from skdp.privacy.composition import _fold
+from skdp.privacy import fold as _fold
 from skdp.privacy.composition import grid as _grid
 from skdp.privacy.composition import plan as _plan
-from skdp.privacy.composition.composition import Composition
+from skdp.privacy.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, pure_of_mu, rho_of_pure
 from skdp.privacy.guarantee import profile as _profile
-from skdp.privacy.ledger import _accounting
+from skdp.privacy import ledger_rules as _accounting
 from skdp.privacy.ledger import _text as _loss_text
-from skdp.privacy.losses import _radial_sum
-from skdp.privacy.losses.losses import ShiftLoss
-from skdp.privacy.losses.selection import SelectionLoss
+from skdp.privacy import radial as _radial_sum
+from skdp.privacy.losses import ShiftLoss
+from skdp.privacy.losses import SelectionLoss
 from skdp.randomness import GRANULARITY
 from skdp.rows import Block
 from skdp.rows import block as _block

@@ -8,7 +8,7 @@ import pytest
 from ball_battery import BATTERY
 from scipy.optimize import linprog
 
-from skdp.geometry.squares import SquaresBall, counted_square_gauge
+from skdp.geometry.moments import SquaresBall, counted_square_gauge
 from skdp.linear_model._standardize.stage import ColumnSums, sums_deviation, sums_noise
 
 BALLS = [SquaresBall(1), SquaresBall(2), SquaresBall(1, True), SquaresBall(3, True)]

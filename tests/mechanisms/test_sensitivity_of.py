@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from skdp.domain import Domain
 from skdp.geometry import EncodedRowsBall, LpBall
 from skdp.geometry.hull import Hull, PolytopeHull
-from skdp.geometry.lp import sign_patterns
+from skdp.geometry.ball import sign_patterns
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.statistics import NotPolynomial, Polynomial, Quadratic, quadratic_of
 

@@ -12,7 +12,7 @@ from skdp.linear_model.losses import PseudoHuber
 from skdp.mechanisms import Independent, KNorm, Sensitivity, calibrate, calibrate_releases
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition, Guarantee
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 from skdp.testing.examples import Cylinder, HyperbolicSecant, LaplaceInTheBox
 
 

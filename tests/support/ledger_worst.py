@@ -8,9 +8,9 @@ from scipy.stats import norm
 
 from skdp.privacy import BudgetExceeded, Guarantee
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon
-from skdp.privacy.ledger import _accounting
-from skdp.privacy.ledger._entries import Entry
-from skdp.privacy.losses.losses import GaussianLoss, PairLoss
+from skdp.privacy import ledger_rules as _accounting
+from skdp.privacy.ledger_rules import Entry
+from skdp.privacy.losses import GaussianLoss, PairLoss
 
 EPSILON, DELTA = 1.0, 1e-5
 # Of delta, in a ledger that is divided.

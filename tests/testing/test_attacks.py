@@ -25,9 +25,9 @@ from skdp.mechanisms.scales import MOST_GROUPS, _grouped
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
 from skdp.privacy.composition import grid as _grid
-from skdp.privacy.composition._fold import Spread, fold, tilt
-from skdp.privacy.composition.composition import Bounds, Composition
-from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
+from skdp.privacy.fold import Spread, fold, tilt
+from skdp.privacy.composition import Bounds, Composition
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
 # What rounding of an epsilon at an atom, and of delta to a float, may do to a comparison.
 HAIR = 1e-14

@@ -35,7 +35,7 @@ from skdp.noise.laws import (
     Subbotin,
     TruncatedLaplace,
 )
-from skdp.privacy.losses.shift import log_delta
+from skdp.privacy.shift import log_delta
 
 TESTS = str(Path(__file__).resolve().parents[3] / "tests" / "support")
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp.geometry.ball import as_points
-from skdp.geometry.hull.conic import (
+from skdp.geometry.conic import (
     ConeBody,
     HalfSpaces,
     cone_body,
@@ -26,7 +26,7 @@ from skdp.geometry.hull.conic import (
     facet_directions,
     flat,
 )
-from skdp.geometry.hull.polytope import (
+from skdp.geometry.polytope import (
     MOST_PAIRS,
     Corners,
     Facets,

@@ -23,7 +23,7 @@ from scipy.spatial import ConvexHull, HalfspaceIntersection, KDTree, QhullError
 from skdp._arrays import FloatArray
 from skdp._checks import check_numbers, fail
 from skdp.geometry.ball import MOST_POINTS, as_points
-from skdp.geometry.hull.polytope import (
+from skdp.geometry.polytope import (
     MOST_PAIRS,
     Polytope,
     by_size,
@@ -31,8 +31,8 @@ from skdp.geometry.hull.polytope import (
     null_direction,
     one_of_each_pair,
 )
-from skdp.geometry.hull.programs import STEPS, TURN, ConeSet, load_cvxpy
-from skdp.geometry.lp import sign_patterns
+from skdp.geometry.programs import STEPS, TURN, ConeSet, load_cvxpy
+from skdp.geometry.ball import sign_patterns
 
 # A cell counts as unbounded along a ray beyond this multiple of the given point.
 FARTHEST = 1e12

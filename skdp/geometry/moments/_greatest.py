@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.geometry.ball import as_points
-from skdp.geometry.moments.layout import IntArray, MomentLayout
+from skdp.geometry.moment_layout import IntArray, MomentLayout
 
 # The bound is raised by more than the rounding of sums.
 ROUND_UP = 1 + 1e-12

@@ -16,8 +16,8 @@ from skdp._checks import check_count, check_positive, fail
 from skdp._identity import remembered
 from skdp.geometry.ball import NormBall, as_points, uniform_variance
 from skdp.geometry.combined import MappedBall, ProductBall
-from skdp.geometry.lp import LpBall
-from skdp.geometry.moments._greatest import (
+from skdp.geometry.ball import LpBall
+from skdp.geometry.moment_layout import (
     ROUND_UP,
     Sorts,
     greatest_squares,
@@ -25,8 +25,8 @@ from skdp.geometry.moments._greatest import (
     sorts_of,
     weights_of_orbits,
 )
-from skdp.geometry.moments.layout import IntArray, MomentLayout
-from skdp.geometry.squares import square_gauge
+from skdp.geometry.moment_layout import IntArray, MomentLayout
+from skdp.geometry.moments import square_gauge
 
 # With more numbers, the target among them, draws from the body of the paper take too long: with
 # 13 one proposal in 200 is kept, with 20 one in 10,000.

@@ -30,7 +30,7 @@ from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.noise import publication, variances
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy import Guarantee
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 
 
 @dataclass(frozen=True, eq=False)

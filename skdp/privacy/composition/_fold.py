@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.privacy.composition._tilt import DEEP, Spread, Tilted, tilt
-from skdp.privacy.composition.grid import Masses
+from skdp.privacy.fold import DEEP, Spread, Tilted, tilt
+from skdp.privacy.grid import Masses
 
 Parts = Sequence[tuple[Masses, int]]
 

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp._arrays import FloatArray
-from skdp.privacy.composition.grid import Masses, multiples
+from skdp.privacy.grid import Masses, multiples
 
 # The arguments are chosen for shares of the mass down to e^-DEEP.
 DEEP = 90.0

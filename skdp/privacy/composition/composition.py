@@ -19,9 +19,9 @@ from scipy.optimize import brentq
 
 from skdp._checks import check_count, check_entries, check_interval, fail
 from skdp._identity import counted, remembered
-from skdp.privacy._rounding import LEAST_LOG, exp_up
-from skdp.privacy.composition._fold import Folded, Sum, fold
-from skdp.privacy.composition.grid import (
+from skdp.privacy.rounding import LEAST_LOG, exp_up
+from skdp.privacy.fold import Folded, Sum, fold
+from skdp.privacy.grid import (
     ACCURACY,
     extent,
     log_infinity_mass,
@@ -29,9 +29,9 @@ from skdp.privacy.composition.grid import (
     moved_log_delta,
     upper,
 )
-from skdp.privacy.composition.plan import Parts, Plan, plan
-from skdp.privacy.decimals import add_multiples, float_above
-from skdp.privacy.losses.losses import GaussianLoss, PairLoss, Profile
+from skdp.privacy.composition import Parts, Plan, plan
+from skdp.privacy.rounding import add_multiples, float_above
+from skdp.privacy.losses import GaussianLoss, PairLoss, Profile
 
 # Greater epsilons count as infinite.
 _FARTHEST = 1e9
@@ -68,7 +68,7 @@ class Composition:
     Parameters
     ----------
     parts : sequence of (loss, count)
-        Privacy losses (`skdp.privacy.losses.losses`), each with its number of releases, an
+        Privacy losses (`skdp.privacy.losses`), each with its number of releases, an
         int >= 1.
 
     Raises

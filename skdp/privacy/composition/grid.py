@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
 from skdp._identity import remembered
-from skdp.privacy.losses.losses import PrivacyLoss, Profile
+from skdp.privacy.losses import PrivacyLoss, Profile
 
 _UNIT = np.finfo(float).eps
 # Bounds on the relative error of a profile's delta and tails, and on the error of its epsilon

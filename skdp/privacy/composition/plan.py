@@ -14,10 +14,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from skdp._identity import remembered
-from skdp.privacy.composition._fold import SPARE_STEPS
-from skdp.privacy.composition._tilt import Spread, tilt
-from skdp.privacy.composition.grid import ACCURACY, Masses, extent, upper
-from skdp.privacy.losses.losses import FiniteLoss, Profile
+from skdp.privacy.fold import SPARE_STEPS
+from skdp.privacy.fold import Spread, tilt
+from skdp.privacy.grid import ACCURACY, Masses, extent, upper
+from skdp.privacy.losses import FiniteLoss, Profile
 
 Parts = tuple[tuple[Profile, int], ...]
 Rough = Sequence[tuple[Masses, int]]

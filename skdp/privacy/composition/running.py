@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from skdp.privacy.composition._fold import Folded
-from skdp.privacy.composition.composition import Composition, delta_of, folded, outlines
-from skdp.privacy.composition.composition import sides as sides_of
-from skdp.privacy.composition.grid import upper
-from skdp.privacy.composition.plan import Parts, ends_on
+from skdp.privacy.fold import Folded
+from skdp.privacy.composition import Composition, delta_of, folded, outlines
+from skdp.privacy.composition import sides as sides_of
+from skdp.privacy.grid import upper
+from skdp.privacy.composition import Parts, ends_on
 
 
 class Running:

@@ -1,6 +1,6 @@
 """The guarantee of a release, its equivalents and its card."""
 
-from skdp.privacy.guarantee.composed import compose
-from skdp.privacy.guarantee.guarantee import NEIGHBORS, Guarantee
+from skdp.privacy.guarantee import compose
+from skdp.privacy.guarantee import NEIGHBORS, Guarantee
 
 __all__ = ["NEIGHBORS", "Guarantee", "compose"]

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from skdp.privacy._rounding import at_least_tiny
+from skdp.privacy.rounding import at_least_tiny
 
 NEIGHBORS = {
     "replace_one": "any one record replaced by any other; the number of records is public",

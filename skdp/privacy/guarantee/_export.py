@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from skdp._codec import VERSION, document, encode, hints_of
-from skdp.privacy.guarantee._card import card_html
+from skdp.privacy.guarantee import card_html
 
 _EQUIVALENTS = {"equivalents": {"mu": float | None, "rho": float | None}}
 

@@ -9,10 +9,10 @@ from itertools import chain
 
 from skdp._checks import check_interval, fail
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
-from skdp.privacy.decimals import add, as_decimal, float_above
+from skdp.privacy.rounding import add, as_decimal, float_above
 from skdp.privacy.guarantee import profile as _profile
-from skdp.privacy.guarantee.guarantee import Guarantee
-from skdp.privacy.guarantee.profile import Losses
+from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.profile import Losses
 
 PLANNED = "the guarantee of each part was fixed before the first part was released"
 

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._checks import check_choice, check_count, check_interval, check_numbers, fail
 from skdp._search import narrowed
-from skdp.privacy._rounding import tested
-from skdp.privacy.decimals import add_multiples, float_above
+from skdp.privacy.rounding import tested
+from skdp.privacy.rounding import add_multiples, float_above
 from skdp.privacy.guarantee import profile as _profile
-from skdp.privacy.guarantee._card import NEIGHBORS, UNITS, card
-from skdp.privacy.guarantee._export import Exported
-from skdp.privacy.guarantee.profile import Losses
+from skdp.privacy.guarantee import NEIGHBORS, UNITS, card
+from skdp.privacy.guarantee import Exported
+from skdp.privacy.profile import Losses
 
 __all__ = ["NEIGHBORS", "Guarantee"]
 
@@ -50,7 +50,7 @@ class Guarantee(Exported):
     void_because : tuple of str
         Reasons why the statement does not hold for this release; empty if it holds.
     losses : tuple of pairs (loss, count)
-        Privacy losses (see `skdp.privacy.losses.losses`), each with a number of releases. Their
+        Privacy losses (see `skdp.privacy.losses`), each with a number of releases. Their
         composition is a second upper bound on the privacy loss of this release. Conversions use
         both bounds.
     unit : {"row", "person"}

@@ -14,13 +14,13 @@ from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 from skdp._arrays import FloatArray
 from skdp._identity import counted, is_ours, remembered
 from skdp._search import narrowed
-from skdp.privacy._rounding import tested
-from skdp.privacy.composition.composition import Composition
+from skdp.privacy.rounding import tested
+from skdp.privacy.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
-from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, Profile, ShiftLoss
-from skdp.privacy.losses.radial import RadialLoss
-from skdp.privacy.losses.selection import SelectionLoss
-from skdp.privacy.losses.shift import log_ratio
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, Profile, ShiftLoss
+from skdp.privacy.radial import RadialLoss
+from skdp.privacy.losses import SelectionLoss
+from skdp.privacy.shift import log_ratio
 
 Losses = tuple[tuple[Profile, int], ...]
 

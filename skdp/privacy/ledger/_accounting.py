@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Self
 
 from skdp._identity import counted
-from skdp.privacy.composition.running import Running
+from skdp.privacy.composition import Running
 from skdp.privacy.conversions import (
     gaussian_delta,
     gaussian_epsilon,
@@ -27,8 +27,8 @@ from skdp.privacy.conversions import (
     mixed_epsilon,
     pure_of_mu,
 )
-from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
-from skdp.privacy.guarantee.profile import (
+from skdp.privacy.rounding import add, as_decimal, float_above, float_below, subtract
+from skdp.privacy.profile import (
     Losses,
     Whole,
     bounded_parts,
@@ -37,7 +37,7 @@ from skdp.privacy.guarantee.profile import (
     joint,
     squared,
 )
-from skdp.privacy.ledger._entries import Budget, CountedSums, Entry
+from skdp.privacy.ledger_rules import Budget, CountedSums, Entry
 
 # Shares of delta of the rules of a divided ledger, and of the infinity mass beside all rules but
 # the first. They add up to 1. With a quarter, spends of usual deltas fit basic composition.

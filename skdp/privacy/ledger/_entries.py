@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from skdp._identity import counted, remembered
 from skdp.privacy.conversions import mu_of_pure
-from skdp.privacy.decimals import add, as_decimal, float_above, float_below, subtract
-from skdp.privacy.guarantee.profile import (
+from skdp.privacy.rounding import add, as_decimal, float_above, float_below, subtract
+from skdp.privacy.profile import (
     Losses,
     bounded_part,
     composition,
@@ -21,7 +21,7 @@ from skdp.privacy.guarantee.profile import (
     squared,
     total,
 )
-from skdp.privacy.losses.losses import PairLoss, Profile
+from skdp.privacy.losses import PairLoss, Profile
 
 # A spend with a known profile has a tenth of its delta as infinity mass.
 _OWN_SHARE = 0.1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdp.privacy.ledger._entries import Entry
+from skdp.privacy.ledger_rules import Entry
 
 
 class BudgetExceeded(ValueError):

@@ -16,9 +16,9 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 
 from skdp._checks import fail
-from skdp.privacy.ledger import _rows
-from skdp.privacy.ledger._entries import Budget
-from skdp.privacy.ledger._errors import LedgerLost
+from skdp.privacy import ledger_file as _rows
+from skdp.privacy.ledger_rules import Budget
+from skdp.privacy.ledger_file import LedgerLost
 
 BUSY_SECONDS = 60.0
 # How long a ledger that somebody else is making may stay empty.

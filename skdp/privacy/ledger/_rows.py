@@ -16,8 +16,8 @@ import sqlite3
 from dataclasses import astuple
 from typing import Any, NamedTuple
 
-from skdp.privacy.ledger._entries import Budget, Entry
-from skdp.privacy.ledger._text import from_text, to_text
+from skdp.privacy.ledger_rules import Budget, Entry
+from skdp.privacy.ledger_file import from_text, to_text
 
 
 class Identity(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass, field
 
-from skdp.privacy.ledger import _rows
-from skdp.privacy.ledger._accounting import Account
-from skdp.privacy.ledger._entries import Entry
+from skdp.privacy import ledger_file as _rows
+from skdp.privacy.ledger_rules import Account
+from skdp.privacy.ledger_rules import Entry
 
 
 @dataclass(frozen=True)

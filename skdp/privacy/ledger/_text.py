@@ -16,9 +16,9 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._codec import VERSION, document, encode
 from skdp._codec import from_text as content_of
-from skdp.privacy.composition.grid import multiples, upper
-from skdp.privacy.guarantee.profile import Losses
-from skdp.privacy.losses.losses import FiniteLoss, Profile, ProfileLoss
+from skdp.privacy.grid import multiples, upper
+from skdp.privacy.profile import Losses
+from skdp.privacy.losses import FiniteLoss, Profile, ProfileLoss
 
 # Number of points on either side of 0. The last one is the first of _EPSILONS at which the profile
 # is below e^_FAR or stops decreasing.

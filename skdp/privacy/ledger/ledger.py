@@ -17,12 +17,12 @@ from typing import Any
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.privacy.guarantee import Guarantee
 from skdp.privacy.ledger import _file, _rows
-from skdp.privacy.ledger._accounting import RULES, Account
-from skdp.privacy.ledger._entries import Budget, Entry
-from skdp.privacy.ledger._errors import BudgetExceeded, LedgerLost
-from skdp.privacy.ledger._rows import Identity
-from skdp.privacy.ledger._seen import Seen
-from skdp.privacy.ledger._text import kept
+from skdp.privacy.ledger_rules import RULES, Account
+from skdp.privacy.ledger_rules import Budget, Entry
+from skdp.privacy.ledger_file import BudgetExceeded, LedgerLost
+from skdp.privacy.ledger_file import Identity
+from skdp.privacy.ledger import Seen
+from skdp.privacy.ledger_file import kept
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
 

@@ -1,6 +1,6 @@
 """Integrals of the privacy loss of exp(-|x|_2), in logs: the sums behind `RadialLoss`.
 
-The loss is v tanh x. Under P, x has the density p of `skdp.privacy.losses.radial`; under Q it has
+The loss is v tanh x. Under P, x has the density p of `skdp.privacy.radial`; under Q it has
 q(x) = p(-x). Both are integrated over x > 0, on pieces with Gauss-Legendre nodes. All terms are
 positive, so nothing cancels. A bound on the error is in ``docs/proofs/knorm_delta.md``,
 Proposition 4.

@@ -19,9 +19,9 @@ from scipy.special import log_ndtr, logsumexp
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive, fail
-from skdp.privacy.losses import normal_profile
-from skdp.privacy.losses.shift import ShiftedLaw, crossing
-from skdp.privacy.losses.shift import log_delta as shift_log_delta
+from skdp.privacy import normal as normal_profile
+from skdp.privacy.shift import ShiftedLaw, crossing
+from skdp.privacy.shift import log_delta as shift_log_delta
 
 Tails = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
@@ -86,7 +86,7 @@ class ShiftLoss(SymmetricLoss):
     Parameters
     ----------
     law : even log-concave law
-        Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.losses.shift`.
+        Any object with ``logpdf``, ``logsf`` and ``isf``; see `skdp.privacy.shift`.
     shift : float in (0, inf), units of the law
 
     Raises

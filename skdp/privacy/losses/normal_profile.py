@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
 from skdp._arrays import FloatArray
-from skdp.privacy._rounding import LEAST_LOG
-from skdp.privacy.losses.mills import fall_of_mills_ratio
+from skdp.privacy.rounding import LEAST_LOG
+from skdp.privacy.normal import fall_of_mills_ratio
 
 
 def log_delta(mu: ArrayLike, epsilon: ArrayLike) -> FloatArray:

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive
-from skdp.privacy.losses._radial_sum import RadialSum
-from skdp.privacy.losses.losses import SymmetricLoss, Tails
+from skdp.privacy.radial import RadialSum
+from skdp.privacy.losses import SymmetricLoss, Tails
 
 # For greater shifts the sums have too many pieces to be fast.
 MOST_SHIFT = 1e5

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_positive
-from skdp.privacy.losses.losses import SymmetricLoss, Tails
-from skdp.privacy.tradeoff.curves import log1mexp
+from skdp.privacy.losses import SymmetricLoss, Tails
+from skdp.privacy.curves import log1mexp
 
 
 @dataclass(frozen=True)

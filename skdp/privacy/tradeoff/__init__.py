@@ -1,6 +1,6 @@
 """Trade-off functions (f-DP): the least type II error for each type I error."""
 
-from skdp.privacy.tradeoff.tradeoff import (
+from skdp.privacy.tradeoff import (
     TradeOff,
     approximate,
     from_law,

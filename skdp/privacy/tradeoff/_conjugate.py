@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._search import narrowed
-from skdp.privacy.tradeoff.curves import LOG_HALF, Curve, log1mexp
+from skdp.privacy.curves import LOG_HALF, Curve, log1mexp
 
 # No float is positive below e^-745.
 _LEAST = -745.0

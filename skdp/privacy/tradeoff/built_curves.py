@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import Profile as LossProfile
-from skdp.privacy.tradeoff.curves import LOG_HALF, Curve, log1mexp
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import Profile as LossProfile
+from skdp.privacy.curves import LOG_HALF, Curve, log1mexp
 
 # For greater epsilon e^epsilon overflows; profiles are not evaluated there.
 _FARTHEST = 700.0

@@ -19,11 +19,11 @@ from scipy.special import log_ndtr, ndtri_exp, roots_legendre
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, check_positive, fail
-from skdp.privacy.composition.grid import moved_log_delta
-from skdp.privacy.losses import normal_profile
-from skdp.privacy.losses.losses import GaussianLoss, PairLoss, PrivacyLoss, ShiftLoss
-from skdp.privacy.losses.normal_profile import error_of_arguments
-from skdp.privacy.losses.shift import ShiftedLaw
+from skdp.privacy.grid import moved_log_delta
+from skdp.privacy import normal as normal_profile
+from skdp.privacy.losses import GaussianLoss, PairLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.normal import error_of_arguments
+from skdp.privacy.shift import ShiftedLaw
 
 _NODES, _LENGTHS = roots_legendre(24)
 LOG_HALF = -math.log(2)

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, check_interval, check_positive, fail
-from skdp.privacy._rounding import LEAST_LOG, exp_up
-from skdp.privacy.losses import losses
-from skdp.privacy.losses.shift import ShiftedLaw
-from skdp.privacy.tradeoff._conjugate import fixed_point, upper_log_delta
-from skdp.privacy.tradeoff.built_curves import (
+from skdp.privacy.rounding import LEAST_LOG, exp_up
+from skdp.privacy import losses
+from skdp.privacy.shift import ShiftedLaw
+from skdp.privacy.tradeoff import fixed_point, upper_log_delta
+from skdp.privacy.curves import (
     Chained,
     Greatest,
     Points,
@@ -30,7 +30,7 @@ from skdp.privacy.tradeoff.built_curves import (
     Repeated,
     Tensor,
 )
-from skdp.privacy.tradeoff.curves import (
+from skdp.privacy.curves import (
     Approximate,
     Curve,
     Gaussian,

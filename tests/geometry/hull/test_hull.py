@@ -18,9 +18,9 @@ from scipy.optimize import linprog
 from skdp.geometry import EncodedRowsBall, LpBall, SimplexBall
 from skdp.geometry.hull import Hull, PolytopeHull
 from skdp.geometry.hull import polytope as polytope_module
-from skdp.geometry.hull._bodies import Box, box_around, reject
-from skdp.geometry.hull.polytope import Corners, Facets, Polytope
-from skdp.geometry.lp import sign_patterns
+from skdp.geometry.hull import Box, box_around, reject
+from skdp.geometry.polytope import Corners, Facets, Polytope
+from skdp.geometry.ball import sign_patterns
 from skdp.mechanisms import KNorm, Sensitivity
 
 

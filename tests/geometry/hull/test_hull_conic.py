@@ -14,8 +14,8 @@ from ball_battery import BATTERY, check_covariance, check_norm, check_radius, ch
 
 from skdp.geometry import LpBall
 from skdp.geometry.hull import Hull, PolytopeHull
-from skdp.geometry.hull.conic import Level, SecondOrder
-from skdp.geometry.hull.programs import ConeSet
+from skdp.geometry.conic import Level, SecondOrder
+from skdp.geometry.programs import ConeSet
 from skdp.mechanisms import KNorm, Sensitivity
 
 V = cp.Variable(3)

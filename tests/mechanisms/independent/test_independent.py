@@ -17,9 +17,9 @@ from skdp.mechanisms.independent import Independent, IndependentNoise, _promisin
 from skdp.mechanisms.scales import FAMILIES, MOST_GROUPS, NAMES, least_scale, worst_shift
 from skdp.noise.laws import FlippedHuber, Gaussian, Laplace, Logistic, Subbotin
 from skdp.privacy import Guarantee
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import ShiftLoss
-from skdp.privacy.losses.shift import log_delta
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import ShiftLoss
+from skdp.privacy.shift import log_delta
 
 ONE = Sensitivity(LpBall(1), radius=2.0)
 BOX = Sensitivity(LpBall(2, p=math.inf))

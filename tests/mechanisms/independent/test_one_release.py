@@ -19,7 +19,7 @@ from skdp.noise.laws import (
     Subbotin,
     TruncatedLaplace,
 )
-from skdp.privacy.losses.shift import log_delta
+from skdp.privacy.shift import log_delta
 
 LAWS = [
     Laplace(0.7),

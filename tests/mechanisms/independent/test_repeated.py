@@ -29,10 +29,10 @@ from skdp.noise.laws import (
     Subbotin,
     TruncatedLaplace,
 )
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
-from skdp.privacy.losses.selection import SelectionLoss
-from skdp.privacy.losses.shift import log_delta, log_ratio
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.losses import SelectionLoss
+from skdp.privacy.shift import log_delta, log_ratio
 
 NAMED = [
     pytest.param(name, marks=pytest.mark.slow("more cases of the same grid"))

@@ -17,8 +17,8 @@ from skdp.mechanisms.matrix import (
     losses_of_trace,
 )
 from skdp.noise.laws import Laplace
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import ShiftLoss
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import ShiftLoss
 
 
 @functools.cache

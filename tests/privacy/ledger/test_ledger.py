@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
-import skdp.privacy.ledger.ledger as ledger_module
+import skdp.privacy.ledger as ledger_module
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost
-from skdp.privacy.ledger import _file
+from skdp.privacy import ledger_file as _file
 
 GUARANTEE = Guarantee(0.3, mechanism="laplace")
 

@@ -28,11 +28,11 @@ from skdp.noise import (
 )
 from skdp.privacy import Guarantee, Ledger, LedgerLost
 from skdp.privacy.conversions import gaussian_epsilon
-from skdp.privacy.ledger._entries import Budget
-from skdp.privacy.ledger._text import from_text, kept, to_text
-from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
-from skdp.privacy.losses.radial import RadialLoss
-from skdp.privacy.losses.selection import SelectionLoss
+from skdp.privacy.ledger_rules import Budget
+from skdp.privacy.ledger_file import from_text, kept, to_text
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.radial import RadialLoss
+from skdp.privacy.losses import SelectionLoss
 
 
 def test_the_composition_of_a_file_is_fixed(tmp_path):
@@ -185,7 +185,7 @@ def test_a_file_whose_losses_are_not_known_any_more_takes_nothing_more(monkeypat
         ledger.spend(gaussian(0.05))
     assert ledger.spent.epsilon < EPSILON
     later = pickle.loads(pickle.dumps(ledger))
-    monkeypatch.setattr("skdp.privacy.ledger._rows.from_text", lambda text: None)
+    monkeypatch.setattr("skdp.privacy.ledger_file.from_text", lambda text: None)
     assert later.spent.epsilon > EPSILON
     assert later.remaining.epsilon == 0.0
     assert not fits(later, gaussian(0.05))

@@ -34,10 +34,10 @@ from skdp import (
 from skdp.noise import FlippedHuber
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
-from skdp.privacy.ledger import _accounting
-from skdp.privacy.ledger._accounting import Divided, GaussianDP
-from skdp.privacy.ledger._entries import Budget, Counted, CountedSums
-from skdp.privacy.losses.losses import GaussianLoss, PairLoss, ShiftLoss
+from skdp.privacy import ledger_rules as _accounting
+from skdp.privacy.ledger_rules import Divided, GaussianDP
+from skdp.privacy.ledger_rules import Budget, Counted, CountedSums
+from skdp.privacy.losses import GaussianLoss, PairLoss, ShiftLoss
 
 
 def worst_of_two(share, ways=all_at_once):

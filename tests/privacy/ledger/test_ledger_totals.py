@@ -17,8 +17,8 @@ from ledger_worst import DELTA, EPSILON, fits, gaussian
 
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost
-from skdp.privacy.ledger import _rows
-from skdp.privacy.losses.losses import PairLoss, ShiftLoss
+from skdp.privacy import ledger_file as _rows
+from skdp.privacy.losses import PairLoss, ShiftLoss
 
 LAPLACE = Guarantee(0.05, losses=((ShiftLoss(Laplace(20.0), 1.0), 1),))
 SPENDS = [

@@ -18,7 +18,7 @@ from skdp.noise.laws import (
     Subbotin,
     TruncatedLaplace,
 )
-from skdp.privacy.losses.shift import crossing, log_delta, log_ratio, log_spared
+from skdp.privacy.shift import crossing, log_delta, log_ratio, log_spared
 
 LAWS = [
     Laplace(0.7),

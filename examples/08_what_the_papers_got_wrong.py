@@ -36,7 +36,7 @@ from skdp.mechanisms import Independent, Sensitivity, calibrate
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.subbotin import Subbotin
 from skdp.privacy import ShiftLoss
-from skdp.privacy.composition.composition import Bounds, Composition
+from skdp.privacy.composition import Bounds, Composition
 
 FloatArray = NDArray[np.float64]
 

@@ -37,10 +37,9 @@ TYPES = {
         "skdp.linear_model._shared.task": "Stage",
         "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
         " TruncatedLaplace",
-        "skdp.privacy.guarantee.guarantee": "Guarantee",
-        "skdp.privacy.losses.losses": "FiniteLoss GaussianLoss PairLoss ShiftLoss",
-        "skdp.privacy.losses.radial": "RadialLoss",
-        "skdp.privacy.losses.selection": "SelectionLoss",
+        "skdp.privacy.guarantee": "Guarantee",
+        "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss SelectionLoss ShiftLoss",
+        "skdp.privacy.radial": "RadialLoss",
     }.items()
     for name in names.split()
 }

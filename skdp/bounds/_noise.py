@@ -24,7 +24,7 @@ from skdp.mechanisms.noise import publication, release_integers
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 from skdp.rows.persons import WHOLE_BITS
 
 # Cells of one column that one record changes by 1 each.

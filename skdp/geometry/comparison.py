@@ -25,7 +25,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.geometry.ball import NormBall, as_points, ask, uniform_covariance
 from skdp.geometry.combined import ScaledBall
-from skdp.geometry.containment import Bounds, contains, greatest_gauge_over
+from skdp.geometry.containment import GaugeBounds, contains, greatest_gauge_over
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,13 +236,13 @@ def _named(balls: Mapping[str, NormBall] | Sequence[NormBall]) -> dict[str, Norm
     return {str(name): ball for name, ball in balls.items()}
 
 
-def _radius(ball: NormBall, sensitivity: BallSensitivity | NormBall | None) -> Bounds:
+def _radius(ball: NormBall, sensitivity: BallSensitivity | NormBall | None) -> GaugeBounds:
     if sensitivity is None:
-        return Bounds(1.0, 1.0)
+        return GaugeBounds(1.0, 1.0)
     if isinstance(sensitivity, NormBall):
         radius = greatest_gauge_over(ball, sensitivity)
     elif hasattr(sensitivity, "radius_in"):
-        radius = Bounds(*[sensitivity.radius_in(ball)] * 2)
+        radius = GaugeBounds(*[sensitivity.radius_in(ball)] * 2)
     else:
         raise fail("sensitivity", "be a norm ball or have radius_in(ball)", type(sensitivity))
     check_positive("radius", radius.upper, "Give the body a support(w) or bounding_box().")

@@ -49,9 +49,8 @@ from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._draws import exponentials, gammas, uniforms
-from skdp.geometry.ball import NormBall, as_points, listable
+from skdp.geometry.ball import LpBall, NormBall, as_points, listable, sign_patterns
 from skdp.geometry.combined import ProductBall
-from skdp.geometry.lp import LpBall, sign_patterns
 
 # Integrals over the intercept's coordinate are exact up to so many nodes. Beyond, so many nodes on
 # the interval where the density is at least this share of its maximum are exact to rounding.

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from skdp.privacy.decimals import as_decimal, float_below, subtract
 from skdp.privacy.ledger import Budget
+from skdp.privacy.rounding import as_decimal, float_below, subtract
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from skdp.model_selection._choice import Choice
 from skdp.model_selection._task import PlannedFit, SearchTask
 from skdp.privacy import BudgetExceeded, Ledger
 from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
-from skdp.privacy.guarantee.profile import equivalents
 from skdp.privacy.ledger import Budget
+from skdp.privacy.profile import equivalents
 
 # A ceiling below every budget.
 _NOTHING = 5e-324

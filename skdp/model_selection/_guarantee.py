@@ -17,7 +17,7 @@ from skdp.model_selection._choice import Choice
 from skdp.model_selection._task import SearchTask
 from skdp.privacy import Guarantee
 from skdp.privacy.ledger import Budget
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 
 _PUBLIC = (
     "scores, steps and other parts from outside skdp treat records separately and store nothing",

@@ -30,7 +30,7 @@ from skdp.linear_model.validation import check_labels, units_of
 from skdp.model_selection._candidates import declared_labels, fit_to, private_step
 from skdp.model_selection._task import parts
 from skdp.privacy import BudgetExceeded, Ledger
-from skdp.privacy.decimals import add, as_decimal
+from skdp.privacy.rounding import add, as_decimal
 from skdp.randomness import as_generator
 
 _Split = tuple[NDArray[np.intp], NDArray[np.intp]]

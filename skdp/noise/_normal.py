@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import erf, erfcx, roots_legendre
 
 from skdp._arrays import FloatArray
-from skdp.privacy.losses.mills import mills_ratio
+from skdp.privacy.normal import mills_ratio
 
 _SHORT = 0.5
 # Of a unit interval; 8 nodes have sixteen digits of 1 / R on one of length _SHORT.

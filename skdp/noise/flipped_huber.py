@@ -13,7 +13,7 @@ from scipy.special import erf, erfinv, gammainc, ndtri_exp
 from skdp._arrays import FloatArray
 from skdp.noise._even import CrossingLaw, check_offset
 from skdp.noise._exponential import fallen, inverse_hazard
-from skdp.privacy.losses.mills import mills_ratio
+from skdp.privacy.normal import mills_ratio
 
 _ROOT_2 = math.sqrt(2)
 

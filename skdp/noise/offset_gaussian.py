@@ -11,7 +11,7 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp.noise._even import CrossingLaw, check_offset
 from skdp.noise._normal import excess_moments, hazard_between
-from skdp.privacy.losses.mills import mills_ratio
+from skdp.privacy.normal import mills_ratio
 
 _STEPS = 4
 

@@ -18,8 +18,8 @@ from skdp.mechanisms.independent.noise import Independent
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.noise.subbotin import Subbotin
 from skdp.privacy import Guarantee, tradeoff
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import GaussianLoss, ShiftLoss
 
 EPSILONS = [1 / 16, 1 / 4, 1.0, 4.0]
 

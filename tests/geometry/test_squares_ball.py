@@ -8,7 +8,7 @@ import pytest
 from ball_battery import BATTERY
 from scipy.optimize import linprog
 
-from skdp.geometry.squares import SquaresBall, counted_square_gauge
+from skdp.geometry.moments import SquaresBall, counted_square_gauge
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.stage import sums_deviation, sums_noise
 

@@ -16,7 +16,7 @@ from skdp.geometry import LpBall
 from skdp.inspection import PrivacyProfileDisplay
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.privacy import Guarantee, compose
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

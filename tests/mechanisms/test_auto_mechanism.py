@@ -21,7 +21,7 @@ from skdp.mechanisms.independent.noise import Independent, IndependentNoise
 from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.noise.flipped_huber import FlippedHuber
 from skdp.privacy import Guarantee
-from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.radial import RadialLoss
 
 INF = math.inf
 CORNERS = np.random.default_rng(3).normal(size=(9, 3)) * [1.0, 3.0, 10.0]

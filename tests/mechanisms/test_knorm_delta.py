@@ -11,8 +11,8 @@ from skdp.mechanisms import KNorm, Sensitivity, calibrate
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.knorm.radial import shift_in_any_norm, shift_in_round_norm
 from skdp.noise.laplace import Laplace
-from skdp.privacy.losses.losses import ShiftLoss
-from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.losses import ShiftLoss
+from skdp.privacy.radial import RadialLoss
 
 EPSILONS, DELTAS = [0.01, 1.0, 20.0], [1e-2, 1e-6, 1e-12]
 

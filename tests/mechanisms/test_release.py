@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.geometry import LpBall
-from skdp.geometry.lp import _generalised_normal
+from skdp.geometry.ball import _generalised_normal
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.mechanisms import Independent, MatrixLaplace, Sensitivity, calibrate
 from skdp.mechanisms.independent.repeated import calibrate_releases
@@ -25,7 +25,7 @@ from skdp.mechanisms.noise import paid_in_full, publication_of, release
 from skdp.noise import Gaussian, Laplace, Logistic, Staircase, Tulap
 from skdp.noise.canonical.multivariate import multivariate_canonical
 from skdp.privacy import Guarantee, tradeoff
-from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.losses import GaussianLoss, ShiftLoss
 from skdp.randomness import Lattice, publish_near
 from skdp.testing import check_release
 

@@ -21,8 +21,8 @@ from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.independent.scale import pure_scale
 from skdp.mechanisms.sensitivity.base import greatest_gauge
 from skdp.noise import Laplace, Logistic
-from skdp.privacy.guarantee.profile import composition
-from skdp.privacy.losses.losses import PairLoss
+from skdp.privacy.losses import PairLoss
+from skdp.privacy.profile import composition
 
 DRAWS = range(20)
 MARGIN = 1 + Fraction(2) ** -45

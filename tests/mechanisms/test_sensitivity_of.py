@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 
 from skdp.domain import Domain
 from skdp.geometry import EncodedRowsBall, LpBall
+from skdp.geometry.ball import sign_patterns
 from skdp.geometry.hull import Hull, PolytopeHull
-from skdp.geometry.lp import sign_patterns
 from skdp.mechanisms import Sensitivity, calibrate
 from skdp.mechanisms.sensitivity._polynomial import NotPolynomial, Polynomial
 from skdp.mechanisms.sensitivity._statistics import Quadratic, quadratic_of

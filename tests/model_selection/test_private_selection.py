@@ -20,8 +20,8 @@ from skdp.model_selection._choice import (
 )
 from skdp.model_selection._scoring import UNITS, as_score
 from skdp.model_selection._task import parts, sizes
-from skdp.privacy.decimals import add, as_decimal
 from skdp.privacy.ledger import Budget
+from skdp.privacy.rounding import add, as_decimal
 
 DRAWS = 4_000
 # A chi-square test at this level fails by chance once in ten million runs.

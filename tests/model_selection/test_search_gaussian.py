@@ -14,7 +14,7 @@ from skdp.model_selection import PrivateSearchCV, _choice, _dry_run
 from skdp.model_selection._choice import exponential_mechanism
 from skdp.privacy import Guarantee, SelectionLoss
 from skdp.privacy.conversions import gaussian_delta, gaussian_mu
-from skdp.privacy.losses.losses import FiniteLoss
+from skdp.privacy.losses import FiniteLoss
 
 DOMAIN = Domain.unit_box(3, target=["no", "yes"])
 GRID = {"alpha": [1e-4, 0.1]}

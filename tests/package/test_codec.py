@@ -20,8 +20,8 @@ from skdp._codec import ARRAYS, TYPES, decode, encode, from_text, hints_of, to_t
 from skdp.domain.columns import Column, Levels, Number
 from skdp.linear_model._shared.task import Stage
 from skdp.noise import Laplace, Subbotin
-from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, Profile, ShiftLoss
-from skdp.privacy.losses.shift import ShiftedLaw
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, Profile, ShiftLoss
+from skdp.privacy.shift import ShiftedLaw
 
 LOSS = ShiftLoss(Subbotin(3.0, 0.1 + 0.2), 5e-324)
 FINITE = FiniteLoss((0.0, 0.5), (-0.5, -1.25), -2.2352578692748204, -1.5155132518505716)

@@ -17,8 +17,8 @@ from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.noise import Gaussian, Laplace, Staircase, Subbotin
 from skdp.privacy import Composition, Guarantee
-from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
-from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.radial import RadialLoss
 
 
 @dataclass(frozen=True)

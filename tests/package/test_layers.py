@@ -314,7 +314,7 @@ def test_no_import_circle():
 def test_the_reading_of_imports_sees_a_circle_and_a_climb():
     """The twin: imports of every form are found, and those that do not run are told apart."""
     source = """
-import skdp.geometry.lp as lp
+import skdp.geometry.ball as lp
 from skdp import domain
 from skdp.linear_model._shared.base import PrivateLinearModel
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ else:
     __getattr__, __dir__ = lazily(__name__, {"laplace": "Laplace"})
 """
     at_import = [
-        "skdp.geometry.lp",
+        "skdp.geometry.ball",
         "skdp.domain",
         "skdp.linear_model._shared.base",
         "skdp.randomness",

@@ -9,9 +9,9 @@ import pytest
 
 from skdp.noise.logistic import Logistic
 from skdp.privacy import tradeoff
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import GaussianLoss
-from skdp.privacy.tradeoff._conjugate import upper_log_delta
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.tradeoff import upper_log_delta
 
 LEVELS = [1e-300, 1e-20, 1e-8, 1e-3, 0.05, 0.37, 0.5, 0.7, 0.99, 1 - 1e-9, 1 - 2**-52]
 

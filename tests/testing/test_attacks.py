@@ -24,10 +24,10 @@ from skdp.mechanisms.knorm.elliptic import EllipticKNorm, knorm_is_less
 from skdp.mechanisms.knorm.radial import greatest_shift as greatest_shift_of
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
-from skdp.privacy.composition import grid as _grid
-from skdp.privacy.composition._fold import Spread, fold, tilt
-from skdp.privacy.composition.composition import Bounds, Composition
-from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
+from skdp.privacy import grid as _grid
+from skdp.privacy.composition import Bounds, Composition
+from skdp.privacy.fold import Spread, fold, tilt
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
 # What rounding of an epsilon at an atom, and of delta to a float, may do to a comparison.
 HAIR = 1e-14

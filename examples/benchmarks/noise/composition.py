@@ -32,11 +32,11 @@ from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
-from skdp.privacy.composition import _fold
-from skdp.privacy.composition import grid as _grid
-from skdp.privacy.composition import plan as _plan
-from skdp.privacy.composition.composition import Bounds, epsilon_bounds
-from skdp.privacy.losses.losses import GaussianLoss, PairLoss, Profile, ShiftLoss
+from skdp.privacy import composition as _plan
+from skdp.privacy import fold as _fold
+from skdp.privacy import grid as _grid
+from skdp.privacy.composition import Bounds, epsilon_bounds
+from skdp.privacy.losses import GaussianLoss, PairLoss, Profile, ShiftLoss
 
 COUNT, SCALE, DELTA, INTERVAL = 10_000, 100.0, 1e-6, 1e-4
 CLOSED_FORM = 4.88655

@@ -48,7 +48,7 @@ from skdp.linear_model._objective.perturbation import leverage_apart
 from skdp.linear_model._objective.softmax import SoftmaxRecord
 from skdp.linear_model.losses import Logistic, Loss, PseudoHuber, SharpLogistic, Softmax
 from skdp.mechanisms.gaussian.noise import gaussian_scale
-from skdp.privacy.losses.normal_profile import log_delta
+from skdp.privacy.normal import log_delta
 
 # The multiplier of the second does not depend on its threshold, which only sets the unit.
 LOSSES: dict[str, Loss] = {

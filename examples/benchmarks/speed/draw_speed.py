@@ -19,7 +19,7 @@ from skdp.geometry import EncodedRowsBall, LpBall, ProductBall, SimplexBall, Sum
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.privacy import Guarantee, compose
 from skdp.privacy.conversions import gaussian_epsilon
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 from skdp.randomness import as_generator
 
 RATE = "a second"

@@ -23,7 +23,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.geometry.moments.layout import IntArray
+from skdp.geometry.moment_layout import IntArray
 from skdp.linear_model._moments.moments import MomentPlan, Moments, names_of
 from skdp.linear_model._moments.parts import Parts, Radii
 from skdp.linear_model._shared.gram import exact_both, exact_sums, release_exact

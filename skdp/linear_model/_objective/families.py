@@ -38,7 +38,7 @@ from skdp.mechanisms import GaussianNoise, KNorm, Sensitivity
 from skdp.mechanisms.noise import Noise
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses.losses import ProfileLoss
+from skdp.privacy.losses import ProfileLoss
 
 Q_GRID = np.array([0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.98, 0.99])
 # Gaussian noise changes little before the curvature gets nearly all of epsilon.

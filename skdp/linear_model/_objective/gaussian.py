@@ -28,10 +28,10 @@ from skdp.linear_model._objective.persons import RecordLoss
 from skdp.linear_model.losses import Bounded, is_one_sided
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
-from skdp.privacy.composition.composition import Composition
+from skdp.privacy.composition import Composition
 from skdp.privacy.guarantee import NEIGHBORS
-from skdp.privacy.losses.losses import ProfileLoss
-from skdp.privacy.losses.normal_profile import log_delta
+from skdp.privacy.losses import ProfileLoss
+from skdp.privacy.normal import log_delta
 
 # Number of cells of slopes. They are narrower near full slope, which determines the noise.
 _CELLS = 400

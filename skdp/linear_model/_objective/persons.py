@@ -21,7 +21,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
 from skdp.linear_model.losses import AnyLoss, Bounded, is_one_sided
-from skdp.privacy.losses.mills import fall_of_mills_ratio, mills_ratio
+from skdp.privacy.normal import fall_of_mills_ratio, mills_ratio
 
 # Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
 # slope, which determines the noise.

@@ -23,7 +23,7 @@ from skdp.linear_model._objective.persons import (
     log_delta_of_line,
 )
 from skdp.linear_model.losses import Softmax
-from skdp.privacy.losses.normal_profile import log_delta
+from skdp.privacy.normal import log_delta
 
 # Among the lines of `persons` every so many: a profile takes longer with several classes.
 _EACH = 6

@@ -28,7 +28,7 @@ from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.noise import publication, variances
 from skdp.mechanisms.sensitivity.base import ROUND_UP
 from skdp.privacy import Guarantee
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 
 # The share of epsilon is chosen for noise of GOOD_NOISE in the means, within these limits.
 LEAST_SHARE, MOST_SHARE, GOOD_NOISE = 0.05, 0.2, 0.01

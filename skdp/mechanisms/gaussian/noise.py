@@ -22,8 +22,8 @@ from skdp.mechanisms.gaussian.ellipsoid import greatest_square
 from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses.losses import GaussianLoss
-from skdp.privacy.losses.normal_profile import log_delta
+from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.normal import log_delta
 from skdp.randomness import GRANULARITY
 
 

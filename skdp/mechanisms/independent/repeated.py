@@ -46,8 +46,7 @@ from skdp.mechanisms.independent.worst_shift import Shift, WorstShift, length_of
 from skdp.mechanisms.noise import BaseNoise, Publication, paid_in_full, published
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
-from skdp.privacy.losses.losses import PrivacyLoss
-from skdp.privacy.losses.selection import SelectionLoss
+from skdp.privacy.losses import PrivacyLoss, SelectionLoss
 from skdp.randomness import Lattice, RandomStateLike, granularity_of
 
 MECHANISMS = ("auto", *NAMES)

@@ -29,9 +29,9 @@ from skdp.noise.logistic import Logistic
 from skdp.noise.offset_gaussian import OffsetGaussian
 from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import GaussianLoss, PrivacyLoss, ShiftLoss
-from skdp.privacy.losses.shift import log_delta, log_spared
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import GaussianLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.shift import log_delta, log_spared
 
 Losses = tuple[tuple[PrivacyLoss, int], ...]
 

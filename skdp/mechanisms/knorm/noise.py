@@ -25,7 +25,7 @@ from skdp.mechanisms.noise import BaseNoise
 from skdp.mechanisms.sensitivity.ball import require_ball
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses.losses import PrivacyLoss
+from skdp.privacy.losses import PrivacyLoss
 from skdp.randomness import GRANULARITY
 
 NAMES = {"laplace": 1.0, "l1": 1.0, "l2": 2.0, "linf": math.inf, "hull": None}

@@ -9,8 +9,8 @@ from skdp._search import last_passing
 from skdp.geometry import LpBall, MappedBall, NormBall, ScaledBall, ShearedBall
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise.laplace import Laplace
-from skdp.privacy.losses.losses import PrivacyLoss, ShiftLoss
-from skdp.privacy.losses.radial import MOST_SHIFT, RadialLoss
+from skdp.privacy.losses import PrivacyLoss, ShiftLoss
+from skdp.privacy.radial import MOST_SHIFT, RadialLoss
 
 # Above this epsilon the Laplace bound is taken: it is safe, and the exact sums take long.
 _MOST_EPSILON = 1e4

@@ -36,7 +36,7 @@ from skdp.mechanisms.matrix.noise import MatrixNoise
 from skdp.mechanisms.matrix.profile import distance_of_three, losses_of_trace
 from skdp.mechanisms.sensitivity.base import ROUND_UP, Sensitivity
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.losses.losses import FiniteLoss
+from skdp.privacy.losses import FiniteLoss
 from skdp.randomness import GRANULARITY
 
 _Ball = MomentBall | RadialMomentBall

@@ -15,7 +15,7 @@ from scipy.special import gammainc
 
 from skdp._identity import remembered
 from skdp.noise.laplace import Laplace
-from skdp.privacy.losses.losses import FiniteLoss, PrivacyLoss, ShiftLoss
+from skdp.privacy.losses import FiniteLoss, PrivacyLoss, ShiftLoss
 
 Losses = tuple[tuple[PrivacyLoss, int], ...]
 

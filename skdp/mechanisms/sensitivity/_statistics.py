@@ -18,9 +18,9 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp.domain import Domain
-from skdp.geometry.hull.polytope import null_direction
-from skdp.geometry.hull.programs import ConeSet, load_cvxpy
-from skdp.geometry.lp import sign_patterns
+from skdp.geometry.ball import sign_patterns
+from skdp.geometry.polytope import null_direction
+from skdp.geometry.programs import ConeSet, load_cvxpy
 from skdp.mechanisms.sensitivity._polynomial import NotPolynomial, Polynomial
 
 # Greatest number of choices of levels.

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp.geometry import LpBall, NormBall
+from skdp.geometry.conic import check_body, compiled, flat
 from skdp.geometry.hull import Hull, PolytopeHull, polytope_around
-from skdp.geometry.hull.conic import check_body, compiled, flat
-from skdp.geometry.hull.polytope import MOST_PAIRS
+from skdp.geometry.polytope import MOST_PAIRS
 from skdp.mechanisms.sensitivity._statistics import Quadratic
 
 # Greatest number of corners of an affine statistic for which the hull is computed.

@@ -16,8 +16,8 @@ from skdp._identity import same
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import half_widths, known
+from skdp.geometry.conic import facet_directions
 from skdp.geometry.hull import Hull, polytope_around
-from skdp.geometry.hull.conic import facet_directions
 from skdp.geometry.moments import MomentBall
 from skdp.mechanisms.sensitivity._statistics import quadratic_of
 from skdp.mechanisms.sensitivity._support import ball_of_maps, support_of_set

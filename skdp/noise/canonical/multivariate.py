@@ -29,8 +29,9 @@ from skdp.noise.canonical.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.canonical.uniform import Uniform
 from skdp.noise.law import Law
 from skdp.privacy import tradeoff as functions
+from skdp.privacy.curves import Approximate, Shifted, StandardLaplace
+from skdp.privacy.curves import NormalShift as Gaussian
 from skdp.privacy.tradeoff import TradeOff
-from skdp.privacy.tradeoff.curves import Approximate, Gaussian, Shifted, StandardLaplace
 from skdp.randomness import Lattice, RandomStateLike
 
 NORMS = ("l1", "l2", "linf")

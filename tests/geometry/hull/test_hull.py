@@ -16,11 +16,10 @@ from ball_battery import (
 from scipy.optimize import linprog
 
 from skdp.geometry import EncodedRowsBall, LpBall, SimplexBall
-from skdp.geometry.hull import Hull, PolytopeHull
-from skdp.geometry.hull import polytope as polytope_module
-from skdp.geometry.hull._bodies import Box, box_around, reject
-from skdp.geometry.hull.polytope import Corners, Facets, Polytope
-from skdp.geometry.lp import sign_patterns
+from skdp.geometry import polytope as polytope_module
+from skdp.geometry.ball import sign_patterns
+from skdp.geometry.hull import Hull, OrientedBox, PolytopeHull, box_around, reject
+from skdp.geometry.polytope import Corners, Facets, SymmetricPolytope
 from skdp.mechanisms import KNorm, Sensitivity
 
 
@@ -135,7 +134,7 @@ def test_draws_by_triangulation_and_by_rejection_have_one_law():
     for check in (check_rejection, check_covariance, check_stationary):
         check(by_rejection, np.random.default_rng(3))
 
-    class Even(Polytope):
+    class Even(SymmetricPolytope):
         @property
         def _cdf(self):
             return np.arange(1, len(self._simplices) + 1) / len(self._simplices)
@@ -167,7 +166,7 @@ def test_the_acceptance_is_the_share_of_the_box():
 def test_a_box_that_cuts_the_body_is_caught():
     """The twin of rejection: a box 5 % too small loses corners, and the law is wrong."""
     ball = Hull(BALLS["a cube"].body)
-    box = Box(np.eye(4), 0.95 * np.ones(4))
+    box = OrientedBox(np.eye(4), 0.95 * np.ones(4))
 
     class Cut:
         dim, exact = 4, True
@@ -259,7 +258,7 @@ def test_pickled_it_is_the_same(name):
 
 def test_a_linear_program_that_fails_is_tried_by_another_method(monkeypatch):
     """And is an error with a remedy when none can."""
-    from skdp.geometry.hull import programs as _programs
+    from skdp.geometry import programs as _programs
 
     used, real = [], linprog
 
@@ -369,7 +368,7 @@ def test_a_hull_that_floats_cannot_compute_is_a_program(monkeypatch):
     assert isinstance(again.body, Facets)
     assert again.exact
     np.testing.assert_allclose(again.support(v), ball.gauge(v), rtol=1e-9)
-    assert not Polytope(points, points).is_triangulated
+    assert not SymmetricPolytope(points, points).is_triangulated
 
 
 def test_a_hull_too_large_to_compute_is_a_program(monkeypatch):

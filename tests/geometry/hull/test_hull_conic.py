@@ -13,9 +13,9 @@ import pytest
 from ball_battery import BATTERY, check_covariance, check_norm, check_radius, check_stationary
 
 from skdp.geometry import LpBall
+from skdp.geometry.conic import Level, SecondOrder
 from skdp.geometry.hull import Hull, PolytopeHull
-from skdp.geometry.hull.conic import Level, SecondOrder
-from skdp.geometry.hull.programs import ConeSet
+from skdp.geometry.programs import ConeSet
 from skdp.mechanisms import KNorm, Sensitivity
 
 V = cp.Variable(3)
@@ -182,7 +182,7 @@ def test_the_outer_polytope_is_exact_and_holds_the_ball(variable, constraints):
 
 def test_dual_bounds_hold_whatever_the_solver_returns(monkeypatch):
     """Duals spoiled by noise prove weaker bounds, and none below the truth."""
-    from skdp.geometry.hull import programs as _programs
+    from skdp.geometry import programs as _programs
 
     rng, real = np.random.default_rng(0), _programs._dual_point
 

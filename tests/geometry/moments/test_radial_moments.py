@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from ball_battery import check_box, check_covariance, check_norm, check_protocol, check_radius
 
-from skdp.geometry.moments import MomentLayout, RadialMomentBall
-from skdp.geometry.moments.ball import _greatest_of_rows
+from skdp.geometry.moments import MomentLayout, RadialMomentBall, _greatest_of_rows
 
 RELATIONS = ["replace_one", "add_remove"]
 

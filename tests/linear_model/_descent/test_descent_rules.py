@@ -39,7 +39,7 @@ from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentRegressor,
 )
 from skdp.noise import Laplace
-from skdp.privacy.losses.losses import GaussianLoss
+from skdp.privacy.losses import GaussianLoss
 
 COLUMNS = {"a": (0, 1), "b": (-2, 2), "c": ["x", "y", "z"], "d": ["p", "q"]}
 MIXED = Domain(COLUMNS, target=(-1, 1))

@@ -17,7 +17,7 @@ from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, exact_gram, e
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import GaussianNoise, MatrixGaussianNoise
-from skdp.privacy.losses.normal_profile import log_delta
+from skdp.privacy.normal import log_delta
 from skdp.rows import MemoryRows
 
 UNIT = 2**GRAM_BITS

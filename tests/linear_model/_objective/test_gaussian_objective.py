@@ -25,7 +25,7 @@ from skdp.linear_model._objective.perturbation import leverage_apart, leverages_
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.mechanisms.sensitivity.base import ROUND_UP
-from skdp.privacy.losses.normal_profile import log_delta
+from skdp.privacy.normal import log_delta
 
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3)]
 RELATIONS = ["add_remove", "replace_one"]

@@ -14,7 +14,7 @@ from skdp.linear_model._objective.perturbation import greatest_leverage, leverag
 from skdp.linear_model._objective.reach import weighted_length, weighted_radius
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber
-from skdp.privacy.losses.normal_profile import log_delta
+from skdp.privacy.normal import log_delta
 
 MIXED = {"a": (0, 1), "b": list(range(7)), "c": (0, 9), "d": [0, 1]}
 DESIGNS = {

@@ -22,9 +22,9 @@ from skdp.noise.laplace import Laplace
 from skdp.noise.logistic import Logistic
 from skdp.noise.subbotin import Subbotin
 from skdp.privacy import Guarantee
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import ShiftLoss
-from skdp.privacy.losses.shift import log_delta
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import ShiftLoss
+from skdp.privacy.shift import log_delta
 
 ONE = Sensitivity(LpBall(1), radius=2.0)
 BOX = Sensitivity(LpBall(2, p=math.inf))

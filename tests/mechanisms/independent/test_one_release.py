@@ -17,7 +17,7 @@ from skdp.noise.logistic import Logistic
 from skdp.noise.offset_gaussian import OffsetGaussian
 from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
-from skdp.privacy.losses.shift import log_delta
+from skdp.privacy.shift import log_delta
 
 LAWS = [
     Laplace(0.7),

@@ -28,10 +28,9 @@ from skdp.noise.logistic import Logistic
 from skdp.noise.offset_gaussian import OffsetGaussian
 from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
-from skdp.privacy.losses.selection import SelectionLoss
-from skdp.privacy.losses.shift import log_delta, log_ratio
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import GaussianLoss, SelectionLoss, ShiftLoss
+from skdp.privacy.shift import log_delta, log_ratio
 
 NAMED = [
     pytest.param(name, marks=pytest.mark.slow("more cases of the same grid"))

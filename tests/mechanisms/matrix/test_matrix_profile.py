@@ -12,8 +12,8 @@ from skdp._draws import wishart
 from skdp.mechanisms.matrix.laplace import MatrixLaplace
 from skdp.mechanisms.matrix.profile import LEAST_NORM, MOST_NORM, distance_of_three, losses_of_trace
 from skdp.noise.laplace import Laplace
-from skdp.privacy.composition.composition import Composition
-from skdp.privacy.losses.losses import ShiftLoss
+from skdp.privacy.composition import Composition
+from skdp.privacy.losses import ShiftLoss
 
 
 @functools.cache

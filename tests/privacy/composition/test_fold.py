@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from skdp.noise import Laplace
-from skdp.privacy.composition._fold import Spread, _Spectrum, _transform, fold, tilt
-from skdp.privacy.composition.grid import upper
-from skdp.privacy.losses.losses import GaussianLoss, ShiftLoss
+from skdp.privacy.fold import Spread, _Spectrum, _transform, fold, tilt
+from skdp.privacy.grid import upper
+from skdp.privacy.losses import GaussianLoss, ShiftLoss
 
 STEP, FIRST, LAST = 0.01, -300, 300
 

@@ -10,17 +10,17 @@ import pytest
 
 from skdp.mechanisms.gaussian.noise import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
-from skdp.privacy.composition import grid as _grid
-from skdp.privacy.composition._fold import fold, tilt
-from skdp.privacy.composition.composition import (
+from skdp.privacy import grid as _grid
+from skdp.privacy.composition import (
     Bounds,
     Composition,
     epsilon_bounds,
     log_delta_bounds,
+    plan,
 )
-from skdp.privacy.composition.plan import plan
-from skdp.privacy.decimals import add, float_above
-from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.fold import fold, tilt
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.rounding import add, float_above
 
 PROMISES = [
     (0.01, 1e-2),

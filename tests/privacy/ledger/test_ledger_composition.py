@@ -25,10 +25,9 @@ from skdp.privacy.conversions import (
     mixed_delta,
     mu_of_pure,
 )
-from skdp.privacy.ledger._accounting import Exact, GaussianDP
-from skdp.privacy.ledger._entries import Budget
-from skdp.privacy.losses.losses import PairLoss, ShiftLoss
-from skdp.privacy.losses.radial import RadialLoss
+from skdp.privacy.ledger_rules import Budget, Exact, GaussianDP
+from skdp.privacy.losses import PairLoss, ShiftLoss
+from skdp.privacy.radial import RadialLoss
 
 
 def test_choosing_among_planned_accounts_in_view_of_an_output_costs_nearly_twice_delta():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
-from skdp.privacy.losses.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
 
 LOSSES = [
     GaussianLoss(0.01),

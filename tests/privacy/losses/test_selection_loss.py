@@ -18,9 +18,8 @@ from skdp.privacy import (
     compose,
 )
 from skdp.privacy.conversions import gaussian_delta, mu_of_pure
-from skdp.privacy.ledger._text import from_text, to_text
-from skdp.privacy.losses.losses import FiniteLoss
-from skdp.privacy.losses.selection import SelectionLoss
+from skdp.privacy.ledger_file import from_text, to_text
+from skdp.privacy.losses import FiniteLoss, SelectionLoss
 
 WIDTHS = [1e-6, 1e-3, 0.1, 1.0, 5.0, 50.0]
 # Shares of the width: at both ends, next to them, far beyond.

@@ -16,7 +16,7 @@ from skdp.noise.logistic import Logistic
 from skdp.noise.offset_gaussian import OffsetGaussian
 from skdp.noise.subbotin import Subbotin
 from skdp.noise.truncated_laplace import TruncatedLaplace
-from skdp.privacy.losses.shift import crossing, log_delta, log_ratio, log_spared
+from skdp.privacy.shift import crossing, log_delta, log_ratio, log_spared
 
 LAWS = [
     Laplace(0.7),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_count, fail
+from skdp._checks import fail
 from skdp.geometry.ball import as_points
 from skdp.geometry.conic import (
     ConeBody,
@@ -48,18 +47,11 @@ BLOCK = 2**15
 ROUND = {2: 30, 3: 128}
 GOLDEN = (1 + 5**0.5) / 2
 KNOWN_FOR_POLYTOPES = {
-    "log_volume": "Use estimate_log_volume(n, rng), which comes with its standard error.",
-    "covariance": "VolumeEstimate it from draws.",
+    "log_volume": "That of outer_polytope() is known in few dimensions.",
+    "covariance": "Estimate it from draws.",
     "extreme_points": "Use support(w).",
     "facets": "Use gauge(v), or outer_polytope().",
 }
-
-
-class VolumeEstimate(NamedTuple):
-    """A random estimate and its standard error."""
-
-    value: float
-    standard_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,26 +221,6 @@ class Hull:
         if share < LEAST_ACCEPTANCE:
             return walk(self.body, box, n, rng, WALK_STEPS * self.dim)
         return reject(self.body, box, share, n, rng)
-
-    def estimate_log_volume(self, n: int, rng: Generator) -> VolumeEstimate:
-        """Return an estimate of the logarithm of the volume from n rays.
-
-        Parameters
-        ----------
-        n : int >= 2
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        VolumeEstimate
-            In many dimensions few rays carry most of the volume, and both numbers are then
-            likely to be too small.
-        """
-        n, box = check_count("n", n, 2), self._box_and_share[0]
-        shares = box.shares(self.body, n, rng)[1]
-        mean = float(shares.mean())
-        error = float(shares.std(ddof=1)) / math.sqrt(n) / mean
-        return VolumeEstimate(box.log_volume() + math.log(mean), error)
 
     def outer_polytope(self, directions: ArrayLike | int | None = None) -> Hull:
         """Return a polytope around the ball whose facets touch it, to a solver's tolerance.

@@ -29,7 +29,7 @@ class Laplace(ScaleLaw):
     690.082381
     """
 
-    # docs/proofs/conversions.md, 9.
+    # docs/proofs/conversions.md, 8.
     peaked: ClassVar[bool] = True
 
     def _potential(self, x: FloatArray) -> FloatArray:

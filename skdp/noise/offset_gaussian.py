@@ -40,7 +40,7 @@ class OffsetGaussian(CrossingLaw):
     offset: float = 1.0
     scale: float = 1.0
     _lengths: ClassVar[tuple[str, ...]] = ("offset", "scale")
-    # docs/proofs/conversions.md, 9.
+    # docs/proofs/conversions.md, 8.
     peaked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf, erfinv, log_ndtr, ndtri_exp, xlogy
 
-from skdp._checks import check_interval, check_positive, fail
+from skdp._checks import check_interval, fail
 from skdp._search import narrowed
 from skdp.privacy.losses import GaussianLoss
 from skdp.privacy.normal import error_of_arguments
@@ -23,21 +22,6 @@ from skdp.privacy.rounding import LEAST_LOG, at_least_tiny, exp_up
 _FARTHEST = 1e300
 # Results are moved to the safe side by this share of themselves: a thousand roundings.
 _MARGIN = 1e-12
-
-
-class Concentrated(NamedTuple):
-    """(xi, rho)-zCDP: Rényi divergences of order a > 1 are at most xi + rho a.
-
-    Examples
-    --------
-    >>> from skdp.privacy.conversions import flipped_huber_zcdp
-    >>> found = flipped_huber_zcdp(1.0, 1.0, 0.5)
-    >>> found.rho > 0
-    True
-    """
-
-    xi: float
-    rho: float
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -205,13 +189,13 @@ def rho_of_mu(mu: float) -> float:
     return at_least_tiny(mu * mu / 2 * (1 + _MARGIN), mu)
 
 
-def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
-    """Return a delta at epsilon that (xi, rho)-zCDP implies.
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """Return a delta at epsilon that rho-zCDP implies.
 
     Parameters
     ----------
-    rho, xi : float in [0, inf)
-        Rényi divergences of order a > 1 are at most ``xi + rho a``.
+    rho : float in [0, inf)
+        Rényi divergences of order a > 1 are at most ``rho a``.
     epsilon : float in [0, inf)
 
     Returns
@@ -224,12 +208,12 @@ def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
     >>> zcdp_delta(0.5, 1.0) > gaussian_delta(1.0, 1.0)
     True
     """
-    rho, xi = _check_amount("rho", rho), _check_amount("xi", xi)
-    return exp_up(_zcdp_log_delta(rho, _check_amount("epsilon", epsilon) - xi))
+    rho, epsilon = _check_amount("rho", rho), _check_amount("epsilon", epsilon)
+    return exp_up(_zcdp_log_delta(rho, epsilon))
 
 
-def zcdp_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
-    """Return an epsilon at delta that (xi, rho)-zCDP implies; inf at delta = 0 unless rho is 0.
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon at delta that rho-zCDP implies; inf at delta = 0 unless rho is 0.
 
     Parameters are as in `zcdp_delta`; delta is in [0, 1].
 
@@ -238,8 +222,8 @@ def zcdp_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
     >>> round(zcdp_epsilon(0.5, 1e-6), 4)
     5.2215
     """
-    rho, xi = _check_amount("rho", rho), _check_amount("xi", xi)
-    return _least_epsilon(lambda epsilon: _zcdp_log_delta(rho, epsilon - xi), delta, rho == 0)
+    rho = _check_amount("rho", rho)
+    return _least_epsilon(lambda epsilon: _zcdp_log_delta(rho, epsilon), delta, rho == 0)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -295,40 +279,6 @@ def renyi_epsilon(orders: ArrayLike, divergences: ArrayLike, delta: float) -> fl
     """
     a, d = _check_curve(orders, divergences)
     return _least_epsilon(lambda epsilon: float(_renyi_log_delta(a, d, epsilon).min()), delta)
-
-
-def flipped_huber_zcdp(alpha: float, gamma: float, shift: ArrayLike) -> Concentrated:
-    """Return the zCDP of independent flipped Huber noise.
-
-    Parameters
-    ----------
-    alpha, gamma : float in [0, inf) and in (0, inf), units of the released value
-        The density decreases like ``e^(-alpha |t| / gamma^2)`` up to alpha, and like that of a
-        normal law of standard deviation gamma beyond.
-    shift : float or array of shape (dim,), units of the released value
-        Greatest change of each coordinate.
-
-    Returns
-    -------
-    Concentrated
-        ``xi`` is the sum of ``(alpha^2 - max(alpha - |shift|, 0)^2) / (2 gamma^2)``, ``rho`` the
-        sum of ``shift^2 / (2 gamma^2)`` (Muthukrishnan & Kalyani 2023, section VI-A).
-
-    Examples
-    --------
-    >>> xi, rho = flipped_huber_zcdp(2.0, 4.0, 1.0)
-    >>> round(xi, 9), round(rho, 9)
-    (0.09375, 0.03125)
-    """
-    alpha, gamma = _check_amount("alpha", alpha), check_positive("gamma", gamma)
-    change = np.abs(np.atleast_1d(np.asarray(shift, dtype=float)))
-    if change.ndim > 1 or not np.isfinite(change).all():
-        raise fail("shift", "be a finite number or a vector of them")
-    # alpha^2 - (alpha - v)^2 = v (2 alpha - v): nothing cancels.
-    linear = np.minimum(change, alpha)
-    xi = (linear * (2 * alpha - linear)).sum() / (2 * gamma**2)
-    rho = (change**2).sum() / (2 * gamma**2)
-    return Concentrated(float(xi) * (1 + _MARGIN), float(rho) * (1 + _MARGIN))
 
 
 def _least_epsilon(
@@ -422,9 +372,9 @@ def _log_peak(a: np.ndarray) -> np.ndarray:
 
 
 def _zcdp_log_delta(rho: float, epsilon: float) -> float:
-    """Return the least log delta over all orders; epsilon may be negative."""
+    """Return the least log delta over all orders."""
     if rho == 0:
-        return -math.inf if epsilon >= 0 else math.log(-math.expm1(epsilon))
+        return -math.inf
 
     # The derivative with respect to a = 1 + t grows with t.
     def slope(t: float) -> float:

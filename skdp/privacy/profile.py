@@ -112,7 +112,7 @@ def _square(loss: Profile) -> float:
     if type(loss) is GaussianLoss:
         # Raised if it underflows or is subnormal.
         return max(squared(loss.mu), _TINY)
-    if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 8
+    if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 7
         return max(squared(mu_of_pure(loss.width / 2)), _TINY)
     if type(loss) is ShiftLoss and is_ours(loss.law) and getattr(loss.law, "peaked", False):
         return max(squared(_centred_mu(loss)), _TINY)
@@ -124,7 +124,7 @@ def _square(loss: Profile) -> float:
 
 
 def _centred_mu(loss: ShiftLoss) -> float:
-    """Return 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 9)."""
+    """Return 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 8)."""
     tail = float(np.asarray(loss.law.logsf(loss.shift / 2)))
     near = 2 * math.sqrt(2) * float(erfinv(-math.expm1(math.log(2) + tail)))
     # The rounding of the tail matters near the centre only.

@@ -7,6 +7,7 @@ from itertools import product
 import cvxpy as cp
 import numpy as np
 import pytest
+from ray_volume import log_volume
 from scipy.optimize import minimize
 
 from skdp.domain import Domain
@@ -154,10 +155,10 @@ def test_many_coordinates_have_a_box():
     np.testing.assert_allclose(ball.bounding_box(), truth, rtol=1e-6)
     small = Domain.unit_box(2)
     few, many = (Sensitivity.of(moments, small, directions=k).ball for k in (None, 60))
-    volume, rng = few.log_volume(), np.random.default_rng(0)
+    volume = few.log_volume()
     assert many.exact
-    assert many.estimate_log_volume(2000, rng).value < volume - 0.05
-    assert volume == pytest.approx(few.estimate_log_volume(2000, rng).value, abs=0.1)
+    assert log_volume(many, 2000)[0] < volume - 0.05
+    assert volume == pytest.approx(log_volume(few, 2000)[0], abs=0.1)
 
 
 def test_eight_coordinates_take_no_longer_than_two():

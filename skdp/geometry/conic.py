@@ -203,7 +203,8 @@ def _cell_of(variable: Any, constraint: Any) -> Cell | None:
     if isinstance(constraint, kinds.NonPos):
         return _inequality(variable, constraint.args[0], cp.Constant(0))
     if isinstance(constraint, cp.SOC):
-        return _second_order(variable, constraint)
+        height, body = constraint.args
+        return _below(variable, body, height) if height.size == 1 and body.ndim == 1 else None
     if isinstance(constraint, kinds.PSD):
         return _semidefinite(variable, constraint.args[0])
     return None
@@ -242,10 +243,6 @@ def _norm(variable: Any, lower: Any, upper: Any) -> Cell | None:
     return _even_norm(lower, name, slope, float(np.max(upper.value)))
 
 
-def _has_axis(lower: Any) -> bool:
-    return getattr(lower, "axis", None) is not None  # quad_over_lin has one since cvxpy 1.7
-
-
 def _even_norm(lower: Any, name: str, matrix: FloatArray, top: float) -> Cell | None:
     """Return the cell of |matrix v| <= top for a norm or a square of one, if it is known."""
     if name == "norm_inf" and lower.axis is None:
@@ -254,18 +251,15 @@ def _even_norm(lower: Any, name: str, matrix: FloatArray, top: float) -> Cell | 
         if len(matrix) > MOST_SIGNED:
             return NormCell(matrix / top, 1.0)
         return HalfSpaces(sign_patterns(len(matrix)) @ matrix / top)
-    if name == "quad_over_lin" and lower.args[1].is_constant() and not _has_axis(lower):
+    # quad_over_lin has an axis since cvxpy 1.7.
+    whole = getattr(lower, "axis", None) is None
+    if name == "quad_over_lin" and lower.args[1].is_constant() and whole:
         return NormCell(matrix / math.sqrt(top * float(np.max(lower.args[1].value))), 2.0)
     if name == "QuadForm" and lower.args[1].is_constant():
         sizes, axes = np.linalg.eigh(np.asarray(lower.args[1].value, dtype=float))
         root = np.sqrt(sizes.clip(min=0.0))[:, None] * axes.T
         return NormCell(root @ matrix / math.sqrt(top), 2.0)
     return None
-
-
-def _second_order(variable: Any, constraint: Any) -> Cell | None:
-    height, body = constraint.args
-    return _below(variable, body, height) if height.size == 1 and body.ndim == 1 else None
 
 
 def _below(variable: Any, body: Any, height: Any) -> SecondOrder:
@@ -365,7 +359,11 @@ class ConeBody:
         v = as_points(v, self.dim)
         flat, inside = v.reshape(-1, self.dim), np.ones(v[..., 0].size, dtype=bool)
         for cell, side in product(self.cells, (1.0, -1.0)):
-            inside[inside] = _contains(cell, side * flat[inside])
+            some = side * flat[inside]
+            if isinstance(cell, Level):
+                inside[inside] = cell.contains(some)
+            else:
+                inside[inside] = cell.gauge(some) <= 1
         return inside.reshape(v.shape[:-1])
 
     def _block(self, v: FloatArray) -> FloatArray:
@@ -390,10 +388,6 @@ class ConeBody:
             remedy = "Bound the auxiliary variables too, however loosely."
             raise fail("constraints", "bound every variable in them", None, remedy)
         return size * bound
-
-
-def _contains(cell: Cell, v: FloatArray) -> NDArray[np.bool_]:
-    return cell.contains(v) if isinstance(cell, Level) else np.asarray(cell.gauge(v) <= 1)
 
 
 def cone_body(variable: Any, constraints: Sequence[Any]) -> ConeBody:
@@ -444,19 +438,17 @@ def check_body(cone_set: ConeSet, differences: bool = True) -> FloatArray:
     Without ``differences`` the set together with its negative must have an interior.
     """
     points = [_farthest(cone_set, s * axis) for axis in np.eye(cone_set.dim) for s in (1, -1)]
-    while (w := _null(points, differences)) is not None:
+    while True:
+        rows = np.array(points)
+        w = null_direction(rows - rows[0] if differences else rows)
+        if w is None:
+            return rows
         ends = [_farthest(cone_set, s * w) for s in (1, -1)]
         width = np.ptp([w @ p for p in ends]) if differences else max(abs(w @ p) for p in ends)
         size = _NOTICED * float(np.abs(points).max(axis=0) @ np.abs(w))
         if not width > size:
             raise flat(w, float(w @ ends[0]), size)
         points += ends
-    return np.array(points)
-
-
-def _null(points: list[FloatArray], differences: bool) -> FloatArray | None:
-    rows = np.array(points)
-    return null_direction(rows - rows[0] if differences else rows)
 
 
 def flat(w: FloatArray, constant: float = 0.0, noticed: float = 0.0) -> ValueError:

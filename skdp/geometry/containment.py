@@ -350,7 +350,9 @@ def by_cones(
     most : int
         Greatest number of cones.
     """
-    cones = _orthants(body)
+    # Half of the orthants, (2**(dim - 1), dim, dim): the rows are points of the body.
+    axes = np.eye(body.dim)
+    cones = half_of_signs(body.dim)[:, :, None] * (axes / body.gauge(axes)[:, None])
     at_rays, scale = gauge(cones), np.linalg.norm(cones[0], axis=0)
     seen, lower = 0, float(at_rays.max())
     while True:
@@ -364,12 +366,6 @@ def by_cones(
             return lower, goal
         cones, at_rays = _halved(cones[wide], at_rays[wide], gauge, body, scale)
         lower = max(lower, float(at_rays.max()))
-
-
-def _orthants(body: NormBall) -> FloatArray:
-    """Return half of the orthants, (2**(dim - 1), dim, dim): the rows are points of the body."""
-    axes = np.eye(body.dim)
-    return np.asarray(half_of_signs(body.dim)[:, :, None] * (axes / body.gauge(axes)[:, None]))
 
 
 def _bounds_on_cones(cones: FloatArray, at_rays: FloatArray, support: Gauge) -> FloatArray:

@@ -171,7 +171,8 @@ class Hull:
         >>> Hull.difference_of([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).gauge([1.0, 1.0])
         array(2.)
         """
-        if _is_pair(statistics):
+        pair = isinstance(statistics, tuple) and len(statistics) == 2
+        if pair and hasattr(statistics[0], "id"):
             variable, constraints = statistics
             body = difference_body(variable, constraints)
             normals = facet_directions(variable, constraints, differences=True)
@@ -338,10 +339,6 @@ def _linear(body: ConeBody) -> FloatArray | None:
     return np.concatenate([normals, -normals])
 
 
-def _is_pair(statistics: Any) -> bool:
-    return isinstance(statistics, tuple) and len(statistics) == 2 and hasattr(statistics[0], "id")
-
-
 def _rows(name: str, rows: ArrayLike, dim: int | None = None) -> FloatArray:
     """Return finite rows of shape (n, dim), n and dim >= 1."""
     try:
@@ -369,8 +366,12 @@ def spread(dim: int, count: int | None = None) -> FloatArray:
         angles = np.pi * np.arange(rest + 2) / (rest + 2)
         further = np.column_stack([np.cos(angles), np.sin(angles)])
         return np.concatenate([axes, further[np.abs(further).min(axis=1) > 1e-9]])
-    if dim == 3:
-        return np.concatenate([axes, _spiral(rest)])
+    if dim == 3:  # nearly evenly spread points of the upper half sphere, on a spiral
+        height = (np.arange(rest) + 0.5) / max(rest, 1)
+        turn, width = 2 * np.pi * np.arange(rest) / GOLDEN, np.sqrt(1 - height**2)
+        return np.vstack(
+            [axes, np.column_stack([width * np.cos(turn), width * np.sin(turn), height])]
+        )
     further = np.random.default_rng(0).standard_normal((rest, dim))
     further /= np.linalg.norm(further, axis=1, keepdims=True)
     return np.concatenate([axes, np.concatenate([_diagonals(dim), further])[:rest]])
@@ -381,13 +382,6 @@ def _diagonals(dim: int) -> FloatArray:
     for k, (i, j) in enumerate(combinations(range(dim), 2)):
         rows[2 * k : 2 * k + 2, [i, j]] = (1.0, 1.0), (1.0, -1.0)
     return rows
-
-
-def _spiral(count: int) -> FloatArray:
-    """Return nearly evenly spread points of the upper half sphere."""
-    height = (np.arange(count) + 0.5) / max(count, 1)
-    turn, width = 2 * np.pi * np.arange(count) / GOLDEN, np.sqrt(1 - height**2)
-    return np.column_stack([width * np.cos(turn), width * np.sin(turn), height])
 
 
 # Draws. Rejection from a box around the body is exact. The probability that a uniform point of a

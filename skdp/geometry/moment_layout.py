@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_count, fail
+from skdp._search import halved
 from skdp.geometry.ball import as_points
 from skdp.geometry.encoded_rows import EncodedDomain, columns_of
 
@@ -31,7 +32,6 @@ _AT_ONCE = 64
 _MOST_PAIRS = 1024
 # The greatest sum is computed for at most so many choices of blocks and signs.
 _MOST_SUMS = 2**17
-_BISECTIONS = 50
 
 
 @dataclass(frozen=True)
@@ -452,12 +452,12 @@ def greatest_sum(layout: MomentLayout) -> float:
     pull, n = 1 + single + wide - k - m, p + others
     fixed = (k + 2 * m) * pull + k * (k - 1) / 2 + k * m + m * (m - 1) + n * (k + m + pull)
     fixed += n * (n - 1) / 2 + 2 * p - pull * t + (m + 0.5) * np.abs(t)
-    low, high = np.full(k.shape, -float(n)), np.full(k.shape, float(n))
-    for _ in range(_BISECTIONS):
-        s = (low + high) / 2
+
+    def is_high(s: FloatArray) -> NDArray[np.bool_]:
         plus, minus = ((m + sign * (pull + s)).clip(0, 3) / 3 for sign in (-1, 1))
-        less = up * plus - (p - up) * minus + t < s
-        low, high = np.where(less, low, s), np.where(less, s, high)
+        return np.asarray(up * plus - (p - up) * minus + t < s)
+
+    s = halved(is_high, np.full(k.shape, -float(n)), np.full(k.shape, float(n)), 1e-12 * n)
     # Any s gives an upper bound; the sum of the maximal e is the best.
     rooms = [(m + sign * (pull + s)).clip(0, None) for sign in (-1, 1)]
     plus, minus = (np.minimum(x / 3, 1) * (x - 1.5 * np.minimum(x / 3, 1)) for x in rooms)

@@ -280,16 +280,17 @@ def _curves(
 ) -> list[BoundCurve]:
     """Return bounds of the given kinds, close near the given epsilon or log delta."""
     if len(parts) == 1 and parts[0][1] == 1:
-        return [_own_curve(parts[0][0], 1 if kind == "upper" else -1) for kind in bounds]
+        loss = parts[0][0]
+        return [
+            BoundCurve(lambda epsilon: float(moved_log_delta(loss, epsilon, 1)))
+            if kind == "upper"
+            else BoundCurve(lambda epsilon: float(moved_log_delta(loss, epsilon, -1)))
+            if hasattr(loss, "log_tails")
+            else _NOTHING
+            for kind in bounds
+        ]
     outline = plan(parts, epsilon=epsilon, log_delta=log_delta, gap=gap)
     return [_curve(parts, outline, kind) for kind in bounds]
-
-
-def _own_curve(loss: Profile, sign: int) -> BoundCurve:
-    """Return the loss's own log delta, moved up or down by a bound on its error."""
-    if sign < 0 and not hasattr(loss, "log_tails"):
-        return _NOTHING
-    return BoundCurve(lambda epsilon: float(moved_log_delta(loss, epsilon, sign)))
 
 
 def _curve(parts: Losses, outline: GridPlan, kind: str) -> BoundCurve:

@@ -206,7 +206,13 @@ class Guarantee:
             If ``delta`` is out of range.
         """
         delta = check_interval("delta", delta, 0, 1)
-        known = self._epsilon_of_pair(delta)
+        if delta < self.delta:
+            known = math.inf
+        elif delta >= self._delta_of_pair(0.0):
+            known = 0.0
+        else:
+            ends = 0.0, self.epsilon
+            known = narrowed(lambda e: self._delta_of_pair(e) <= delta, *ends, _ROUNDING)[1]
         if not self.losses or known == 0:
             return known
         if delta == 0:
@@ -372,13 +378,6 @@ class Guarantee:
         delta = self.delta + (1 - self.delta) * distinguished
         return min(1.0, math.nextafter(delta * (1 + _ROUNDING), math.inf))
 
-    def _epsilon_of_pair(self, delta: float) -> float:
-        if delta < self.delta:
-            return math.inf
-        if delta >= self._delta_of_pair(0.0):
-            return 0.0
-        return narrowed(lambda e: self._delta_of_pair(e) <= delta, 0.0, self.epsilon, _ROUNDING)[1]
-
 
 def _check_sentences(name: str, value: Any) -> tuple[str, ...]:
     # A single string is iterable too, and would become a tuple of letters.
@@ -454,50 +453,35 @@ def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
     >>> round(compose(*[step] * 10_000, delta=1e-6).epsilon, 5)
     4.88655
     """
-    relation, unit = _check_parts(guarantees)
-    if len(guarantees) == 1 and delta is None:
-        return guarantees[0]
-    asked = None if delta is None else check_interval("delta", delta, 0, 1, closed="left")
-    losses = _joint_losses(guarantees, asked)
-    planned = ((PLANNED,),) if losses and guarantees[1:] else ()
-    epsilon, total = _amounts(guarantees, asked, losses)
-    return Guarantee(
-        epsilon=epsilon,
-        delta=total,
-        neighbors=relation,
-        mechanism=_join(part.mechanism for part in guarantees),
-        assumptions=_merge([*(part.assumptions for part in guarantees), *planned]),
-        void_because=_merge(part.void_because for part in guarantees),
-        losses=losses,
-        unit=unit,
-    )
-
-
-def _check_parts(guarantees: tuple[Guarantee, ...]) -> tuple[str, str]:
-    """Return the neighbouring relation and the unit that the parts share."""
     if not guarantees or not all(isinstance(part, Guarantee) for part in guarantees):
         kinds = [type(part).__name__ for part in guarantees]
         raise fail("guarantees", "be one or more Guarantee objects", kinds)
-    relations = sorted({part.neighbors for part in guarantees})
+    relations, units = ({getattr(p, own) for p in guarantees} for own in ("neighbors", "unit"))
     if len(relations) > 1:
-        raise fail(
-            "guarantees",
-            "share one neighbouring relation",
-            relations,
-            "Release everything under the same `neighbors`, or state the parts separately.",
-        )
-    units = sorted({part.unit for part in guarantees})
+        rule = "share one neighbouring relation"
+        remedy = "Release everything under the same `neighbors`, or state the parts separately."
+        raise fail("guarantees", rule, sorted(relations), remedy)
     if len(units) > 1:
         remedy = "Convert those for rows: guarantee.group(k, unit='person') for at most k rows."
-        raise fail("guarantees", "share one unit", units, remedy)
-    return relations[0], units[0]
-
-
-def _joint_losses(guarantees: tuple[Guarantee, ...], asked: float | None) -> Losses:
-    """Return the losses of all parts; none if they are not needed, or a part has delta = 1."""
-    if asked is None and not any(part.losses for part in guarantees):
-        return ()
-    return _profile.joint(guarantees) or ()
+        raise fail("guarantees", "share one unit", sorted(units), remedy)
+    if len(guarantees) == 1 and delta is None:
+        return guarantees[0]
+    asked = None if delta is None else check_interval("delta", delta, 0, 1, closed="left")
+    needed = asked is not None or any(part.losses for part in guarantees)
+    losses = (_profile.joint(guarantees) or ()) if needed else ()
+    planned = ((PLANNED,),) if losses and guarantees[1:] else ()
+    epsilon, total = _amounts(guarantees, asked, losses)
+    names = Counter(part.mechanism for part in guarantees if part.mechanism)
+    return Guarantee(
+        epsilon=epsilon,
+        delta=total,
+        neighbors=guarantees[0].neighbors,
+        mechanism=" + ".join(name if n == 1 else f"{n} x {name}" for name, n in names.items()),
+        assumptions=_merge([*(part.assumptions for part in guarantees), *planned]),
+        void_because=_merge(part.void_because for part in guarantees),
+        losses=losses,
+        unit=guarantees[0].unit,
+    )
 
 
 def _amounts(
@@ -527,11 +511,6 @@ def _amounts(
     return least, delta
 
 
-def _join(mechanisms: Iterable[str]) -> str:
-    counts = Counter(name for name in mechanisms if name)
-    return " + ".join(name if n == 1 else f"{n} x {name}" for name, n in counts.items())
-
-
 def _merge(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(sentences)))
 
@@ -552,8 +531,9 @@ def _card_html(guarantee: Guarantee) -> str:
     """
     lines, last = [], ""
     for label, text in _rows(guarantee):
-        body = _BOLD if label == _VOID else _BODY
-        lines += [_html_cell(_HEAD, "" if label == last else label), _html_cell(body, text)]
+        body, head = _BOLD if label == _VOID else _BODY, "" if label == last else label
+        cells = (_HEAD, head), (body, text)
+        lines += [f'<div style="{style}">{html.escape(words)}</div>' for style, words in cells]
         last = label
     edge = _EDGE if guarantee.holds else _EDGE_VOID
     style = f"border:1px solid {edge};border-left:5px solid {edge};{_FRAME}"
@@ -589,7 +569,9 @@ def _profile_row(guarantee: Guarantee) -> Iterable[str]:
 
 def _meaning(guarantee: Guarantee) -> tuple[str, str]:
     """Return the meaning of the numbers, which is exact for the dominating pair."""
-    factor = _odds_factor(guarantee.epsilon)
+    factor, epsilon = "e^epsilon", guarantee.epsilon
+    if epsilon <= 700:  # e^709.8 is the greatest float
+        factor += f" = {_up(at_least_tiny(math.exp(epsilon), epsilon))}"
     record, is_row = UNITS[guarantee.unit], guarantee.unit == "row"
     one = "this record" if is_row else "the rows of this person"
     odds = f"the odds {_ODDS[guarantee.neighbors].format(one)} by a factor of at most {factor}"
@@ -619,12 +601,6 @@ def _equivalent_rows(guarantee: Guarantee) -> Iterable[str]:
         yield f"Zero-concentrated DP (zCDP) with rho = {_near(rho)}."
 
 
-def _odds_factor(epsilon: float) -> str:
-    if epsilon > 700:  # e^709.8 is the greatest float
-        return "e^epsilon"
-    return f"e^epsilon = {_up(at_least_tiny(math.exp(epsilon), epsilon))}"
-
-
 def _up(value: float) -> str:
     return _digits(value, decimal.ROUND_CEILING)
 
@@ -637,10 +613,6 @@ def _near(value: float) -> str:
 def _digits(value: float, rounding: str) -> str:
     context = decimal.Context(prec=3, rounding=rounding)
     return f"{float(context.create_decimal_from_float(value)):g}"
-
-
-def _html_cell(style: str, text: str) -> str:
-    return f'<div style="{style}">{html.escape(text)}</div>'
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> list[str]:

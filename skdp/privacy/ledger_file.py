@@ -160,7 +160,11 @@ def temporary_path() -> str:
 def transaction(path: str, begin: str) -> Iterator[sqlite3.Connection]:
     """Open a connection for one transaction, so that none is shared by threads or forks."""
     with LOCK:
-        address = _address(path)
+        try:
+            # rw, not rwc: a missing ledger must not be made anew.
+            address = f"{Path(path).as_uri()}?mode=rw"
+        except ValueError as error:
+            raise lost(path, "is of another operating system") from error
         _check_names(path)
         try:
             with closing(
@@ -200,14 +204,6 @@ def _denied(path: str) -> PermissionError:
         "who spends; nothing was recorded. Ask the owner for the missing right. A new ledger would "
         "be a second budget."
     )
-
-
-def _address(path: str) -> str:
-    try:
-        # rw, not rwc: a missing ledger must not be made anew.
-        return f"{Path(path).as_uri()}?mode=rw"
-    except ValueError as error:
-        raise lost(path, "is of another operating system") from error
 
 
 def _check_names(path: str) -> None:

@@ -76,7 +76,10 @@ def equivalents(epsilon: float, delta: float, losses: Losses) -> Equivalents:
     pure = total(_bound(loss) * count for loss, count in parts if not _nearly_gaussian(loss))
     gaussian = total(_square(loss) * count for loss, count in parts if _nearly_gaussian(loss))
     square = total(_square(loss) * count for loss, count in parts)
-    rho = total(_rho(loss) * count for loss, count in parts)
+    rho = total(
+        count * min(_known(rho_of_mu, math.sqrt(_square(loss))), _known(rho_of_pure, _bound(loss)))
+        for loss, count in parts
+    )
     if delta == 0:
         square, rho = min(square, squared(mu_of_pure(epsilon))), min(rho, rho_of_pure(epsilon))
         pure = min(pure, epsilon)
@@ -146,11 +149,6 @@ def _dominating_mu(loss: RadialLoss, greatest: float) -> float:
         return bool((left <= GaussianLoss(mu).log_delta(ends[1:])).all())
 
     return narrowed(dominates, 0.0, greatest, 1e-4)[1]
-
-
-def _rho(loss: Profile) -> float:
-    by_mu = _known(rho_of_mu, math.sqrt(_square(loss)))
-    return min(by_mu, _known(rho_of_pure, _bound(loss)))
 
 
 def _known(convert: Callable[[float], float], amount: float) -> float:

@@ -43,7 +43,7 @@ class Profile(Protocol):
     """An upper bound for delta(epsilon) of a release: the least that composition needs."""
 
     def __hash__(self) -> int:
-        """Return a hash; equal losses are counted together."""
+        """Return a hash. Equal losses are counted together: ``==`` compares all that decides."""
 
     @property
     def symmetric(self) -> bool:

@@ -111,7 +111,7 @@ class TradeOff:
     def log_fixed_point(self) -> float:
         """Log of the c with f(c) = c."""
         closed = getattr(self.curve, "log_fixed", None)
-        return fixed_point(self.curve) if closed is None else float(closed)
+        return _fixed_point(self.curve) if closed is None else float(closed)
 
     @property
     def fixed_point(self) -> float:
@@ -139,7 +139,7 @@ class TradeOff:
             if known is not None:
                 log_delta = known if found == "log_delta" else known().log_delta
                 return np.asarray(log_delta(epsilon))
-        return upper_log_delta(self.curve, epsilon)
+        return _upper_log_delta(self.curve, epsilon)
 
     def delta_at(self, epsilon: float) -> float:
         """Return the least known delta such that f implies (epsilon, delta), rounded up."""
@@ -366,12 +366,12 @@ def _tensor(curves: list[Curve]) -> Curve:
     return Tensor(tuple(parts), infinity_mass)
 
 
-def fixed_point(curve: Curve) -> float:
+def _fixed_point(curve: Curve) -> float:
     """Return log c with f(c) = c: log f(c) - log c decreases in c."""
     return narrowed(lambda x: not curve.log_miss(log1mexp(x)) > x, _LEAST, LOG_HALF)[1]
 
 
-def upper_log_delta(curve: Curve, epsilon: ArrayLike) -> FloatArray:
+def _upper_log_delta(curve: Curve, epsilon: ArrayLike) -> FloatArray:
     """Return the log of an upper bound of max over a of 1 - f(a) - e^epsilon a.
 
     The function is concave in a, so its derivative gives the side of the maximum. Between the

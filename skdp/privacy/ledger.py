@@ -17,7 +17,7 @@ from typing import Any
 from skdp._checks import check_choice, check_interval, check_positive, fail
 from skdp.privacy import ledger_file
 from skdp.privacy.guarantee import Guarantee
-from skdp.privacy.ledger_file import LedgerLost, Terms
+from skdp.privacy.ledger_file import LedgerLost, LedgerTerms
 from skdp.privacy.ledger_rules import RULES, Account, Budget, Entry
 
 __all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
@@ -386,7 +386,7 @@ class Ledger:
                 raise ledger_file.lost(self._path, "holds another ledger")
             yield database
 
-    def _terms(self, database: sqlite3.Connection) -> Terms:
+    def _terms(self, database: sqlite3.Connection) -> LedgerTerms:
         found = ledger_file.terms_of(database)
         if found is None:
             raise ledger_file.lost(self._path, "states no ceiling, or has other tables")

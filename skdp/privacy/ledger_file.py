@@ -254,7 +254,7 @@ def create_tables(database: sqlite3.Connection, ceiling: Budget, composition: st
     database.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?)", terms)
 
 
-class Terms(NamedTuple):
+class LedgerTerms(NamedTuple):
     """The terms of a ledger, and a random token that identifies it."""
 
     ceiling: Budget
@@ -262,7 +262,7 @@ class Terms(NamedTuple):
     token: str
 
 
-def terms_of(database: sqlite3.Connection) -> Terms | None:
+def terms_of(database: sqlite3.Connection) -> LedgerTerms | None:
     """Return the terms of the ledger, or None if the file lacks them or holds other tables."""
     # As SQLite keeps them. A view, a virtual table or a trigger of somebody else could run for
     # ever.
@@ -270,7 +270,7 @@ def terms_of(database: sqlite3.Connection) -> Terms | None:
     if not set(_SCHEMA[:2]) <= found <= set(_SCHEMA):
         return None
     row = database.execute("SELECT epsilon, delta, composition, token FROM ceiling").fetchone()
-    return None if row is None else Terms(Budget(*row[:2]), *row[2:])
+    return None if row is None else LedgerTerms(Budget(*row[:2]), *row[2:])
 
 
 def check_holds(database: sqlite3.Connection, number: int) -> None:

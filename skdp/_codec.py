@@ -38,9 +38,8 @@ TYPES = {
         "skdp.noise": "FlippedHuber Gaussian Laplace Logistic OffsetGaussian Subbotin"
         " TruncatedLaplace",
         "skdp.privacy.guarantee": "Guarantee",
-        "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss ShiftLoss",
+        "skdp.privacy.losses": "FiniteLoss GaussianLoss PairLoss SelectionLoss ShiftLoss",
         "skdp.privacy.radial": "RadialLoss",
-        "skdp.privacy.losses": "SelectionLoss",
     }.items()
     for name in names.split()
 }

@@ -1,14 +1,36 @@
 """Norm balls: sets of the changes that one record can make."""
 
-from skdp.geometry.ball import NormBall
-from skdp.geometry.combined import MappedBall, ProductBall, ScaledBall, ShearedBall, SumBall
-from skdp.geometry.comparison import Comparison, compare
-from skdp.geometry.containment import contains, greatest_gauge_over
-from skdp.geometry.encoded_rows import EncodedRowsBall, SimplexBall, rows_ball
-from skdp.geometry.hull import Hull
-from skdp.geometry.ball import LpBall
-from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall
-from skdp.geometry.moments import SquaresBall
+from typing import TYPE_CHECKING
+
+from skdp._lazy import lazily
+
+if TYPE_CHECKING:
+    from skdp.geometry.ball import LpBall, NormBall
+    from skdp.geometry.combined import (
+        MappedBall,
+        ProductBall,
+        ScaledBall,
+        ShearedBall,
+        SumBall,
+    )
+    from skdp.geometry.comparison import Comparison, compare
+    from skdp.geometry.containment import contains, greatest_gauge_over
+    from skdp.geometry.encoded_rows import EncodedRowsBall, SimplexBall, rows_ball
+    from skdp.geometry.hull import Hull
+    from skdp.geometry.moments import MomentBall, MomentLayout, RadialMomentBall, SquaresBall
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "ball": "LpBall NormBall",
+            "combined": "MappedBall ProductBall ScaledBall ShearedBall SumBall",
+            "comparison": "Comparison compare",
+            "containment": "contains greatest_gauge_over",
+            "encoded_rows": "EncodedRowsBall SimplexBall rows_ball",
+            "hull": "Hull",
+            "moments": "MomentBall MomentLayout RadialMomentBall SquaresBall",
+        },
+    )
 
 __all__ = [
     "Comparison",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,10 +40,19 @@ _ENTRIES = 2**20
 # Images under linear maps
 
 
-class BallImage:
+class BallImage(ABC):
     """The part that images of a ball K under linear maps share."""
 
     ball: NormBall
+
+    @abstractmethod
+    def _image(self, points: FloatArray) -> FloatArray:
+        """Return the images of points, (..., dim)."""
+
+    @property
+    @abstractmethod
+    def _log_det(self) -> float:
+        """Log of the map's determinant."""
 
     @property
     def dim(self) -> int:
@@ -53,6 +63,18 @@ class BallImage:
     def exact(self) -> bool:
         """Whether K's sampler is exact."""
         return self.ball.exact
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self._image(self.ball.sample(n, rng))
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        return float(ask(self.ball, "log_volume") + self._log_det)
+
+    def extreme_points(self) -> FloatArray:
+        """Return the extreme points, (count, dim)."""
+        return self._image(ask(self.ball, "extreme_points"))
 
 
 @dataclass(frozen=True)
@@ -83,14 +105,6 @@ class ScaledBall(BallImage):
         """Return the gauge of v, (..., dim) to (...)."""
         return self.ball.gauge(v) / self.factor
 
-    def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
-        return self.factor * self.ball.sample(n, rng)
-
-    def log_volume(self) -> float:
-        """Return the natural logarithm of the volume."""
-        return float(ask(self.ball, "log_volume") + self.dim * math.log(self.factor))
-
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
         return np.asarray(self.factor * ask(self.ball, "support", w))
@@ -111,9 +125,12 @@ class ScaledBall(BallImage):
         """Return the variance of each coordinate of the uniform law, (dim,)."""
         return np.asarray(self.factor**2 * exact_variance(self.ball))
 
-    def extreme_points(self) -> FloatArray:
-        """Return the extreme points, (count, dim)."""
-        return np.asarray(self.factor * ask(self.ball, "extreme_points"))
+    def _image(self, points: FloatArray) -> FloatArray:
+        return np.asarray(self.factor * points)
+
+    @property
+    def _log_det(self) -> float:
+        return self.dim * math.log(self.factor)
 
 
 @dataclass(frozen=True, eq=False)  # an array has no single truth value to compare by
@@ -161,17 +178,6 @@ class MappedBall(BallImage):
             lu_solve(self._factors, columns, check_finite=False).T.reshape(v.shape)
         )
 
-    def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
-        return self._image(self.ball.sample(n, rng))
-
-    def log_volume(self) -> float:
-        """Return the natural logarithm of the volume."""
-        matrix = np.asarray(self.matrix)
-        diagonal = matrix.ndim == 1
-        log_det = np.log(np.abs(matrix)).sum() if diagonal else np.linalg.slogdet(matrix)[1]
-        return float(ask(self.ball, "log_volume") + log_det)
-
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
         w, matrix = as_points(w, self.dim, "w"), np.asarray(self.matrix)
@@ -205,9 +211,11 @@ class MappedBall(BallImage):
             return np.asarray(matrix**2 * exact_variance(self.ball))
         return np.asarray(((matrix @ ask(self.ball, "covariance")) * matrix).sum(axis=1))
 
-    def extreme_points(self) -> FloatArray:
-        """Return the extreme points, (count, dim)."""
-        return self._image(ask(self.ball, "extreme_points"))
+    @property
+    def _log_det(self) -> float:
+        matrix = np.asarray(self.matrix)
+        diagonal = matrix.ndim == 1
+        return float(np.log(np.abs(matrix)).sum() if diagonal else np.linalg.slogdet(matrix)[1])
 
     def _image(self, points: FloatArray) -> FloatArray:
         matrix = np.asarray(self.matrix)
@@ -268,14 +276,6 @@ class ShearedBall(BallImage):
         v = as_points(v, self.dim)
         return self.ball.gauge(v - v[..., :1] * self.shift)
 
-    def sample(self, n: int, rng: Generator) -> FloatArray:
-        """Return n uniform draws, (n, dim)."""
-        return self._image(self.ball.sample(n, rng))
-
-    def log_volume(self) -> float:
-        """Return the natural logarithm of the volume, which is that of K."""
-        return float(ask(self.ball, "log_volume"))
-
     def support(self, w: ArrayLike) -> FloatArray:
         """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
         w = np.array(as_points(w, self.dim, "w"))
@@ -306,12 +306,12 @@ class ShearedBall(BallImage):
         own, first = exact_variance(self.ball), uniform_first_covariance(self.ball)
         return np.asarray(own + self.shift * (2 * first + self.shift * first[0]))
 
-    def extreme_points(self) -> FloatArray:
-        """Return the extreme points, (count, dim)."""
-        return self._image(ask(self.ball, "extreme_points"))
-
     def _image(self, points: FloatArray) -> FloatArray:
         return np.asarray(points + points[..., :1] * self.shift)
+
+    @property
+    def _log_det(self) -> float:
+        return 0.0
 
 
 # Balls on separate coordinates
@@ -337,6 +337,11 @@ class _Parts:
     def dim(self) -> int:
         """Number of coordinates of all parts together."""
         return sum(ball.dim for ball in self.balls)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every part's sampler is exact."""
+        return all(ball.exact for ball in self.balls)
 
     @cached_property
     def places(self) -> list[NDArray[np.intp]]:
@@ -402,11 +407,6 @@ class ProductBall(_Parts):
 
     balls: tuple[NormBall, ...]
     index: Index | None = None
-
-    @property
-    def exact(self) -> bool:
-        """Whether every part's sampler is exact."""
-        return all(ball.exact for ball in self.balls)
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""
@@ -480,11 +480,6 @@ class SumBall(_Parts):
                 "weights", f"have one entry for each of {len(self.balls)} balls", len(weights)
             )
         object.__setattr__(self, "weights", weights)
-
-    @property
-    def exact(self) -> bool:
-        """Whether every part's sampler is exact."""
-        return all(ball.exact for ball in self.balls)
 
     def gauge(self, v: ArrayLike) -> FloatArray:
         """Return the gauge of v, (..., dim) to (...)."""

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincc, gammaincinv, gammaln
+from scipy.special import gammaincc, gammaln
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, check_interval, check_positive, fail
+from skdp._checks import check_choice, check_positive, fail
 from skdp.geometry.ball import NormBall, as_points, ask, uniform_covariance
 from skdp.geometry.combined import ScaledBall
-from skdp.geometry.containment import Bounds, contains, greatest_gauge_over
+from skdp.geometry.containment import GaugeBounds, contains, greatest_gauge_over
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,13 +236,13 @@ def _named(balls: Mapping[str, NormBall] | Sequence[NormBall]) -> dict[str, Norm
     return {str(name): ball for name, ball in balls.items()}
 
 
-def _radius(ball: NormBall, sensitivity: BallSensitivity | NormBall | None) -> Bounds:
+def _radius(ball: NormBall, sensitivity: BallSensitivity | NormBall | None) -> GaugeBounds:
     if sensitivity is None:
-        return Bounds(1.0, 1.0)
+        return GaugeBounds(1.0, 1.0)
     if isinstance(sensitivity, NormBall):
         radius = greatest_gauge_over(ball, sensitivity)
     elif hasattr(sensitivity, "radius_in"):
-        radius = Bounds(*[sensitivity.radius_in(ball)] * 2)
+        radius = GaugeBounds(*[sensitivity.radius_in(ball)] * 2)
     else:
         raise fail("sensitivity", "be a norm ball or have radius_in(ball)", type(sensitivity))
     check_positive("radius", radius.upper, "Give the body a support(w) or bounding_box().")
@@ -351,50 +351,6 @@ def depth(ball: NormBall, v: ArrayLike) -> FloatArray:
     [1.0, 0.367879]
     """
     return np.asarray(gammaincc(ball.dim, ball.gauge(as_points(v, ball.dim))))
-
-
-def concentration_set(ball: NormBall, mass: float) -> ScaledBall:
-    """Return the least set in which the law exp(-|v|_B) has the given mass (Lemma 3.5).
-
-    Parameters
-    ----------
-    ball : NormBall
-        B, the ball of the mechanism times sensitivity over epsilon.
-    mass : float in (0, 1)
-
-    Returns
-    -------
-    ScaledBall
-        t B with t the ``mass`` quantile of Gamma(dim).
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> round(concentration_set(LpBall(1), 0.95).factor, 6)
-    2.995732
-    """
-    mass = check_interval("mass", mass, 0.0, 1.0, closed="neither")
-    return ScaledBall(ball, float(gammaincinv(ball.dim, mass)))
-
-
-def is_tighter(ball: NormBall, than: NormBall) -> bool | None:
-    """Return whether the law of ``ball`` is stochastically tighter than that of ``than``.
-
-    This is so if each concentration set of the first law lies in that of the second of equal mass.
-    By Theorem 3.6 this means containment of the balls, each times sensitivity over epsilon.
-
-    Returns
-    -------
-    bool or None
-        None if it is not decided, as for :func:`contains`.
-
-    Examples
-    --------
-    >>> from skdp.geometry import LpBall
-    >>> is_tighter(LpBall(2, p=1), LpBall(2, p=2))
-    True
-    """
-    return contains(than, ball)
 
 
 def conditional_variance(

@@ -19,14 +19,13 @@ import numpy as np
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import is_ours
-from skdp.geometry.ball import NormBall, ask, known, parts_of
+from skdp.geometry.ball import LpBall, NormBall, ask, known, parts_of, sign_patterns
 from skdp.geometry.combined import MappedBall, ProductBall, ScaledBall, ShearedBall, SumBall
 from skdp.geometry.programs import STEPS
-from skdp.geometry.ball import LpBall, sign_patterns
 
 # Bodies that exceed each other by a smaller share than this count as touching.
 TOUCH = 1e-9
-# Bounds are widened by this share, which is more than the rounding of gauges.
+# GaugeBounds are widened by this share, which is more than the rounding of gauges.
 ROUND = 1e-12
 _MOST_CONE_DIMS = 5
 _MOST_CONES = 2**18
@@ -41,7 +40,7 @@ GAP = 2.5e-10
 Gauge = Callable[[FloatArray], FloatArray]
 
 
-class Bounds(NamedTuple):
+class GaugeBounds(NamedTuple):
     """A number known to lie between two others.
 
     Attributes
@@ -51,7 +50,7 @@ class Bounds(NamedTuple):
 
     Examples
     --------
-    >>> Bounds(2.0, 2.0).exact
+    >>> GaugeBounds(2.0, 2.0).exact
     True
     """
 
@@ -64,7 +63,7 @@ class Bounds(NamedTuple):
         return self.upper <= self.lower * (1 + TOUCH)
 
 
-def greatest_gauge_over(ball: NormBall, over: NormBall) -> Bounds:
+def greatest_gauge_over(ball: NormBall, over: NormBall) -> GaugeBounds:
     """Return bounds on the greatest gauge of ``ball`` over the body ``over``.
 
     Parameters
@@ -76,7 +75,7 @@ def greatest_gauge_over(ball: NormBall, over: NormBall) -> Bounds:
 
     Returns
     -------
-    Bounds
+    GaugeBounds
         Bounds on max {|u|_K : u in L}. They agree (``exact``) for two l_p balls with any weights;
         if L has listable ``extreme_points()``; if K is a box, a small cross-polytope or has
         ``facets()`` (rows F with K = {v : |F v| <= 1}) and L has ``support(w)``; for products
@@ -123,14 +122,14 @@ def contains(outer: NormBall, inner: NormBall) -> bool | None:
     return False if bounds.lower > 1 + TOUCH else None
 
 
-def _bounds(ball: NormBall, over: NormBall, enough: float) -> Bounds:
+def _bounds(ball: NormBall, over: NormBall, enough: float) -> GaugeBounds:
     """Return bounds; below ``enough``, the upper one need not be sharp."""
     if ball.dim != over.dim:
         raise fail("ball", f"have dimension {over.dim} as the other ball has", ball.dim)
     return _of_map(ball, over, np.eye(ball.dim), enough)
 
 
-def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -> Bounds:
+def _of_map(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -> GaugeBounds:
     """Bound |A u|_K over u in L; images, products and sums are taken apart."""
     if isinstance(ball, ScaledBall):
         return _of_map(ball.ball, over, matrix / ball.factor, enough)
@@ -161,15 +160,15 @@ def _full(ball: MappedBall | ShearedBall) -> FloatArray:
     return np.diag(matrix) if matrix.ndim == 1 else matrix
 
 
-def _greatest(bounds: list[Bounds]) -> Bounds:
+def _greatest(bounds: list[GaugeBounds]) -> GaugeBounds:
     lower, upper = np.max(bounds, axis=0)
-    return Bounds(float(lower), float(upper))
+    return GaugeBounds(float(lower), float(upper))
 
 
-def _of_whole(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -> Bounds:
+def _of_whole(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float) -> GaugeBounds:
     exact = _known(ball, over, matrix)
     if exact is not None:
-        return Bounds(exact * (1 - ROUND), exact * (1 + ROUND))
+        return GaugeBounds(exact * (1 - ROUND), exact * (1 + ROUND))
     quick = _is_quick(ball, ball.gauge) and _is_quick(over, over.gauge)
     upper = _through_the_box(ball, over, matrix)
     support = _support(over)
@@ -179,10 +178,10 @@ def _of_whole(ball: NormBall, over: NormBall, matrix: FloatArray, enough: float)
         lower, by_cutting = by_cones(
             lambda u: ball.gauge(u @ matrix.T), over, support, enough=enough, most=most
         )
-        bounds = Bounds(lower, min(upper, by_cutting))
+        bounds = GaugeBounds(lower, min(upper, by_cutting))
     else:
-        bounds = Bounds(_climbed(ball, over, matrix, steps=8 if quick else 0), upper)
-    return Bounds(bounds.lower * (1 - ROUND), bounds.upper * (1 + ROUND))
+        bounds = GaugeBounds(_climbed(ball, over, matrix, steps=8 if quick else 0), upper)
+    return GaugeBounds(bounds.lower * (1 - ROUND), bounds.upper * (1 + ROUND))
 
 
 def _support(body: NormBall) -> Gauge | None:
@@ -210,7 +209,7 @@ def _is_ours(body: NormBall) -> bool:
     return is_ours(body) and all(map(_is_ours, parts_of(body)))
 
 
-def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> Bounds | None:
+def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> GaugeBounds | None:
     """Bound |A u|_K over K itself if A is nearly a multiple of the identity."""
     if not (ball is over or (type(ball) is type(over) and bool(ball == over))):
         return None
@@ -219,7 +218,7 @@ def _of_itself(ball: NormBall, over: NormBall, matrix: FloatArray) -> Bounds | N
     size = float(np.median(np.diag(matrix)))
     rest = matrix - size * np.eye(len(matrix))
     slack = _through_the_box(ball, over, rest) if rest.any() else 0.0
-    return Bounds(abs(size) - slack, abs(size) + slack) if slack <= ROUND * abs(size) else None
+    return GaugeBounds(abs(size) - slack, abs(size) + slack) if slack <= ROUND * abs(size) else None
 
 
 def _known(ball: NormBall, over: NormBall, matrix: FloatArray) -> float | None:
@@ -351,7 +350,9 @@ def by_cones(
     most : int
         Greatest number of cones.
     """
-    cones = _orthants(body)
+    # Half of the orthants, (2**(dim - 1), dim, dim): the rows are points of the body.
+    axes = np.eye(body.dim)
+    cones = half_of_signs(body.dim)[:, :, None] * (axes / body.gauge(axes)[:, None])
     at_rays, scale = gauge(cones), np.linalg.norm(cones[0], axis=0)
     seen, lower = 0, float(at_rays.max())
     while True:
@@ -365,12 +366,6 @@ def by_cones(
             return lower, goal
         cones, at_rays = _halved(cones[wide], at_rays[wide], gauge, body, scale)
         lower = max(lower, float(at_rays.max()))
-
-
-def _orthants(body: NormBall) -> FloatArray:
-    """Return half of the orthants, (2**(dim - 1), dim, dim): the rows are points of the body."""
-    axes = np.eye(body.dim)
-    return np.asarray(half_of_signs(body.dim)[:, :, None] * (axes / body.gauge(axes)[:, None]))
 
 
 def _bounds_on_cones(cones: FloatArray, at_rays: FloatArray, support: Gauge) -> FloatArray:

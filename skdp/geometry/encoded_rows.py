@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -49,9 +49,9 @@ from scipy.special import betaln, gammaln, logsumexp, roots_legendre, softmax
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp._draws import exponentials, gammas, uniforms
-from skdp.geometry.ball import NormBall, as_points, listable
+from skdp._search import narrowed
+from skdp.geometry.ball import LpBall, NormBall, as_points, listable, sign_patterns
 from skdp.geometry.combined import ProductBall
-from skdp.geometry.ball import LpBall, sign_patterns
 
 # Integrals over the intercept's coordinate are exact up to so many nodes. Beyond, so many nodes on
 # the interval where the density is at least this share of its maximum are exact to rounding.
@@ -313,7 +313,12 @@ class EncodedRowsBall:
         # so many nodes integrate exactly. The density is symmetric and log-concave: it is
         # negligible beyond ``width``, and a fixed number of nodes resolves it within.
         few = self._n_levels <= 2 * _MOST_NODES - 4
-        width = 1.0 if few else _negligible_from(lambda x: self._log_density(x)[0])
+        least = self._log_density(0.0)[0] + math.log(_NEGLIGIBLE)
+        width = (
+            1.0
+            if few
+            else narrowed(lambda x: bool(self._log_density(x)[0] <= least), 0.0, 1.0, 1e-6)[1]
+        )
         nodes, lengths = roots_legendre(self._n_levels // 2 + 2 if few else _MOST_NODES)
         a, b = (1 + width * nodes) / 2, (1 - width * nodes) / 2
         return a, b, softmax(self._log_density(width * nodes) + np.log(lengths))
@@ -384,15 +389,6 @@ def rows_ball(domain: EncodedDomain, intercept: bool = True) -> NormBall:
         return ProductBall((LpBall(1), rows)) if intercept else rows
     hull = EncodedRowsBall.of(domain, intercept)
     return hull if hull.block_sizes else LpBall(hull.dim, p=math.inf)
-
-
-def _negligible_from(log_density: Callable[[float], float]) -> float:
-    """Return a point of (0, 1) beyond which a symmetric log-concave density is negligible."""
-    least, low, high = log_density(0.0) + math.log(_NEGLIGIBLE), 0.0, 1.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        low, high = (middle, high) if log_density(middle) > least else (low, middle)
-    return high
 
 
 def columns_of(domain: EncodedDomain) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:

@@ -53,8 +53,7 @@ from skdp.mechanisms.scales import (
 from skdp.mechanisms.sensitivity import Sensitivity
 from skdp.noise.law import Size
 from skdp.privacy.guarantee import NEIGHBORS, Guarantee
-from skdp.privacy.losses import PrivacyLoss
-from skdp.privacy.losses import SelectionLoss
+from skdp.privacy.losses import PrivacyLoss, SelectionLoss
 from skdp.randomness import Lattice, RandomStateLike, granularity_of
 
 # Delta is spent only if it reduces the scale by more than this share.

@@ -16,8 +16,8 @@ from skdp._identity import check_at_first_use, others_in
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall
 from skdp.geometry.ball import half_widths, known
-from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.conic import facet_directions
+from skdp.geometry.hull import Hull, polytope_around
 from skdp.geometry.moments import MomentBall
 from skdp.mechanisms.statistics import ball_of_maps, quadratic_of, support_of_set
 from skdp.privacy.guarantee import NEIGHBORS

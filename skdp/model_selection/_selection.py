@@ -30,10 +30,10 @@ from skdp.model_selection._candidates import (
 )
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger
 from skdp.privacy.conversions import gaussian_epsilon, gaussian_mu, pure_of_mu
-from skdp.privacy.rounding import as_decimal, float_below, subtract
-from skdp.privacy.profile import equivalents
 from skdp.privacy.ledger import Budget
 from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.profile import equivalents
+from skdp.privacy.rounding import as_decimal, float_below, subtract
 
 # A ceiling below every budget.
 _NOTHING = 5e-324

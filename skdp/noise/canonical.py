@@ -26,9 +26,8 @@ from skdp._draws import exponentials
 from skdp.noise.law import EvenLaw, Law, Size
 from skdp.noise.laws import Gaussian, Laplace
 from skdp.noise.steps import Uniform
+from skdp.privacy import curves as _curves
 from skdp.privacy.tradeoff import TradeOff, approximate
-from skdp.privacy.tradeoff import built_curves as _built_curves
-from skdp.privacy.tradeoff import curves as _curves
 
 
 def _crowded_panels(panels: int, nodes: int) -> tuple[FloatArray, FloatArray]:
@@ -318,7 +317,7 @@ def log_concave_canonical(tradeoff: TradeOff) -> Law:
     Gaussian(scale=2.0)
     """
     curve: Any = tradeoff.curve
-    if isinstance(curve, _curves.Gaussian):
+    if isinstance(curve, _curves.NormalShift):
         return Gaussian(1 / curve.mu)
     if isinstance(curve, _curves.Shifted):
         standard = isinstance(curve.law, _curves.StandardLaplace)
@@ -337,7 +336,7 @@ def _no_log_concave(tradeoff: TradeOff) -> ValueError:
     if isinstance(curve, _curves.Approximate) and curve.epsilon > 0:
         where = "Proposition 3.6" if curve.delta == 0 else "Theorem 3.3; it has a kink"
         return fail("tradeoff", f"{rule}{where})", tradeoff, remedy)
-    if isinstance(curve, _built_curves.Points):
+    if isinstance(curve, _curves.Points):
         return fail("tradeoff", f"{rule}Proposition 3.6)", tradeoff, remedy)
     known = "come from a log-concave law, or be (0, delta), for its divisibility to be known"
     return fail("tradeoff", f"{known} (Awan & Dong 2022, Theorem 3.3)", tradeoff, remedy)

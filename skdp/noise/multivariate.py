@@ -29,8 +29,8 @@ from skdp.noise.canonical import CanonicalNoise, log_concave_canonical
 from skdp.noise.law import Law
 from skdp.noise.steps import Uniform
 from skdp.privacy import tradeoff as functions
+from skdp.privacy.curves import Approximate, NormalShift, Shifted, StandardLaplace
 from skdp.privacy.tradeoff import TradeOff
-from skdp.privacy.curves import Approximate, Gaussian, Shifted, StandardLaplace
 from skdp.randomness import Lattice, RandomStateLike
 
 NORMS = ("l1", "l2", "linf")
@@ -338,7 +338,7 @@ def multivariate_canonical(
     pure = isinstance(curve, Approximate) and curve.epsilon > 0
     if pure and curve.delta == 0:
         raise _no_multivariate()
-    if isinstance(curve, Gaussian):
+    if isinstance(curve, NormalShift):
         # |v|_2 <= 1 in l_1 and l_2, and <= sqrt(dim) in l_inf, each reached.
         size = dim if norm == "linf" else 1
         return GaussianCanonical(np.eye(dim) * size / curve.mu**2, norm)

@@ -1,20 +1,42 @@
 """Privacy guarantees, their composition, and the ledger that records them."""
 
-from skdp.privacy import conversions, tradeoff
-from skdp.privacy.composition import Bounds, Composition
-from skdp.privacy.guarantee import Guarantee, compose
-from skdp.privacy.ledger import BudgetExceeded, Ledger, LedgerLost
-from skdp.privacy.losses import (
-    FiniteLoss,
-    GaussianLoss,
-    PairLoss,
-    PrivacyLoss,
-    ProfileLoss,
-    ShiftLoss,
-)
-from skdp.privacy.radial import RadialLoss
-from skdp.privacy.losses import SelectionLoss
-from skdp.privacy.guarantee import PrivacyLeakWarning, UndeclaredDomainWarning
+from typing import TYPE_CHECKING
+
+from skdp._lazy import lazily
+
+if TYPE_CHECKING:
+    from skdp.privacy import conversions, tradeoff
+    from skdp.privacy.composition import Bounds, Composition
+    from skdp.privacy.guarantee import (
+        Guarantee,
+        PrivacyLeakWarning,
+        UndeclaredDomainWarning,
+        compose,
+    )
+    from skdp.privacy.ledger import BudgetExceeded, Ledger, LedgerLost
+    from skdp.privacy.losses import (
+        FiniteLoss,
+        GaussianLoss,
+        PairLoss,
+        PrivacyLoss,
+        ProfileLoss,
+        SelectionLoss,
+        ShiftLoss,
+    )
+    from skdp.privacy.radial import RadialLoss
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "composition": "Bounds Composition",
+            "guarantee": "Guarantee PrivacyLeakWarning UndeclaredDomainWarning compose",
+            "ledger": "BudgetExceeded Ledger LedgerLost",
+            "losses": "FiniteLoss GaussianLoss PairLoss PrivacyLoss ProfileLoss SelectionLoss"
+            " ShiftLoss",
+            "radial": "RadialLoss",
+        },
+        submodules="conversions tradeoff",
+    )
 
 __all__ = [
     "Bounds",

@@ -8,39 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erf, erfinv, log_ndtr, ndtri_exp
+from scipy.special import erf, erfinv, log_ndtr, ndtri_exp, xlogy
 
-from skdp._checks import check_interval, check_positive, fail
+from skdp._checks import check_interval, fail
 from skdp._search import narrowed
-from skdp.privacy.conversions import (
-    MARGIN,
-    gaussian_log_delta,
-    mixed_log_delta,
-    renyi_log_delta,
-    zcdp_log_delta,
-)
+from skdp.privacy.losses import GaussianLoss
+from skdp.privacy.normal import error_of_arguments
 from skdp.privacy.rounding import LEAST_LOG, at_least_tiny, exp_up
 
 _FARTHEST = 1e300
-
-
-class Concentrated(NamedTuple):
-    """(xi, rho)-zCDP: Rényi divergences of order a > 1 are at most xi + rho a.
-
-    Examples
-    --------
-    >>> from skdp.privacy.conversions import flipped_huber_zcdp
-    >>> found = flipped_huber_zcdp(1.0, 1.0, 0.5)
-    >>> found.rho > 0
-    True
-    """
-
-    xi: float
-    rho: float
+# Results are moved to the safe side by this share of themselves: a thousand roundings.
+_MARGIN = 1e-12
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -63,7 +44,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     0.126937
     """
     mu, epsilon = _check_amount("mu", mu), _check_amount("epsilon", epsilon)
-    return exp_up(gaussian_log_delta(mu, epsilon))
+    return exp_up(_gaussian_log_delta(mu, epsilon))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -77,7 +58,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     4.88655
     """
     mu = _check_amount("mu", mu)
-    return _least_epsilon(lambda epsilon: gaussian_log_delta(mu, epsilon), delta, mu == 0)
+    return _least_epsilon(lambda epsilon: _gaussian_log_delta(mu, epsilon), delta, mu == 0)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -91,7 +72,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     0.236704
     """
     epsilon, delta = _check_amount("epsilon", epsilon), check_interval("delta", delta, 0, 1)
-    return _greatest(lambda mu: gaussian_log_delta(mu, epsilon), delta)
+    return _greatest(lambda mu: _gaussian_log_delta(mu, epsilon), delta)
 
 
 def mu_of_pure(epsilon: float) -> float:
@@ -116,7 +97,7 @@ def mu_of_pure(epsilon: float) -> float:
         mu = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
     else:
         mu = -2 * float(ndtri_exp(-np.logaddexp(0.0, epsilon)))
-    return at_least_tiny(mu * (1 + MARGIN), epsilon)
+    return at_least_tiny(mu * (1 + _MARGIN), epsilon)
 
 
 def pure_of_mu(mu: float) -> float:
@@ -134,7 +115,7 @@ def pure_of_mu(mu: float) -> float:
         epsilon = 2 * math.atanh(float(erf(mu / math.sqrt(8))))
     else:
         epsilon = float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
-    return epsilon * (1 - 4 * MARGIN)
+    return epsilon * (1 - 4 * _MARGIN)
 
 
 def mixed_delta(mu: float, pure: float, epsilon: float) -> float:
@@ -159,7 +140,7 @@ def mixed_delta(mu: float, pure: float, epsilon: float) -> float:
     True
     """
     mu, pure = _check_amount("mu", mu), _check_amount("pure", pure)
-    return exp_up(mixed_log_delta(mu, pure, _check_amount("epsilon", epsilon)))
+    return exp_up(_mixed_log_delta(mu, pure, _check_amount("epsilon", epsilon)))
 
 
 def mixed_epsilon(mu: float, pure: float, delta: float) -> float:
@@ -171,7 +152,7 @@ def mixed_epsilon(mu: float, pure: float, delta: float) -> float:
     True
     """
     mu, pure = _check_amount("mu", mu), _check_amount("pure", pure)
-    return _least_epsilon(lambda epsilon: mixed_log_delta(mu, pure, epsilon), delta, mu == 0)
+    return _least_epsilon(lambda epsilon: _mixed_log_delta(mu, pure, epsilon), delta, mu == 0)
 
 
 def rho_of_pure(epsilon: float) -> float:
@@ -192,7 +173,7 @@ def rho_of_pure(epsilon: float) -> float:
     0.462117
     """
     epsilon = _check_amount("epsilon", epsilon)
-    return at_least_tiny(epsilon * math.tanh(epsilon / 2) * (1 + MARGIN), epsilon)
+    return at_least_tiny(epsilon * math.tanh(epsilon / 2) * (1 + _MARGIN), epsilon)
 
 
 def rho_of_mu(mu: float) -> float:
@@ -205,16 +186,16 @@ def rho_of_mu(mu: float) -> float:
     0.5
     """
     mu = _check_amount("mu", mu)
-    return at_least_tiny(mu * mu / 2 * (1 + MARGIN), mu)
+    return at_least_tiny(mu * mu / 2 * (1 + _MARGIN), mu)
 
 
-def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
-    """Return a delta at epsilon that (xi, rho)-zCDP implies.
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """Return a delta at epsilon that rho-zCDP implies.
 
     Parameters
     ----------
-    rho, xi : float in [0, inf)
-        Rényi divergences of order a > 1 are at most ``xi + rho a``.
+    rho : float in [0, inf)
+        Rényi divergences of order a > 1 are at most ``rho a``.
     epsilon : float in [0, inf)
 
     Returns
@@ -227,12 +208,12 @@ def zcdp_delta(rho: float, epsilon: float, xi: float = 0.0) -> float:
     >>> zcdp_delta(0.5, 1.0) > gaussian_delta(1.0, 1.0)
     True
     """
-    rho, xi = _check_amount("rho", rho), _check_amount("xi", xi)
-    return exp_up(zcdp_log_delta(rho, _check_amount("epsilon", epsilon) - xi))
+    rho, epsilon = _check_amount("rho", rho), _check_amount("epsilon", epsilon)
+    return exp_up(_zcdp_log_delta(rho, epsilon))
 
 
-def zcdp_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
-    """Return an epsilon at delta that (xi, rho)-zCDP implies; inf at delta = 0 unless rho is 0.
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon at delta that rho-zCDP implies; inf at delta = 0 unless rho is 0.
 
     Parameters are as in `zcdp_delta`; delta is in [0, 1].
 
@@ -241,8 +222,8 @@ def zcdp_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
     >>> round(zcdp_epsilon(0.5, 1e-6), 4)
     5.2215
     """
-    rho, xi = _check_amount("rho", rho), _check_amount("xi", xi)
-    return _least_epsilon(lambda epsilon: zcdp_log_delta(rho, epsilon - xi), delta, rho == 0)
+    rho = _check_amount("rho", rho)
+    return _least_epsilon(lambda epsilon: _zcdp_log_delta(rho, epsilon), delta, rho == 0)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -254,7 +235,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     True
     """
     epsilon, delta = _check_amount("epsilon", epsilon), check_interval("delta", delta, 0, 1)
-    return _greatest(lambda rho: zcdp_log_delta(rho, epsilon), delta)
+    return _greatest(lambda rho: _zcdp_log_delta(rho, epsilon), delta)
 
 
 def renyi_delta(orders: ArrayLike, divergences: ArrayLike, epsilon: float) -> float:
@@ -284,7 +265,7 @@ def renyi_delta(orders: ArrayLike, divergences: ArrayLike, epsilon: float) -> fl
     4.781e-06
     """
     a, d = _check_curve(orders, divergences)
-    least = float(renyi_log_delta(a, d, _check_amount("epsilon", epsilon)).min())
+    least = float(_renyi_log_delta(a, d, _check_amount("epsilon", epsilon)).min())
     return exp_up(max(least, LEAST_LOG))
 
 
@@ -297,41 +278,7 @@ def renyi_epsilon(orders: ArrayLike, divergences: ArrayLike, delta: float) -> fl
     6.0
     """
     a, d = _check_curve(orders, divergences)
-    return _least_epsilon(lambda epsilon: float(renyi_log_delta(a, d, epsilon).min()), delta)
-
-
-def flipped_huber_zcdp(alpha: float, gamma: float, shift: ArrayLike) -> Concentrated:
-    """Return the zCDP of independent flipped Huber noise.
-
-    Parameters
-    ----------
-    alpha, gamma : float in [0, inf) and in (0, inf), units of the released value
-        The density decreases like ``e^(-alpha |t| / gamma^2)`` up to alpha, and like that of a
-        normal law of standard deviation gamma beyond.
-    shift : float or array of shape (dim,), units of the released value
-        Greatest change of each coordinate.
-
-    Returns
-    -------
-    Concentrated
-        ``xi`` is the sum of ``(alpha^2 - max(alpha - |shift|, 0)^2) / (2 gamma^2)``, ``rho`` the
-        sum of ``shift^2 / (2 gamma^2)`` (Muthukrishnan & Kalyani 2023, section VI-A).
-
-    Examples
-    --------
-    >>> xi, rho = flipped_huber_zcdp(2.0, 4.0, 1.0)
-    >>> round(xi, 9), round(rho, 9)
-    (0.09375, 0.03125)
-    """
-    alpha, gamma = _check_amount("alpha", alpha), check_positive("gamma", gamma)
-    change = np.abs(np.atleast_1d(np.asarray(shift, dtype=float)))
-    if change.ndim > 1 or not np.isfinite(change).all():
-        raise fail("shift", "be a finite number or a vector of them")
-    # alpha^2 - (alpha - v)^2 = v (2 alpha - v): nothing cancels.
-    linear = np.minimum(change, alpha)
-    xi = (linear * (2 * alpha - linear)).sum() / (2 * gamma**2)
-    rho = (change**2).sum() / (2 * gamma**2)
-    return Concentrated(float(xi) * (1 + MARGIN), float(rho) * (1 + MARGIN))
+    return _least_epsilon(lambda epsilon: float(_renyi_log_delta(a, d, epsilon).min()), delta)
 
 
 def _least_epsilon(
@@ -385,3 +332,55 @@ def _check_curve(orders: ArrayLike, divergences: ArrayLike) -> tuple[np.ndarray,
     if d.shape != a.shape or not (d >= 0).all():
         raise fail("divergences", "be as many numbers >= 0 as there are orders", d.shape)
     return a, d
+
+
+# Logs of delta at epsilon in closed form, rounded up
+
+
+def _gaussian_log_delta(mu: float, epsilon: float) -> float:
+    """Return log delta of mu-Gaussian-DP; epsilon may be negative."""
+    if mu == 0:
+        return -math.inf if epsilon >= 0 else math.log(-math.expm1(epsilon))
+    found = float(np.asarray(GaussianLoss(mu).log_delta(epsilon)))
+    off = _MARGIN + float(error_of_arguments(mu, epsilon))
+    if off == math.inf:  # delta is 1, or no float is so small
+        size = abs(epsilon) / mu + mu / 2
+        return 0.0 if epsilon / mu - mu / 2 < size / 2 else LEAST_LOG / 2
+    return min(0.0, found + off)
+
+
+def _mixed_log_delta(mu: float, pure: float, epsilon: float) -> float:
+    """Return log delta of a Gaussian loss plus a loss of +-pure, with odds e^pure for plus."""
+    plus = _gaussian_log_delta(mu, epsilon - pure) - float(np.logaddexp(0.0, -pure))
+    minus = _gaussian_log_delta(mu, epsilon + pure) - float(np.logaddexp(0.0, pure))
+    # delta is less sensitive to rounded arguments than e^epsilon.
+    return min(0.0, float(np.logaddexp(plus, minus)) + 1e-15 * (1 + epsilon + pure))
+
+
+def _renyi_log_delta(a: ArrayLike, divergence: ArrayLike, epsilon: float) -> np.ndarray:
+    """Return log delta for a Rényi divergence of each order a."""
+    a = np.asarray(a)
+    with np.errstate(over="ignore"):
+        rest = np.clip((a - 1) * (np.asarray(divergence) - epsilon), LEAST_LOG / 2, math.inf)
+    # (a-1) log(1 - 1/a) - log a, an entropy. For a near 1 xlogy keeps it finite.
+    entropy = xlogy(a - 1, a - 1) - xlogy(a, a) if np.max(a) < 2 else _log_peak(a)
+    return np.asarray(rest + entropy + _MARGIN * (1 + np.abs(rest)))
+
+
+def _log_peak(a: np.ndarray) -> np.ndarray:
+    return np.asarray((a - 1) * np.log1p(-1 / a) - np.log(a))
+
+
+def _zcdp_log_delta(rho: float, epsilon: float) -> float:
+    """Return the least log delta over all orders."""
+    if rho == 0:
+        return -math.inf
+
+    # The derivative with respect to a = 1 + t grows with t.
+    def slope(t: float) -> float:
+        return (2 * t + 1) * rho - epsilon - math.log1p(1 / t)
+
+    # Every order is valid.
+    t = math.exp(narrowed(lambda x: slope(math.exp(x)) >= 0, -690.0, 690.0)[1])
+    found = float(_renyi_log_delta(1 + t, (1 + t) * rho, epsilon))
+    return min(0.0, max(found, LEAST_LOG))

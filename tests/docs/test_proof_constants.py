@@ -36,17 +36,15 @@ from skdp.mechanisms.scales import MOST_CHECKED, WorstShift, worst_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.mechanisms.statistics import ROUNDING
 from skdp.noise import Laplace
+from skdp.privacy import composition as _plan
 from skdp.privacy import fold as _fold
-from skdp.privacy.composition import grid as _grid
-from skdp.privacy.composition import plan as _plan
+from skdp.privacy import grid as _grid
+from skdp.privacy import ledger_file, ledger_rules
+from skdp.privacy import profile as _profile
+from skdp.privacy import radial as _radial_sum
 from skdp.privacy.composition import Composition
 from skdp.privacy.conversions import mu_of_pure, pure_of_mu, rho_of_pure
-from skdp.privacy.guarantee import profile as _profile
-from skdp.privacy import ledger_rules as _accounting
-from skdp.privacy.ledger import _text as _loss_text
-from skdp.privacy import radial as _radial_sum
-from skdp.privacy.losses import ShiftLoss
-from skdp.privacy.losses import SelectionLoss
+from skdp.privacy.losses import SelectionLoss, ShiftLoss
 from skdp.randomness import GRANULARITY
 from skdp.rows import Block
 from skdp.rows import block as _block
@@ -80,9 +78,9 @@ SAID = [
     ("worst_shift", f"up to {MOST_CHECKED} are left"),
     ("conversions", f"{_profile._PIECES} pieces"),
     ("adaptive_spending", f"\\frac14d$; or\n* $\\sum l_i \\le \\frac1{{{round(1 / 0.05)}}}d$"),
-    ("adaptive_spending", f"{_accounting._GAUSSIAN_SHARE:g}\\,d$ for $b = \\sum m_i$"),
-    ("adaptive_spending", f"has\n    $\\delta(e) \\le {_accounting._ASIDE_SHARE:g}\\,d$"),
-    ("adaptive_spending", f"{2 * _loss_text._POINTS + 1}\npoints"),
+    ("adaptive_spending", f"{ledger_rules._GAUSSIAN_SHARE:g}\\,d$ for $b = \\sum m_i$"),
+    ("adaptive_spending", f"has\n    $\\delta(e) \\le {ledger_rules._ASIDE_SHARE:g}\\,d$"),
+    ("adaptive_spending", f"{2 * ledger_file._POINTS + 1}\npoints"),
     ("loss_distributions", "4\\cdot10^{-5}\\max(\\min(\\epsilon, 1), \\epsilon/4)"),
     ("loss_distributions", f"e^{{-{_fold._DEEP:g}}}$ are set to 0"),
     ("loss_distributions", "$\\nu = 100\\cdot 2^{-52}$"),
@@ -110,8 +108,8 @@ def test_constants_that_pages_state_in_words():
 
 def test_shares_of_a_divided_ledger_add_up_to_all_of_delta():
     parts = ["_BASIC_SHARE", "_INFINITY_SHARE", "_GAUSSIAN_SHARE"]
-    shares = [Fraction(repr(getattr(_accounting, part))) for part in parts]
-    aside = Fraction(repr(_accounting._ASIDE_SHARE)) * len(_accounting._ASIDE)
+    shares = [Fraction(repr(getattr(ledger_rules, part))) for part in parts]
+    aside = Fraction(repr(ledger_rules._ASIDE_SHARE)) * len(ledger_rules._ASIDE)
     assert sum(shares) + aside == 1
 
 

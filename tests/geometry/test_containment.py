@@ -10,7 +10,7 @@ import pytest
 from compared_balls import PLANE, Shy, Slow, brute
 
 from skdp.geometry import EncodedRowsBall, LpBall, MappedBall, ProductBall, ScaledBall, SumBall
-from skdp.geometry.containment import TOUCH, Bounds, contains, greatest_gauge_over
+from skdp.geometry.containment import TOUCH, GaugeBounds, contains, greatest_gauge_over
 
 INF = math.inf
 
@@ -137,8 +137,8 @@ def test_containment_turns_at_the_touching_size(inner: Any) -> None:
 
 
 def test_bounds() -> None:
-    assert Bounds(1.0, 1.0 + TOUCH / 2).exact
-    assert not Bounds(1.0, 1.0 + 2 * TOUCH).exact
-    assert not Bounds(0.0, INF).exact
+    assert GaugeBounds(1.0, 1.0 + TOUCH / 2).exact
+    assert not GaugeBounds(1.0, 1.0 + 2 * TOUCH).exact
+    assert not GaugeBounds(0.0, INF).exact
     with pytest.raises(ValueError, match="have dimension 3"):
         greatest_gauge_over(LpBall(2), LpBall(3))

@@ -160,37 +160,6 @@ def test_combinations_have_what_their_parts_have() -> None:
             bare.support(np.ones(bare.dim))
 
 
-def test_too_many_corners_are_not_listed() -> None:
-    with pytest.raises(ValueError, match="extreme_points must number at most 65536"):
-        ProductBall((LpBall(1),) * 17).extreme_points()
-
-
-@pytest.mark.parametrize(
-    ("build", "sentence"),
-    [
-        (lambda: ScaledBall(BOX, -1.0), "factor must be a finite number > 0"),
-        (lambda: MappedBall(BOX, (1.0, 0.0)), "matrix must be invertible"),
-        (lambda: MappedBall(BOX, np.ones((2, 2))), "matrix must be invertible"),
-        (lambda: MappedBall(BOX, (1.0, math.nan)), "matrix must be invertible"),
-        (lambda: MappedBall(BOX, np.eye(3)), "matrix must have shape"),
-        (lambda: ShearedBall(BOX, (0.0, 1.0, 1.0)), "shift must have shape"),
-        (lambda: ShearedBall(BOX, (1.0, 1.0)), "shift must have shape .* a first entry of 0"),
-        (lambda: ShearedBall(BOX, (0.0, math.nan)), "shift must be shorter than"),
-        (lambda: ShearedBall(BOX, (0.0, 1e6)), "shift must be shorter than"),
-        (lambda: ProductBall(()), "balls must have at least one ball"),
-        (lambda: ProductBall((BOX, BOX), ((0, 1), (2,))), "index must have parts of lengths"),
-        (lambda: ProductBall((BOX, BOX), ((0, 1), (1, 2))), "index must hold each of 0, ..., 3"),
-        (lambda: SumBall((BOX, BOX), (1.0,)), "weights must have one entry for each of 2"),
-        (lambda: SumBall((BOX,), (0.0,)), "weights must be a finite number > 0"),
-        (lambda: ProductBall((BOX,)).gauge([1.0]), "v must have 2 numbers on its last axis"),
-        (lambda: ScaledBall(BOX, 1.0).support([1.0]), "w must have 2 numbers on its last axis"),
-    ],
-)
-def test_wrong_arguments_are_refused(build: Any, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        build()
-
-
 def test_the_map_cannot_be_changed_from_outside() -> None:
     matrix = np.eye(2)
     ball = MappedBall(BOX, matrix)

@@ -238,22 +238,3 @@ def test_few_nodes_are_enough_where_the_density_is(intercept: bool, monkeypatch:
     np.testing.assert_allclose(ball.variance(), exact, rtol=1e-11)
     assert sum(sizes) == 48 * 540
     assert max(sizes) <= 5000 + 300
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"n_numbers": -1}, "n_numbers must be a whole number >= 0"),
-        ({"n_numbers": 1, "block_sizes": (0,)}, "block_sizes must be a whole number >= 1"),
-        ({"n_numbers": 0, "intercept": False}, "n_numbers must be > 0"),
-        ({"n_numbers": 1, "index": (0, 0)}, "index must hold each of 0, ..., 1 once"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        EncodedRowsBall(**arguments)
-
-
-def test_too_many_corners_are_not_listed() -> None:
-    with pytest.raises(ValueError, match="extreme_points must number at most 65536"):
-        EncodedRowsBall(*ADULT).extreme_points()

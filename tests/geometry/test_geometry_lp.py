@@ -93,31 +93,6 @@ def test_great_exponents_approach_the_box() -> None:
     assert kstest(u[:, 0], "uniform", args=(-1, 2)).pvalue > ALARM
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"dim": 0}, "dim must be a whole number >= 1, got 0"),
-        ({"dim": 2, "p": 0.5}, "p must be a number in"),
-        ({"dim": 2, "p": math.nan}, "p must be a number in"),
-        ({"dim": 2, "radius": 0.0}, "radius must be a finite number > 0"),
-        ({"dim": 2, "weights": (1.0, -1.0)}, "weights must be a finite number > 0"),
-        ({"dim": 2, "weights": (1.0,)}, "weights must have one entry for each of 2 dims"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        LpBall(**arguments)
-
-
-def test_corners_that_cannot_be_listed_are_refused() -> None:
-    with pytest.raises(ValueError, match="finitely many corners"):
-        LpBall(2).extreme_points()
-    with pytest.raises(ValueError, match="dim must be at most 20"):
-        LpBall(21, p=math.inf).extreme_points()
-    with pytest.raises(ValueError, match="v must have 2 numbers on its last axis"):
-        LpBall(2).gauge([1.0, 2.0, 3.0])
-
-
 def test_equal_balls_are_equal_and_can_be_keys() -> None:
     assert LpBall(2, weights=np.array([1.0, 2.0])) == LpBall(2, weights=[1, 2])
     assert len({LpBall(2), LpBall(2.0), LpBall(3)}) == 2  # type: ignore[arg-type]

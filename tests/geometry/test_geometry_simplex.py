@@ -213,22 +213,3 @@ def test_two_levels_are_an_interval() -> None:
     np.testing.assert_allclose(ball.covariance(), [[1 / 12]], rtol=1e-14)
     np.testing.assert_array_equal(ball.extreme_points(), [[-0.5], [0.5]])
     assert ball.log_volume() == pytest.approx(0.0, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"dim": 0}, "dim must be a whole number >= 1, got 0"),
-        ({"dim": 2.5}, "dim must be a whole number >= 1, got 2.5"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        SimplexBall(**arguments)
-
-
-def test_wrong_shapes_are_refused() -> None:
-    with pytest.raises(ValueError, match="v must have 2 numbers on its last axis"):
-        SimplexBall(2).gauge([1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="w must have 2 numbers on its last axis"):
-        SimplexBall(2).support([1.0])

@@ -21,8 +21,8 @@ from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.scales import pure_scale
 from skdp.mechanisms.sensitivity import greatest_gauge
 from skdp.noise import Laplace, Logistic
-from skdp.privacy.profile import composition
 from skdp.privacy.losses import PairLoss
+from skdp.privacy.profile import composition
 
 DRAWS = range(20)
 MARGIN = 1 + Fraction(2) ** -45

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from skdp import Domain, DPHuberRegressor
-from skdp._identity import check_at_first_use, counted, others_in, relied_on, remembered
+from skdp._identity import (
+    check_at_first_use,
+    counted,
+    others_in,
+    relied_on,
+    remembered,
+)
 from skdp.geometry import LpBall, ScaledBall
 from skdp.linear_model.losses import PseudoHuber
 from skdp.mechanisms import Independent, KNorm, Sensitivity, calibrate, calibrate_releases

@@ -1,18 +1,15 @@
 """Conversions between statements of privacy hold, are as sharp as said, and are never below."""
 
 import math
-from itertools import pairwise
 
 import mpmath
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.special import ndtri_exp
 
-from skdp.noise import FlippedHuber, Laplace, OffsetGaussian
+from skdp.noise import Laplace, OffsetGaussian
 from skdp.privacy import Guarantee
 from skdp.privacy.conversions import (
-    flipped_huber_zcdp,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
@@ -153,18 +150,17 @@ def test_rho_of_mu_is_half_its_square():
     assert rho_of_mu(0.3) >= 0.045
 
 
-def brute_zcdp_delta(rho, epsilon, xi=0.0):
+def brute_zcdp_delta(rho, epsilon):
     """The least over half a million orders of the bound as Canonne, Kamath & Steinke print it."""
     a = 1 + np.geomspace(1e-6, 1e6, 500_001)
-    log = (a - 1) * (xi + a * rho - epsilon) - np.log(a - 1) + a * np.log1p(-1 / a)
+    log = (a - 1) * (a * rho - epsilon) - np.log(a - 1) + a * np.log1p(-1 / a)
     return math.exp(min(0.0, log.min()))
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5, 10.0])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
-@pytest.mark.parametrize("xi", [0.0, 0.3])
-def test_zcdp_delta_is_the_least_over_all_orders(rho, epsilon, xi):
-    found, brute = zcdp_delta(rho, epsilon, xi), brute_zcdp_delta(rho, epsilon, xi)
+def test_zcdp_delta_is_the_least_over_all_orders(rho, epsilon):
+    found, brute = zcdp_delta(rho, epsilon), brute_zcdp_delta(rho, epsilon)
     assert found == pytest.approx(brute, rel=1e-8)
     mu = math.sqrt(2 * rho)
     assert found >= gaussian_delta(mu, epsilon) * (1 - 1e-9)
@@ -221,55 +217,6 @@ def test_renyi_delta_is_attained_by_the_pair_whose_losses_meet_the_bound():
     assert renyi_delta([order], [divergence], epsilon) >= exact
 
 
-def exact_renyi(law, shift, order):
-    """The divergence by quadrature between the kinks of the integrand."""
-    kinks = [-shift - law.alpha, -shift + law.alpha, -shift, -law.alpha, 0.0, law.alpha]
-    centre = (order - 1) * shift  # where the integrand of two normal laws peaks
-    far = 40 * law.gamma
-    edges = sorted({-far - abs(centre), *kinks, centre, far + abs(centre)})
-
-    def integrand(x):
-        return math.exp(float(order * law.logpdf(x) + (1 - order) * law.logpdf(x + shift)))
-
-    total = sum(
-        quad(integrand, a, b, epsabs=0, epsrel=1e-10, limit=200)[0] for a, b in pairwise(edges)
-    )
-    return math.log(total) / (order - 1)
-
-
-HUBERS = [(0.0, 1.0, 1.0), (0.5, 2.0, 1.0), (2.0, 2.0, 1.0), (3.0, 1.5, 2.0), (1.0, 3.0, 2.5)]
-
-
-@pytest.mark.parametrize(("alpha", "gamma", "shift"), HUBERS)
-def test_zcdp_of_flipped_huber_bounds_the_exact_divergences(alpha, gamma, shift):
-    """At all orders; without xi it does not where the noise is no Gaussian."""
-    law = FlippedHuber(max(alpha, 1e-9), gamma)
-    xi, rho = flipped_huber_zcdp(alpha, gamma, shift)
-    short = 0
-    for order in (1.01, 1.5, 2.0, 4.0, 10.0):
-        exact = exact_renyi(law, shift, order)
-        assert exact <= (xi + rho * order) * (1 + 1e-9)
-        short += exact > rho * order * (1 + 1e-6)
-    assert (short > 0) == (alpha > 0)
-    assert rho == pytest.approx(shift**2 / (2 * gamma**2))
-
-
-def test_zcdp_of_flipped_huber_adds_over_coordinates():
-    both = flipped_huber_zcdp(1.0, 2.0, [0.5, -3.0])
-    parts = flipped_huber_zcdp(1.0, 2.0, 0.5), flipped_huber_zcdp(1.0, 2.0, 3.0)
-    assert both.xi == pytest.approx(parts[0].xi + parts[1].xi)
-    assert both.rho == pytest.approx(parts[0].rho + parts[1].rho)
-
-
-@pytest.mark.parametrize(("alpha", "gamma", "shift"), HUBERS[1:])
-def test_delta_from_zcdp_of_flipped_huber_is_above_the_exact_one(alpha, gamma, shift):
-    """Valid, and far from sharp: this bound is never to be the only one."""
-    xi, rho = flipped_huber_zcdp(alpha, gamma, shift)
-    loss = ShiftLoss(FlippedHuber(alpha, gamma), shift)
-    for epsilon in (0.1, 0.5, 1.0, 3.0):
-        assert zcdp_delta(rho, epsilon, xi) >= math.exp(float(loss.log_delta(epsilon)))
-
-
 @pytest.mark.parametrize("mu", [0.01, 0.5, 2.0])
 @pytest.mark.parametrize("pure", [0.0, 0.3, 2.0])
 def test_mixed_delta_is_that_of_the_product(mu, pure):
@@ -304,7 +251,6 @@ def test_ends_of_the_ranges():
     assert mu_of_pure(0.0) == pure_of_mu(0.0) == rho_of_pure(0.0) == 0.0
     assert zcdp_epsilon(0.0, 0.0) == 0.0
     assert zcdp_epsilon(0.5, 0.0) == math.inf
-    assert zcdp_delta(0.0, 0.0, xi=0.5) == pytest.approx(1 - math.exp(-0.5))
     assert renyi_delta([2.0], [math.inf], 1.0) == 1.0
     assert mu_of_pure(1e300) < math.inf
     # Laplace noise of a great scale is like a yes-no answer: its mu cannot be much less.
@@ -320,12 +266,9 @@ def test_ends_of_the_ranges():
         (lambda: gaussian_epsilon(1.0, 2.0), r"delta must be a number in \[0, 1\]"),
         (lambda: mu_of_pure(math.inf), "epsilon must"),
         (lambda: zcdp_delta(-1.0, 1.0), "rho must"),
-        (lambda: zcdp_delta(1.0, 1.0, xi=-1.0), "xi must"),
         (lambda: renyi_delta([1.0], [1.0], 1.0), "orders must be one or more finite numbers > 1"),
         (lambda: renyi_delta([2.0, 3.0], [1.0], 1.0), "divergences must be as many"),
         (lambda: renyi_delta([2.0], [-1.0], 1.0), "divergences must be as many"),
-        (lambda: flipped_huber_zcdp(1.0, 0.0, 1.0), "gamma must be a finite number > 0"),
-        (lambda: flipped_huber_zcdp(1.0, 1.0, math.nan), "shift must be a finite number"),
     ],
 )
 def test_what_is_out_of_range_is_refused_by_name(call, text):

@@ -11,7 +11,7 @@ from skdp.noise.laws import Logistic
 from skdp.privacy import tradeoff
 from skdp.privacy.composition import Composition
 from skdp.privacy.losses import GaussianLoss
-from skdp.privacy.tradeoff import upper_log_delta
+from skdp.privacy.tradeoff import _upper_log_delta
 
 LEVELS = [1e-300, 1e-20, 1e-8, 1e-3, 0.05, 0.37, 0.5, 0.7, 0.99, 1 - 1e-9, 1 - 2**-52]
 
@@ -151,7 +151,7 @@ def test_the_slope_is_the_derivative(name):
 def test_the_conjugate_lies_above_the_truth_and_close(f):
     """The bracketed supremum against the closed form: never below by more than its rounding."""
     epsilon = np.array([0.0, 1e-3, 0.3, 1.0, 2.5])
-    found, exact = np.exp(upper_log_delta(f.curve, epsilon)), np.exp(f.loss().log_delta(epsilon))
+    found, exact = np.exp(_upper_log_delta(f.curve, epsilon)), np.exp(f.loss().log_delta(epsilon))
     assert (found >= exact - 1e-13).all()
     assert found == pytest.approx(exact, rel=1e-9, abs=1e-12)
 

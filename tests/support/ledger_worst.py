@@ -6,16 +6,15 @@ import numpy as np
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
-from skdp.privacy import BudgetExceeded, Guarantee
+from skdp.privacy import BudgetExceeded, Guarantee, ledger_rules
 from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon
-from skdp.privacy import ledger_rules as _accounting
 from skdp.privacy.ledger_rules import Entry
 from skdp.privacy.losses import GaussianLoss, PairLoss
 
 EPSILON, DELTA = 1.0, 1e-5
 # Of delta, in a ledger that is divided.
-SUMS = _accounting._BASIC_SHARE
-LEAKS, NOISE = _accounting._INFINITY_SHARE, _accounting._GAUSSIAN_SHARE
+SUMS = ledger_rules._BASIC_SHARE
+LEAKS, NOISE = ledger_rules._INFINITY_SHARE, ledger_rules._GAUSSIAN_SHARE
 
 
 def gaussian(mu, delta=1e-6):

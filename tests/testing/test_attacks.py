@@ -24,9 +24,9 @@ from skdp.mechanisms.knorm import greatest_shift as greatest_shift_of
 from skdp.mechanisms.scales import MOST_GROUPS, _grouped
 from skdp.noise import Laplace
 from skdp.privacy import Guarantee
-from skdp.privacy.composition import grid as _grid
-from skdp.privacy.fold import Spread, fold, tilt
+from skdp.privacy import grid as _grid
 from skdp.privacy.composition import Bounds, Composition
+from skdp.privacy.fold import Spread, fold, tilt
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss
 
 # What rounding of an epsilon at an atom, and of delta to a float, may do to a comparison.

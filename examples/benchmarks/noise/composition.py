@@ -32,9 +32,9 @@ from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise import Laplace
 from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
+from skdp.privacy import composition as _plan
 from skdp.privacy import fold as _fold
-from skdp.privacy.composition import grid as _grid
-from skdp.privacy.composition import plan as _plan
+from skdp.privacy import grid as _grid
 from skdp.privacy.composition import Bounds, epsilon_bounds
 from skdp.privacy.losses import GaussianLoss, PairLoss, Profile, ShiftLoss
 

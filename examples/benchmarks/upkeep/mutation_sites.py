@@ -19,8 +19,6 @@ FOLDERS += ("linear_model", "model_selection", "testing", "randomness.py", "_dra
 # Modules on which no guarantee depends, and why.
 EXCLUDED = {
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
-    "privacy/guarantee.py": "display",
-    "privacy/composition.py": "what it leaves out is counted where it is left out",
     "linear_model/_descent/rules.py": "rules: accuracy, not privacy",
     "linear_model/_moments/postprocess.py": "works on what is released, with rules",
     "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
@@ -62,17 +60,18 @@ NAMES = {
     "mechanisms/scales.py": "_SHARP _COARSE _COARSE_GAP _GRID _FINE_GRID law_of _lowest"
     " MOST_CHECKED MOST_GROUPS of_equal_sizes",
     "mechanisms/statistics.py": "MOST_CHOICES MOST_LIFTED MOST_CORNERS",
-    "privacy/fold.py": "_DEEP",
-    "privacy/fold.py": "_TRIES",
+    "privacy/composition.py": "_ROUGH_CELLS _MOST_CELLS _MOST_WINDOW _CHEAP _FAR _LEAST _SPARE _GAP"
+    " _LONGEST_STEP _STEEPEST GridPlan plan _width _extent _log_bound _tilt _cells ends_on"
+    " _log_share _share_of_each _lowered _rough _wanted _usual _step _lattice _aligned",
+    "privacy/fold.py": "_DEEP _TRIES",
+    "privacy/guarantee.py": "_WIDTH _INDENT _DELTAS _card _card_html _rows _profile_row _meaning"
+    " _equivalent_rows _odds_factor _up _near _digits _html_cell _table",
     "privacy/profile.py": "_PIECES _CORNERS",
-    "privacy/ledger_rules.py": "_ASIDE",
-    "privacy/ledger_rules.py": "_DEARER",
+    "privacy/ledger_rules.py": "_ASIDE _DEARER",
     "privacy/ledger_file.py": "_POINTS",
-    "privacy/radial.py": "_POINTS",
-    "privacy/radial.py": "MOST_SHIFT _CHUNK",
-    "privacy/tradeoff.py": "_HALVINGS",
+    "privacy/radial.py": "_POINTS MOST_SHIFT _CHUNK",
     "privacy/curves.py": "_GOLDEN _STEPS _POINTS",
-    "privacy/tradeoff.py": "_TOLERANCE",
+    "privacy/tradeoff.py": "_HALVINGS _TOLERANCE",
     "rows/block.py": "CELLS",
     "rows/cluster.py": "_FAN_IN",
     "rows/streamed.py": "MOST_KEPT _row_bytes",

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp.domain import Domain
 from skdp.geometry import LpBall, NormBall, ProductBall, SquaresBall, SumBall
-from skdp.geometry.moments import MomentLayout
 from skdp.geometry.moment_layout import IntArray
+from skdp.geometry.moments import MomentLayout
 from skdp.linear_model._moments.moments import MomentPlan, Moments, names_of
 from skdp.linear_model._shared.gram import NUMBER_BITS, exact_both, exact_sums, release_exact
 from skdp.linear_model._shared.task import Task

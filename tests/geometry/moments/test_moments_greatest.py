@@ -15,8 +15,8 @@ import pytest
 from moment_records import LAYOUTS, Array, greatest
 
 from skdp.geometry import LpBall
+from skdp.geometry import moment_layout as greatest_module
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.geometry.moments import _greatest as greatest_module
 from skdp.mechanisms import Sensitivity
 
 BLOCKS: dict[str, dict[str, Any]] = {

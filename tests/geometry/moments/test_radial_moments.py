@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from ball_battery import check_box, check_covariance, check_norm, check_protocol, check_radius
 
-from skdp.geometry.moments import MomentLayout, RadialMomentBall
-from skdp.geometry.moments import _greatest_of_rows
+from skdp.geometry.moments import MomentLayout, RadialMomentBall, _greatest_of_rows
 
 RELATIONS = ["replace_one", "add_remove"]
 
@@ -170,17 +169,3 @@ def test_no_rotation_of_the_rows_changes_the_gauge_of_second_moments():
         M[1:4, 1:4] = half + half.T
         gauges = [ball.gauge(ball.layout.statistic(m) * second) for m in (M, turn @ M @ turn.T)]
         assert gauges[0] == pytest.approx(gauges[1], rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("layout", "radius", "text"),
-    [
-        (MomentLayout(2, (0,), ((1,),)), 1.0, "be of numbers and a target"),
-        (MomentLayout(2, (0, 1), target=False), 1.0, "be of numbers and a target"),
-        (MomentLayout(1, (0,)), 0.0, "radius must be"),
-        (MomentLayout(1, (0,)), float("inf"), "radius must be"),
-    ],
-)
-def test_what_has_no_such_ball_is_refused(layout, radius, text):
-    with pytest.raises(ValueError, match=text):
-        RadialMomentBall(layout, radius)

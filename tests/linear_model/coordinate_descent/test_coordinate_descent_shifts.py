@@ -30,8 +30,7 @@ from skdp.linear_model.coordinate_descent import (
 )
 from skdp.noise import Gaussian, Laplace
 from skdp.privacy import Composition
-from skdp.privacy.losses import ShiftLoss
-from skdp.privacy.losses import SelectionLoss
+from skdp.privacy.losses import SelectionLoss, ShiftLoss
 from skdp.rows import MemoryRows
 
 UNIT = 2**GRAM_BITS

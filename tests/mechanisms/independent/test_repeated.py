@@ -30,8 +30,7 @@ from skdp.noise.laws import (
     TruncatedLaplace,
 )
 from skdp.privacy.composition import Composition
-from skdp.privacy.losses import GaussianLoss, ShiftLoss
-from skdp.privacy.losses import SelectionLoss
+from skdp.privacy.losses import GaussianLoss, SelectionLoss, ShiftLoss
 from skdp.privacy.shift import log_delta, log_ratio
 
 NAMED = [

@@ -10,17 +10,17 @@ import pytest
 
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.noise import FlippedHuber, Gaussian, Laplace, Logistic, TruncatedLaplace
-from skdp.privacy.composition import grid as _grid
-from skdp.privacy.fold import fold, tilt
+from skdp.privacy import grid as _grid
 from skdp.privacy.composition import (
     Bounds,
     Composition,
     epsilon_bounds,
     log_delta_bounds,
+    plan,
 )
-from skdp.privacy import composition as plan
-from skdp.privacy.rounding import add, float_above
+from skdp.privacy.fold import fold, tilt
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
+from skdp.privacy.rounding import add, float_above
 
 PROMISES = [
     (0.01, 1e-2),

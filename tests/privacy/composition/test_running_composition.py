@@ -8,8 +8,7 @@ from ledger_worst import DELTA, fits, gaussian
 from skdp.noise import Laplace, TruncatedLaplace
 from skdp.privacy import Guarantee, Ledger
 from skdp.privacy import composition as running
-from skdp.privacy.composition import Composition
-from skdp.privacy.composition import Running
+from skdp.privacy.composition import Composition, Running
 from skdp.privacy.losses import FiniteLoss, GaussianLoss, PairLoss, ProfileLoss, ShiftLoss
 
 LAPLACE = [ShiftLoss(Laplace(10.0 + 0.7 * k), 1.0) for k in range(24)]

@@ -25,8 +25,7 @@ from skdp.privacy.conversions import (
     mixed_delta,
     mu_of_pure,
 )
-from skdp.privacy.ledger_rules import Exact, GaussianDP
-from skdp.privacy.ledger_rules import Budget
+from skdp.privacy.ledger_rules import Budget, Exact, GaussianDP
 from skdp.privacy.losses import PairLoss, ShiftLoss
 from skdp.privacy.radial import RadialLoss
 

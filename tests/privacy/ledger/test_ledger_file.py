@@ -21,8 +21,7 @@ import numpy as np
 import pytest
 
 from examples.benchmarks.attacks import ledger_kills
-from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost
-from skdp.privacy.ledger import _file, _rows
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger, LedgerLost, ledger_file
 
 ONE = Guarantee(1.0)
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -57,8 +56,8 @@ def killed_inside_a_spend(ledger):
         with ledger._transaction("BEGIN IMMEDIATE") as database:
             database.execute("PRAGMA cache_size = 1")
             for number in range(10**6, 10**6 + 100):
-                row = (number, 1.0, 0.0, "replace_one", "", "x" * 2000, 1)
-                database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                row = (number, 1.0, 0.0, "replace_one", "", "x" * 2000, 1, "row", "")
+                database.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
     assert os.path.getsize(ledger.path + "-journal") > 0
@@ -102,7 +101,7 @@ def test_a_journal_that_was_left_behind_undoes_no_spend_of_a_new_ledger(tmp_path
 @forks
 def test_without_the_check_of_names_a_journal_undoes_spends(tmp_path, monkeypatch):
     """The twin. The spends are lost, or the file is broken."""
-    monkeypatch.setattr(_file, "_check_names", lambda path: None)
+    monkeypatch.setattr(ledger_file, "_check_names", lambda path: None)
     try:
         acknowledged, recorded = acknowledged_beside_a_journal(tmp_path)
     except LedgerLost:
@@ -144,14 +143,14 @@ def test_mount_points_are_found_by_their_escaped_names(tmp_path, monkeypatch):
     folder, listed = os.path.realpath(tmp_path), tmp_path / "mountinfo"
     place = os.path.join(folder, "a ledger\\of\tmine")
     Ledger(1.0, path=place)
-    monkeypatch.setattr(_file, "_MOUNTS", listed)
-    _file._is_mounted.cache_clear()
+    monkeypatch.setattr(ledger_file, "_MOUNTS", listed)
+    ledger_file._is_mounted.cache_clear()
     escaped = place.replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
     listed.write_text(f"1 2 3:4 / / rw - ext4 a rw\n5 6 3:4 /x {escaped} rw - ext4 a rw\n")
     with pytest.raises(ValueError, match=SECOND_NAME):
         Ledger(1.0, path=place)
     listed.write_text(f"5 6 3:4 /x {folder} rw - ext4 a rw\n")
-    _file._is_mounted.cache_clear()
+    ledger_file._is_mounted.cache_clear()
     Ledger(1.0, path=place)
 
 
@@ -196,7 +195,7 @@ def test_a_handle_that_knows_of_lost_spends_goes_on_with_none(tmp_path, restore,
 
 def test_numbers_that_count_hide_that_spends_were_lost(tmp_path, monkeypatch):
     """The twin: the handle goes on, and 14 of 10 have been spent."""
-    monkeypatch.setattr(_rows, "_STEP", 1)
+    monkeypatch.setattr(ledger_file, "_STEP", 1)
     with pytest.raises(BudgetExceeded):
         after_a_backup(tmp_path / "ledger", RESTORES["in place"], HANDLES["same"])
 
@@ -208,7 +207,7 @@ def test_new_spends_have_the_number_of_a_lost_one_with_negligible_probability():
         for n in range(1, 5 * most):
             hits.append(sum(hits[max(0, n - most) :]) / most)
         assert max(hits[1:]) <= Fraction(most + 1, most) ** most / most
-    assert math.e / _rows._STEP < 2.0**-38
+    assert math.e / ledger_file._STEP < 2.0**-38
 
 
 def test_a_lost_last_spend_is_missed_by_all_reads(tmp_path):
@@ -302,8 +301,8 @@ def test_a_ledger_that_another_process_is_making_is_waited_for(tmp_path):
 
     def make():
         time.sleep(0.1)
-        with _file.transaction(str(path), "BEGIN IMMEDIATE") as database:
-            _rows.create(database, Ledger(10.0)._ceiling, "adaptive")
+        with ledger_file.transaction(str(path), "BEGIN IMMEDIATE") as database:
+            ledger_file.create_tables(database, Ledger(10.0)._ceiling, "adaptive")
 
     maker = threading.Thread(target=make)
     maker.start()
@@ -435,7 +434,7 @@ def test_a_file_with_other_tables_is_no_ledger(tmp_path, name):
         ledger.spend(Guarantee(0.1))
 
 
-ROW = "INSERT INTO entry VALUES ({}, {}, {}, 'replace_one', {}, '', 1)"
+ROW = "INSERT INTO entry VALUES ({}, {}, {}, 'replace_one', {}, '', 1, 'row', '')"
 ROWS = {
     "infinite": (1, "9e999", 0.0, "''"),
     "negative": (1, -1.0, 0.0, "''"),
@@ -480,7 +479,8 @@ def test_losses_without_a_count_are_not_read(count):
     """They count as the worst with the same epsilon and delta."""
     text = f'{{"version": 1, "losses": [{{"kind": "gaussian", "mu": 1.0, "count": {count}}}]}}'
     ledger = Ledger(1.0, 1e-5)
-    changed(ledger.path, ROW.format(1, 0.5, 1e-6, "''"), f"INSERT INTO loss VALUES (1, '{text}')")
+    row = ROW.format(1, 0.5, 1e-6, "''").replace("'row', ''", f"'row', '{text}'")
+    changed(ledger.path, row)
     assert ledger.entries[0].losses == ()
 
 
@@ -506,7 +506,7 @@ def test_processes_that_make_a_ledger_at_once_share_it_and_fill_it(tmp_path):
 @pytest.mark.slow("kills processes again and again")
 def test_without_its_witnesses_a_ledger_loses_spends_by_restored_backups(tmp_path, monkeypatch):
     """The twin: each of the backups does."""
-    monkeypatch.setattr(_rows, "check_holds", lambda *_: None)
+    monkeypatch.setattr(ledger_file, "check_holds", lambda *_: None)
     found = ledger_kills.restored(20, tmp_path, np.random.default_rng(0))
     assert found.lost >= 20
 

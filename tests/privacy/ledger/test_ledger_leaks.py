@@ -32,11 +32,9 @@ from skdp import (
     DPLogisticRegression,
 )
 from skdp.noise import FlippedHuber
-from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose
+from skdp.privacy import BudgetExceeded, Guarantee, Ledger, compose, ledger_rules
 from skdp.privacy.conversions import gaussian_mu, mu_of_pure
-from skdp.privacy import ledger_rules as _accounting
-from skdp.privacy.ledger_rules import Divided, GaussianDP
-from skdp.privacy.ledger_rules import Budget, Counted, CountedSums
+from skdp.privacy.ledger_rules import Budget, Counted, CountedSums, Divided, GaussianDP
 from skdp.privacy.losses import GaussianLoss, PairLoss, ShiftLoss
 
 
@@ -90,14 +88,14 @@ def test_the_parts_beside_the_sums_use_up_their_three_quarters(share, worst):
 @pytest.mark.parametrize("name", ["_BASIC_SHARE", "_GAUSSIAN_SHARE"])
 def test_shares_that_add_up_to_more_do_not_keep_delta(name, monkeypatch):
     """Twins of the rule: one share a tenth of delta greater."""
-    monkeypatch.setattr(_accounting, name, getattr(_accounting, name) + 0.1)
+    monkeypatch.setattr(ledger_rules, name, getattr(ledger_rules, name) + 0.1)
     assert worst_of_two(0.5) > DELTA
 
 
 @pytest.mark.parametrize("name", ["_INFINITY_SHARE", "_GAUSSIAN_SHARE"])
 def test_shares_beside_the_sums_that_add_up_to_more_do_not_keep_theirs(name, monkeypatch):
     """Twins of Theorem 4. Beside the sums the first does no harm: their quarter has the leaks."""
-    monkeypatch.setattr(_accounting, name, getattr(_accounting, name) + 0.1)
+    monkeypatch.setattr(ledger_rules, name, getattr(ledger_rules, name) + 0.1)
     assert worst_of_two(0.3, beside_sums) > 1.1 * (1 - SUMS) * DELTA
 
 
@@ -110,7 +108,7 @@ def test_a_leak_charged_in_one_rule_only_would_cost_more_than_delta():
 
 
 def test_shares_add_up_to_one():
-    asides = len(_accounting._ASIDE) * _accounting._ASIDE_SHARE
+    asides = len(ledger_rules._ASIDE) * ledger_rules._ASIDE_SHARE
     assert SUMS + LEAKS + NOISE + asides == pytest.approx(1.0, abs=1e-15)
 
 
@@ -319,7 +317,7 @@ def test_without_their_share_sums_beside_gaussian_noise_are_refused(monkeypatch)
     second = Guarantee(1.0, 1e-6)
     assert fits(Ledger(2.0, 1e-5), noise, second)
     assert fits(Ledger(2.0, 1e-5), second, noise)
-    monkeypatch.setattr(_accounting, "_BASIC_SHARE", 0.0)
+    monkeypatch.setattr(ledger_rules, "_BASIC_SHARE", 0.0)
     assert not fits(Ledger(2.0, 1e-5), noise, second)
     assert fits(Ledger(2.0, 1e-5), second, noise)  # nothing was divided before the second
 

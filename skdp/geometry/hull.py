@@ -1,0 +1,489 @@
+"""Hull: any symmetric convex body as a norm ball, from points, half-spaces or constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from skdp._arrays import FloatArray
+from skdp._checks import fail
+from skdp.geometry.ball import as_points
+from skdp.geometry.conic import (
+    ConeBody,
+    HalfSpaces,
+    cone_body,
+    difference_body,
+    differences_of,
+    even_normals,
+    facet_directions,
+    flat,
+)
+from skdp.geometry.polytope import (
+    MOST_PAIRS,
+    Corners,
+    Facets,
+    SymmetricPolytope,
+    is_small,
+    null_direction,
+)
+
+# Least share of kept points for which rejection is used.
+LEAST_ACCEPTANCE = 1e-3
+# Steps per dimension of the random walk used otherwise.
+WALK_STEPS = 20
+# Rays for the estimate of a share, fewer if each of them needs a solver.
+PILOT = {True: 1024, False: 48}
+# Greatest number of points of one trial.
+BLOCK = 2**15
+# Pairs of facets in two and three dimensions, for which the polytope around a round body is about
+# one percent greater.
+ROUND = {2: 30, 3: 128}
+GOLDEN = (1 + 5**0.5) / 2
+KNOWN_FOR_POLYTOPES = {
+    "log_volume": "That of outer_polytope() is known in few dimensions.",
+    "covariance": "Estimate it from draws.",
+    "extreme_points": "Use support(w).",
+    "facets": "Use gauge(v), or outer_polytope().",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """A symmetric convex body as a norm ball, built by one of the constructors.
+
+    Parameters
+    ----------
+    body : object with dim, decided, gauge and support
+        Made by `from_points`, `from_halfspaces`, `from_constraints` or `difference_of`.
+
+    Notes
+    -----
+    *Draws.* In up to about eight dimensions a polytope is triangulated and sampled through its
+    simplices. Other bodies are sampled by rejection from a box, if `acceptance` is at least
+    0.001. Both are exact if the gauge is a closed form. If a linear or conic program decides
+    whether a point is inside, or a random walk replaces rejection, ``exact`` is False and
+    K-norm noise cannot be calibrated: use `outer_polytope`.
+
+    *Gauges.* If ``decided`` is True they are closed forms, exact up to rounding. The gauge in the
+    hull of many points in many dimensions is the value of a linear program, raised to a bound
+    proved by its solution. Other gauges come from a conic solver, raised by one millionth.
+
+    *Supports.* They are never too small by more than rounding, as values of programs are replaced
+    by the bounds that dual solutions prove.
+
+    Examples
+    --------
+    >>> from skdp.geometry import Hull
+    >>> ball = Hull.from_points([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> float(ball.gauge([1.0, -1.0])), ball.exact
+    (2.0, True)
+    """
+
+    body: Body
+    # Members of the body that the hull has too, if the body has them.
+    _known: ClassVar[tuple[str, ...]] = ("extreme_points", "facets")
+
+    @classmethod
+    def from_points(cls, points: ArrayLike) -> Hull:
+        """Return the hull of points and their negatives.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, dim)
+            They must span the space.
+
+        Examples
+        --------
+        >>> Hull.from_points([[3.0, 1.0], [1.0, 2.0]]).bounding_box()
+        array([3., 2.])
+        """
+        rows = _rows("points", points)
+        if (w := null_direction(rows)) is not None:
+            raise flat(w)
+        return _polytope(_computed(SymmetricPolytope.of_points, rows) or Corners(rows))
+
+    @classmethod
+    def from_halfspaces(cls, A: ArrayLike, b: ArrayLike) -> Hull:
+        """Return the ball {v : A v <= b}, which must be bounded and symmetric.
+
+        Parameters
+        ----------
+        A : array-like of shape (m, dim)
+            It contains both half-spaces of a pair, or others that imply the second.
+        b : array-like of shape (m,), > 0
+
+        Examples
+        --------
+        >>> Hull.from_halfspaces([[1, 1], [-1, -1], [1, -1], [-1, 1]], [1, 1, 1, 1]).gauge([1, 2])
+        array(3.)
+        """
+        normals = even_normals(_rows("A", A), b)
+        return _polytope(_computed(SymmetricPolytope.of_normals, normals) or Facets(normals))
+
+    @classmethod
+    def from_constraints(cls, variable: Any, constraints: Sequence[Any]) -> Hull:
+        """Return the ball {variable : constraints}, which must be bounded and symmetric.
+
+        Parameters
+        ----------
+        variable : cvxpy.Variable of shape (dim,)
+        constraints : list of cvxpy constraints
+            Linear, second-order or semidefinite after cvxpy's reduction. With other variables
+            the ball is a projection, and ``decided`` and ``exact`` are False.
+
+        Notes
+        -----
+        The symmetry of the set C is checked in some directions only. The ball is the intersection
+        of C and -C: it is symmetric, and contains every set of differences that C contains.
+
+        Examples
+        --------
+        >>> import cvxpy as cp
+        >>> v = cp.Variable(3)
+        >>> ball = Hull.from_constraints(v, [cp.norm(v, 2) <= 2, cp.abs(v[0]) <= 1])
+        >>> float(ball.gauge([2.0, 0.0, 0.0])), float(ball.gauge([0.0, 3.0, 4.0])), ball.exact
+        (2.0, 2.5, True)
+        """
+        body = cone_body(variable, constraints)
+        normals = _linear(body)
+        return cls(body) if normals is None else cls.from_halfspaces(normals, np.ones(len(normals)))
+
+    @classmethod
+    def difference_of(cls, statistics: Any) -> Hull:
+        """Return the hull of {a - b}, a and b one-record statistics.
+
+        Parameters
+        ----------
+        statistics : array-like of shape (n, dim), or pair (variable, constraints)
+            All possible values of the statistic of one record, or a convex set of them. The
+            differences of a small polytope are a polytope, made greater by the tolerance of a
+            solver; those of other sets are not ``decided``.
+
+        Examples
+        --------
+        >>> Hull.difference_of([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).gauge([1.0, 1.0])
+        array(2.)
+        """
+        pair = isinstance(statistics, tuple) and len(statistics) == 2
+        if pair and hasattr(statistics[0], "id"):
+            variable, constraints = statistics
+            body = difference_body(variable, constraints)
+            normals = facet_directions(variable, constraints, differences=True)
+            if normals is None:
+                return cls(body)
+            return polytope_around(body.support, body.dim, normals)
+        return cls.from_points(differences_of(_rows("statistics", statistics)))
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.body.dim
+
+    @property
+    def decided(self) -> bool:
+        """Whether the gauge is a closed form, exact up to rounding."""
+        return self.body.decided
+
+    @property
+    def exact(self) -> bool:
+        """Whether draws are exactly uniform."""
+        return self.decided and self.acceptance() >= LEAST_ACCEPTANCE
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+        return self.body.gauge(as_points(v, self.dim))
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return the greatest <w, u> over the ball, (..., dim) to (...)."""
+        return self.body.support(as_points(w, self.dim, "w"))
+
+    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether v is in the ball, (..., dim) to (...)."""
+        return self.body.contains(as_points(v, self.dim))
+
+    def bounding_box(self) -> FloatArray:
+        """Return the half-widths of the least box around the ball, (dim,)."""
+        return self._half_widths.copy()
+
+    def acceptance(self) -> float:
+        """Return about the share of points that rejection keeps; 1 without rejection."""
+        return self._box_and_share[1]
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim), or ends of random walks if rejection takes too long."""
+        box, share = self._box_and_share
+        if share < LEAST_ACCEPTANCE:
+            return walk(self.body, box, n, rng, WALK_STEPS * self.dim)
+        return reject(self.body, box, share, n, rng)
+
+    def outer_polytope(self, directions: ArrayLike | int | None = None) -> Hull:
+        """Return a polytope around the ball whose facets touch it, to a solver's tolerance.
+
+        Parameters
+        ----------
+        directions : int, array-like of shape (m, dim), or None
+            Normals of the facets, or their number, the axes included. None takes enough for a
+            round body in two or three dimensions, and few in more.
+        """
+        return polytope_around(self.support, self.dim, directions)
+
+    @cached_property
+    def _half_widths(self) -> FloatArray:
+        return self.body.support(np.eye(self.dim))
+
+    @cached_property
+    def _box_and_share(self) -> tuple[OrientedBox, float]:
+        # A fixed seed makes the sampler of a ball reproducible.
+        return box_around(self.body, np.random.default_rng(0))
+
+    def __copy__(self) -> Hull:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Hull:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._known and hasattr(self.body, name):
+            return getattr(self.body, name)
+        if name in KNOWN_FOR_POLYTOPES:
+            remedy = KNOWN_FOR_POLYTOPES[name]
+            raise AttributeError(f"This Hull has no exact {name}(). {remedy}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {type(self.body).__name__}, dim {self.dim}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PolytopeHull(Hull):
+    """A Hull with known corners, triangulated: draws are exact.
+
+    It also has ``log_volume()``, ``covariance()``, ``extreme_points()`` and ``facets()``.
+    """
+
+    body: SymmetricPolytope
+    _known: ClassVar[tuple[str, ...]] = tuple(KNOWN_FOR_POLYTOPES)
+
+    def acceptance(self) -> float:
+        """Return 1: nothing is rejected."""
+        return 1.0
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return self.body.sample(n, rng)
+
+
+def polytope_around(
+    support: Callable[[FloatArray], FloatArray],
+    dim: int,
+    directions: ArrayLike | int | None = None,
+) -> Hull:
+    """Return a polytope around a body with given support bounds.
+
+    Parameters
+    ----------
+    support : callable
+        Upper bounds, (m,), on |<w, u>| over the body, for directions w of shape (m, dim).
+    dim : int
+    directions : int, array-like of shape (m, dim), or None
+        As in `Hull.outer_polytope`.
+    """
+    if directions is None or isinstance(directions, int):
+        # Directions are scaled to the box of the body, as coordinates have units of their own, by
+        # powers of two, so that round numbers stay round.
+        rows = spread(dim, directions) / 2 ** np.round(np.log2(_positive(support(np.eye(dim)))))
+    else:
+        rows = _rows("directions", directions, dim)
+    # Bounds are raised by more than the rounding of products with the normals.
+    normals = rows / (_positive(support(rows)) * (1 + 1e-12))[:, None]
+    return Hull.from_halfspaces(np.concatenate([normals, -normals]), np.ones(2 * len(rows)))
+
+
+def _positive(support: FloatArray) -> FloatArray:
+    if not (np.isfinite(support) & (support > 0)).all():
+        raise fail("directions", "be nonzero, and the body not flat along any of them")
+    return support
+
+
+def _computed(
+    make: Callable[[FloatArray], SymmetricPolytope], rows: FloatArray
+) -> SymmetricPolytope | None:
+    """Return both descriptions of a polytope, if it is small and they can be computed."""
+    if not is_small(rows):
+        return None
+    try:
+        return make(rows)
+    except ValueError:  # too thin for floats; linear programs are used
+        return None
+
+
+def _polytope(body: SymmetricPolytope | Corners | Facets) -> Hull:
+    if isinstance(body, SymmetricPolytope) and body.is_triangulated:
+        return PolytopeHull(body)
+    return Hull(body)
+
+
+def _linear(body: ConeBody) -> FloatArray | None:
+    """Return the normals of a body given by half-spaces only, or None."""
+    cells = [cell for cell in body.cells or () if isinstance(cell, HalfSpaces)]
+    if len(cells) != len(body.cells or ()) or not cells:
+        return None
+    normals = np.concatenate([cell.normals for cell in cells])
+    return np.concatenate([normals, -normals])
+
+
+def _rows(name: str, rows: ArrayLike, dim: int | None = None) -> FloatArray:
+    """Return finite rows of shape (n, dim), n and dim >= 1."""
+    try:
+        out = np.array(rows, dtype=float)
+    except (TypeError, ValueError):
+        raise fail(name, "be numbers of shape (n, dim)", type(rows)) from None
+    if out.ndim != 2 or not out.size or (dim is not None and out.shape[1] != dim):
+        raise fail(name, f"have shape (n, {'dim' if dim is None else dim})", out.shape)
+    if not np.isfinite(out).all():
+        raise fail(name, "be finite numbers", None, "Drop or bound the others.")
+    return out
+
+
+def spread(dim: int, count: int | None = None) -> FloatArray:
+    """Return directions, one of each pair +-, of shape (about count, dim), the axes among them.
+
+    Without a count there are enough for a round body in two or three dimensions, in up to eight
+    dimensions the axes and the diagonals of two axes, and in more dimensions only the axes.
+    """
+    axes = np.eye(dim)
+    if count is None and dim not in ROUND:
+        return np.concatenate([axes, _diagonals(dim)]) if dim in MOST_PAIRS else axes
+    rest = max(0, ROUND.get(dim, 0) if count is None else count - dim)
+    if dim == 2:
+        angles = np.pi * np.arange(rest + 2) / (rest + 2)
+        further = np.column_stack([np.cos(angles), np.sin(angles)])
+        return np.concatenate([axes, further[np.abs(further).min(axis=1) > 1e-9]])
+    if dim == 3:  # nearly evenly spread points of the upper half sphere, on a spiral
+        height = (np.arange(rest) + 0.5) / max(rest, 1)
+        turn, width = 2 * np.pi * np.arange(rest) / GOLDEN, np.sqrt(1 - height**2)
+        return np.vstack(
+            [axes, np.column_stack([width * np.cos(turn), width * np.sin(turn), height])]
+        )
+    further = np.random.default_rng(0).standard_normal((rest, dim))
+    further /= np.linalg.norm(further, axis=1, keepdims=True)
+    return np.concatenate([axes, np.concatenate([_diagonals(dim), further])[:rest]])
+
+
+def _diagonals(dim: int) -> FloatArray:
+    rows = np.zeros((dim * (dim - 1), dim))
+    for k, (i, j) in enumerate(combinations(range(dim), 2)):
+        rows[2 * k : 2 * k + 2, [i, j]] = (1.0, 1.0), (1.0, -1.0)
+    return rows
+
+
+# Draws. Rejection from a box around the body is exact. The probability that a uniform point of a
+# box L falls into K is vol K / vol L. It is also the mean over U uniform on L of
+# (|U|_L / |U|_K)^d, the measure of K along a ray over that of L, which can be estimated even if no
+# point falls into K.
+
+
+class Body(Protocol):
+    """A symmetric convex body with interior."""
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether the gauge is exact up to rounding, without a solver's tolerance."""
+
+    def gauge(self, v: ArrayLike) -> FloatArray:
+        """Return the gauge of v, (..., dim) to (...)."""
+
+    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether v is in the body, (..., dim) to (...)."""
+
+    def support(self, w: ArrayLike) -> FloatArray:
+        """Return an upper bound on <w, u>, tight to a solver's tolerance: (..., dim) to (...)."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrientedBox:
+    """The box {u : |axes u| <= half_widths}, rows of ``axes`` orthonormal."""
+
+    axes: FloatArray
+    half_widths: FloatArray
+
+    def log_volume(self) -> float:
+        """Return the natural logarithm of the volume."""
+        return float(np.log(2 * self.half_widths).sum())
+
+    def sample(self, n: int, rng: Generator) -> FloatArray:
+        """Return n uniform draws, (n, dim)."""
+        return np.asarray(rng.uniform(-1, 1, (n, len(self.axes))) * self.half_widths @ self.axes)
+
+    def shares(self, body: Body, n: int, rng: Generator) -> tuple[FloatArray, FloatArray]:
+        """Return n draws and (|U|_L / |U|_K)^d of each, whose mean is vol K / vol L."""
+        unit = rng.uniform(-1, 1, (n, len(self.axes)))
+        u = unit * self.half_widths @ self.axes
+        return u, (np.abs(unit).max(axis=1) / body.gauge(u)) ** len(self.axes)
+
+
+def box_around(body: Body, rng: Generator) -> tuple[OrientedBox, float]:
+    """Return the lesser of two boxes around a body, and about the body's share of its volume.
+
+    One is along the coordinates, the other along the principal axes of the body.
+    """
+    first = _box(body, np.eye(body.dim))
+    pilot = PILOT[body.decided]
+    u, shares = first.shares(body, pilot, rng)
+    # The ray of a point is shorter in K by |U|_L / |U|_K.
+    inside = u * shares[:, None] ** (1 / body.dim)
+    second = np.einsum("n,ni,nj->ij", shares, inside, inside)
+    _, axes = np.linalg.eigh(second)
+    other = _box(body, axes.T)
+    if other.log_volume() > first.log_volume() - 0.05:
+        return first, float(shares.mean())
+    return other, float(other.shares(body, pilot, rng)[1].mean())
+
+
+def reject(body: Body, box: OrientedBox, share: float, n: int, rng: Generator) -> FloatArray:
+    """Return n uniform draws, (n, dim), by rejection from the box."""
+    kept, count = [np.empty((0, body.dim))], 0
+    while count < n:
+        tries = int(min(BLOCK, 16 + 1.2 * (n - count) / share))
+        tried = box.sample(tries, rng)
+        inside = tried[body.contains(tried)]
+        kept.append(inside)
+        count += len(inside)
+    return np.concatenate(kept)[:n]
+
+
+def walk(body: Body, box: OrientedBox, n: int, rng: Generator, steps: int) -> FloatArray:
+    """Return n ends of hit-and-run walks from 0, (n, dim), nearly uniform after many steps."""
+    x = np.zeros((n, body.dim))
+    for _ in range(steps if n else 0):
+        way = rng.standard_normal(x.shape) * box.half_widths @ box.axes
+        x = _hit(body, x, way, rng)
+    return x
+
+
+def _box(body: Body, axes: FloatArray) -> OrientedBox:
+    return OrientedBox(axes, body.support(axes))
+
+
+def _hit(body: Body, x: FloatArray, way: FloatArray, rng: Generator) -> FloatArray:
+    """Move each row to a uniform point of the chord through it."""
+    # The chord lies within 2 / |way|; a miss excludes the points beyond it.
+    high = 2 / body.gauge(way)
+    low, t = -high, rng.uniform(-high, high)
+    out = ~body.contains(x + t[:, None] * way)
+    while out.any():
+        low, high = np.where(out & (t < 0), t, low), np.where(out & (t > 0), t, high)
+        t = np.where(out, rng.uniform(low, high), t)
+        out[out] = ~body.contains((x + t[:, None] * way)[out])
+    return np.asarray(x + t[:, None] * way)

@@ -1,1 +1,0 @@
-"""Sums of independent privacy losses, with certified bounds on every error."""

@@ -1,0 +1,671 @@
+"""The guarantee of a release and its conversions.
+
+Conversions use the pair of distributions that dominates every (epsilon, delta)-private release
+(Kairouz, Oh & Viswanath 2015, Theorem 2). With probability delta it tells the two data sets apart.
+Otherwise it answers a yes-no question truthfully with odds e^epsilon.
+"""
+
+from __future__ import annotations
+
+import decimal
+import html
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp._checks import check_choice, check_count, check_interval, check_numbers, fail
+from skdp._codec import VERSION, document, encode, hints_of
+from skdp._search import narrowed
+from skdp.privacy import profile as _profile
+from skdp.privacy.conversions import gaussian_delta, gaussian_epsilon, zcdp_delta, zcdp_epsilon
+from skdp.privacy.losses import Losses
+from skdp.privacy.rounding import add, add_multiples, as_decimal, at_least_tiny, float_above, tested
+
+__all__ = ["NEIGHBORS", "Guarantee"]
+
+NEIGHBORS = {
+    "replace_one": "any one record replaced by any other; the number of records is public",
+    "add_remove": "any one record added or removed; the number of records is private",
+}
+_PERSONS = {
+    "replace_one": "all rows of any one person replaced by any others; the number of persons is"
+    " public, the number of rows is private",
+    "add_remove": "all rows of any one person added or removed; the numbers of persons and of rows"
+    " are private",
+}
+UNITS = {"row": "record", "person": "person"}
+_ODDS = {
+    "replace_one": "between any two values of {}",
+    "add_remove": "on {} being in the data",
+}
+_TITLE = "Differential privacy guarantee"
+_VOID = "VOID"
+_WIDTH, _INDENT = 78, 12
+_DELTAS = (1e-3, 1e-6, 1e-9)
+_EDGE, _EDGE_VOID = "#2f7d4f", "#c62828"
+_FRAME = (
+    "border-radius:4px;max-width:46em;margin:0.5em 0;padding:0.6em 1em;display:grid;"
+    "grid-template-columns:6.5em 1fr;gap:0.15em 0.8em;text-align:left;line-height:1.4"
+)
+_WHOLE = "grid-column:1 / -1;font-weight:bold;margin-bottom:0.2em"
+_HEAD, _BODY, _BOLD = "opacity:0.75", "margin:0", "font-weight:bold"
+_EQUIVALENTS = {"equivalents": {"mu": float | None, "rho": float | None}}
+PLANNED = "the guarantee of each part was fixed before the first part was released"
+# Every conversion has fewer than ten roundings of half this size.
+_ROUNDING = 16 * np.finfo(float).eps
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A statement of differential privacy about one release, or several composed.
+
+    Parameters
+    ----------
+    epsilon : float in [0, inf)
+        Bound on the log of the factor by which the odds between neighbouring data sets change.
+    delta : float in [0, 1]
+        Probability with which that bound may fail.
+    neighbors : {"replace_one", "add_remove"}
+        Neighbouring data sets. "replace_one": one record is replaced by another, and the number
+        of records is public. "add_remove": one record is added or removed, and the number of
+        records is private.
+    mechanism : str
+        Name of the noise or mechanism.
+    assumptions : tuple of str
+        Conditions under which the statement holds.
+    void_because : tuple of str
+        Reasons why the statement does not hold for this release; empty if it holds.
+    losses : tuple of pairs (loss, count)
+        Privacy losses (see `skdp.privacy.losses`), each with a number of releases. Their
+        composition is a second upper bound on the privacy loss of this release. Conversions use
+        both bounds.
+    unit : {"row", "person"}
+        What a record is: one row, or all rows of one person.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from skdp.privacy import Guarantee
+    >>> guarantee = Guarantee(epsilon=1.0, delta=1e-6, mechanism="gaussian")
+    >>> guarantee.holds
+    True
+    >>> guarantee.delta_at(1.0)
+    1e-06
+    >>> round(guarantee.epsilon_at(0.1), 4)
+    0.8529
+    >>> print(Guarantee(epsilon=0.5, mechanism="laplace", assumptions=("Bounds are public.",)))
+    Differential privacy guarantee
+    ------------------------------
+    epsilon     0.5
+    delta       0.0
+    neighbours  any one record replaced by any other; the number of records is
+                public
+    mechanism   laplace
+    assumes     - Bounds are public.
+    means       To somebody who knows every other record, the release changes the
+                odds between any two values of this record by a factor of at most
+                e^epsilon = 1.65.
+                Any test between the two cases has rates of false alarms and of
+                misses that add up to at least 0.755; blind guessing gives 1.
+    also        Gaussian DP with mu = 0.624: no easier to tell than two normal
+                laws of variance 1 whose means differ by 0.624.
+                Zero-concentrated DP (zCDP) with rho = 0.123.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbors: str = "replace_one"
+    mechanism: str = ""
+    assumptions: tuple[str, ...] = ()
+    void_because: tuple[str, ...] = ()
+    losses: Losses = ()
+    unit: str = "row"
+
+    def __post_init__(self) -> None:
+        check_choice("neighbors", self.neighbors, NEIGHBORS)
+        check_choice("unit", self.unit, UNITS)
+        if not isinstance(self.mechanism, str):
+            raise fail("mechanism", "be a string", type(self.mechanism))
+        checked = {
+            "epsilon": check_interval("epsilon", self.epsilon, 0, math.inf, closed="left"),
+            "delta": check_interval("delta", self.delta, 0, 1),
+            "assumptions": _check_sentences("assumptions", self.assumptions),
+            "void_because": _check_sentences("void_because", self.void_because),
+            "losses": _check_losses(self.losses),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the statement holds, that is, ``void_because`` is empty."""
+        return not self.void_because
+
+    @property
+    def mu(self) -> float:
+        """Least mu known such that the release is mu-Gaussian-DP; inf if none is."""
+        return math.sqrt(self._equivalents.square) * (1 + _ROUNDING)
+
+    @property
+    def rho(self) -> float:
+        """Least rho known such that the release is rho-zCDP; inf if none is."""
+        return self._equivalents.rho
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return the least delta known to hold at another epsilon, rounded up.
+
+        Parameters
+        ----------
+        epsilon : float in [0, inf]
+
+        Returns
+        -------
+        float in [0, 1]
+            The lesser of two bounds. One is ``delta + (1-delta) (e^self.epsilon - e^epsilon) /
+            (1 + e^self.epsilon)`` below ``self.epsilon``, and ``delta`` from there on. The other
+            follows from the losses.
+
+        Raises
+        ------
+        ValueError
+            If ``epsilon`` is out of range.
+        """
+        epsilon = check_interval("epsilon", epsilon, 0, math.inf)
+        known = self._delta_of_pair(epsilon)
+        if not self.losses or known == 0 or math.isinf(epsilon):
+            return known
+        return min(known, _profile.composition(self.losses).delta_at(epsilon))
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the least epsilon known to hold at another delta, rounded up.
+
+        Parameters
+        ----------
+        delta : float in [0, 1]
+
+        Returns
+        -------
+        float in [0, inf]
+            The inverse of `delta_at`. It is inf if no epsilon is known to hold, for instance
+            without losses for a ``delta`` below ``self.delta``.
+
+        Raises
+        ------
+        ValueError
+            If ``delta`` is out of range.
+        """
+        delta = check_interval("delta", delta, 0, 1)
+        if delta < self.delta:
+            known = math.inf
+        elif delta >= self._delta_of_pair(0.0):
+            known = 0.0
+        else:
+            ends = 0.0, self.epsilon
+            known = narrowed(lambda e: self._delta_of_pair(e) <= delta, *ends, _ROUNDING)[1]
+        if not self.losses or known == 0:
+            return known
+        if delta == 0:
+            equal = self._equivalents
+            return min(known, equal.pure) if equal.gaussian == 0 else known
+        return min(known, _profile.composition(self.losses).epsilon_at(delta))
+
+    def group(self, k: int, unit: str | None = None) -> Guarantee:
+        """Return the guarantee for any k records together.
+
+        Parameters
+        ----------
+        k : int >= 1
+        unit : {"row", "person"}, default=None
+            The unit of the new guarantee; None keeps it. Under "add_remove",
+            ``group(k, unit="person")`` of a guarantee for rows protects persons with at most k
+            rows each. Under "replace_one" the number of rows is public, so that a person with
+            another number of rows is not covered.
+
+        Returns
+        -------
+        Guarantee
+            Its epsilon is k times this epsilon, its delta at most delta times
+            ``(e^(k epsilon) - 1) / (e^epsilon - 1)`` (Vadhan 2017, Lemma 2.2). The losses are not
+            kept.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or the unit cannot be converted.
+
+        Examples
+        --------
+        >>> Guarantee(0.1, neighbors="add_remove").group(20, unit="person").epsilon
+        2.0
+        """
+        k = check_count("k", k)
+        unit = check_choice("unit", self.unit if unit is None else unit, UNITS)
+        if unit != self.unit and (unit == "row" or self.neighbors == "replace_one"):
+            rule = f"be {self.unit!r} for this guarantee under neighbors={self.neighbors!r}"
+            remedy = "A guarantee for rows under 'add_remove' can become one for persons."
+            raise fail("unit", rule, unit, remedy)
+        if k == 1 and unit == self.unit:
+            return self
+        epsilon = float_above(add_multiples([(self.epsilon, k)]))
+        delta = min(1.0, self.delta * _sum_of_powers(self.epsilon, k)) if self.delta else 0.0
+        most = f"at most {k} {self.unit}s differ between neighbouring data sets"
+        return replace(
+            self,
+            epsilon=epsilon,
+            delta=delta,
+            assumptions=(*self.assumptions, most),
+            losses=(),
+            unit=unit,
+        )
+
+    def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64] | np.float64:
+        """Return a lower bound on the type II error of tests between neighbouring data sets.
+
+        Parameters
+        ----------
+        alpha : float or array of any shape, entries in [0, 1]
+            Type I error of the test.
+
+        Returns
+        -------
+        float or array of the same shape, entries in [0, 1]
+            ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``, or a greater
+            bound from the losses, rounded down.
+
+        Raises
+        ------
+        ValueError
+            If an entry of ``alpha`` is out of range.
+        """
+        alpha = check_numbers("alpha", alpha)
+        if not np.all((alpha >= 0) & (alpha <= 1)):
+            raise fail("alpha", "lie in [0, 1]")
+        least = tested(self.epsilon, self.delta, alpha)
+        if self.losses:
+            least = np.maximum(least, _profile.tradeoff(self.losses, alpha))
+        return least[()]
+
+    def __str__(self) -> str:
+        return _card(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee as a dict of strings, numbers, lists and None.
+
+        The privacy losses are left out: most of them are functions. `from_dict` returns a guarantee
+        with the same epsilon and delta, whose conversions to other epsilons and deltas are true and
+        may be greater.
+
+        Returns
+        -------
+        dict
+            All parameters but ``losses``. ``equivalents`` has ``mu`` and ``rho``, which follow from
+            the losses, or None if the guarantee has none or does not hold.
+
+        Examples
+        --------
+        >>> from skdp import Guarantee
+        >>> for key, value in Guarantee(0.5, mechanism="laplace").to_dict().items():
+        ...     print(key, "-", value)
+        kind - Guarantee
+        version - 1
+        epsilon - 0.5
+        delta - 0.0
+        neighbors - replace_one
+        mechanism - laplace
+        assumptions - []
+        void_because - []
+        unit - row
+        equivalents - {'mu': 0.6238..., 'rho': 0.1224...}
+        """
+        own = {name: getattr(self, name) for name in _hints()}
+        known = {
+            name: float(value) if self.holds and value < math.inf else None
+            for name, value in (("mu", self.mu), ("rho", self.rho))
+        }
+        whole = own | {"equivalents": known}
+        return {"kind": "Guarantee", "version": VERSION, **encode("the guarantee", whole)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Guarantee:
+        """Return the guarantee of a dict, without privacy losses.
+
+        Parameters
+        ----------
+        content : dict
+            A result of `to_dict`. Its ``equivalents`` are not used.
+
+        Returns
+        -------
+        Guarantee
+
+        Raises
+        ------
+        ValueError
+            If an entry is unknown, missing, of another type or out of range.
+        """
+        hints = _hints() | _EQUIVALENTS
+        found = document("the guarantee", hints, content, ("Guarantee",))
+        del found["equivalents"]
+        return cls(**found)
+
+    def to_html(self) -> str:
+        """Return the card as HTML: one element with inline styles, for any page."""
+        return _card_html(self)
+
+    _repr_html_ = to_html
+
+    @property
+    def _equivalents(self) -> _profile.Equivalents:
+        return _profile.equivalents(self.epsilon, self.delta, self.losses)
+
+    def _delta_of_pair(self, epsilon: float) -> float:
+        excess = epsilon - self.epsilon
+        if excess >= 0:
+            return self.delta
+        # Both exponentials are divided by e^self.epsilon, so none overflows.
+        distinguished = -math.expm1(excess) / (1 + math.exp(-self.epsilon))
+        delta = self.delta + (1 - self.delta) * distinguished
+        return min(1.0, math.nextafter(delta * (1 + _ROUNDING), math.inf))
+
+
+def _check_sentences(name: str, value: Any) -> tuple[str, ...]:
+    # A single string is iterable too, and would become a tuple of letters.
+    if not isinstance(value, tuple | list) or not all(isinstance(item, str) for item in value):
+        raise fail(name, "be a tuple of strings", type(value), f"Write {name}=('...',).")
+    return tuple(value)
+
+
+def _check_losses(value: Any) -> Losses:
+    pairs = isinstance(value, tuple | list) and all(
+        isinstance(pair, tuple | list) and len(pair) == 2 and hasattr(pair[0], "log_delta")
+        for pair in value
+    )
+    if not pairs:
+        rule = "be a tuple of pairs of a privacy loss and a count"
+        raise fail("losses", rule, type(value), "Write losses=((GaussianLoss(0.1), 1),), say.")
+    return tuple((loss, check_count("count in losses", count)) for loss, count in value)
+
+
+def _sum_of_powers(epsilon: float, k: int) -> float:
+    """Return 1 + e^epsilon + ... + e^((k - 1) epsilon), rounded up; inf if it overflows."""
+    if k * epsilon > 700:
+        return math.inf
+    if epsilon == 0:
+        return float(k)
+    return math.expm1(k * epsilon) / math.expm1(epsilon) * (1 + _ROUNDING)
+
+
+def _hints() -> dict[str, Any]:
+    return {name: hint for name, hint in hints_of(Guarantee).items() if name != "losses"}
+
+
+def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
+    """Return the guarantee of several releases together.
+
+    By default this is basic composition: epsilons and deltas add (Dwork, McSherry, Nissim & Smith
+    2006). If ``delta`` is given, or if parts have losses and a delta, epsilon is the least that
+    basic, exact, Gaussian-DP or zCDP composition gives.
+
+    Basic composition always holds. The other three hold if the guarantees of all parts were fixed
+    before the first release; otherwise use a `Ledger`. See also `TradeOff.tensor`.
+
+    Parameters
+    ----------
+    *guarantees : Guarantee
+        At least one, all under one neighbouring relation and of one unit. Without losses a
+        guarantee counts as the worst release with its epsilon and delta.
+    delta : float in [0, 1), optional
+        The delta of the whole. By default it is the sum of the deltas.
+
+    Returns
+    -------
+    Guarantee
+        Sums are exact sums of shortest decimals, rounded up, as in a `Ledger`: under basic
+        composition the whole fits a ledger if and only if its parts do. Assumptions and reasons
+        for being void are those of all parts. If a part has losses or ``delta`` is given, the
+        whole has losses, and assumes that all guarantees were fixed in advance.
+
+    Raises
+    ------
+    ValueError
+        If there is no guarantee, they differ in relation or unit, or no epsilon is known to hold
+        at ``delta``.
+
+    Examples
+    --------
+    >>> from skdp.privacy import Guarantee, compose
+    >>> from skdp.privacy import GaussianLoss
+    >>> both = compose(Guarantee(0.1, mechanism="laplace"), Guarantee(0.2, 1e-9))
+    >>> both.epsilon, both.delta
+    (0.3, 1e-09)
+    >>> step = Guarantee(0.04, 1e-6, losses=((GaussianLoss(0.01), 1),))
+    >>> round(compose(*[step] * 10_000, delta=1e-6).epsilon, 5)
+    4.88655
+    """
+    if not guarantees or not all(isinstance(part, Guarantee) for part in guarantees):
+        kinds = [type(part).__name__ for part in guarantees]
+        raise fail("guarantees", "be one or more Guarantee objects", kinds)
+    relations, units = ({getattr(p, own) for p in guarantees} for own in ("neighbors", "unit"))
+    if len(relations) > 1:
+        rule = "share one neighbouring relation"
+        remedy = "Release everything under the same `neighbors`, or state the parts separately."
+        raise fail("guarantees", rule, sorted(relations), remedy)
+    if len(units) > 1:
+        remedy = "Convert those for rows: guarantee.group(k, unit='person') for at most k rows."
+        raise fail("guarantees", "share one unit", sorted(units), remedy)
+    if len(guarantees) == 1 and delta is None:
+        return guarantees[0]
+    asked = None if delta is None else check_interval("delta", delta, 0, 1, closed="left")
+    needed = asked is not None or any(part.losses for part in guarantees)
+    losses = (_profile.joint(guarantees) or ()) if needed else ()
+    planned = ((PLANNED,),) if losses and guarantees[1:] else ()
+    epsilon, total = _amounts(guarantees, asked, losses)
+    names = Counter(part.mechanism for part in guarantees if part.mechanism)
+    return Guarantee(
+        epsilon=epsilon,
+        delta=total,
+        neighbors=guarantees[0].neighbors,
+        mechanism=" + ".join(name if n == 1 else f"{n} x {name}" for name, n in names.items()),
+        assumptions=_merge([*(part.assumptions for part in guarantees), *planned]),
+        void_because=_merge(part.void_because for part in guarantees),
+        losses=losses,
+        unit=guarantees[0].unit,
+    )
+
+
+def _amounts(
+    guarantees: tuple[Guarantee, ...], asked: float | None, losses: Losses
+) -> tuple[float, float]:
+    """Return epsilon and delta of the whole: their sums, or the least epsilon known at delta."""
+    epsilon = float_above(add(part.epsilon for part in guarantees))
+    total = min(1.0, float_above(add(part.delta for part in guarantees)))
+    if asked is None and (not losses or total in (0, 1)):
+        return epsilon, total
+    delta = total if asked is None else asked
+    known = [epsilon] if as_decimal(total) <= as_decimal(delta) else []
+    if losses and delta > 0:
+        equal = _profile.equivalents(epsilon, total, losses)
+        least = min([*known, _profile.composition(losses).epsilon_at(delta)])
+        # The other two are computed only if they give less.
+        mu = math.sqrt(equal.square)
+        if mu < math.inf and (math.isinf(least) or gaussian_delta(mu, least) <= delta):
+            least = min(least, gaussian_epsilon(mu, delta))
+        if equal.rho < math.inf and (math.isinf(least) or zcdp_delta(equal.rho, least) <= delta):
+            least = min(least, zcdp_epsilon(equal.rho, delta))
+        known = [least]
+    least = min(known, default=math.inf)
+    if math.isinf(least):
+        remedy = f"The deltas of the parts add up to {total!r}."
+        raise fail("delta", "be large enough for some epsilon to be known", delta, remedy)
+    return least, delta
+
+
+def _merge(sentences: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(sentences)))
+
+
+# The card
+
+
+def _card(guarantee: Guarantee) -> str:
+    """Return the guarantee in words, at most 78 columns wide."""
+    return "\n".join([_TITLE, "-" * len(_TITLE), *_table(_rows(guarantee))])
+
+
+def _card_html(guarantee: Guarantee) -> str:
+    """Return the same words as HTML.
+
+    All styles are inline: a style sheet would also change other content of the page, such as a
+    diagram of a pipeline. Text has the colour of the page, so it is readable on dark pages.
+    """
+    lines, last = [], ""
+    for label, text in _rows(guarantee):
+        body, head = _BOLD if label == _VOID else _BODY, "" if label == last else label
+        cells = (_HEAD, head), (body, text)
+        lines += [f'<div style="{style}">{html.escape(words)}</div>' for style, words in cells]
+        last = label
+    edge = _EDGE if guarantee.holds else _EDGE_VOID
+    style = f"border:1px solid {edge};border-left:5px solid {edge};{_FRAME}"
+    title = f'<div style="{_WHOLE}">{_TITLE}</div>'
+    return f'<div class="skdp-guarantee" style="{style}">{title}{"".join(lines)}</div>'
+
+
+def _rows(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return labels and sentences; a label may come several times."""
+    is_row = guarantee.unit == "row"
+    void = [(_VOID, f"THIS GUARANTEE DOES NOT HOLD: {why}") for why in guarantee.void_because]
+    return [
+        *void,
+        ("epsilon", repr(guarantee.epsilon)),
+        ("delta", repr(guarantee.delta)),
+        *(("profile", sentence) for sentence in _profile_row(guarantee) if guarantee.holds),
+        ("neighbours", (NEIGHBORS if is_row else _PERSONS)[guarantee.neighbors]),
+        ("mechanism", guarantee.mechanism or "not stated"),
+        *(("assumes", f"- {sentence}") for sentence in guarantee.assumptions),
+        *(("means", sentence) for sentence in _meaning(guarantee) if guarantee.holds),
+        *(("also", sentence) for sentence in _equivalent_rows(guarantee) if guarantee.holds),
+    ]
+
+
+def _profile_row(guarantee: Guarantee) -> Iterable[str]:
+    """Yield a sentence with epsilon at other deltas, if the losses are known."""
+    if guarantee.losses:
+        found = ((guarantee.epsilon_at(delta), delta) for delta in _DELTAS)
+        known = [f"{_near(epsilon)} at {delta:g}" for epsilon, delta in found if epsilon < math.inf]
+        if known:
+            yield f"epsilon {', '.join(known)}"
+
+
+def _meaning(guarantee: Guarantee) -> tuple[str, str]:
+    """Return the meaning of the numbers, which is exact for the dominating pair."""
+    factor, epsilon = "e^epsilon", guarantee.epsilon
+    if epsilon <= 700:  # e^709.8 is the greatest float
+        factor += f" = {_up(at_least_tiny(math.exp(epsilon), epsilon))}"
+    record, is_row = UNITS[guarantee.unit], guarantee.unit == "row"
+    one = "this record" if is_row else "the rows of this person"
+    odds = f"the odds {_ODDS[guarantee.neighbors].format(one)} by a factor of at most {factor}"
+    claim = (
+        f"the release changes {odds}"
+        if guarantee.delta == 0
+        else f"the release tells no more than one that reveals {one} with "
+        f"probability delta and otherwise changes {odds}"
+    )
+    errors = _digits(1 - guarantee.delta_at(0.0), decimal.ROUND_FLOOR)
+    return (
+        f"To somebody who knows every other {record}, {claim}.",
+        "Any test between the two cases has rates of false alarms and of misses that "
+        f"add up to at least {errors}; blind guessing gives 1.",
+    )
+
+
+def _equivalent_rows(guarantee: Guarantee) -> Iterable[str]:
+    mu, rho = guarantee.mu, guarantee.rho
+    if mu < math.inf:
+        shown = _near(mu)
+        yield (
+            f"Gaussian DP with mu = {shown}: no easier to tell than two normal laws of "
+            f"variance 1 whose means differ by {shown}."
+        )
+    if rho < math.inf:
+        yield f"Zero-concentrated DP (zCDP) with rho = {_near(rho)}."
+
+
+def _up(value: float) -> str:
+    return _digits(value, decimal.ROUND_CEILING)
+
+
+def _near(value: float) -> str:
+    # The value was already rounded up by 1e-12; this avoids a second rise by a hundredth.
+    return _up(value * (1 - 1e-11))
+
+
+def _digits(value: float, rounding: str) -> str:
+    context = decimal.Context(prec=3, rounding=rounding)
+    return f"{float(context.create_decimal_from_float(value)):g}"
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Wrap each text beside its label; a label that repeats is written once."""
+    lines, last = [], ""
+    for label, text in rows:
+        head = "" if label == last else label
+        bullet = 2 if text.startswith("- ") else 0
+        lines += textwrap.wrap(
+            text,
+            _WIDTH,
+            initial_indent=head.ljust(_INDENT),
+            subsequent_indent=" " * (_INDENT + bullet),
+        )
+        last = label
+    return lines
+
+
+# Warnings about what was not declared
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Warning for a value taken from the private data that no guarantee covers.
+
+    Examples
+    --------
+    Labels that are not declared are read from ``y``. Make this an error where it must not happen:
+
+    >>> import warnings
+    >>> from skdp import Domain, DPLogisticRegression, PrivacyLeakWarning
+    >>> model = DPLogisticRegression(domain=Domain({"age": (17, 90)}))
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", PrivacyLeakWarning)
+    ...     model.fit([[25], [60]], ["no", "yes"])
+    Traceback (most recent call last):
+        ...
+    skdp.privacy.guarantee.PrivacyLeakWarning: The labels were read off y, ...
+    """
+
+
+class UndeclaredDomainWarning(UserWarning):
+    """Warning for a fit without a domain, whose cells are clipped to [-1, 1].
+
+    It does not depend on the data: whether a cell lies outside of [-1, 1] is private.
+
+    Examples
+    --------
+    If all columns are in [-1, 1], declare it. Then there is no warning:
+
+    >>> import warnings
+    >>> from skdp import Domain, DPHuberRegressor, UndeclaredDomainWarning
+    >>> model = DPHuberRegressor(domain=Domain.unit_box(1, target=(-1, 1)))
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", UndeclaredDomainWarning)
+    ...     _ = model.fit([[0.5], [-0.5]], [1.0, -1.0])
+    """

@@ -1,0 +1,405 @@
+"""The ledger: a record of spends with a ceiling, shared by copies, threads and processes.
+
+The ledger is a small append-only database file, and Python objects are handles on it. If copying
+an object copied the budget, the budget could be spent twice.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skdp._checks import check_choice, check_interval, check_positive, fail
+from skdp.privacy import ledger_file
+from skdp.privacy.guarantee import Guarantee
+from skdp.privacy.ledger_file import LedgerLost, LedgerTerms
+from skdp.privacy.ledger_rules import RULES, Account, Budget, Entry
+
+__all__ = ["Budget", "BudgetExceeded", "Entry", "Ledger", "LedgerLost"]
+
+_MOST_FITS = 10_000
+
+
+class BudgetExceeded(ValueError):
+    """A release asked for more than the ledger has left; nothing was recorded.
+
+    Attributes
+    ----------
+    asked : Entry or None
+        The refused spend, if a ledger refused it.
+
+    Examples
+    --------
+    >>> from skdp.privacy import BudgetExceeded, Guarantee, Ledger
+    >>> ledger = Ledger(epsilon=1.0)
+    >>> try:
+    ...     ledger.spend(Guarantee(2.0))
+    ... except BudgetExceeded as refused:
+    ...     print(refused.asked.epsilon, ledger.remaining.epsilon)
+    2.0 1.0
+    """
+
+    asked: Entry | None = None
+
+
+# Tracebacks name the module from which users import it.
+BudgetExceeded.__module__ = "skdp.privacy"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The spends that were read up to a row. Rows never change, so none is read again.
+
+    Parameters
+    ----------
+    account : Account
+        The totals of the spends.
+    entries : tuple of Entry
+        The spends, in order.
+    last : int
+        Number of the last row.
+    known : int
+        Number of a row that must be in the file, at or after the last one; 0 if there is none.
+    """
+
+    account: Account
+    entries: tuple[Entry, ...] = ()
+    last: int = 0
+    known: int = 0
+
+    def read(self, database: sqlite3.Connection) -> Seen:
+        """Return this with the rows that are new; an error if rows that were known are gone."""
+        ledger_file.check_holds(database, self.known)
+        new, last = ledger_file.entries_after(database, self.last)
+        if not new:
+            return self
+        return Seen(self.account.after(*new), (*self.entries, *new), last, last)
+
+
+class Ledger:
+    """A record of spends that refuses a spend beyond its ceiling.
+
+    Copying a ledger (also by scikit-learn's ``clone``) or pickling it to another process of
+    this machine gives the same ledger, never a second budget. Any number of threads and
+    processes may spend at once. Ledgers that compare equal are the same ledger. A copy of the
+    file at ``path`` is a second budget, since it cannot be told from the original.
+
+    The guarantee of a spend may depend on everything that was released before. The composition
+    is fixed when the ledger is made, because a rule that is chosen in view of an output can cost
+    twice the delta (docs/proofs/adaptive_spending.md).
+
+    A float is read as its shortest decimal, and sums are exact: ten spends of 0.1 fill 1.0.
+    All spends must be about the same records. Folds that look at labels, scikit-learn's default
+    for classifiers, move other records if one label changes: give ``cv=KFold(5)`` to its searches.
+
+    A pickle outlives a temporary ledger. Its model can still be loaded and can predict, but
+    `spend`, `spent`, `remaining` and `entries` then raise `LedgerLost`.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf]
+        Ceiling on epsilon for all spends together. With inf the ledger records spends and
+        refuses none, whatever their delta.
+    delta : float in [0, 1]
+        Ceiling on delta for all spends together.
+    path : path, optional
+        File of the ledger. It is made if it does not exist, with rights that follow from the
+        umask, and continued if it has the same ceiling. All who spend need the right to write
+        the file and its folder. The file may have no hard links; in a container mount its folder,
+        not the file. Without a path the ledger is a temporary file, in memory if the system has
+        such files, that only its owner can read, and that is removed when its process exits.
+    composition : {"adaptive", "sums", "fixed"}
+        "sums" is basic composition: epsilons add, deltas add.
+
+        "adaptive" is basic composition up to the first spend of Gaussian noise (see
+        `Guarantee.losses`) that leaves room for more. Later spends must all fit one of two rules.
+        One is basic composition with all the epsilon, but a quarter of the delta, that was left.
+        The other is Gaussian-DP composition, where mu^2 adds: ten thousand small spends need the
+        epsilon of a hundred. Spends without Gaussian noise count by the mu of their epsilon, or
+        their epsilons add in a reserved part. If they have delta > 0 and no known mu, their
+        infinity mass is split off: delta, or a tenth of it if the losses give an epsilon there.
+        Infinity masses may add up to a twentieth of the delta that was left.
+
+        "fixed" is exact composition: the losses of all spends are composed as tightly as is
+        known. It is valid only if the guarantees of all spends were fixed before the first
+        output was seen.
+
+    Raises
+    ------
+    ValueError
+        If a ceiling is out of range, or ``path`` is not a ledger with this ceiling and
+        composition, or not its only name.
+    PermissionError
+        If the right to use the file at ``path`` is missing.
+
+    Examples
+    --------
+    >>> from skdp.privacy import Guarantee, Ledger
+    >>> ledger = Ledger(epsilon=1.0)
+    >>> ledger.spend(Guarantee(0.3, mechanism="laplace"), note="histogram")
+    >>> ledger
+    Ledger(epsilon=1.0, delta=0.0; spent epsilon=0.3)
+    >>> ledger.remaining
+    Budget(epsilon=0.7, delta=0.0)
+    >>> ledger.spend(Guarantee(0.8))
+    Traceback (most recent call last):
+        ...
+    skdp.privacy.BudgetExceeded: The release does not fit ...
+    """
+
+    __slots__ = ("_ceiling", "_composition", "_path", "_seen", "_token")
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        composition: str = "adaptive",
+    ) -> None:
+        self._ceiling = Budget(
+            check_interval("epsilon", epsilon, 0, math.inf, closed="right"),
+            check_interval("delta", delta, 0, 1),
+        )
+        self._composition = check_choice("composition", composition, RULES)
+        self._seen = Seen(RULES[composition](self._ceiling))
+        if path is None:
+            self._path = ledger_file.temporary_path()
+            ledger_file.create(self._path, self._ceiling, composition, mode=0o600)
+        else:
+            self._path = ledger_file.checked(path)
+            ledger_file.create(self._path, self._ceiling, composition)
+        self._token = self._read_token()
+
+    @property
+    def epsilon(self) -> float:
+        """Ceiling on epsilon for all spends together."""
+        return self._ceiling.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Ceiling on delta for all spends together."""
+        return self._ceiling.delta
+
+    @property
+    def composition(self) -> str:
+        """How spends are composed."""
+        return self._composition
+
+    @property
+    def path(self) -> str:
+        """Path of the ledger's file."""
+        return self._path
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All spends, in the order in which they were recorded."""
+        with self._transaction("BEGIN") as database:
+            return self._read(database).entries
+
+    @property
+    def spent(self) -> Budget:
+        """The amount spent: the sums of the entries, rounded up to floats, or less.
+
+        It is less if the composition gives a lesser epsilon at the ceiling's delta. All spends
+        together, including later ones, have the ceiling as their guarantee.
+        """
+        return self._account.spent()
+
+    @property
+    def remaining(self) -> Budget:
+        """The amount left, rounded down: a spend of exactly this amount fits."""
+        return self._account.remaining()
+
+    def fits_left(self, epsilon: float, delta: float = 0.0) -> int:
+        """Return how many further releases of one guarantee fit, or a lower number.
+
+        ``GridSearchCV`` makes ``len(grid) * folds + 1`` fits, the last one with ``refit=True``.
+
+        Parameters
+        ----------
+        epsilon : float in (0, inf)
+        delta : float in [0, 1], default=0.0
+            Gaussian noise may compose better than this number says.
+
+        Returns
+        -------
+        int
+            At most 10,000: more are not counted.
+
+        Examples
+        --------
+        >>> from skdp.privacy import Ledger
+        >>> Ledger(epsilon=0.3).fits_left(0.1)
+        3
+        """
+        epsilon, delta = check_positive("epsilon", epsilon), check_interval("delta", delta, 0, 1)
+        entry = Entry(epsilon, delta, "", "", "", True)
+        return self._account.repeats(entry, _MOST_FITS)
+
+    def spend(self, guarantee: Guarantee, note: str = "") -> None:
+        """Record a spend before the release is made, or refuse it.
+
+        A guarantee that does not hold (seeded noise) is charged like any other.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            The guarantee of the release.
+        note : str
+            A note for the reader of `entries`. It must not contain private values.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the spend does not fit. Nothing is recorded.
+        LedgerLost
+            If the ledger's file is missing, or spends that this object knows are gone from it.
+            Nothing is recorded.
+        PermissionError
+            If the right to write the file or its folder is missing.
+        TimeoutError
+            If other processes use the file for a minute. Nothing is recorded.
+        ValueError
+            If the neighbouring relation or the unit is not that of the first entry.
+        """
+        if not isinstance(guarantee, Guarantee):
+            raise fail("guarantee", "be a Guarantee", type(guarantee))
+        if not isinstance(note, str):
+            raise fail("note", "be a string", type(note))
+        entry = Entry(
+            guarantee.epsilon,
+            guarantee.delta,
+            guarantee.neighbors,
+            guarantee.mechanism,
+            note,
+            guarantee.holds,
+            ledger_file.kept(guarantee.losses),  # as a reader of the file gets them
+            guarantee.unit,
+        )
+        with ledger_file.LOCK:  # until this handle knows of the spend
+            # IMMEDIATE takes the write lock before reading, so no other spend comes in between.
+            with self._transaction("BEGIN IMMEDIATE") as database:
+                seen = self._read(database)
+                self._check_fits(entry, seen)
+                number = ledger_file.append(database, entry, seen.last)
+            self._seen = replace(seen, known=number)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Ledger) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        known = self._seen.known
+        return _reopen, (self._path, self._ceiling, self._token, self._composition, known)
+
+    def __repr__(self) -> str:
+        try:
+            spent = self.spent
+        except (ValueError, OSError):  # a repr must not raise
+            return f"Ledger({self._ceiling}; cannot be read)"
+        delta = f", delta={spent.delta!r}" if spent.delta else ""
+        return f"Ledger({self._ceiling}; spent epsilon={spent.epsilon!r}{delta})"
+
+    @property
+    def _account(self) -> Account:
+        with self._transaction("BEGIN") as database:
+            return self._read(database).account
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        # By path only, a lost ledger would equal the one that replaced it.
+        return self._path, self._token
+
+    def _check_fits(self, entry: Entry, seen: Seen) -> None:
+        for first in seen.entries[:1]:
+            if first.neighbors != entry.neighbors:
+                rule, found = f"be under neighbors={first.neighbors!r}", entry.neighbors
+                remedy = "Fit with the same `neighbors`, or keep a second ledger."
+            elif first.unit != entry.unit:
+                rule, found = f"have the unit {first.unit!r}", entry.unit
+                remedy = "Fit with `groups` or without, as before, or keep a second ledger."
+                if first.neighbors == "add_remove":
+                    remedy += " See also Guarantee.group(k, unit='person')."
+            else:
+                break
+            raise fail("guarantee", f"{rule} like the ledger's first entry", found, remedy)
+        account = seen.account
+        if not account.takes(entry):
+            error = BudgetExceeded(
+                "The release does not fit in the ledger: it asks for "
+                f"{Budget(entry.epsilon, entry.delta)}; "
+                f"spent so far {account.spent()}; left {account.remaining()} of "
+                f"{self._ceiling}. Ask for at most what is left, or open a ledger with a "
+                "higher ceiling if the guarantee you gave for this data allows it."
+                f"{account.why_not(entry)}"
+            )
+            error.asked = entry
+            raise error
+
+    def _read(self, database: sqlite3.Connection) -> Seen:
+        """Return all spends; only new ones are read."""
+        self._seen = self._seen.read(database)
+        return self._seen
+
+    def _read_token(self) -> str:
+        ledger_file.wait_until_made(self._path)
+        try:
+            with ledger_file.transaction(self._path, "BEGIN") as database:
+                ceiling, composition, token = self._terms(database)
+        except LedgerLost as error:
+            remedy = "Give another path. Remove an empty file only if no ledger was there before."
+            raise fail("path", "be a ledger's file or be free", self._path, remedy) from error
+        if ceiling != self._ceiling:
+            raise fail(
+                "epsilon, delta",
+                f"be the ceiling of the ledger at {self._path!r} ({ceiling})",
+                str(self._ceiling),
+                "A ceiling is fixed when the ledger is made; give the same, or a new path.",
+            )
+        if composition != self._composition:
+            raise fail(
+                "composition",
+                f"be that of the ledger at {self._path!r} ({composition!r})",
+                self._composition,
+                "It is fixed when the ledger is made; give the same, or a new path.",
+            )
+        return token
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with ledger_file.transaction(self._path, begin) as database:
+            if self._terms(database) != (self._ceiling, self._composition, self._token):
+                raise ledger_file.lost(self._path, "holds another ledger")
+            yield database
+
+    def _terms(self, database: sqlite3.Connection) -> LedgerTerms:
+        found = ledger_file.terms_of(database)
+        if found is None:
+            raise ledger_file.lost(self._path, "states no ceiling, or has other tables")
+        return found
+
+
+def _reopen(path: str, ceiling: Budget, token: str, composition: str, known: int) -> Ledger:
+    """Return an unpickled handle, which opens the file only when it is used.
+
+    A model must load without its ledger, since predictions cost nothing.
+    """
+    ledger = object.__new__(Ledger)
+    ledger._path, ledger._ceiling, ledger._token = path, ceiling, token
+    ledger._composition = composition
+    ledger._seen = Seen(RULES[composition](ceiling), known=known)
+    return ledger

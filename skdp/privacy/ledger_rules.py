@@ -1,0 +1,523 @@
+"""The rules by which a ledger composes spends: what was spent, what fits, what is left.
+
+Each rule keeps running totals, so that a further spend costs the same after any number of spends.
+Besides epsilon and delta, a spend has amounts for which it counts in Gaussian DP.
+
+docs/proofs/adaptive_spending.md proves that each rule keeps the guarantee of the ceiling.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple, Self
+
+from skdp._identity import remembered
+from skdp.privacy.composition import Running
+from skdp.privacy.conversions import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    mixed_delta,
+    mixed_epsilon,
+    mu_of_pure,
+    pure_of_mu,
+)
+from skdp.privacy.losses import Losses, PairLoss, counted
+from skdp.privacy.profile import (
+    Whole,
+    bounded_part,
+    bounded_parts,
+    composition,
+    equivalents,
+    infinity_mass,
+    joint,
+    squared,
+    total,
+)
+from skdp.privacy.rounding import add, as_decimal, float_above, float_below, subtract
+
+# Shares of delta of the rules of a divided ledger, and of the infinity mass beside all rules but
+# the first. They add up to 1. With a quarter, spends of usual deltas fit basic composition.
+_BASIC_SHARE = 0.25
+_INFINITY_SHARE = 0.05
+_GAUSSIAN_SHARE = 0.694
+_ASIDE = (0.25, 0.5, 0.75)
+_ASIDE_SHARE = 0.002
+# A spend with a known profile has a tenth of its delta as infinity mass.
+_OWN_SHARE = 0.1
+# More than the relative error of a sum that is rounded to a float.
+_ROUND_UP = 1 + 1e-15
+# A spend with known losses may use this much more mu^2 than its epsilon, for less infinity mass.
+_DEARER = 2.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An amount of privacy loss: ``epsilon`` in [0, inf] and ``delta`` in [0, inf)."""
+
+    epsilon: float
+    delta: float
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon!r}, delta={self.delta!r}"
+
+
+class Counted(NamedTuple):
+    """A spend as a release with an infinity mass, and otherwise bounded or Gaussian losses.
+
+    Attributes
+    ----------
+    pure : float
+        Sum of the greatest values of the losses that do not count as Gaussian.
+    gaussian : float
+        Sum of mu^2 over the losses that do.
+    square : float
+        Sum of mu^2 over all losses.
+    infinity_mass : float
+        Probability with which the release may reveal everything.
+    """
+
+    pure: float
+    gaussian: float
+    square: float
+    infinity_mass: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One spend: its guarantee, the spender's note, and whether the guarantee holds."""
+
+    epsilon: float
+    delta: float
+    neighbors: str
+    mechanism: str
+    note: str
+    holds: bool
+    losses: Losses = ()
+    unit: str = "row"
+
+    @cached_property
+    def counted(self) -> Counted:
+        """The amounts that count in Gaussian DP. They depend on this spend only."""
+        return _counted(self.epsilon, self.delta, self.losses)
+
+
+@remembered(maxsize=1024)
+def _counted(epsilon: float, delta: float, losses: Losses) -> Counted:
+    """Return the spend with its infinity mass split off, in the same way for all rules."""
+    equal = equivalents(epsilon, delta, losses)
+    if equal.square < math.inf:
+        return Counted(equal.pure, equal.gaussian, equal.square, 0.0)
+    stated = Counted(epsilon, 0.0, _square(epsilon), delta)
+    for share in (_OWN_SHARE, 1.0) if losses else ():
+        found = _by_pieces(delta, losses, share)
+        if found.square <= _DEARER * stated.square:
+            return found
+    return stated
+
+
+def _by_pieces(delta: float, losses: Losses, share: float) -> Counted:
+    """Return the sums over the losses, infinity masses split off.
+
+    Losses without a known mu get ``share`` of the remaining delta as infinity mass.
+    """
+    masses = (n * as_decimal(loss.delta) for loss, n in losses if type(loss) is PairLoss)
+    mass = sum(masses, Decimal(0))
+    pieces = [(bounded_part(loss), n) for loss, n in losses]
+    # At delta = 1 only the losses give bounds.
+    rows = [(piece, equivalents(0.0, 1.0, (piece,))) for piece in pieces]
+    known = [row for _, row in rows if row.square < math.inf]
+    unknown = counted(piece for piece, row in rows if row.square == math.inf)
+    epsilon = 0.0
+    if unknown:
+        allowed = float_below(max(subtract(delta, mass), Decimal(0)) * as_decimal(share))
+        epsilon = composition(unknown).epsilon_at(allowed) if 0 < allowed < 1 else math.inf
+        mass += as_decimal(allowed)
+    return Counted(
+        total(row.pure for row in known) + epsilon,
+        total(row.gaussian for row in known),
+        total(row.square for row in known) + _square(epsilon),
+        float_above(mass),
+    )
+
+
+def _square(epsilon: float) -> float:
+    return squared(mu_of_pure(epsilon)) if epsilon < math.inf else math.inf
+
+
+@dataclass(frozen=True)
+class CountedSums:
+    """Running sums of `Counted` amounts, which are exact: their order does not matter."""
+
+    pure: Fraction | float = Fraction(0)
+    gaussian: Fraction | float = Fraction(0)
+    square: Fraction | float = Fraction(0)
+    infinity_mass: Decimal = Decimal(0)
+
+    def after(self, rows: Iterable[Counted]) -> CountedSums:
+        """Return the sums with further rows."""
+        pure, gaussian, square, mass = self.pure, self.gaussian, self.square, self.infinity_mass
+        for row in rows:
+            pure += _exact(row.pure)
+            gaussian += _exact(row.gaussian)
+            square += _exact(row.square)
+            mass = add([row.infinity_mass], mass) if row.infinity_mass else mass
+        return CountedSums(pure, gaussian, square, mass)
+
+    def above(self) -> tuple[float, float, float]:
+        """Return the sums of ``pure``, ``gaussian`` and ``square``, rounded up."""
+        return _above(self.pure), _above(self.gaussian), _above(self.square)
+
+
+def _exact(x: float) -> Fraction | float:
+    return Fraction(x) if x < math.inf else x
+
+
+def _above(x: Fraction | float) -> float:
+    try:
+        return float(x) * _ROUND_UP
+    except OverflowError:  # a fraction beyond all floats
+        return math.inf
+
+
+class Account(ABC):
+    """The running totals of spends, compared with a ceiling by one rule. It never changes."""
+
+    ceiling: Budget
+
+    @abstractmethod
+    def after(self, *spends: Entry) -> Self:
+        """Return the account with further spends, in order, whether they fit or not."""
+
+    @abstractmethod
+    def fits(self) -> bool:
+        """Return whether all spends together keep the guarantee of the ceiling."""
+
+    def takes(self, spend: Entry) -> bool:
+        """Return whether a further spend fits."""
+        return self.after(spend).fits()
+
+    def repeats(self, spend: Entry, most: int) -> int:
+        """Return how often a further spend fits, up to ``most`` times."""
+
+        def exceeds(more: int) -> bool:
+            return not self.after(*[spend] * (more + 1)).fits()
+
+        return bisect_left(range(most), True, key=exceeds)
+
+    @abstractmethod
+    def spent(self) -> Budget:
+        """Return an amount that covers all spends."""
+
+    @abstractmethod
+    def remaining(self) -> Budget:
+        """Return an amount that fits beside the spends."""
+
+    def why_not(self, spend: Entry) -> str:
+        """Return a further explanation for a spend that does not fit."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Basic(Account):
+    """Basic composition: epsilons add, deltas add. An infinite ceiling takes everything."""
+
+    ceiling: Budget
+    epsilon: Decimal = Decimal(0)
+    delta: Decimal = Decimal(0)
+
+    def after(self, *spends: Entry) -> Basic:
+        """Return the account with the amounts added."""
+        epsilon = add((spend.epsilon for spend in spends), self.epsilon)
+        return Basic(self.ceiling, epsilon, add((spend.delta for spend in spends), self.delta))
+
+    def fits(self) -> bool:
+        """Return whether the sums are within the ceiling."""
+        return math.isinf(self.ceiling.epsilon) or (
+            self.epsilon <= as_decimal(self.ceiling.epsilon)
+            and self.delta <= as_decimal(self.ceiling.delta)
+        )
+
+    def spent(self) -> Budget:
+        """Return the sums, rounded up."""
+        return Budget(float_above(self.epsilon), float_above(self.delta))
+
+    def remaining(self) -> Budget:
+        """Return the ceiling less the sums, rounded down."""
+        if math.isinf(self.ceiling.epsilon):
+            return Budget(math.inf, 1.0)
+        return Budget(
+            _left(self.ceiling.epsilon, self.epsilon), _left(self.ceiling.delta, self.delta)
+        )
+
+
+class GaussianDP(Account):
+    """Basic composition up to the first spend of Gaussian noise; the rest is `Divided`.
+
+    A first spend counts in basic composition, and divides nothing, if it would fit a divided rest
+    by basic composition only, or not at all.
+
+    Parameters
+    ----------
+    ceiling : Budget
+    basic : Basic, optional
+        The sums of all spends.
+    before : Basic, optional
+        The sums of the spends before the first that divides the ledger.
+    rest : Divided, optional
+        The other spends; None if no spend divides the ledger.
+    """
+
+    def __init__(
+        self,
+        ceiling: Budget,
+        basic: Basic | None = None,
+        before: Basic | None = None,
+        rest: Divided | None = None,
+    ) -> None:
+        self.ceiling = ceiling
+        self._basic = basic or Basic(ceiling)
+        self._before = before or self._basic
+        self._rest = rest
+
+    def after(self, *spends: Entry) -> GaussianDP:
+        """Return the account with further spends; the first Gaussian one divides it."""
+        basic, before, rest = self._basic, self._before, self._rest
+        for spend in spends:
+            if rest is None:
+                before, rest = basic, _divided(basic, spend)
+            else:
+                rest = rest.after(spend)
+            basic = basic.after(spend)
+        return GaussianDP(self.ceiling, basic, before, rest)
+
+    def fits(self) -> bool:
+        """Return whether the spends fit, those from the first Gaussian one on `Divided`."""
+        return self._basic.fits() if self._rest is None else self._rest.fits()
+
+    def spent(self) -> Budget:
+        """Return the sums, or the ceiling's delta with a lesser epsilon."""
+        sums = self._basic.spent()
+        if self._rest is None:
+            return sums
+        total = add([self._before.spent().epsilon, self._rest.least_epsilon()])
+        epsilon = min(float_above(total), self.ceiling.epsilon)
+        summed = sums.epsilon <= epsilon and self._basic.fits()
+        return sums if summed else Budget(epsilon, self.ceiling.delta)
+
+    def remaining(self) -> Budget:
+        """Return the amount with the greatest epsilon that is known to fit."""
+        if self._rest is None:
+            return self._basic.remaining()
+        rooms = self._rest.rooms()
+        return max((_that_fits(self, room) for room in rooms), key=attrgetter("epsilon"))
+
+    def why_not(self, spend: Entry) -> str:
+        """Return the mu of the spend, and its infinity mass, if the ledger is divided."""
+        if self._rest is None:
+            return ""
+        mu, infinity_mass = math.sqrt(spend.counted.square), spend.counted.infinity_mass
+        apart = (
+            f" and an infinity mass of {infinity_mass:.3g}; infinity masses may add up to a "
+            "twentieth of the delta that was left at that time, and "
+            f"{self._rest.infinity_mass_left():.3g} of this is left"
+        )
+        return (
+            " Since its first release of Gaussian noise this ledger adds deltas only up to a "
+            "quarter of the delta that was left, and otherwise uses Gaussian-DP composition, where "
+            f"this release has mu={mu:.3g}{apart if infinity_mass else ''}. A ledger made with "
+            "composition='sums' uses basic composition only."
+        )
+
+
+def _divided(before: Basic, spend: Entry) -> Divided | None:
+    """Return the divided rest if a spend divides a ledger. It depends on no output."""
+    if before.ceiling.delta == 0 or math.isinf(before.ceiling.epsilon) or not before.fits():
+        return None
+    if not (spend.delta > 0 and spend.counted.gaussian > 0 and not spend.counted.infinity_mass):
+        return None
+    rest = Divided(before.remaining()).after(spend)
+    return rest if rest.fits_without_basic() else None
+
+
+class Divided:
+    """Several rules, each with a share of delta. All spends must fit one of them.
+
+    The first is basic composition. The second is Gaussian-DP composition of all spends. Each of
+    the others reserves a part of epsilon for losses that are not Gaussian, and composes only
+    Gaussian noise in Gaussian DP. Except in the first rule, infinity masses add up in a share of
+    their own.
+    """
+
+    def __init__(
+        self, ceiling: Budget, basic: Basic | None = None, counted: CountedSums | None = None
+    ) -> None:
+        self.ceiling = ceiling
+        self.basic = basic or Basic(Budget(ceiling.epsilon, _share(ceiling.delta, _BASIC_SHARE)))
+        self.counted = counted or CountedSums()
+
+    def after(self, *spends: Entry) -> Divided:
+        """Return the rules with further spends."""
+        counted = self.counted.after(spend.counted for spend in spends)
+        return Divided(self.ceiling, self.basic.after(*spends), counted)
+
+    def fits(self) -> bool:
+        """Return whether the spends fit one of the rules."""
+        return self.basic.fits() or self.fits_without_basic()
+
+    def fits_without_basic(self) -> bool:
+        """Return whether the spends fit one of the rules other than the first."""
+        pure, gaussian, square = self.counted.above()
+        e, d = self.ceiling.epsilon, self.ceiling.delta
+        if self.infinity_mass_left() < 0:
+            return False
+        if square < math.inf and gaussian_delta(math.sqrt(square), e) <= _GAUSSIAN_SHARE * d:
+            return True
+        mu = math.sqrt(gaussian)
+        return any(
+            pure <= aside and mixed_delta(mu, aside, e) <= _ASIDE_SHARE * d
+            for aside in (share * e for share in _ASIDE)
+        )
+
+    def least_epsilon(self) -> float:
+        """Return the least epsilon at the ceiling's delta by one of the rules."""
+        pure, gaussian, square = self.counted.above()
+        d = self.ceiling.delta
+        known = [self.ceiling.epsilon]
+        if self.basic.fits():
+            known.append(self.basic.spent().epsilon)
+        if self.infinity_mass_left() < 0:
+            return min(known)
+        if square < math.inf:
+            known.append(gaussian_epsilon(math.sqrt(square), _GAUSSIAN_SHARE * d))
+        if pure <= max(_ASIDE) * self.ceiling.epsilon:
+            known.append(mixed_epsilon(math.sqrt(gaussian), pure, _ASIDE_SHARE * d))
+        return min(known)
+
+    def rooms(self) -> list[Budget]:
+        """Return amounts that about fit: by the first rule, and by the others."""
+        summed = [self.basic.remaining()] if self.basic.fits() else []
+        return [*summed, self._room_without_basic()]
+
+    def _room_without_basic(self) -> Budget:
+        pure, gaussian, square = self.counted.above()
+        e, d = self.ceiling.epsilon, self.ceiling.delta
+        left = squared(gaussian_mu(e, _GAUSSIAN_SHARE * d)) - square
+        known = [0.0, pure_of_mu(math.sqrt(left)) if left > 0 else 0.0]
+        mu = math.sqrt(gaussian)
+        known += [
+            aside - pure
+            for aside in (share * e for share in _ASIDE)
+            if mixed_delta(mu, aside, e) <= _ASIDE_SHARE * d
+        ]
+        infinity_mass = float_below(max(self.infinity_mass_left(), Decimal(0)))
+        return Budget(max(known), infinity_mass)
+
+    def infinity_mass_left(self) -> Decimal:
+        """Return the infinity mass left for all rules but the first; negative if exceeded."""
+        share = _share(self.ceiling.delta, _INFINITY_SHARE)
+        return subtract(share, self.counted.infinity_mass)
+
+
+class Exact(Account):
+    """Basic or exact composition, for spends whose guarantees were fixed in advance."""
+
+    def __init__(
+        self,
+        ceiling: Budget,
+        basic: Basic | None = None,
+        losses: Losses | None = (),
+        running: Running | None = None,
+    ) -> None:
+        self.ceiling = ceiling
+        self._basic = basic or Basic(ceiling)
+        self._losses = losses
+        self._running = running or Running(ceiling.epsilon)
+        # The last spends that were added, and the account after them: a handle reads its spends.
+        self._next: tuple[tuple[Entry, ...], Exact] | None = None
+
+    def after(self, *spends: Entry) -> Exact:
+        """Return the account with further spends; it is kept for those that are asked again."""
+        if self._next is not None and self._next[0] == spends:
+            return self._next[1]
+        basic, parts = self._basic.after(*spends), joint(spends)
+        if self._losses is None or parts is None:
+            found = Exact(self.ceiling, basic, None)
+        else:
+            losses = counted([*self._losses, *parts])
+            found = Exact(self.ceiling, basic, losses, self._running.after(bounded_parts(parts)))
+        self._next = spends, found
+        return found
+
+    def fits(self) -> bool:
+        """Return whether the sums, or the exact composition, are within the ceiling."""
+        if self._basic.fits():
+            return True
+        if self._losses is None or self.ceiling.delta == 0:
+            return False
+        losses = self._losses
+        whole = Whole(infinity_mass(losses), None)
+        bounds = self._running.bounds(lambda: bounded_parts(losses))
+        return any(whole.with_rest(delta) <= self.ceiling.delta for delta in bounds)
+
+    def takes(self, spend: Entry) -> bool:
+        """Return whether a further spend fits, or has delta = 0 and fits on top of the epsilon."""
+        if self.after(spend).fits():
+            return True
+        if spend.delta > 0:
+            return False
+        return add([self.spent().epsilon, spend.epsilon]) <= as_decimal(self.ceiling.epsilon)
+
+    def spent(self) -> Budget:
+        """Return the sums, or the ceiling's delta with a lesser epsilon."""
+        return self._spent
+
+    def remaining(self) -> Budget:
+        """Return the ceiling less the amount spent, rounded down."""
+        spent = self.spent()
+        if spent == self._basic.spent():
+            return self._basic.remaining()
+        return Budget(_left(self.ceiling.epsilon, as_decimal(spent.epsilon)), 0.0)
+
+    @cached_property
+    def _spent(self) -> Budget:
+        sums = self._basic.spent()
+        losses = self._losses
+        if not losses or not 0 < self.ceiling.delta < 1 or math.isinf(self.ceiling.epsilon):
+            return sums
+        epsilon = composition(losses).epsilon_at(self.ceiling.delta)
+        summed = sums.epsilon <= epsilon and sums.delta <= self.ceiling.delta
+        return sums if summed else Budget(min(epsilon, self.ceiling.epsilon), self.ceiling.delta)
+
+
+RULES: dict[str, Callable[[Budget], Account]] = {
+    "adaptive": GaussianDP,
+    "fixed": Exact,
+    "sums": Basic,
+}
+
+
+def _that_fits(account: Account, room: Budget) -> Budget:
+    """Return the room, with its epsilon lowered until a spend of it fits."""
+    for exponent in range(-15, 0):
+        tried = room.epsilon * (1 - 10.0**exponent)
+        if account.takes(Entry(tried, room.delta, "", "", "", True)):
+            return Budget(tried, room.delta)
+    return Budget(0.0, 0.0)
+
+
+def _share(delta: float, share: float) -> float:
+    return float_below(as_decimal(delta) * as_decimal(share))
+
+
+def _left(ceiling: float, spent: Decimal) -> float:
+    # If losses of a file can no longer be read, its spends may exceed its ceiling.
+    return float_below(max(subtract(ceiling, spent), Decimal(0)))

@@ -1,1 +1,0 @@
-"""Privacy losses of one release: the laws of log-likelihood ratios."""

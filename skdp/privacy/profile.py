@@ -1,0 +1,265 @@
+"""The profile of a release with known privacy losses, and its equivalents in other terms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
+
+from skdp._arrays import FloatArray
+from skdp._identity import is_ours, remembered
+from skdp._search import narrowed
+from skdp.privacy.composition import Composition
+from skdp.privacy.conversions import mu_of_pure, rho_of_mu, rho_of_pure
+from skdp.privacy.losses import (
+    FiniteLoss,
+    GaussianLoss,
+    Losses,
+    PairLoss,
+    Profile,
+    SelectionLoss,
+    ShiftLoss,
+    counted,
+)
+from skdp.privacy.radial import RadialLoss
+from skdp.privacy.rounding import tested
+from skdp.privacy.shift import log_ratio
+
+# More than the relative rounding error of sums of squares.
+_ROUND_UP = 1 + 1e-12
+# The loss of a shifted law grows with x: if it is the same at both, this is its upper bound.
+_FAR = (1e50, 1e150)
+_GREATEST, _TINY = 700.0, 1e-300
+_CORNERS, _PIECES = 49, 4000
+# Bound on the relative error of a quantile and a tail of the normal law.
+_ARGUMENT = 4e-15
+
+
+class Equivalents(NamedTuple):
+    """A release in terms of pure DP, Gaussian DP and zCDP; inf if nothing is known.
+
+    Attributes
+    ----------
+    pure : float
+        Sum of the greatest values of the losses that do not count as Gaussian.
+    gaussian : float
+        Sum of mu^2 over the losses that do: Gaussian ones and nearly Gaussian ones.
+    square : float
+        Sum of mu^2 over all losses; a loss that is not Gaussian has the mu of its greatest value.
+    rho : float
+        Sum of rho in zCDP.
+    """
+
+    pure: float
+    gaussian: float
+    square: float
+    rho: float
+
+
+def joint(releases: Sequence[Any]) -> Losses | None:
+    """Return the losses of guarantees or entries; None if one has delta = 1 and no losses."""
+    parts = [release.losses or worst(release.epsilon, release.delta) for release in releases]
+    return counted(chain.from_iterable(parts)) if all(parts) else None
+
+
+@remembered(maxsize=1024)
+def equivalents(epsilon: float, delta: float, losses: Losses) -> Equivalents:
+    """Return the equivalents of a release with this guarantee."""
+    parts = losses or worst(epsilon, delta)
+    if not parts:
+        return Equivalents(math.inf, math.inf, math.inf, math.inf)
+    pure = total(_bound(loss) * count for loss, count in parts if not _nearly_gaussian(loss))
+    gaussian = total(_square(loss) * count for loss, count in parts if _nearly_gaussian(loss))
+    square = total(_square(loss) * count for loss, count in parts)
+    rho = total(
+        count * min(_known(rho_of_mu, math.sqrt(_square(loss))), _known(rho_of_pure, _bound(loss)))
+        for loss, count in parts
+    )
+    if delta == 0:
+        square, rho = min(square, squared(mu_of_pure(epsilon))), min(rho, rho_of_pure(epsilon))
+        pure = min(pure, epsilon)
+    square *= _ROUND_UP
+    return Equivalents(pure, gaussian, square, min(rho, _known(rho_of_mu, math.sqrt(square))))
+
+
+def worst(epsilon: float, delta: float) -> Losses:
+    """Return the loss of the worst (epsilon, delta)-private release; none for delta = 1."""
+    return ((PairLoss(epsilon, delta), 1),) if delta < 1 else ()
+
+
+def total(amounts: Iterable[float]) -> float:
+    """Return the sum of amounts >= 0; inf beyond all floats, where fsum raises an error."""
+    try:
+        return math.fsum(amounts)
+    except OverflowError:
+        return math.inf
+
+
+def squared(x: float) -> float:
+    """Return the square; inf beyond all floats, where a power raises an error."""
+    return x * x
+
+
+def _nearly_gaussian(loss: Profile) -> bool:
+    # The least mu of a yes-no answer is at least 1.25 times its loss. Of a choice it is half of
+    # that, 9 % more than of the normal law that many choices together have.
+    return type(loss) is SelectionLoss or math.sqrt(_square(loss)) < _bound(loss) / 2
+
+
+def _square(loss: Profile) -> float:
+    if type(loss) is GaussianLoss:
+        # Raised if it underflows or is subnormal.
+        return max(squared(loss.mu), _TINY)
+    if type(loss) is SelectionLoss:  # docs/proofs/conversions.md, 7
+        return max(squared(mu_of_pure(loss.width / 2)), _TINY)
+    if type(loss) is ShiftLoss and is_ours(loss.law) and getattr(loss.law, "peaked", False):
+        return max(squared(_centred_mu(loss)), _TINY)
+    bound = _bound(loss)
+    by_bound = _known(mu_of_pure, bound)
+    if type(loss) is not RadialLoss or loss.dim == 1 or bound > _GREATEST:
+        return squared(by_bound)
+    return squared(_dominating_mu(loss, by_bound))
+
+
+def _centred_mu(loss: ShiftLoss) -> float:
+    """Return 2 Phi^-1(F(v / 2)), rounded up (docs/proofs/conversions.md, 8)."""
+    tail = float(np.asarray(loss.law.logsf(loss.shift / 2)))
+    near = 2 * math.sqrt(2) * float(erfinv(-math.expm1(math.log(2) + tail)))
+    # The rounding of the tail matters near the centre only.
+    return near * _ROUND_UP + 1e-14 if tail > -2 else -2 * float(ndtri_exp(tail)) * _ROUND_UP
+
+
+@remembered(maxsize=256)
+def _dominating_mu(loss: RadialLoss, greatest: float) -> float:
+    """Return a mu, at most the greatest, whose profile lies above that of a bounded loss.
+
+    Both profiles decrease, so it suffices to compare the one at the left end of a piece with the
+    other at its right end. Beyond the bound the loss has delta 0. The pair is symmetric, so
+    epsilon >= 0 suffices.
+    """
+    ends = np.linspace(0.0, loss.shift, _PIECES + 1)
+    left = loss.log_delta(ends[:-1]) + 1e-9
+
+    def dominates(mu: float) -> bool:
+        return bool((left <= GaussianLoss(mu).log_delta(ends[1:])).all())
+
+    return narrowed(dominates, 0.0, greatest, 1e-4)[1]
+
+
+def _known(convert: Callable[[float], float], amount: float) -> float:
+    return convert(amount) if amount < math.inf else math.inf
+
+
+def _bound(loss: Profile) -> float:
+    """Return an upper bound of the loss, inf if none is known."""
+    if type(loss) is PairLoss:
+        return loss.epsilon if loss.delta == 0 else math.inf
+    if type(loss) is RadialLoss:
+        return loss.shift
+    if type(loss) is SelectionLoss:
+        return loss.width
+    if type(loss) is FiniteLoss:
+        infinite = max(loss.log_p_infinity_mass, loss.log_q_infinity_mass)
+        values = loss.losses or (0.0,)
+        return math.inf if infinite > -math.inf else max(abs(values[0]), abs(values[-1]))
+    if type(loss) is ShiftLoss and hasattr(loss.law, "log_ratio"):
+        near, far = log_ratio(loss.law, _FAR, loss.shift).tolist()
+        return far * _ROUND_UP if near == far < _GREATEST else math.inf
+    return math.inf
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Several releases together, with the infinity mass of pair losses separate.
+
+    A pair loss with delta > 0 is infinite with probability delta, and otherwise the pair loss of
+    the same epsilon. The sum of losses is infinite if one of them is.
+    """
+
+    infinity_mass: float
+    rest: Composition | None
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return the least delta known at epsilon in [0, inf)."""
+        return self.with_rest(self.rest.delta_above(epsilon) if self.rest else 0.0)
+
+    def with_rest(self, rest: float) -> float:
+        """Return the delta of the whole from one of the rest."""
+        if self.infinity_mass == 0:
+            return rest
+        whole = (self.infinity_mass + (1 - self.infinity_mass) * rest) * _ROUND_UP
+        return min(1.0, math.nextafter(whole, math.inf))
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the least epsilon known at delta in (0, 1); inf if there is none."""
+        left = delta
+        if self.infinity_mass > 0:
+            left = (
+                (delta / _ROUND_UP - self.infinity_mass)
+                / max(1 - self.infinity_mass, _TINY)
+                / _ROUND_UP
+            )
+        if delta < self.infinity_mass:  # at equality no delta is left for the rest
+            return math.inf
+        return self.rest.epsilon_above(max(left, 0.0)) if self.rest else 0.0
+
+
+@remembered(maxsize=64)
+def composition(losses: Losses) -> Whole:
+    """Return the composition of the losses."""
+    rest = bounded_parts(losses)
+    return Whole(infinity_mass(losses), Composition(rest) if rest else None)
+
+
+def infinity_mass(losses: Losses) -> float:
+    """Return the probability that one of the pair losses is infinite, rounded up."""
+    masses = (-math.log1p(-loss.delta) * n for loss, n in losses if type(loss) is PairLoss)
+    return min(-math.expm1(-total(masses)) * _ROUND_UP, 1.0)
+
+
+def bounded_parts(losses: Losses) -> Losses:
+    """Return the losses without the infinity masses of pair losses, and without zero losses."""
+    rest = counted((bounded_part(loss), n) for loss, n in losses)
+    return tuple((loss, n) for loss, n in rest if loss != PairLoss(0.0))
+
+
+def bounded_part(loss: Profile) -> Profile:
+    """Return a pair loss without its infinity mass, and any other loss as it is."""
+    return PairLoss(loss.epsilon) if type(loss) is PairLoss else loss
+
+
+def tradeoff(losses: Losses, alpha: FloatArray) -> FloatArray:
+    """Return lower bounds on the type II errors of tests of level alpha."""
+    if all(type(loss) is GaussianLoss for loss, _ in losses):
+        mu = math.sqrt(total(_square(loss) * count for loss, count in losses))
+        return _normal_tested(mu, alpha)
+    least = np.zeros(alpha.shape)
+    for epsilon, delta in _corners(losses):
+        least = np.maximum(least, tested(epsilon, delta, alpha))
+    return least
+
+
+def _normal_tested(mu: float, alpha: FloatArray) -> FloatArray:
+    """Return Phi(-Phi^-1(alpha) - mu), rounded down."""
+    inside = (alpha > 0) & (alpha < 1)
+    place = ndtri(np.where(inside, alpha, 0.5))
+    # The relative error of Phi is a few roundings times the square of its argument.
+    argument = -place - mu
+    found = ndtr(argument - _ARGUMENT * (1 + np.abs(place) + mu))
+    found *= 1 - _ARGUMENT * (1 + argument**2)
+    found = np.nextafter(np.maximum(found, 0.0), 0.0)
+    return np.where(inside, found, np.where(alpha > 0, 0.0, 1.0))
+
+
+@remembered(maxsize=64)
+def _corners(losses: Losses) -> tuple[tuple[float, float], ...]:
+    """Return points of the profile; all points are valid, and these cover its curved part."""
+    whole = composition(losses)
+    farthest = min(whole.epsilon_at(min(whole.infinity_mass + 1e-9, 0.5)), _GREATEST)
+    grid = np.linspace(0.0, farthest, _CORNERS)
+    return tuple((float(e), whole.delta_at(float(e))) for e in grid)

@@ -24,9 +24,8 @@ from skdp.domain.interactions import MOST_ENTRIES, MOST_POSITIONS
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.domain.subset import subset
-from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
-from skdp.linear_model._descent.scaling import RowBound, plain_scaling
+from skdp.linear_model._descent.scaling import Blocks, RowBound, plain_scaling
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_sums
 from skdp.linear_model._solver.certificate import certified_gradient

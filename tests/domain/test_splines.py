@@ -25,10 +25,9 @@ from skdp import (
 from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
-from skdp.linear_model._descent import rules as descent_rules
-from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent import plan as descent_rules
 from skdp.linear_model._descent.gradients import keep_scaled
-from skdp.linear_model._descent.scaling import RowBound, plain_scaling
+from skdp.linear_model._descent.scaling import Blocks, RowBound, plain_scaling
 from skdp.linear_model._moments import algorithm as moments
 from skdp.linear_model._moments.parts import Parts
 from skdp.linear_model._moments.posterior import posterior
@@ -36,7 +35,7 @@ from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_sums
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver import hessian
+from skdp.linear_model._solver import problem as hessian
 from skdp.linear_model._solver.certificate import certified_gradient
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import Sensitivity

@@ -12,8 +12,8 @@ import pytest
 import skdp
 from skdp._identity import counted, fingerprint, one_call, remembered, same
 from skdp.geometry import LpBall, SumBall
-from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.profiles import JointProfile, greatest_shift
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.noise import Gaussian, Laplace, Staircase, Subbotin
 from skdp.privacy import Composition, Guarantee

@@ -21,8 +21,8 @@ from skdp import (
     Ledger,
 )
 from skdp.geometry import LpBall, ScaledBall
-from skdp.linear_model._objective.gaussian import corners
 from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.profiles import corners
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import Auto, Independent, KNorm, Sensitivity, calibrate
 from skdp.mechanisms.independent.repeated import calibrate_releases

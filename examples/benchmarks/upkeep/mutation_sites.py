@@ -21,13 +21,11 @@ EXCLUDED = {
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
     "privacy/guarantee/_card.py": "display",
     "privacy/composition/plan.py": "what it leaves out is counted where it is left out",
-    "linear_model/_descent/rules.py": "rules: accuracy, not privacy",
     "linear_model/_moments/posterior.py": "works on what is released",
     "linear_model/_moments/postprocess.py": "works on what is released, with rules",
     "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
     "linear_model/_objective/rules.py": "rules: accuracy, not privacy",
     "linear_model/_shared/progress.py": "display",
-    "linear_model/_solver/hessian.py": "a metric for the search",
     "linear_model/_solver/solve.py": "a search; the certificate bounds the gradient where it ends",
     "linear_model/_standardize/rules.py": "works on what is released, with rules",
     "model_selection/curve.py": "scores for the user, which no guarantee covers",
@@ -40,7 +38,9 @@ NAMES = {
     " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
     " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
     " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more _within"
-    " _greedy_steps row_lengths _radius _row_power",
+    " _greedy_steps row_lengths _radius _row_power"
+    " joint_kind curvatures _mean_weight shrinkage _usual_curvatures _numbers_prior _score _spread"
+    " _prior thresholds penalties roughness residual_bound",
     "linear_model/_descent/scaling.py": "USUAL_TARGET CAUTION usual_square",
     "linear_model/_moments/parts.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
     " MOST_SIGNAL NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
@@ -50,15 +50,16 @@ NAMES = {
     "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
     "linear_model/_objective/families.py": "Q_GRID GAUSSIAN_GRID handicap scales _root"
-    " rough_leverage _profile",
-    "linear_model/_objective/gaussian.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
+    " rough_leverage _profile SPREAD FILLED REACHED REACHED_SCALED PLENTY Reference"
+    " Population weight reached",
+    "linear_model/_objective/profiles.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
     " _EACH _LEVELS _SEARCHED",
     "linear_model/_objective/loss_check.py": "_PROBED",
-    "linear_model/_objective/task.py": "SPREAD FILLED REACHED REACHED_SCALED PLENTY Reference"
-    " Population weight reached",
     "linear_model/_shared/predict.py": "_CELLS",
     "linear_model/_shared/task.py": "known",
-    "linear_model/_solver/problem.py": "noise hessian _Sample",
+    "linear_model/_solver/problem.py": "noise hessian _chooser MOST_CORE MOST_JOINT"
+    " curvature_sums pairs_of assembled _assembled _core_columns _centred"
+    " _core _gram",
     "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share",
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
     "mechanisms/auto.py": "TIE _error",

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp import Domain
-from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.scaling import Blocks
 
 MIXED = Domain(
     {"a": (0, 1), "b": list("uvw"), "c": (-5, 5), "d": ["only"], "e": ["x", "y"]}, target=(-1, 1)

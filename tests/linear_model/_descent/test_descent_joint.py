@@ -12,9 +12,8 @@ from descent_runs import undithered
 from skdp import Domain, DPCoordinateDescentClassifier
 from skdp.linear_model import SKOPS_TYPES, from_json
 from skdp.linear_model._descent import algorithm as _algorithm
-from skdp.linear_model._descent.joint import joint_slope, may_be_joint
-from skdp.linear_model._descent.scaled_rows import Moves
-from skdp.linear_model._descent.slopes import SoftmaxSlope
+from skdp.linear_model._descent.gradients import Moves, SoftmaxSlope
+from skdp.linear_model._descent.plan import joint_slope, may_be_joint
 from skdp.linear_model.losses import Softmax
 from skdp.mechanisms.independent.noise import Independent
 from skdp.mechanisms.independent.repeated import RepeatedNoise

@@ -13,12 +13,10 @@ from scipy.special import softmax
 from scipy.stats import norm
 
 from skdp import Domain, DPCoordinateDescentClassifier
-from skdp.linear_model._descent import descend as _descent
+from skdp.linear_model._descent import algorithm as _descent
 from skdp.linear_model._descent import gradients as _gradients
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.gradients import Gradients, keep_scaled
-from skdp.linear_model._descent.scaling import RowBound, Scaling
-from skdp.linear_model._descent.slopes import SoftmaxSlope
+from skdp.linear_model._descent.gradients import Gradients, SoftmaxSlope, keep_scaled
+from skdp.linear_model._descent.scaling import Blocks, RowBound, Scaling
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units
 from skdp.linear_model.losses import Softmax
 from skdp.mechanisms.independent.repeated import RepeatedNoise
@@ -178,7 +176,7 @@ def test_the_shift_of_a_pass_is_attained(a, power):
 def test_rounding_to_the_nearest_point_would_exceed_the_bound(nearest, monkeypatch):
     """The twin rounds the products of slopes and weights as those of one class are rounded."""
     if nearest:
-        monkeypatch.setattr(_gradients, "_truncate", _gradients._round)
+        monkeypatch.setattr(_gradients, "_truncate", _gradients.on_grid)
     rows = RowBound(np.ones(5), power=1)
     scaling = Scaling(10.0, np.zeros(2), np.full(2, 2.0**-9), np.ones(8), 0.0, 1.0, True, rows)
     slope, moves = SoftmaxSlope(CLASSES, 0.7, 1), np.zeros((8, CLASSES))

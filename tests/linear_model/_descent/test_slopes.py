@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from summed_records import SLOPES, on_grid
 
-from skdp.linear_model._descent.slopes import logistic_slope, residual
+from skdp.linear_model._descent.gradients import logistic_slope, residual
 
 
 def test_the_logistic_slope_is_the_logistic_slope():

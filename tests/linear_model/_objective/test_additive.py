@@ -8,12 +8,11 @@ import pytest
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Spline
 from skdp.linear_model._objective import clipping
-from skdp.linear_model._objective.clipping import ClippingBounds, Finish
-from skdp.linear_model._objective.reach import weighted_length
+from skdp.linear_model._objective.clipping import ClippingBounds, finisher
+from skdp.linear_model._objective.perturbation import weighted_length
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS
-from skdp.linear_model._solver.curves import Curves
-from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh
+from skdp.linear_model._solver.design_rows import Coordinates, Curves, DesignRows, weigher
 from skdp.linear_model._standardize.column_sums import ColumnSums
 from skdp.linear_model._standardize.rules import CLIPPING
 from skdp.linear_model._standardize.stage import sums_noise
@@ -90,7 +89,7 @@ def test_weights_hold_the_leverage_in_the_metric_of_the_penalty(design):
             whole[list(group.index)] = own
         scores = np.vecdot(np.linalg.solve(dense_penalty(design, ridge), dense.T).T, dense)
         leverage = float(np.quantile(scores, 0.6))
-        weights = Weigh(Coordinates(design), whole, leverage)(rows).weight
+        weights = weigher(Coordinates(design), whole, leverage)(rows).weight
         assert (weights * scores <= leverage * (1 + 1e-12)).all()
         np.testing.assert_allclose(weights, np.minimum(1, leverage / scores), rtol=1e-8)
 
@@ -185,7 +184,7 @@ def test_every_row_is_one_of_the_planned_design(lower, upper):
     grid[:, :2] = [[-1, 1], [1, -1]]
     gone, other = rng.integers(0, 2, 500), rng.integers(0, 2, 500)
     bounds = ClippingBounds(origin.domain.number_index, np.full(2, lower), np.full(2, upper))
-    finish = Finish(bounds, Coordinates(origin), None, curves=curves)
+    finish = finisher(bounds, Coordinates(origin), None, curves=curves)
     found = finish(kept(grid, np.array([gone, other], dtype=np.uint8)))
     limits = Coordinates(curves.design).positions
     assert found.numbers.shape == (0, 500)

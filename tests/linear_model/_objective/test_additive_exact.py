@@ -9,11 +9,9 @@ import pytest
 from scipy.special import expit, logit
 
 from skdp import Domain, DPLogisticRegression, Ledger, Spline
-from skdp.linear_model._objective.perturbation import greatest_leverage
-from skdp.linear_model._objective.reach import weighted_length
+from skdp.linear_model._objective.perturbation import greatest_leverage, weighted_length
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.curves import Curves
-from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh
+from skdp.linear_model._solver.design_rows import Coordinates, Curves, DesignRows, weigher
 from skdp.linear_model.losses import Logistic
 
 DESIGN = Design(Domain({"a": Spline(0, 1, knots=3, degree=3), "b": Spline(0, 1, knots=2)}), True)
@@ -30,7 +28,7 @@ def law(leverage):
     a, b = (axis.ravel() for axis in np.indices([len(table) for table in tables]))
     rows = np.hstack([np.ones((len(a), 1)), tables[0][a], tables[1][b]])
     kept = DesignRows(np.empty((0, len(a)), np.float32), np.array([a, b]), np.zeros(len(a)))
-    weights = Weigh(Coordinates(DESIGN), ridge, leverage)(kept).weight
+    weights = weigher(Coordinates(DESIGN), ridge, leverage)(kept).weight
     metric = np.diag(ridge)
     for group in DESIGN.groups[1:]:
         metric[np.ix_(group.index, group.index)] = ridge[group.index[0]] * group.roughness.penalty
@@ -129,7 +127,7 @@ def test_positions_of_many_levels_are_kept():
 
 
 def test_the_second_derivative_with_curves_is_small_for_many_levels():
-    """The memory does not grow with the square of the number of levels, as hessian.py states."""
+    """The memory does not grow with the square of the number of levels, as `problem` states."""
     domain = Domain({"x": Spline(0, 1), "k": list(range(4000))}, target=[0, 1])
     X = np.column_stack([np.linspace(0, 1, 50), np.arange(50)])
     tracemalloc.start()

@@ -216,7 +216,7 @@ def test_contributions_to_sums_and_to_a_descent_are_exact(pair):
     scaling = plain_scaling(blocks, 50.0, RowBound(np.ones(len(blocks))))
     (state,) = keep_scaled(rows, blocks, scaling).states
     slopes = np.rint(slopes / GRID) * GRID
-    found = state.sums(blocks.first_levels)(slice(0, 50), slopes)
+    found = state.sums(blocks.first_levels, None, slice(0, 50), slopes)
     np.testing.assert_array_equal(found, slopes @ whole(encoded))
 
 

@@ -37,10 +37,8 @@ NAMES = {
     "linear_model/_descent/plan.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
     " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
     " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
-    " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more _within"
-    " _greedy_steps row_lengths _radius _row_power"
-    " joint_kind curvatures _mean_weight shrinkage _usual_curvatures _numbers_prior _score _spread"
-    " _prior thresholds penalties roughness residual_bound",
+    " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more row_lengths"
+    " _radius joint_kind curvatures _mean_weight penalties roughness residual_bound",
     "linear_model/_descent/scaling.py": "USUAL_TARGET CAUTION usual_square",
     "linear_model/_moments/parts.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
     " MOST_SIGNAL NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"

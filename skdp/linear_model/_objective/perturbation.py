@@ -90,6 +90,8 @@ def greatest_leverage(loss: Bounded, q: float, epsilon: float, neighbors: str) -
         left = room(high, q, epsilon, neighbors, loss)
         reached = max(reached, float(np.max(loss.curvature_bound(c * high, c * high) / left)))
         bound = loss.curvature_bound(c * low, c * high) / left
+        if np.isnan(bound).any():  # comparisons would treat it as no curvature
+            raise fail("loss", "have a curvature_bound that is never NaN", loss)
         middle = (low + high) / 2
         split = (bound > reached * factor) & (low < middle) & (middle < high)
         # A cell is not split if its bound is within the factor of a value that is reached, or if no

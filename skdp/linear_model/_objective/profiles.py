@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
 from skdp._arrays import FloatArray
+from skdp._checks import fail
 from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
 from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, is_one_sided
@@ -139,6 +140,8 @@ def _envelope(loss: AnyLoss) -> tuple[FloatArray, FloatArray]:
     """
     knots, c = _KNOTS, loss.slope_bound
     cells = np.asarray(loss.curvature_bound(c * knots[:-1], c * knots[1:]), dtype=float)
+    if not np.all(cells >= 0):  # also catches NaN
+        raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
     heights = np.maximum(np.append(cells[0], cells), np.append(cells, cells[-1]))
     kept: list[int] = []
     for k in range(len(knots)):
@@ -373,6 +376,8 @@ def _cells(loss: Bounded) -> tuple[FloatArray, FloatArray]:
     low = 1 - np.geomspace(1.0, _NEAREST, _CELLS)
     high, c = np.append(low[1:], 1.0), loss.slope_bound
     curvature = np.asarray(loss.curvature_bound(c * low, c * high), dtype=float)
+    if not np.all(curvature >= 0):  # also catches NaN
+        raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
     return high, curvature
 
 

@@ -26,6 +26,18 @@ from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 LOSSES = [Logistic(), SharpLogistic(0.75), PseudoHuber(0.3), PseudoHuber(2.0)]
 
 
+@pytest.mark.parametrize("curvature", [-1.0, math.nan])
+def test_a_bound_on_curvatures_that_is_none_is_refused(curvature):
+    class Broken(Logistic):
+        def curvature_bound(self, low, high):
+            return np.where(np.asarray(low) > 0.5, curvature, super().curvature_bound(low, high))
+
+    with pytest.raises(ValueError, match="curvature_bound that is >= 0 and never NaN"):
+        RecordLoss(Broken(), 2).curvature_bound(0.0, 1.0)
+    with pytest.raises(ValueError, match="curvature_bound that is >= 0 and never NaN"):
+        JointProfile(Broken(), 0.3, 0.5)(1.0)
+
+
 def worst_of_two_rows(slopes, epsilon, q, ridge, far=60.0):
     """The largest log-ratio where a person with two rows is replaced, in three dimensions.
 

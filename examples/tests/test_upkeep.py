@@ -79,7 +79,7 @@ def test_a_map_has_all_tests_and_the_lines_that_coverage_can_see(tmp_path):
         )
     files = {
         "skdp/rows/total.py": {"summary": {"num_statements": 3}, "missing_lines": [2]},
-        f"{COMPILED}slopes.py": {"summary": {"num_statements": 9}, "missing_lines": [1]},
+        COMPILED: {"summary": {"num_statements": 9}, "missing_lines": [1]},
     }
     (tmp_path / COVERAGE).write_text(json.dumps({"files": files}), encoding="utf-8")
     found = read_coverage(

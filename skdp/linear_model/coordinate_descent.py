@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from skdp.linear_model._descent.algorithm import CoordinateDescent, FittedDescent
-from skdp.linear_model._descent.rules import LOGISTIC, SQUARED
+from skdp.linear_model._descent.plan import LOGISTIC, SQUARED
 from skdp.linear_model._inference.release import with_inference
 from skdp.linear_model._shared.base import (
     Algorithm,

@@ -13,20 +13,21 @@ from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression
 from skdp.domain.layout import encode_compactly
-from skdp.linear_model._descent import descend as _descent
+from skdp.linear_model._descent import algorithm as _descent
 from skdp.linear_model._descent import gradients as _gradients
-from skdp.linear_model._descent import scaled_rows as _scaled_rows
+from skdp.linear_model._descent.plan import BOX_RADIUS
+from skdp.linear_model._descent.scaling import RADIUS
 from skdp.linear_model._moments import scaled as _parts
 from skdp.linear_model._moments.rules import moment_ball
 from skdp.linear_model._objective import perturbation as objective
-from skdp.linear_model._objective.gaussian import greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart
+from skdp.linear_model._objective.profiles import greatest_shift
 from skdp.linear_model._shared import gram as _gram
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS, row_unit, whole_rows
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._standardize import stage as _stage
-from skdp.linear_model._standardize.scaler import RowScaler, Scaler
+from skdp.linear_model._standardize.scaler import DESCENT, RowScaler, Scaler
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms import scales
 from skdp.mechanisms.gaussian import gaussian_scale
@@ -58,11 +59,14 @@ def power(exponent):
     return f"2^{{{exponent}}}"
 
 
+# A number of [-1, 1], centred and divided by the least scale.
+_GREATEST_NUMBER = 2 / (min(RADIUS, BOX_RADIUS) * math.sqrt(DESCENT.least))
 # What a page says in formulas, made of the constants of the code.
 SAID = [
     ("coordinate_descent", f"half-width ${power(round(math.log2(_descent.FARTHEST)))}$"),
-    ("coordinate_descent", f"at most ${power(round(math.log2(_gradients._MOST_MOVE)))}$"),
-    ("coordinate_descent", f"below ${power(round(math.log2(_scaled_rows._MOST_NUMBER)))}$"),
+    ("coordinate_descent", f"at most ${power(round(math.log2(2 * _descent.FARTHEST)))}$"),
+    ("coordinate_descent", f"below ${power(math.ceil(math.log2(_GREATEST_NUMBER)))}$"),
+    ("coordinate_descent", f"at least $10^{{{round(math.log10(DESCENT.least))}}}$ (`SpreadRule`)"),
     ("coordinate_descent", f"a multiple of ${power(-NUMBER_BITS)}$"),
     ("coordinate_descent", f"a multiple of ${power(-GRAM_BITS)}$"),
     ("coordinate_descent", f"at most ${power(round(math.log2(_block.MOST_ROWS)))}$ shares"),
@@ -235,7 +239,7 @@ def test_weights_are_rounded_down_by_more_than_their_sums_are_off():
     # 2^-40 would not be enough for so many blocks.
     assert (1 - Fraction(1, 2**40)) ** 2 * (1 + off) > 1
     text = (PROOFS / "coordinate_descent.md").read_text(encoding="utf-8")
-    assert "(1 - 2.0**-30)" in inspect.getsource(_scaled_rows.ScaledRows._weights)
+    assert "(1 - 2.0**-30)" in inspect.getsource(_gradients.ScaledRows._weights)
     assert "\\sqrt{B/\\ell}\\,(1 - 2^{-30})" in text
 
 

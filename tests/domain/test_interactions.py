@@ -25,9 +25,8 @@ from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.domain.subset import subset
 from skdp.linear_model import SKOPS_TYPES
-from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
-from skdp.linear_model._descent.scaling import RowBound, plain_scaling
+from skdp.linear_model._descent.scaling import Blocks, RowBound, plain_scaling
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_sums
 from skdp.linear_model._solver.certificate import certified_gradient
@@ -217,7 +216,7 @@ def test_contributions_to_sums_and_to_a_descent_are_exact(pair):
     scaling = plain_scaling(blocks, 50.0, RowBound(np.ones(len(blocks))))
     (state,) = keep_scaled(rows, blocks, scaling).states
     slopes = np.rint(slopes / GRID) * GRID
-    found = state.sums(blocks.first_levels)(slice(0, 50), slopes)
+    found = state.sums(blocks.first_levels, None, slice(0, 50), slopes)
     np.testing.assert_array_equal(found, slopes @ whole(encoded))
 
 

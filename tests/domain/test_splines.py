@@ -26,16 +26,15 @@ from skdp.domain.layout import encode_compactly
 from skdp.domain.splines import GRID, STEPS
 from skdp.geometry.moments import MomentBall, MomentLayout
 from skdp.linear_model import linear as moments
-from skdp.linear_model._descent import rules as descent_rules
-from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent import plan as descent_rules
 from skdp.linear_model._descent.gradients import keep_scaled
-from skdp.linear_model._descent.scaling import RowBound, plain_scaling
+from skdp.linear_model._descent.scaling import Blocks, RowBound, plain_scaling
 from skdp.linear_model._moments.postprocess import posterior
 from skdp.linear_model._moments.scaled import ScaledMoments
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_sums
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver import hessian
+from skdp.linear_model._solver import problem as hessian
 from skdp.linear_model._solver.certificate import certified_gradient
 from skdp.linear_model._standardize.scaler import RowScaler, Scaler
 from skdp.mechanisms import Sensitivity
@@ -246,8 +245,9 @@ def test_contributions_to_a_descent_are_those_of_dense_rows(spline, classes):
     encoded = spline.table[state.levels[0]]
     dense = np.column_stack([1 - encoded.sum(axis=1), encoded])
     own = slopes[0] if classes == 1 else slopes
-    np.testing.assert_array_equal(state.sums(2)(slice(0, 50), own), (slopes @ dense).T.squeeze())
-    one = state.sums(2)(slice(0, 1), own[..., :1])
+    found = state.sums(2, None, slice(0, 50), own)
+    np.testing.assert_array_equal(found, (slopes @ dense).T.squeeze())
+    one = state.sums(2, None, slice(0, 1), own[..., :1])
     assert (np.abs(one).sum(axis=0) <= np.abs(slopes[:, 0]) * (1 + 1e-15)).all()
     change = np.random.default_rng(1).normal(size=(dense.shape[1], *(classes,) * (classes > 1)))
     np.testing.assert_allclose(state.along(2, change), (dense @ change).T, rtol=1e-12, atol=1e-14)

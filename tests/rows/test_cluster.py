@@ -17,10 +17,10 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.linear_model._objective.clipping import ClippingBounds, Finish
+from skdp.linear_model._objective.clipping import ClippingBounds, finisher
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.sources import NumberCoder
-from skdp.linear_model._solver.design_rows import Build, Coordinates
+from skdp.linear_model._solver.design_rows import Coordinates, row_builder
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows import block, cluster
 from skdp.rows.cluster import ClusterRows, WorkerStates
@@ -254,9 +254,9 @@ def test_states_that_are_finished_twice_are_the_same():
     with one_thread_worker():
         data = Collection(dataframe.from_pandas(table, npartitions=3), target="z")
         rows = ClusterRows(design.domain, data, NumberCoder(design.domain), None)
-        kept = rows.keep(Build(design), dtype=np.float32)
+        kept = rows.keep(row_builder(design), dtype=np.float32)
         assert isinstance(kept, WorkerStates)
-        finish = Finish(half, Coordinates(design), None, kept.may_change)
+        finish = finisher(half, Coordinates(design), None, kept.may_change)
         first, second = (kept.map(finish).sum(numbers_of) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     expected = (2 * table[["a", "b"]].clip(-0.5, 0.5)).sum()

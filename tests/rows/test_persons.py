@@ -27,10 +27,8 @@ from skdp import (
     Guarantee,
     Ledger,
 )
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.gradients import Gradients, keep_scaled
-from skdp.linear_model._descent.scaling import plain_scaling
-from skdp.linear_model._descent.slopes import logistic_slope
+from skdp.linear_model._descent.gradients import Gradients, keep_scaled, logistic_slope
+from skdp.linear_model._descent.scaling import Blocks, plain_scaling
 from skdp.linear_model._shared.gram import exact_gram, exact_sums
 from skdp.model_selection import PrivateSearchCV, RecordScore, epsilon_curve
 from skdp.model_selection._candidates import parts

@@ -8,9 +8,13 @@ from fractions import Fraction
 import numpy as np
 
 from skdp import Domain
-from skdp.linear_model._descent.gradients import Gradients, keep_scaled
+from skdp.linear_model._descent.gradients import (
+    Gradients,
+    ResidualSlope,
+    keep_scaled,
+    logistic_slope,
+)
 from skdp.linear_model._descent.scaling import RowBound, plain_scaling
-from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope
 from skdp.linear_model._shared.gram import GRAM_BITS, NUMBER_BITS
 from skdp.rows import MemoryRows
 

@@ -11,10 +11,9 @@ import pytest
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model._objective.families import GaussianFamily
-from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
+from skdp.linear_model._objective.families import GaussianFamily, ModelTask
 from skdp.linear_model._objective.perturbation import OUTPUT_SHARE
-from skdp.linear_model._objective.task import ModelTask
+from skdp.linear_model._objective.profiles import JointProfile, greatest_shift
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.mechanisms import Sensitivity
 from skdp.mechanisms.gaussian import gaussian_scale

@@ -35,11 +35,11 @@ from skdp.linear_model import (
     DPLogisticRegression,
 )
 from skdp.linear_model._descent import plan as _descent_plan
-from skdp.linear_model._descent import rules as _descent_rules
+from skdp.linear_model._descent import plan as _descent_rules
 from skdp.linear_model._descent import scaling as _descent_scaling
 from skdp.linear_model._objective import clipping as _clipping
+from skdp.linear_model._objective import families as _task
 from skdp.linear_model._objective import rules as _rules
-from skdp.linear_model._objective import task as _task
 
 FloatArray = NDArray[np.float64]
 MODULES = (_descent_plan, _descent_rules, _descent_scaling, _clipping, _rules, _task)

@@ -19,11 +19,9 @@ FOLDERS += ("linear_model", "model_selection", "testing", "randomness.py", "_dra
 # Modules on which no guarantee depends, and why.
 EXCLUDED = {
     "mechanisms/law_map.py": "a table for readers, which calibrates nothing itself",
-    "linear_model/_descent/rules.py": "rules: accuracy, not privacy",
     "linear_model/_moments/postprocess.py": "works on what is released, with rules",
     "linear_model/_moments/rules.py": "rules: accuracy, not privacy",
     "linear_model/_objective/rules.py": "rules: accuracy, not privacy",
-    "linear_model/_solver/hessian.py": "a metric for the search",
     "linear_model/_solver/solve.py": "a search; the certificate bounds the gradient where it ends",
     "model_selection/curve.py": "scores for the user, which no guarantee covers",
 }
@@ -34,8 +32,8 @@ NAMES = {
     "linear_model/_descent/plan.py": "USUAL_INFORMATION PASSES PASSES_POWER PASSES_RANGE"
     " STEPS_RANGE PURE_PASSES PURE_POWER PURE_RANGE PURE_STAGE_SHARE STAGE_SHARE"
     " MOST_STAGE_NOISE STEEP SCARCE SHARE_OF_SQUARE INTERCEPT_PRECISION LEVEL_PRECISION"
-    " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more _within"
-    " _greedy_steps row_lengths _radius _row_power",
+    " MOST_PRECISE MOST_RADIUS AVERAGED averaged strength information passes more row_lengths"
+    " _radius joint_kind curvatures _mean_weight penalties roughness residual_bound",
     "linear_model/_descent/scaling.py": "USUAL_TARGET CAUTION usual_square",
     "linear_model/_moments/scaled.py": "GOOD_NOISE SINGLE_NOISE SIGNAL SIGNAL_AT SIGNAL_POWER"
     " MOST_SIGNAL NOISES MOST_CROSS_NOISE RADIUS ROW_RADIUS TARGET_RADIUS RADIUS_FROM RADIUS_POWER"
@@ -44,14 +42,15 @@ NAMES = {
     "linear_model/_objective/clipping.py": "MOST_NOISE MOST_POOLED MAINLY"
     " TARGET_SHARE TARGET_NOISE TARGET_ALONE FARTHER",
     "linear_model/_objective/families.py": "Q_GRID GAUSSIAN_GRID handicap scales _root"
-    " rough_leverage _profile",
-    "linear_model/_objective/gaussian.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
-    " _EACH _LEVELS _SEARCHED",
-    "linear_model/_objective/task.py": "SPREAD FILLED REACHED REACHED_SCALED PLENTY Reference"
+    " rough_leverage _profile SPREAD FILLED REACHED REACHED_SCALED PLENTY Reference"
     " Population weight reached",
+    "linear_model/_objective/profiles.py": "rough_shifts _rough_splits _rough_removed _ROUGH _CELLS"
+    " _EACH _LEVELS _SEARCHED",
     "linear_model/_shared/predict.py": "_CELLS",
     "linear_model/_shared/task.py": "known Progress",
-    "linear_model/_solver/problem.py": "noise hessian _Sample",
+    "linear_model/_solver/problem.py": "noise hessian _chooser MOST_CORE MOST_JOINT"
+    " curvature_sums pairs_of assembled _assembled _core_columns _centred"
+    " _core _gram",
     "linear_model/_standardize/stage.py": "LEAST_SHARE MOST_SHARE GOOD_NOISE usual_share",
     "linear_model/huber.py": "SMALL POWER MANY MANY_POWER GREATEST LEAST",
     "mechanisms/calibrate.py": "TIE _error",

@@ -46,7 +46,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 FASTEST, TIMEOUT = 40, 120.0
 COVERAGE = "coverage.json"
 # Coverage does not see what compiled functions run.
-COMPILED = "skdp/_kernels/"
+COMPILED = "skdp/_kernels.py"
 # Bytecode of a file that was changed within a second would be taken for that of the original.
 QUIET = {"PYTHONPATH": ".", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
 _SECONDS = re.compile(r"^([\d.]+)s (?:setup|call) +(.+?)\s*$", re.MULTILINE)

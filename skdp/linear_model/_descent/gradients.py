@@ -1,55 +1,358 @@
-"""Exact gradients of all records during a descent."""
+"""Exact gradients of all records during a descent, from scaled rows that are kept.
+
+The contribution of a record to the gradient of a coordinate is a multiple of 2^-40 of size at most
+1. Sums over 2^13 contributions are exact in floats in any order, and are added as integers. So no
+rounding error depends on other records. The predictors of all records are kept: a step along a
+block reads only the column of the block.
+
+All other operations are done for each record by itself, by additions, products and quotients,
+which IEEE 754 defines to the last bit. The exponential of a library may differ in the last bit
+between the middle and the end of an array. So the contribution of a record depends on the record
+and on released numbers, not on its position nor on other records.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
-from skdp._checks import fail
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.scaled_rows import Moves, ScaledRows, check_scaling
-from skdp.linear_model._descent.scaling import Scaling
-from skdp.linear_model._shared.gram import NUMBER_BITS, ROUNDER, exact_sum, in_units
+from skdp._arrays import FloatArray, size_of_arrays
+from skdp.linear_model._descent.scaling import Blocks, Scaling
+from skdp.linear_model._shared.gram import (
+    GRAM_BITS,
+    NUMBER_BITS,
+    exact_sum,
+    in_units,
+    on_grid,
+    row_unit,
+)
+from skdp.linear_model._shared.predict import row_products
 from skdp.linear_model._shared.task import target_of
-from skdp.rows import Kept, Rows
-from skdp.rows.block import MOST_ROWS
+from skdp.rows import Block, Kept, Rows
+from skdp.rows.block import CELLS, MOST_ROWS
+
+# At larger log-odds the probability differs from 0 or 1 by less than half a grid step, 2^-21.
+# Classes that are less probable than the most probable one by more count as this.
+_FAR = 16.0
+_SQUARINGS = 5
+
+
+def logistic_slope(predictor: FloatArray, target: FloatArray) -> FloatArray:
+    """Return p - y, in [-1, 1], for log-odds and targets in [0, 1].
+
+    Parameters
+    ----------
+    predictor, target : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Within 2^-23 of the exact value.
+    """
+    odds = _decay(np.clip(predictor, -_FAR, _FAR))
+    odds += 1.0
+    np.divide(1.0, odds, out=odds)
+    odds -= target
+    return odds
+
+
+@dataclass(frozen=True)
+class SoftmaxSlope:
+    """The derivatives of a log(sum_k e^(z_k)) - z_y by the z_k, plus a constant: a p - e_y + c.
+
+    Parameters
+    ----------
+    n_classes : int >= 2
+    normalizer : float in (0, 1]
+        The weight a.
+    power : {1, 2}
+        The constant c that keeps the sum of the sizes small, or the length: 0 for 1, and for 2
+        (1 - a) / n_classes, with which the derivatives add up to 0.
+    """
+
+    n_classes: int
+    normalizer: float
+    power: int
+
+    @property
+    def shift(self) -> float:
+        """The constant c."""
+        return 0.0 if self.power == 1 else (1 - self.normalizer) / self.n_classes
+
+    @property
+    def size(self) -> float:
+        """Bound on the sum of the sizes of a record's derivatives, or on their length."""
+        a, k = self.normalizer, self.n_classes
+        exact = 1 + a if self.power == 1 else math.sqrt(1 + a**2 - (1 - a) ** 2 / k)
+        # The rounding errors of derivatives are less (Theorem 8).
+        return exact * (1 + (k + 16) * 2.0**-50)
+
+    def __call__(self, predictor: FloatArray, target: NDArray[Any]) -> FloatArray:
+        """Return the derivatives in [-1, 1], (n_classes, n), for positions of labels."""
+        odds = _decay(np.clip(predictor.max(axis=0) - predictor, 0.0, _FAR))
+        total = odds[0].copy()
+        for each in odds[1:]:  # numpy's own order of a sum depends on the shape
+            total += each
+        odds /= total
+        odds *= self.normalizer
+        odds += self.shift
+        for k, each in enumerate(odds):
+            each -= target == k
+        return odds
+
+
+def _decay(u: FloatArray) -> FloatArray:
+    """Return a new array with e^-u, for u in [-16, 16]; it is 1 at 0."""
+    # With x = u / 32, e^-x is 1 - x / (x^2/12 + x/2 + 1) up to about x^5/720 (Pade). Its 32nd
+    # power is e^-u.
+    odds: FloatArray = u * (1 / (12 * 2**_SQUARINGS))
+    odds += 0.5
+    odds *= u
+    odds += 2**_SQUARINGS
+    np.divide(u, odds, out=odds)
+    np.subtract(1.0, odds, out=odds)
+    for _ in range(_SQUARINGS):
+        np.square(odds, out=odds)
+    return odds
+
+
+@dataclass(frozen=True)
+class ResidualSlope:
+    """Residuals divided by a bound and clipped to [-1, 1]: the scaled derivative of Huber's loss.
+
+    Parameters
+    ----------
+    bound : float > 0
+        Bound on the residual, in units of the scaled target.
+    """
+
+    bound: float
+
+    def __call__(self, predictor: FloatArray, target: FloatArray) -> FloatArray:
+        """Return the derivatives in [-1, 1], (n,)."""
+        slopes = residual(predictor, target)
+        slopes /= self.bound
+        return np.clip(slopes, -1.0, 1.0, out=slopes)
+
+
+def residual(predictor: FloatArray, target: FloatArray) -> FloatArray:
+    """Return the derivative of the squared loss, which is unbounded, (n,)."""
+    return np.asarray(predictor - target)
+
+
+# Weights are multiples of its inverse.
+_STEPS = 2.0**NUMBER_BITS
+# Adding and subtracting this rounds numbers in [-1, 1] to multiples of 2^-40.
+_FINE_ROUNDER = 1.5 * 2.0 ** (52 - GRAM_BITS)
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """All moves of the coordinates of one model so far, in their order.
+
+    Attributes
+    ----------
+    model : int
+        A number that other models do not have.
+    changes : list of (int, ndarray)
+        Blocks of coordinates, and the changes of their coordinates, (size, *classes).
+    classes : tuple of int
+        The number of classes of a joint model, or nothing.
+    """
+
+    model: int
+    changes: list[tuple[int, FloatArray]]
+    classes: tuple[int, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # One long array is sent to workers faster than many short ones.
+        blocks = [block for block, _ in self.changes]
+        parts = [change for _, change in self.changes]
+        whole = np.concatenate(parts) if parts else np.empty(0)
+        lengths = [len(part) for part in parts]
+        return _joined_moves, (self.model, blocks, whole, lengths, self.classes)
+
+
+def _joined_moves(
+    model: int, blocks: list[int], whole: FloatArray, lengths: list[int], classes: tuple[int, ...]
+) -> Moves:
+    parts = np.split(whole, np.cumsum(lengths)[:-1]) if lengths else []
+    return Moves(model, list(zip(blocks, parts, strict=True)), classes)
+
+
+class ScaledRows:
+    """Scaled rows, by columns.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    scaling : Scaling
+        Public: it was computed from released numbers.
+    rows : Block
+
+    Attributes
+    ----------
+    numbers : ndarray of float32, shape (numbers, n)
+        Scaled numbers: multiples of 2^-20.
+    levels : tuple of ndarray of shape (n,), of the smallest unsigned integers that fit
+        The level of each record, for each column of levels.
+    weight : ndarray of float32, shape (n,)
+        The weight of each record: the greatest multiple of 2^-20 in [0, 1] with which no number
+        of the record exceeds 1 and its length is at most the bound of ``scaling.rows``.
+    target : ndarray of shape (n,)
+    share : int or None
+        As in `skdp.rows.Block`.
+    """
+
+    def __init__(self, blocks: Blocks, scaling: Scaling, rows: Block) -> None:
+        self.blocks, self.levels, self.target = blocks, rows.levels, rows.target
+        self.share = rows.share
+        # 24 bits hold a multiple of 2^-20 below 16. Greater numbers, which are at most 200 because
+        # estimated variances have a lower limit (`SpreadRule`), are rounded to a coarser grid.
+        self.numbers = np.empty((len(blocks.numbers), len(rows)), dtype=np.float32)
+        at = 0
+        for part in rows.parts(2 * len(blocks.numbers)):
+            self.numbers[:, at : at + len(part)] = _scaled(part.numbers, blocks, scaling).T
+            at += len(part)
+        self.weight = self._weights(scaling).astype(np.float32)
+        # The model of the predictors, the number of moves that they contain, and the predictors.
+        self._moved: tuple[int, int, FloatArray] | None = None
+
+    def __sizeof__(self) -> int:
+        return size_of_arrays(self)
+
+    def _weights(self, scaling: Scaling) -> FloatArray:
+        greatest = np.abs(self.numbers).max(axis=0, initial=1.0).astype(np.float64)
+        # The quotient is 2^40 over an integer: no integer lies between it and its rounded value.
+        weights: FloatArray = np.floor(_STEPS / greatest)
+        if scaling.rows.bound is not None:
+            # The factor exceeds the rounding errors of sums of up to 2^20 squares.
+            longest = scaling.rows.bound / self._powers(scaling)
+            longest = (np.sqrt(longest) if scaling.rows.power == 2 else longest) * (1 - 2.0**-30)
+            weights = np.minimum(weights, np.floor(longest * _STEPS))
+        return weights / _STEPS
+
+    def _powers(self, scaling: Scaling) -> FloatArray:
+        """Return sum_g |a_g z_g|^power of the rows, added up in the same order for all."""
+        power, first = scaling.rows.power, int(self.blocks.intercept)
+        unit = scaling.rows.precision**power
+        total = np.full(len(self.target), unit[:first].sum())
+        total += unit[self.blocks.first_levels :].sum()
+        for own, numbers in zip(unit[first:], self.numbers, strict=False):
+            sizes = np.abs(numbers.astype(np.float64))
+            total += own * (sizes * sizes if power == 2 else sizes)
+        return total
+
+    def predictors(self, moves: Moves) -> FloatArray:
+        """Return the predictors after all moves, (n,), or (classes, n) of a joint model.
+
+        Predictors are kept with the number of moves that they contain. If they are lost, all moves
+        are made again, with the same result to the last bit.
+        """
+        model, done, values = self._moved or (None, 0, None)
+        if model != moves.model or values is None:
+            done, values = 0, np.zeros((*moves.classes, len(self.target)))
+        for block, change in moves.changes[done:]:
+            values = values + self.along(block, change)
+        self._moved = moves.model, len(moves.changes), values
+        return values
+
+    def sums(self, block: int, bounds: FloatArray | None, rows: slice, slopes: FloatArray) -> Any:
+        """Return the sums over some rows of the contributions to a block's coordinates.
+
+        With bounds contributions are clipped to them, and sums are in units of the bounds.
+        """
+        if block < self.blocks.first_levels:
+            column = self._column(block)[rows]
+            if bounds is None:
+                return column.astype(np.float64) @ slopes.T
+            # The product first: it is finite, and a quotient may not be.
+            return _clipped(column * slopes / bounds[0]).sum()
+        levels, size = self._levels(block)[rows], self.blocks.sizes[block]
+        table = self.blocks.whole_tables[block - self.blocks.first_levels]
+        size = size if table is None else len(table)
+        shares = slopes if bounds is None else _clipped(slopes / bounds.take(levels))
+        if shares.ndim == 1:
+            found = np.bincount(levels, weights=shares, minlength=size)
+        else:
+            each = [np.bincount(levels, weights=share, minlength=size) for share in shares]
+            found = np.array(each).T
+        # Products of multiples of 2^-20, whose sums are exact in any order.
+        return found if table is None else table.T @ found
+
+    def all_sums(self, rows: slice, slopes: FloatArray) -> FloatArray:
+        """Return the sums for all coordinates, (dim,)."""
+        some = max(1, CELLS // max(1, len(slopes)))
+        strips = range(0, len(self.numbers), some)
+        numbers = [self.numbers[j : j + some, rows] @ slopes for j in strips]
+        others = [*range(self.blocks.intercept), *range(self.blocks.first_levels, len(self.blocks))]
+        sums = [np.atleast_1d(self.sums(block, None, rows, slopes)) for block in others]
+        sums[self.blocks.intercept : self.blocks.intercept] = numbers
+        return np.concatenate(sums)
+
+    def along(self, block: int, change: FloatArray) -> FloatArray:
+        """Return the change of predictors for a change of a block's coordinates."""
+        if block >= self.blocks.first_levels:
+            table = self.blocks.whole_tables[block - self.blocks.first_levels]
+            terms = change.T
+            if table is not None:  # a matrix product does not define the last bits
+                terms = row_products(table, np.atleast_2d(terms)).T.reshape(*terms.shape[:-1], -1)
+            return terms.take(self._levels(block), axis=-1)
+        column = self._column(block)
+        return np.asarray(np.multiply.outer(change[0], column, dtype=np.float64))
+
+    def _column(self, block: int) -> NDArray[np.float32]:
+        """Return the numbers of a block, or ones for the intercept, (n,)."""
+        if block < self.blocks.intercept:
+            return np.broadcast_to(np.float32(1.0), len(self.target))
+        column: NDArray[np.float32] = self.numbers[block - self.blocks.intercept]
+        return column
+
+    def _levels(self, block: int) -> NDArray[Any]:
+        return self.levels[block - self.blocks.first_levels]
+
+
+def _scaled(numbers: FloatArray, blocks: Blocks, scaling: Scaling) -> FloatArray:
+    """Return numbers on the grid, before and after they are scaled."""
+    found = numbers / row_unit(blocks.domain)
+    on_grid(found)
+    found -= scaling.centre
+    found /= scaling.scale
+    on_grid(found)
+    return found
+
+
+def _clipped(shares: FloatArray) -> FloatArray:
+    """Clip numbers to [-1, 1] and round them to multiples of 2^-40, in place."""
+    np.clip(shares, -1.0, 1.0, out=shares)
+    shares += _FINE_ROUNDER
+    shares -= _FINE_ROUNDER
+    return shares
+
 
 # Integers, or fractions where rows have shares in persons.
 Exact = NDArray[Any]
 
 # Number of blocks whose slopes are computed at once: few calls, and arrays that fit in the cache.
 SLOPE_BLOCKS = 4
-# Twice the greatest coefficient, so that predictors are finite.
-_MOST_MOVE = 2.0**21
 _NUMBERS = count()
 
 
-class Slope(Protocol):
-    """The derivative of a loss by the predictor, divided by its bound.
-
-    It treats each record by itself, by IEEE 754 operations. Values are in [-1, 1].
-    """
-
-    def __call__(self, predictor: FloatArray, target: FloatArray) -> FloatArray:
-        """Return a new array of slopes; the arguments are not changed."""
+# The derivative of a loss by the predictor, divided by its bound, from predictors and targets. It
+# makes a new array and treats each record by itself, by IEEE 754 operations.
+Slope = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def keep_scaled(rows: Rows, blocks: Blocks, scaling: Scaling) -> Kept:
-    """Return the scaled rows, kept where they are; `ScaledRows` is the state of a block.
-
-    Raises
-    ------
-    ValueError
-        If scaled numbers could leave the grid, or the bound on rows is not > 0.
-    """
-    check_scaling(scaling)
-    return rows.keep(_Build(blocks, scaling), SLOPE_BLOCKS, caches=True)
+    """Return the scaled rows, kept where they are; `ScaledRows` is the state of a block."""
+    return rows.keep(partial(ScaledRows, blocks, scaling), SLOPE_BLOCKS, caches=True)
 
 
 class Gradients:
@@ -93,101 +396,63 @@ class Gradients:
         label_weights: FloatArray | None = None,
         classes: tuple[int, ...] = (),
     ) -> None:
-        if clips is not None and not np.all((clips > 0) & (clips < np.inf)):
-            raise fail("clips", "be finite and > 0", clips.tolist())
         self.kept, self.blocks, self.label = kept, blocks, label
         self.slope, self.clips, self.label_weights = slope, clips, label_weights
         self.moves = Moves(next(_NUMBERS), [], classes)
 
     def move(self, block: int, change: FloatArray) -> None:
         """Add ``change`` to the coordinates of a block, from the next gradient on."""
-        if not np.abs(change).max() <= _MOST_MOVE:  # also catches NaN
-            raise fail("step", f"be at most {_MOST_MOVE:g}", change.tolist())
         if change.any():
             self.moves.changes.append((block, change.copy()))
 
     def of_block(self, block: int) -> Exact:
         """Return the sums over all records for a block's coordinates, in units of 2^-40."""
-        return self._sum(_BlockSums(block, self._clips_of(block)))
+        clips, size = self._clips_of(block), self.blocks.sizes[block]
+
+        def sums(state: ScaledRows, rows: slice, slopes: FloatArray) -> FloatArray:
+            found = state.sums(block, clips, rows, slopes)
+            return np.reshape(found, (size, *slopes.shape[:-1]))
+
+        return self._sum(sums)
 
     def of_all(self) -> Exact:
         """Return the sums for all coordinates of one class, (dim,), by reading rows once."""
         if self.clips is None:
             return self._sum(ScaledRows.all_sums)
-        each = [_BlockSums(block, self._clips_of(block)) for block in range(len(self.blocks))]
-        return self._sum(_AllSums(each))
+        clips = [self._clips_of(block) for block in range(len(self.blocks))]
+
+        def sums(state: ScaledRows, rows: slice, slopes: FloatArray) -> FloatArray:
+            each = enumerate(clips)
+            return np.hstack([state.sums(block, own, rows, slopes) for block, own in each])
+
+        return self._sum(sums)
 
     def _clips_of(self, block: int) -> FloatArray | None:
         return None if self.clips is None else self.clips[self.blocks.places[block]]
 
-    def _sum(self, sums: Any) -> Exact:
-        facts = self.label_weights, self.clips is None
-        part = _Part(self.moves, self.label, self.slope, *facts, sums)
+    def _sum(self, sums: Callable[[ScaledRows, slice, FloatArray], FloatArray]) -> Exact:
+        # The function is sent to workers: it must not hold the rows.
+        moves, label, slope, label_weights = self.moves, self.label, self.slope, self.label_weights
+        is_weighted = self.clips is None
+
+        def part(state: ScaledRows) -> NDArray[np.int64]:
+            values = state.predictors(moves)
+            slopes = slope(values, target_of(state.target, label))
+            if label_weights is not None:
+                slopes *= label_weights.take(state.target)
+            if is_weighted:
+                slopes *= state.weight
+                # Entries of joint slopes are rounded towards 0: no norm of them becomes greater.
+                to_grid = on_grid if slopes.ndim == 1 else _truncate
+                to_grid(slopes)
+            # Sums over more rows would not be exact in floats.
+            n = slopes.shape[-1]
+            slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, max(n, 1), MOST_ROWS)]
+            found = [in_units(sums(state, rows, slopes[..., rows])) for rows in slices]
+            return np.asarray(np.sum(found, axis=0))
+
         total: Exact = exact_sum(self.kept, part)
         return total
-
-
-@dataclass(frozen=True, eq=False)
-class _Build:
-    blocks: Blocks
-    scaling: Scaling
-
-    def __call__(self, rows: Any) -> ScaledRows:
-        return ScaledRows(self.blocks, self.scaling, rows)
-
-
-@dataclass(frozen=True, eq=False)
-class _BlockSums:
-    """Sums over some of the rows for the coordinates of a block."""
-
-    block: int
-    clips: FloatArray | None
-
-    def __call__(self, state: ScaledRows, rows: slice, slopes: FloatArray) -> FloatArray:
-        found = state.sums(self.block, self.clips)(rows, slopes)
-        return np.reshape(found, (state.blocks.sizes[self.block], *slopes.shape[:-1]))
-
-
-@dataclass(frozen=True, eq=False)
-class _AllSums:
-    blocks: list[_BlockSums]
-
-    def __call__(self, state: ScaledRows, rows: slice, slopes: FloatArray) -> FloatArray:
-        return np.hstack([sums(state, rows, slopes) for sums in self.blocks])
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The exact sums of a state, in units of 2^-40."""
-
-    moves: Moves
-    label: int | None
-    slope: Slope
-    label_weights: FloatArray | None
-    is_weighted: bool
-    sums: Callable[[ScaledRows, slice, FloatArray], FloatArray]
-
-    def __call__(self, state: ScaledRows) -> NDArray[np.int64]:
-        values = state.predictors(self.moves)
-        slopes = self.slope(values, target_of(state.target, self.label))
-        if self.label_weights is not None:
-            slopes *= self.label_weights.take(state.target)
-        if self.is_weighted:
-            slopes *= state.weight
-            # Entries of joint slopes are rounded towards 0: no norm of them becomes greater.
-            to_grid = _round if slopes.ndim == 1 else _truncate
-            to_grid(slopes)
-        # Sums over more rows would not be exact in floats.
-        n = slopes.shape[-1]
-        slices = [slice(at, min(at + MOST_ROWS, n)) for at in range(0, max(n, 1), MOST_ROWS)]
-        found = [in_units(self.sums(state, rows, slopes[..., rows])) for rows in slices]
-        return np.asarray(np.sum(found, axis=0))
-
-
-def _round(slopes: FloatArray) -> None:
-    """Round numbers in [-1, 1] to multiples of 2^-20, in place."""
-    slopes += ROUNDER
-    slopes -= ROUNDER
 
 
 def _truncate(slopes: FloatArray) -> None:

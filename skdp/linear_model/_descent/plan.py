@@ -1,8 +1,9 @@
-"""Plans of coordinate descents: which sums are released with how much noise.
+"""Plans of coordinate descents, and the choices after their scaling stage.
 
-Plans depend on public information only. The privacy proof holds for every plan
-(``docs/proofs/coordinate_descent.md``). The origin of the constants:
-``docs/mathematics/automatic_choices.md``.
+A plan says which sums are released with how much noise, and depends on public information only.
+Steps, penalties and clip radii depend on the release of the stage, too. The privacy proof holds for
+every plan and all choices (``docs/proofs/coordinate_descent.md``; joint models: Theorem 8). The
+origin of the constants: ``docs/mathematics/automatic_choices.md``.
 """
 
 from __future__ import annotations
@@ -18,16 +19,52 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.joint import is_gaussian, joint_slope
-from skdp.linear_model._descent.scaling import RADIUS, DescentStage, RowBound, usual_square
-from skdp.linear_model._descent.slopes import SoftmaxSlope
+from skdp.linear_model._descent.gradients import SoftmaxSlope
+from skdp.linear_model._descent.scaling import (
+    RADIUS,
+    Blocks,
+    DescentStage,
+    RowBound,
+    Scaling,
+    plain_scaling,
+    usual_square,
+)
 from skdp.linear_model._shared.gram import SUM_BITS, in_sum_units, release_exact
 from skdp.linear_model._shared.task import Stage, Task, law_of
 from skdp.linear_model.validation import is_auto
 from skdp.mechanisms.gaussian import gaussian_scale
-from skdp.mechanisms.independent import RepeatedNoise, calibrate_releases, choice_width
+from skdp.mechanisms.independent import Independent, RepeatedNoise, calibrate_releases, choice_width
 from skdp.mechanisms.noise import Publication, publication
+from skdp.noise.laws import Gaussian
+
+# The normalizer of a joint loss rises by RISE with each doubling of the information, from 0 at
+# FROM doublings of 1 on. With delta = 0 there is more noise for the same information.
+FROM, RISE, LEAST = 1.5, 0.14, 0.4
+PURE_FROM, PURE_RISE, PURE_LEAST = 4.5, 0.125, 0.2
+
+
+def joint_slope(n_classes: int, information: float, delta: float) -> SoftmaxSlope:
+    """Return the derivatives of the loss of several classes for an information and a delta."""
+    # Squared shifts add up for Gaussian noise, and otherwise shifts.
+    power = 2 if delta > 0 else 1
+    start, rise, least = (FROM, RISE, LEAST) if delta > 0 else (PURE_FROM, PURE_RISE, PURE_LEAST)
+    found = rise * (math.log2(information) - start)
+    return SoftmaxSlope(n_classes, min(max(found, least), 1.0), power)
+
+
+def may_be_joint(order: str, mechanism: Any, delta: float) -> bool:
+    """Return whether the noise of a descent allows a joint model of several classes."""
+    if order == "greedy":
+        return False
+    return delta == 0 or is_gaussian(mechanism, ("auto", "gaussian"))
+
+
+def is_gaussian(mechanism: Any, names: tuple[str, ...] = ("gaussian",)) -> bool:
+    """Return whether a mechanism is Gaussian noise, or has one of the names."""
+    law = mechanism.law if type(mechanism) is Independent else mechanism
+    # By type: a subclass of Gaussian may draw from another law.
+    return law in names if isinstance(law, str) else type(law) is Gaussian
+
 
 # Information is the number of records per block, times epsilon. Rules use it relative to this.
 USUAL_INFORMATION = 66.0
@@ -249,45 +286,19 @@ class DescentTask(Task):
         if self.n_passes is not None:
             return self.n_passes
         if self.order == "greedy":
-            return _greedy_steps(self)
-        if self.delta > 0:
-            return _within(PASSES_RANGE, PASSES * more(self.information, PASSES_POWER))
-        return _within(PURE_RANGE, PURE_PASSES * more(self.information, PURE_POWER))
-
-    def noise(
-        self, law: Any, shifts: list[tuple[float, int]], spent: float = 0.0
-    ) -> tuple[RepeatedNoise, Any]:
-        """Return calibrated noise beside a spent epsilon, and the scale of greedy choices."""
-        budget = {"epsilon": self.epsilon - spent, "delta": self.delta}
-        choices = None
-        if self.order == "greedy":
-            count = self.n_models * self.passes
-            choices = choice_width(count, **budget), count
-        noise = calibrate_releases(law, shifts, neighbors=self.neighbors, choices=choices, **budget)
-        if choices is None:
-            return noise, None
-        # The error of the sampler may add this to the width of a choice.
-        width = choices[0] - CHOICE_COST
-        if not width > 0:
-            rule = "be great enough for so many choices"
-            raise fail("epsilon", rule, self.epsilon, "Or give fewer n_passes.")
-        return noise, 2 * self.moved / width
+            highest = math.sqrt(2 * math.log(self.blocks.dim + 1))
+            steps = STEEP * self.size * self.strength / (self.n_models * self.moved * highest)
+            usual, (least, most) = steps**2 / 16 if self.delta > 0 else steps, STEPS_RANGE
+        elif self.delta > 0:
+            usual, (least, most) = PASSES * more(self.information, PASSES_POWER), PASSES_RANGE
+        else:
+            usual, (least, most) = PURE_PASSES * more(self.information, PURE_POWER), PURE_RANGE
+        return round(min(max(usual, least), most))
 
 
 def more(information: float, power: float) -> float:
     """Return a power of the information relative to the usual information."""
     return float((information / USUAL_INFORMATION) ** power)
-
-
-def _within(ends: tuple[int, int], value: float) -> int:
-    return round(min(max(value, ends[0]), ends[1]))
-
-
-def _greedy_steps(task: DescentTask) -> int:
-    """Return the number of steps at which noise hides `STEEP` deviations per record."""
-    highest = math.sqrt(2 * math.log(task.blocks.dim + 1))
-    steps = STEEP * task.size * task.strength / (task.n_models * task.moved * highest)
-    return _within(STEPS_RANGE, steps**2 / 16 if task.delta > 0 else steps)
 
 
 def row_lengths(task: DescentTask, estimated: bool, power: int = 2) -> RowBound:
@@ -331,46 +342,193 @@ def plan_descent(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
 
 def _planned(task: DescentTask, stage: DescentStage | None) -> DescentPlan:
     moved = task.moved * (task.joint.size if task.joint else 1.0)
-    passes, power, law = task.n_models * task.passes, _row_power(task), task.mechanism
-    if power:  # the length of rows is bounded, and a pass is one release
+    passes, law, budget = task.n_models * task.passes, task.mechanism, task.epsilon
+    # The length of rows is bounded in the power 1 or 2 (Theorem 6), and a pass is one release. With
+    # a number or None for ``clip`` it is not bounded; greedy steps may repeat a block.
+    power = 0
+    if not task.clips and task.order != "greedy":
+        is_square = is_gaussian(law, ("auto", "gaussian"))
+        power = 1 if task.delta == 0 else 2 if is_square else 0
+    if power:
         rows = row_lengths(task, stage is not None, power)
-        releases = moved * float(rows.bound or 0.0) ** (1 / power), passes
+        size, count = moved * float(rows.bound or 0.0) ** (1 / power), passes
         law = "gaussian" if is_auto(law) and task.delta > 0 else law
     else:
         rows = blocks_apart(task)
-        releases = moved, passes * (1 if task.order == "greedy" else len(task.blocks))
-    ratio, shifts = 1.0, [releases]
+        size, count = moved, passes * (1 if task.order == "greedy" else len(task.blocks))
+    ratio, shifts = 1.0, [(size, count)]
     if stage is not None and task.delta == 0 and task.order != "greedy":
         own = (task.share or PURE_STAGE_SHARE) * task.epsilon
         stage = stage.with_norm(own, task.moved, task.neighbors)
-    if stage is not None and stage.norm is None:
-        # Of Gaussian noise only the length of a change matters.
+    if stage is not None and stage.norm is not None:
+        budget -= stage.spent
+    elif stage is not None:
+        # Of Gaussian noise only the length of a change matters: squared shifts add up, and shifts
+        # of Laplace noise. The noise of the stage is that which gives its share.
         stage = replace(stage, gaussian=is_gaussian(law))
-        ratio = stage_ratio(stage, releases, task.share, task.delta)
+        square, usual = (2, STAGE_SHARE) if task.delta > 0 else (1, PURE_STAGE_SHARE)
+        share = task.share or usual
+        spent = share / (1 - share) * count * size**square
+        ratio = float((sum(c * s**square for s, c in stage.shifts) / spent) ** (1 / square))
         shifts += [(size / ratio, count) for size, count in stage.shifts]
-    noise, choice = task.noise(law, shifts, stage.spent if stage is not None else 0.0)
+    choices = choice = None
+    if task.order == "greedy":
+        choices = choice_width(passes, epsilon=budget, delta=task.delta), passes
+        # The error of the sampler may add this to the width of a choice.
+        width = choices[0] - CHOICE_COST
+        if not width > 0:
+            rule = "be great enough for so many choices"
+            raise fail("epsilon", rule, task.epsilon, "Or give fewer n_passes.")
+        choice = 2 * task.moved / width
+    noise = calibrate_releases(
+        law, shifts, epsilon=budget, delta=task.delta, neighbors=task.neighbors, choices=choices
+    )
     if stage is not None and stage.norm is not None:
         variance = float(stage.norm.variance()[int(stage.sums.is_counted)])
         ratio = math.sqrt(variance / noise.var())
     return DescentPlan(task, noise, stage, ratio, rows, choice)
 
 
-def stage_ratio(
-    stage: DescentStage, releases: tuple[float, int], share: float | None, delta: float
-) -> float:
-    """Return the ratio of the noise of the stage to that of a step that gives the stage's share."""
-    # Squared shifts add up for Gaussian noise, shifts for Laplace noise.
-    power, usual = (2, STAGE_SHARE) if delta > 0 else (1, PURE_STAGE_SHARE)
-    share, (size, count) = share or usual, releases
-    spent = share / (1 - share) * count * size**power
-    return float((sum(c * s**power for s, c in stage.shifts) / spent) ** (1 / power))
+# Residuals are clipped at CLIP deviations of the target; the factor grows with this power of the
+# information. Without estimates, all passes together can move a mean by at least FARTHEST_MEAN.
+CLIP, CLIP_POWER, WHOLE_RANGE, FARTHEST_MEAN = 0.45, 0.33, 2.0, 0.5
+# For a joint model: assumptions of a `Kind`. The curvature is rarely near its bound in all classes,
+# so steps are longer; they do not diverge below 2.
+SIGNAL, LEVEL_SIGNAL, MOST_STEP = 16.0, 8.0, 1.8
+
+# The penalty on differences of neighbouring coefficients of a spline, in units of the domain's.
+SMOOTH = 0.5
 
 
-def _row_power(task: DescentTask) -> int:
-    """Return the power in which rows are bounded (Theorem 6), or 0 if they are not bounded."""
-    # With a number or None for ``clip`` lengths are not bounded; greedy steps may repeat a block.
-    if task.clips or task.order == "greedy":
-        return 0
-    if task.delta == 0:
-        return 1
-    return 2 if is_gaussian(task.mechanism, ("auto", "gaussian")) else 0
+@dataclass(frozen=True)
+class Kind:
+    """A loss, and assumptions of the rules about the model.
+
+    Attributes
+    ----------
+    is_regression : bool
+        Whether the loss is the squared loss of a number, or the logistic loss of labels.
+    curvature, usual : float
+        Greatest and usual second derivative of the loss.
+    score : float
+        Mean squared derivative over mean curvature. For the squared loss this and the following
+        values are in units of the target's variance.
+    signal, level_signal : float
+        Contributions of all numbers, and of all levels, to the variance of the predictor.
+    intercept : float
+        Prior variance of the intercept.
+    step : float
+        The usual length of steps in units of the inverse curvature.
+    """
+
+    is_regression: bool
+    curvature: float
+    usual: float
+    score: float
+    signal: float
+    level_signal: float
+    intercept: float
+    step: float = 1.0
+
+
+LOGISTIC = Kind(False, 0.25, 0.25, score=0.6, signal=0.6, level_signal=0.15, intercept=0.5)
+SQUARED = Kind(True, 1.0, 1.0, score=0.5, signal=0.2, level_signal=0.1, intercept=5.0)
+
+
+def joint_kind(slope: SoftmaxSlope) -> Kind:
+    """Return the joint loss of several classes."""
+    k, a = slope.n_classes, slope.normalizer
+    step = min(k / 2, MOST_STEP)
+    return Kind(False, a / 2, a * (1 - 1 / k) / k, 1 / a, SIGNAL, LEVEL_SIGNAL, 0.5, step)
+
+
+def scaling_of(plan: DescentPlan, seen: FloatArray | None) -> Scaling:
+    """Return the scaling from a stage's noisy sums, or that of the domain without a stage."""
+    if plan.stage is None or seen is None:
+        return plain_scaling(plan.task.blocks, plan.task.size, plan.rows)
+    return plan.stage.scaling(seen, plan.stage_deviation, plan.rows)
+
+
+def curvatures(blocks: Blocks, scaling: Scaling, kind: Kind) -> FloatArray:
+    """Return bounds on the second derivatives of the summed loss; estimates after a stage."""
+    weight = _mean_weight(blocks, scaling.rows) if scaling.is_estimated else 1.0
+    return np.asarray(scaling.n * weight * kind.curvature * scaling.square)
+
+
+def _mean_weight(blocks: Blocks, rows: RowBound) -> float:
+    """Return the approximate mean weight of records whose numbers all have variance 1."""
+    numbers = max(len(blocks.numbers), 1)
+    if rows.bound is None:
+        return min(1.0, rows.radius / math.sqrt(2 * math.log(2 * numbers + 1)))
+    parts = rows.precision**rows.power
+    # The mean of |x| is about .8 standard deviations.
+    parts[blocks.number_places] *= (1 if rows.power == 2 else 0.8) / rows.radius**rows.power
+    return min(1.0, float((rows.bound / parts.sum()) ** (1 / rows.power)))
+
+
+def penalties(
+    plan: DescentPlan,
+    scaling: Scaling,
+    kind: Kind,
+    unit: FloatArray,
+    penalty: str,
+    alpha: float | None,
+    l1_ratio: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the l1 and ridge penalties on the summed loss; ``alpha=None`` means "auto"."""
+    blocks = plan.task.blocks
+    number, dim = blocks.number_places, blocks.dim
+    share = {"none": 0.0, "auto": 0.0, "l1": 1.0, "l2": 0.0, "elasticnet": l1_ratio}[penalty]
+    if penalty == "none":
+        return np.zeros(dim), np.zeros(dim)
+    if penalty == "auto" or alpha is None:
+        # The variance of a number's coefficient that adds 1 to the variance of the predictor.
+        per_number = scaling.rows.radius**2 if scaling.is_estimated else 1 / usual_square(blocks)
+        spread = scaling.target_deviation**2 if kind.is_regression else 1.0
+        square = scaling.square.copy()
+        square[number] = 1 / per_number
+        if not scaling.is_estimated:
+            sizes = np.array(blocks.sizes[blocks.first_levels :], dtype=int)
+            square[number.stop :] = np.repeat(1 / sizes, sizes)
+        usual = scaling.n * _mean_weight(blocks, scaling.rows) * kind.usual * square
+        sampling = kind.score * spread * usual
+        prior = np.full(dim, kind.level_signal / max(1, len(blocks.level_columns)))
+        prior[number] = kind.signal / max(1, len(blocks.numbers)) * per_number
+        prior[: blocks.intercept] = kind.intercept
+        # Ridges balance noise and sampling errors with the prior of each coefficient.
+        ridge = ((unit * plan.averaged) ** 2 + sampling) / (usual * (prior * spread))
+        # Thresholds are about the error of a pass, or the largest error of many columns. If a
+        # coefficient is 0, most passes end at 0, and so does their average.
+        l1 = np.sqrt((unit * plan.deviations) ** 2 + 2 * math.log(dim + 1) * sampling)
+        l1[: blocks.intercept] = 0.0
+        return share * l1, (1 - share) * ridge
+    scale, size = np.ones(dim), np.full(dim, alpha * scaling.n)
+    scale[number] = scaling.scale
+    size[: blocks.intercept] = 0.0
+    return size * share / scale, size * (1 - share) / scale**2
+
+
+def roughness(blocks: Blocks, scaling: Scaling, ridge: FloatArray) -> dict[int, FloatArray]:
+    """Return matrices of penalties that replace the ridges of blocks of B-splines.
+
+    They also penalise differences of neighbouring coefficients, by the harmonic mean of their
+    ridges. A factor keeps the prior variance of the curve, averaged over the records.
+    """
+    found = {}
+    for block, differences in blocks.differences.items():
+        own, share = ridge[blocks.places[block]], scaling.square[blocks.places[block]]
+        unit = float(own.max())
+        inverse = unit / own
+        edges = -SMOOTH * differences * 2 / np.add.outer(inverse, inverse)
+        np.fill_diagonal(edges, 0.0)
+        matrix = np.diag(1 / inverse + edges.sum(axis=1)) - edges
+        kept = share @ np.linalg.inv(matrix).diagonal() / (share @ inverse)
+        found[block] = unit * kept * matrix
+    return found
+
+
+def residual_bound(plan: DescentPlan, scaling: Scaling) -> float:
+    """Return the clip radius of residuals, for targets in [-1, 1]."""
+    deviations = CLIP * max(0.5, more(plan.task.information, CLIP_POWER))
+    least = 0.0 if scaling.is_estimated else FARTHEST_MEAN / plan.task.passes
+    return min(WHOLE_RANGE, max(least, deviations * scaling.target_deviation))

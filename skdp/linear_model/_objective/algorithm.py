@@ -18,22 +18,28 @@ from skdp.linear_model._objective.clipping import (
     LEAST_WIDTH,
     ClippingBounds,
     ClippingStage,
-    Finish,
+    finisher,
     plan_clipping,
 )
-from skdp.linear_model._objective.families import Choice, GaussianFamily, KNormFamily
-from skdp.linear_model._objective.gaussian import corners
+from skdp.linear_model._objective.families import (
+    Calibrated,
+    Candidate,
+    GaussianFamily,
+    KNormFamily,
+    ModelTask,
+    Reference,
+)
 from skdp.linear_model._objective.perturbation import Perturbation, leverage_apart, output_epsilon
+from skdp.linear_model._objective.profiles import corners
 from skdp.linear_model._objective.rules import DEGREE, choose, usual_knots
-from skdp.linear_model._objective.task import ModelTask, Reference
 from skdp.linear_model._shared.base import Solution
 from skdp.linear_model._shared.task import Records, Stage, Task, losses_of_all
 from skdp.linear_model._solver.certificate import attainable_tolerance
-from skdp.linear_model._solver.curves import Curves
-from skdp.linear_model._solver.design_rows import Build, Coordinates, joined
-from skdp.linear_model._solver.problem import Each, sample_of
+from skdp.linear_model._solver.design_rows import Coordinates, Curves, joined, row_builder
+from skdp.linear_model._solver.problem import sample_of
 from skdp.linear_model._standardize.stage import check_scaling_share
 from skdp.linear_model.losses import (
+    AnyLoss,
     Loss,
     Softmax,
     greatest_curvature,
@@ -65,7 +71,7 @@ _NEED_DELTA = {*GAUSSIANS, *LAWS} - {"laplace", "logistic"}
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ObjectivePlan:
     """A perturbed objective, and the scaling stage before it if there is one."""
 
     objective: Perturbation
@@ -154,7 +160,7 @@ class ObjectivePerturbation:
             remedy = f"The names are {_NAMES}. See docs/development/add_a_mechanism.md for objects."
             raise fail("mechanism", rule, mechanism, remedy)
 
-    def plan(self, task: Task) -> Plan:
+    def plan(self, task: Task) -> ObjectivePlan:
         """Return the chosen and calibrated objective, from public information only."""
         curves = self._plan_curves(task)
         clipping = self._plan_clipping(task, curves)
@@ -163,9 +169,9 @@ class ObjectivePerturbation:
         rest = task.epsilon - (clipping.epsilon if clipping else 0.0)
         objective = self._plan_objective(task, rest, clipping is not None)
         delta = task.delta if objective.noise.guarantee.delta > 0 else 0.0
-        return Plan(objective, clipping, delta, curves)
+        return ObjectivePlan(objective, clipping, delta, curves)
 
-    def sums(self, plan: Plan, records: Records) -> Any:
+    def sums(self, plan: ObjectivePlan, records: Records) -> Any:
         """Return the records, rows of the design matrix, and the sums of a scaling stage."""
         rows, domain = records.rows, records.design.domain
         # A compiled function reads its rows once; arrays should fit in the cache.
@@ -173,16 +179,17 @@ class ObjectivePerturbation:
         blocks = most_blocks(domain) if is_compiled else 1
         # Rows of a ball are rounded towards 0, by `Build`.
         dtype = None if domain.is_ball else np.float32
-        kept = rows.keep(Build(records.design, records.label_weights), blocks, dtype=dtype)
+        kept = rows.keep(row_builder(records.design, records.label_weights), blocks, dtype=dtype)
         # Without a scaling stage the rows are read once, so that errors in them are found here.
         part, sample = plan.clipping.part if plan.clipping else len, None
         if kept.is_read_again:
-            found, sample = kept.sum(Each((part, sample_of(rows.n, records.design.dim))))
+            choose_rows = sample_of(rows.n, records.design.dim)
+            found, sample = kept.sum(lambda own: (part(own), choose_rows(own)))
         else:
             found = kept.sum(part)
         return records, kept, sample, plan.clipping and plan.clipping.exact(found)
 
-    def release(self, plan: Plan, sums: Any, rng: Generator) -> Solution:
+    def release(self, plan: ObjectivePlan, sums: Any, rng: Generator) -> Solution:
         """Release the clipping bounds, and a joint model or one for each label."""
         (records, kept, sample, exact), objective = sums, plan.objective
         origin, curves = records.design, plan.curves
@@ -192,13 +199,14 @@ class ObjectivePerturbation:
         if plan.clipping:
             bounds = plan.clipping.bounds(exact, rng)
         weigh = objective.weigh(coordinates)
-        finish = Finish(bounds, Coordinates(origin), weigh, kept.may_change, curves)
+        finish = finisher(bounds, Coordinates(origin), weigh, kept.may_change, curves)
         chosen = joined(sample).map(finish) if sample else None
-        facts = kept.map(finish), chosen, coordinates, records.rows.n
-        if objective.n_classes > 1:
-            theta = objective.release(*facts, None, rng)
-        else:
-            theta = np.array([objective.release(*facts, label, rng) for label in records.models])
+        finished, n = kept.map(finish), records.rows.n
+        labels = (None,) if objective.n_classes > 1 else records.models
+        models = [
+            objective.release(finished, chosen, coordinates, n, label, rng) for label in labels
+        ]
+        theta = models[0] if objective.n_classes > 1 else np.array(models)
         coef, intercept = design.coefficients(theta)
         domain = origin.domain
         if curves:
@@ -219,11 +227,6 @@ class ObjectivePerturbation:
         undone = scaler.undo(coef, intercept)
         return Solution(*undone, attributes, bounds, domain, is_estimated)
 
-    @property
-    def _may_clip(self) -> bool:
-        """Whether the rules may choose clipping bounds."""
-        return is_auto(self.asked.scaling_share) and is_auto(self.asked.mechanism)
-
     def _plan_curves(self, task: Task) -> Curves | None:
         """Return the curves that the user or the rules choose; None for a linear model."""
         knots, domain = self.asked.additive, task.design.domain
@@ -242,8 +245,8 @@ class ObjectivePerturbation:
 
     def _plan_clipping(self, task: Task, curves: Curves | None) -> ClippingStage | None:
         share = self.asked.scaling_share
-        may_choose = self._may_clip and (self.scales_target or self.reference.target == "labels")
-        if share == 0 or (is_auto(share) and not may_choose):
+        has_bounds = self.scales_target or self.reference.target == "labels"
+        if share == 0 or (is_auto(share) and not (is_auto(self.asked.mechanism) and has_bounds)):
             return None
         known = self._model_task(task, task.epsilon).size
         given = None if is_auto(share) else float(share)
@@ -262,13 +265,19 @@ class ObjectivePerturbation:
         model = self._model_task(task, epsilon - hidden, hidden, delta, scaled=is_part)
         model = replace(model, n_classes=max(1, n_classes))
         calibrated = self._apart if self._has_calibration else self._jointly
+        loss, q, ridge, found = calibrated(model)
         return Perturbation(
-            epsilon=epsilon,
-            row_norm=task.design.row_norm,
-            n_bound=_records_bound(task),
+            loss,
+            epsilon,
+            q,
+            ridge,
+            found.leverage,
+            found.noise,
+            task.design.row_norm,
+            _records_bound(task),
+            losses=found.losses,
             models=n_models,
             stiffest=task.design.stiffest,
-            **calibrated(model),
         )
 
     def _joint_classes(self, task: Task) -> int:
@@ -299,7 +308,7 @@ class ObjectivePerturbation:
         share = {"size": float(known), "epsilon": epsilon, "delta": delta, "hidden": hidden}
         return ModelTask(**vars(task) | share, reference=self.reference, scaled=scaled)
 
-    def _jointly(self, task: ModelTask) -> dict[str, Any]:
+    def _jointly(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
         """Calibrate gradient and curvature jointly, with the noise that the rules choose."""
         q = None if is_auto(self.asked.q) else float(self.asked.q)
         choice = choose(task, self.losses(task), self._families(task), q=q)
@@ -308,8 +317,7 @@ class ObjectivePerturbation:
             choice = replace(choice, ridge=ridge, leverage=math.inf)
         else:
             choice = replace(choice, ridge=np.maximum(choice.ridge, _quiet_ridge(task, choice)))
-        found = choice.family.calibrated(task, choice)
-        return {"loss": choice.loss, "q": choice.q, "ridge": choice.ridge, **vars(found)}
+        return choice.loss, choice.q, choice.ridge, choice.family.calibrated(task, choice)
 
     def _families(self, task: ModelTask) -> list[Any]:
         """Return the candidate families of noise."""
@@ -330,22 +338,18 @@ class ObjectivePerturbation:
             raise fail("mechanism", rule, ball.dim, "The intercept is the first, if fitted.")
         return [KNormFamily(ball, knorm_q)]
 
-    def _apart(self, task: ModelTask) -> dict[str, Any]:
+    def _apart(self, task: ModelTask) -> tuple[AnyLoss, float, FloatArray, Calibrated]:
         """Spend q epsilon on the mechanism's own noise, and the rest on the curvature."""
-        loss, q = self.losses(task)[0], APART_Q if is_auto(self.asked.q) else float(self.asked.q)
+        loss, mechanism = self.losses(task)[0], self.asked.mechanism
+        q = APART_Q if is_auto(self.asked.q) else float(self.asked.q)
         if task.are_persons and task.delta > 0:
             rule = "be a name or a norm ball where persons have several rows and delta > 0"
             remedy = "Give delta=0, or mechanism='gaussian'."
-            raise fail("mechanism", rule, type(self.asked.mechanism), remedy)
+            raise fail("mechanism", rule, type(mechanism), remedy)
         leverage = leverage_apart(task.of_record(loss), q, task.epsilon)
         ridge = self._least_ridge(task, leverage)
-        noise = self._noise_apart(task, loss, q)
-        return {"loss": loss, "q": q, "ridge": ridge, "leverage": leverage, "noise": noise}
-
-    def _noise_apart(self, task: ModelTask, loss: Loss, q: float) -> Any:
         sensitivity = Sensitivity(task.design.hull, task.moved * loss.slope_bound, task.neighbors)
         delta = task.delta / task.n_models / corners(loss, task.neighbors) * (1 - 1e-12)
-        mechanism = self.asked.mechanism
         name = mechanism if isinstance(mechanism, str) else type(mechanism).__name__
         asked = {"epsilon": q * task.epsilon} | ({"delta": delta} if delta > 0 else {})
         try:
@@ -356,7 +360,7 @@ class ObjectivePerturbation:
         if noise.guarantee.delta > 0 and not getattr(noise, "log_concave", False):
             remedy = "If it is log-concave, set log_concave = True in its class. Or give delta=0."
             raise fail("mechanism", "make log-concave noise where delta > 0", name, remedy)
-        return noise
+        return loss, q, ridge, Calibrated(noise, leverage)
 
     @property
     def _has_ball(self) -> bool:
@@ -379,7 +383,7 @@ class ObjectivePerturbation:
         return np.full(task.design.dim, least)
 
 
-def _quiet_ridge(task: ModelTask, choice: Choice) -> float:
+def _quiet_ridge(task: ModelTask, choice: Candidate) -> float:
     """Return the ridge above which the noise that hides the solver is QUIET in a coefficient."""
     design, loss = task.design, choice.loss
     facts = _records_bound(task), design.row_norm, design.dim, size_of_slopes(loss)

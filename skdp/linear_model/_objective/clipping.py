@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,7 @@ from skdp.domain.layout import number_units
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import ROUNDER, in_units, of_shares, shared, sums_of
 from skdp.linear_model._shared.task import Task
-from skdp.linear_model._solver.curves import Curves
-from skdp.linear_model._solver.design_rows import STEP, Coordinates, DesignRows, Singles
+from skdp.linear_model._solver.design_rows import STEP, Coordinates, Curves, DesignRows, Singles
 from skdp.linear_model._standardize.scaler import CLIPPING, Scaler
 from skdp.linear_model._standardize.stage import (
     ColumnSums,
@@ -144,7 +143,9 @@ class ClippingStage(ScalingStage):
     @property
     def part(self) -> Callable[[DesignRows], Any]:
         """The function whose sums over rows of a design are released."""
-        return shared(_ColumnSums(self.with_target, self._with_numbers))
+        return shared(
+            partial(_column_sums, with_target=self.with_target, with_numbers=self._with_numbers)
+        )
 
     @property
     def _with_numbers(self) -> bool:
@@ -205,18 +206,27 @@ def plan_clipping(
     columns = (*numbers, *(domain.n_encoded,) * with_target)
     if domain.is_ball or not columns:
         return None
+
+    def sums_of_columns(columns: tuple[int, ...]) -> ColumnSums:
+        return ColumnSums(columns, task.n, tuple((j,) for j in columns))
+
+    def noise_of(columns: tuple[int, ...]) -> float:
+        """Return the noise of the means if all of epsilon is spent on them."""
+        return sums_deviation(sums_of_columns(columns), task.moved) / (epsilon * known)
+
     apart = 0.0
     if share is None:
-        own = 0.0
-        if curves or not with_target:
-            own = _number_share(task, known, numbers, bool(curves))
-        target = _target_share(task, known, columns[-1]) if with_target else 0.0
+        own = target = 0.0
+        if numbers and (curves or not with_target):
+            own = _number_share(noise_of(numbers), len(numbers), design.dim, bool(curves))
+        if with_target and noise_of(columns[-1:]) <= TARGET_NOISE * TARGET_SHARE:
+            target = TARGET_SHARE
         share, apart = own + target, target if own else 0.0
-        columns = columns if own and target else numbers if own else columns[-1:]
         if not share:
             return None
+        columns = columns if own and target else numbers if own else columns[-1:]
         apart, with_target = apart / share, target > 0
-    sums = _sums_of(columns, task)
+    sums = sums_of_columns(columns)
     spent = share * epsilon
     noise = sums_noise(sums, task.moved, task.neighbors, spent, apart)
     weight = known * (epsilon - spent) / design.dim
@@ -226,47 +236,35 @@ def plan_clipping(
     return ClippingStage(sums, noise, design, spent, radius, with_target, curve_radius)
 
 
-def _number_share(task: Task, known: float, numbers: tuple[int, ...], curved: bool) -> float:
-    """Return the share of epsilon for bounds of the numbers; 0 if they would be too noisy."""
-    if not numbers:
-        return 0.0
-    whole = sums_deviation(_sums_of(numbers, task), task.moved) / (task.epsilon * known)
-    share, most = usual_share(whole), MOST_NOISE
+def _number_share(noise: float, n_numbers: int, dim: int, curved: bool) -> float:
+    """Return the share of epsilon for bounds of the numbers; 0 if they would be too noisy.
+
+    ``noise`` is that of the means if all of epsilon is spent on them.
+    """
+    share, most = usual_share(noise), MOST_NOISE
     if curved:
         share, most = min(share, CURVE_SHARE), CURVE_NOISE
-    elif len(numbers) >= MAINLY * task.design.dim:
-        most = max(most, MOST_POOLED * math.sqrt(len(numbers)))
-    return 0.0 if whole > most * share else share
+    elif n_numbers >= MAINLY * dim:
+        most = max(most, MOST_POOLED * math.sqrt(n_numbers))
+    return 0.0 if noise > most * share else share
 
 
-def _target_share(task: Task, known: float, target: int) -> float:
-    """Return the share of epsilon for bounds of the target; 0 if they would be too noisy."""
-    whole = sums_deviation(_sums_of((target,), task), task.moved) / (task.epsilon * known)
-    return 0.0 if whole > TARGET_NOISE * TARGET_SHARE else TARGET_SHARE
-
-
-def _sums_of(columns: tuple[int, ...], task: Task) -> ColumnSums:
-    return ColumnSums(columns, task.n, tuple((j,) for j in columns))
-
-
-@dataclass(frozen=True, eq=False)
-class _ColumnSums:
-    with_target: bool
-    with_numbers: bool = True
-
-    def __call__(self, rows: DesignRows) -> tuple[NDArray[np.int64], ...]:
-        compiled, count = kernels(), np.array([len(rows)])
-        numbers = rows.numbers if self.with_numbers else rows.numbers[:0]
-        if compiled is None:
-            found = sums_of(numbers.T.astype(np.float64))
-        else:
-            sums = np.empty((2, len(numbers)))
-            compiled.sums_of_columns(numbers, ROUNDER, sums)
-            found = in_units(sums[0]), in_units(sums[1])
-        if not self.with_target:
-            return *found, count
-        own = sums_of(rows.target[:, None].copy())
-        return *(np.append(*pair) for pair in zip(found, own, strict=True)), count
+def _column_sums(
+    rows: DesignRows, with_target: bool, with_numbers: bool = True
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the sums of the columns and of their squares, and the number of rows."""
+    compiled, count = kernels(), np.array([len(rows)])
+    numbers = rows.numbers if with_numbers else rows.numbers[:0]
+    if compiled is None:
+        found = sums_of(numbers.T.astype(np.float64))
+    else:
+        sums = np.empty((2, len(numbers)))
+        compiled.sums_of_columns(numbers, ROUNDER, sums)
+        found = in_units(sums[0]), in_units(sums[1])
+    if not with_target:
+        return *found, count
+    own = sums_of(rows.target[:, None].copy())
+    return *(np.append(*pair) for pair in zip(found, own, strict=True)), count
 
 
 def _scale(numbers: Singles, centre: Singles, factor: Singles) -> None:
@@ -283,34 +281,31 @@ def _scale(numbers: Singles, centre: Singles, factor: Singles) -> None:
     numbers -= rounder
 
 
-@dataclass(frozen=True, eq=False)
-class Finish:
-    """Clip rows to bounds, scale them to [-1, 1], round them to the grid, and weigh them.
+def finisher(
+    bounds: ClippingBounds,
+    coordinates: Coordinates,
+    weigh: Callable[[DesignRows], DesignRows] | None,
+    in_place: bool = False,
+    curves: Curves | None = None,
+) -> Callable[[DesignRows], DesignRows]:
+    """Return the map that clips rows to bounds, scales them to [-1, 1], rounds and weighs them.
 
     With ``curves`` scaled numbers become positions. ``weigh`` returns rows with weights; None if
     every row has weight 1. If ``in_place``, the scaled numbers replace those of the rows in their
     array.
     """
+    scaler = bounds.scaler(coordinates.design.domain.n_encoded)
+    # 0 and 1 for the bounds of the domain.
+    centre = scaler.centre[bounds.columns].astype(np.float32)
+    factor = (1 / scaler.scale[bounds.columns]).astype(np.float32)
 
-    bounds: ClippingBounds
-    coordinates: Coordinates
-    weigh: Callable[[DesignRows], DesignRows] | None
-    in_place: bool = False
-    curves: Curves | None = None
-
-    def __call__(self, rows: DesignRows) -> DesignRows:
-        numbers = rows.numbers if self.in_place else rows.numbers.copy()
-        _scale(numbers, *self._units)
+    def finished(rows: DesignRows) -> DesignRows:
+        numbers = rows.numbers if in_place else rows.numbers.copy()
+        _scale(numbers, centre, factor)
         # Rows of persons have weights already, which are kept.
-        scaled = replace(rows, numbers=numbers, target=self.bounds.scale_target(rows.target))
-        if self.curves:
-            scaled = self.curves(scaled)
-        return scaled if self.weigh is None else self.weigh(scaled)
+        scaled = replace(rows, numbers=numbers, target=bounds.scale_target(rows.target))
+        if curves:
+            scaled = curves(scaled)
+        return scaled if weigh is None else weigh(scaled)
 
-    @cached_property
-    def _units(self) -> tuple[Singles, Singles]:
-        """Centre and inverse scale of each number; 0 and 1 for the bounds of the domain."""
-        bounds = self.bounds
-        scaler = bounds.scaler(self.coordinates.design.domain.n_encoded)
-        centre, scale = scaler.centre[bounds.columns], scaler.scale[bounds.columns]
-        return centre.astype(np.float32), (1 / scale).astype(np.float32)
+    return finished

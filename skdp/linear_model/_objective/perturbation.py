@@ -21,32 +21,30 @@ inexactness of the solver.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._draws import MOST_SCALE
 from skdp._identity import remembered
-from skdp.linear_model._objective.persons import least_share_of, rank_of
+from skdp.geometry import LpBall, NormBall
+from skdp.linear_model._objective.profiles import least_share_of, rank_of
+from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Stage
 from skdp.linear_model._solver.certificate import attainable_tolerance
-from skdp.linear_model._solver.design_rows import Coordinates, Weigh
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, weigher
 from skdp.linear_model._solver.problem import Objective
 from skdp.linear_model._solver.solve import minimise
-from skdp.linear_model.losses import (
-    AnyLoss,
-    Bounded,
-    Softmax,
-    count_predictors,
-    greatest_curvature,
-)
+from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, count_predictors, greatest_curvature
 from skdp.mechanisms.noise import Noise, variances
+from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.randomness import granularity_of, publish_near
 from skdp.rows import Kept, KeptBlocks
 
@@ -90,8 +88,10 @@ def greatest_leverage(loss: Bounded, q: float, epsilon: float, neighbors: str) -
     reached, factor = 0.0, 1 + 1e-6
     while len(low):
         left = room(high, q, epsilon, neighbors, loss)
-        reached = max(reached, float(np.max(_needed(loss, c * high, c * high, left))))
-        bound = _needed(loss, c * low, c * high, left)
+        reached = max(reached, float(np.max(loss.curvature_bound(c * high, c * high) / left)))
+        bound = loss.curvature_bound(c * low, c * high) / left
+        if np.isnan(bound).any():  # comparisons would treat it as no curvature
+            raise fail("loss", "have a curvature_bound that is never NaN", loss)
         middle = (low + high) / 2
         split = (bound > reached * factor) & (low < middle) & (middle < high)
         # A cell is not split if its bound is within the factor of a value that is reached, or if no
@@ -124,13 +124,6 @@ def room(
     rank, share = rank_of(loss), shift_share(s, neighbors, least_share_of(loss))
     exponent = np.minimum(epsilon * (1 - q * share) / rank, 700.0)
     return np.asarray(rank * np.expm1(exponent))
-
-
-def _needed(loss: Bounded, low: FloatArray, high: FloatArray, left: FloatArray) -> FloatArray:
-    needed = np.asarray(loss.curvature_bound(low, high) / left)
-    if np.isnan(needed).any():  # comparisons would treat it as no curvature
-        raise fail("loss", "have a curvature_bound that is never NaN", loss)
-    return needed
 
 
 class OutputNoise(NamedTuple):
@@ -210,11 +203,11 @@ class Perturbation:
             Stage("output", "discrete Laplace", models, width, models * spent, 0.0),
         )
 
-    def weigh(self, coordinates: Coordinates) -> Weigh | None:
+    def weigh(self, coordinates: Coordinates) -> Callable[[DesignRows], DesignRows] | None:
         """Return the weights of rows; None if every row of the domain has weight 1."""
         if not self.row_norm**2 / np.min(self.ridge) > self.leverage:
             return None
-        return Weigh(coordinates, self.ridge, self.leverage)
+        return weigher(coordinates, self.ridge, self.leverage)
 
     @cached_property
     def _spread(self) -> float:
@@ -232,18 +225,12 @@ class Perturbation:
         radius = self._spread * (1 + 40 / math.sqrt(dim)) * math.sqrt(dim)
         facts = self.n_bound, self.row_norm, dim, c, curvature
         attainable = attainable_tolerance(*facts, linear_term=radius, stiffest=self.stiffest)
-        return max(attainable, self._harmless(curvature))
-
-    def _harmless(self, curvature: float) -> float:
-        """Return a tolerance for which the output noise is negligible.
-
-        The output noise is then at most a tenth of the effect of V on any coefficient, for every
-        curvature of the objective.
-        """
+        # The output noise is then at most a tenth of the effect of V on any coefficient, for every
+        # curvature of the objective. ``spread`` is the standard deviation of a coordinate of the
+        # output noise, per unit of tolerance.
         moved = np.sqrt(variances(self.noise)) / (self.n_bound * curvature + self.ridges)
-        # Standard deviation of a coordinate of the output noise, per unit of tolerance.
-        spread = 3 * math.sqrt(len(self.ridges)) / self.output_epsilon
-        return float(0.1 * np.min(moved) / spread * np.min(self.ridge))
+        spread = 3 * math.sqrt(dim) / self.output_epsilon
+        return max(attainable, float(0.1 * np.min(moved) / spread * np.min(self.ridge)))
 
     def release(
         self,
@@ -306,3 +293,83 @@ class Perturbation:
             rule = f"be large enough to hide the solver's inexactness in {dim} dimensions"
             raise fail("epsilon", rule, self.epsilon, "Use fewer columns or a larger epsilon.")
         return OutputNoise(exponent, math.ceil(scale))
+
+
+# Relative error of one addition of floats, with a margin.
+_ROUNDING = 4 * float(np.finfo(float).eps)
+
+
+def weighted_length(
+    design: Design, variance: ArrayLike, ridge: ArrayLike, leverage: ArrayLike
+) -> FloatArray:
+    """Return a bound on w(x) (sum_j x_j^2 / variance_j)^(1/2) over all rows x.
+
+    For columns of B-splines x'M^-1 x >= resistance |x|^2 / ridge takes the place of |x|^2 / ridge.
+
+    Parameters
+    ----------
+    design : Design
+    variance, ridge : array of shape (..., groups), > 0
+        The variance and the ridge of each coordinate of a group.
+    leverage : array of shape (...), > 0
+
+    Returns
+    -------
+    ndarray of shape (...)
+        The exact supremum, rounded up, if the squared lengths of the groups' parts take all
+        values between their bounds. They do for numbers, and for columns of two centred levels.
+
+    Notes
+    -----
+    With t = sum_j x_j^2 / ridge_j the greatest value K(t) of sum_j x_j^2 / variance_j is a
+    fractional knapsack: groups are filled in the order of ridge / variance. So K is concave and
+    linear between the breakpoints, and min(1, leverage / t)^2 K(t) has its maximum at a breakpoint,
+    at t = leverage, or on a piece K = a + b t at t = -2 a / b.
+    """
+    least = np.array([group.least for group in design.groups])
+    most = np.array([group.square for group in design.groups])
+    resistance = np.array([group.resistance for group in design.groups])
+    variance, ridge = np.broadcast_arrays(variance, np.asarray(ridge) / resistance)
+    order = np.argsort(-(ridge / variance), axis=-1)
+    shares = (values / by for by in (ridge, variance) for values in (least, most - least))
+    low, more, base, gain = (np.take_along_axis(own, order, axis=-1) for own in shares)
+    t, k = _sums(low, more), _sums(base, gain)
+    rate = np.take_along_axis(ridge / variance, order, axis=-1)
+    start, at_start = t[..., :-1], k[..., :-1]
+    bound = np.asarray(leverage)[..., None]
+    inner = [np.clip(at, start, t[..., 1:]) for at in (bound, 2 * (start - at_start / rate))]
+    places = np.concatenate([t, *inner], axis=-1)
+    lengths = np.concatenate([k, *(at_start + rate * (at - start) for at in inner)], axis=-1)
+    with np.errstate(divide="ignore"):
+        weights = np.minimum(1.0, bound / places)
+    found = np.sqrt((weights**2 * lengths).max(axis=-1))
+    return np.asarray(found * (ROUND_UP + _ROUNDING * len(least)))
+
+
+def _sums(first: FloatArray, steps: FloatArray) -> FloatArray:
+    """Return the sum of ``first``, and that with one more of the steps each time."""
+    total = first.sum(axis=-1, keepdims=True)
+    return np.concatenate([total, total + np.cumsum(steps, axis=-1)], axis=-1)
+
+
+def counts_weights(ball: NormBall) -> bool:
+    """Return whether weights reduce the greatest gauge of a row in this ball.
+
+    In the balls of other norms a row that is short in the Euclidean norm has the greatest gauge.
+    """
+    return type(ball) is LpBall and ball.weights is None and ball.p <= 2
+
+
+def weighted_radius(
+    design: Design, ball: NormBall, ridge: FloatArray, leverage: ArrayLike
+) -> FloatArray:
+    """Return a bound on w(x) times the gauge of x over all rows x, of the shape of ``leverage``.
+
+    In dim dimensions |x|_p <= dim^(1/p - 1/2) |x|_2 for p <= 2.
+    """
+    whole = design.radius_in(ball)
+    if not (isinstance(ball, LpBall) and counts_weights(ball)):
+        return np.full(np.shape(leverage), whole)
+    length = weighted_length(design, np.ones(len(design.groups)), ridge, leverage)
+    factor = ball.dim ** (1 / ball.p - 0.5) / ball.radius * ROUND_UP
+    return np.asarray(np.minimum(whole, length * factor))

@@ -30,9 +30,14 @@ from scipy.special import expit
 
 from skdp._arrays import FloatArray
 from skdp._identity import remembered
-from skdp.linear_model._objective.families import Choice, Family
-from skdp.linear_model._objective.task import ModelTask, Population, per_coordinate, per_group
-from skdp.linear_model._shared.design import Design
+from skdp.linear_model._objective.families import (
+    Candidate,
+    Family,
+    ModelTask,
+    Population,
+    per_coordinate,
+    per_group,
+)
 from skdp.linear_model.losses import AnyLoss, Loss, Softmax
 
 # The normalizer of a softmax rises by NORMALIZER_RISE with each doubling of the number of records
@@ -57,21 +62,22 @@ def choose(
     families: Sequence[Family],
     *,
     q: float | None = None,
-) -> Choice:
+) -> Candidate:
     """Return the candidate of least reference error; ``q`` is the share given by the user."""
-    chosen = [_best_of_family(task, losses, family, q) for family in families]
+
+    def best_of(family: Family) -> Candidate:
+        share = family.usual_q if q is None else q
+        grid, moment = family.grid if share is None else np.array([share]), task.population.moment
+        choice = _best(task, losses, family, grid, 1 / moment)
+        if not family.is_shaped:
+            return choice
+        # The cost of a unit of noise in a coordinate of a group is less if its ridge is large.
+        h = task.size * task.reference.moments(choice.loss)[0] * moment
+        ridge = per_group(task.design, choice.ridge) * task.population.stiffness
+        return _best(task, losses, family, grid, np.asarray(moment / (h + ridge) ** 2))
+
+    chosen = map(best_of, families)
     return min(chosen, key=lambda choice: choice.risk * choice.family.handicap(task))
-
-
-def _best_of_family(
-    task: ModelTask, losses: Sequence[Loss], family: Family, q: float | None
-) -> Choice:
-    q = family.usual_q if q is None else q
-    grid = family.grid if q is None else np.array([q])
-    choice = _best(task, losses, family, grid, 1 / task.population.moment)
-    if family.is_shaped:  # the noise of a group costs less if its ridge is large
-        choice = _best(task, losses, family, grid, _importance(task, choice))
-    return choice
 
 
 def _best(
@@ -80,7 +86,7 @@ def _best(
     family: Family,
     grid: FloatArray,
     importance: FloatArray,
-) -> Choice:
+) -> Candidate:
     """Return the best choice within a family, for given costs of noise, (groups,)."""
     shape, unit_noise = family.shaped(task, importance)
     population = task.population
@@ -101,7 +107,7 @@ def _best(
         loss, share = pairs[at]
         return _best(task, [loss], family, np.array([share]), importance)
     ridges = per_coordinate(task.design, ridge[at])
-    return Choice(*pairs[at], ridges, family, shape, float(enforced[at]), float(risk[at]))
+    return Candidate(*pairs[at], ridges, family, shape, float(enforced[at]), float(risk[at]))
 
 
 def _settled(
@@ -137,27 +143,19 @@ def _ridges(
     leverage: FloatArray,
 ) -> FloatArray:
     """Return the ridge of each group, (..., groups), that is best among the allowed ones."""
+    groups = task.design.groups
     if not task.reference.least_ridge:
-        wanted = _held_intercept(task.design, wanted)
+        if len(groups) > 1 and groups[0].kind == "intercept":
+            # Otherwise large ridges on the slopes would give every record the same label.
+            wanted = wanted.copy()
+            wanted[..., 0] = np.maximum(wanted[..., 0], HELD * wanted[..., 1:].min(axis=-1))
         return _raise_to(wanted, population.shape, population.square, leverage)
     # With few records the intercept gets a greater ridge than the other groups.
     share = float(np.clip(SCARCE / task.weight, 1.0, 10.0))
-    shape = np.array([share if g.kind == "intercept" else 1.0 for g in task.design.groups])
+    shape = np.array([share if g.kind == "intercept" else 1.0 for g in groups])
     # A coefficient of a curve where there are few records would otherwise be mostly noise.
-    curves = np.array([g.roughness is not None for g in task.design.groups])
+    curves = np.array([g.roughness is not None for g in groups])
     return _raise_to(np.where(curves, wanted, floor), shape, population.square, leverage)
-
-
-def _held_intercept(design: Design, wanted: FloatArray) -> FloatArray:
-    """Raise the intercept's ridge to the least of the others.
-
-    Otherwise large ridges on the slopes would give every record the same label.
-    """
-    if len(design.groups) == 1 or design.groups[0].kind != "intercept":
-        return wanted
-    held = wanted.copy()
-    held[..., 0] = np.maximum(wanted[..., 0], HELD * wanted[..., 1:].min(axis=-1))
-    return held
 
 
 def _raise_to(
@@ -179,14 +177,6 @@ def _raise_to(
     t = np.take_along_axis(sums, last, axis=-1)
     t /= leverage[..., None] - np.take_along_axis(rest, last, axis=-1)
     return np.maximum(np.where(count > 0, t, 0.0) * shape, wanted)
-
-
-def _importance(task: ModelTask, choice: Choice) -> FloatArray:
-    """Return the cost of a unit of noise variance in a coordinate of each group, (groups,)."""
-    moment = task.population.moment
-    h = task.size * task.reference.moments(choice.loss)[0] * moment
-    ridge = per_group(task.design, choice.ridge) * task.population.stiffness
-    return np.asarray(moment / (h + ridge) ** 2)
 
 
 def usual_knots(task: ModelTask) -> int:

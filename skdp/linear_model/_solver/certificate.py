@@ -66,7 +66,6 @@ from numpy.typing import NDArray
 from skdp._arrays import FloatArray
 from skdp.domain.splines import units_of
 from skdp.linear_model._shared.task import target_of
-from skdp.linear_model._solver.compiled import CompiledSums
 from skdp.linear_model._solver.design_rows import (
     STEP,
     Coordinates,
@@ -75,7 +74,7 @@ from skdp.linear_model._solver.design_rows import (
     Terms,
     sums_over,
 )
-from skdp.linear_model._solver.problem import Objective, euclidean, power_above
+from skdp.linear_model._solver.problem import CompiledSums, Objective, euclidean, power_above
 from skdp.linear_model.losses import AnyLoss, Softmax, shares, slopes_of
 from skdp.rows.block import MOST_ROWS, block_rows
 

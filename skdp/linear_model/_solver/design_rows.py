@@ -9,17 +9,22 @@ the predictor.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray, size_of_arrays, squared_lengths
+from skdp._checks import fail
 from skdp._compiled import kernels
+from skdp.domain import Domain
+from skdp.domain.columns import Number
+from skdp.domain.splines import STEPS
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import NUMBER_BITS, row_unit
 from skdp.rows import Block, KeptBlocks
@@ -149,8 +154,11 @@ class Coordinates:
 
     @cached_property
     def numbers(self) -> NDArray[np.intp] | slice:
-        """Coordinates of the numbers."""
-        return as_slice(np.array(self.design.numbers, dtype=np.intp) + int(self.design.intercept))
+        """Coordinates of the numbers; adjacent ones as a slice, which numpy does not copy."""
+        columns = np.array(self.design.numbers, dtype=np.intp) + int(self.design.intercept)
+        if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+            return slice(int(columns[0]), int(columns[-1]) + 1)
+        return columns
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -163,13 +171,6 @@ class Coordinates:
         pairs = zip(self.sizes, self.design.tables, strict=True)
         return tuple(size if table is None else len(table) for size, table in pairs)
 
-    def of_positions(self, theta: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the terms of the positions of each column, without centring."""
-        return tuple(
-            np.append(0.0, theta[block]) if table is None else table @ theta[block]
-            for block, table in zip(self.design.blocks, self.design.tables, strict=True)
-        )
-
     def row_table(self, column: int) -> FloatArray:
         """Return the entries of rows for each position of a column, (size - 1, positions)."""
         size, table = self.sizes[column], self.design.tables[column]
@@ -178,7 +179,10 @@ class Coordinates:
 
     def terms(self, theta: FloatArray) -> Terms:
         """Return the predictor of coordinates theta."""
-        tables = self.of_positions(theta)
+        tables = tuple(
+            np.append(0.0, theta[block]) if table is None else table @ theta[block]
+            for block, table in zip(self.design.blocks, self.design.tables, strict=True)
+        )
         constants = self.constants(theta)
         constant = math.nan if None in constants else float(sum(constants))
         return Terms(theta[self.numbers] * self.unit, constant, tables)
@@ -206,107 +210,94 @@ class Coordinates:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Build:
-    """From encoded rows to rows of a design matrix, before they are scaled.
+def row_builder(
+    design: Design, label_weights: FloatArray | None = None
+) -> Callable[[Block], DesignRows]:
+    """Return the map from encoded rows to rows of a design matrix, before they are scaled.
 
     ``label_weights`` in [0, 1], one for each label, multiply the weights of rows.
     """
+    unit = row_unit(design.domain)
 
-    design: Design
-    label_weights: FloatArray | None = None
-
-    def __call__(self, rows: Block) -> DesignRows:
+    def built(rows: Block) -> DesignRows:
         numbers = rows.numbers
-        if self.design.domain.is_ball:
+        if design.domain.is_ball:
             # Towards 0: rows stay in the ball.
-            numbers = np.trunc(numbers / Coordinates(self.design).unit / STEP) * STEP
+            numbers = np.trunc(numbers / unit / STEP) * STEP
         levels = np.array(rows.levels) if len(rows.levels) else np.empty((0, len(rows)), np.uint8)
         columns = np.ascontiguousarray(numbers.T, np.float32)
         weight = None if rows.share is None else np.full(len(rows), rows.share / WHOLE)
         found = DesignRows(columns, levels, rows.target, weight, rows.share)
-        if self.label_weights is None:
+        if label_weights is None:
             return found
-        return replace(found, weight=found.weighted(self.label_weights.take(rows.target)))
+        return replace(found, weight=found.weighted(label_weights.take(rows.target)))
+
+    return built
 
 
-@dataclass(frozen=True, eq=False)
-class Weigh:
-    """Multiply weights by w(x) = min(1, leverage / l(x)), l(x) = x'M^-1 x.
+def weigher(
+    coordinates: Coordinates, ridge: FloatArray, leverage: float
+) -> Callable[[DesignRows], DesignRows]:
+    """Return the map that multiplies weights by w(x) = min(1, leverage / l(x)), l(x) = x'M^-1 x.
 
     M is the penalty: diagonal with the ridges, and the ridge times the matrix of a smoothness
-    penalty for the columns of a spline.
+    penalty for the columns of a spline. The score l(x) depends on no other row, bit for bit.
     """
+    design, numbers_ridge = coordinates.design, ridge[coordinates.numbers] / coordinates.unit**2
+    by_level = _scores_of_levels(coordinates, ridge)
 
-    coordinates: Coordinates
-    ridge: FloatArray
-    leverage: float
-
-    def __call__(self, rows: DesignRows) -> DesignRows:
-        scores = self._scores(rows)
-        # Rounded down by more than the error of the sum, so that w l <= leverage holds.
-        np.maximum(scores, self.leverage, out=scores)
-        np.divide(self.leverage * (1 - 1e-9), scores, out=scores)
-        return replace(rows, weight=rows.weighted(scores))
-
-    def _scores(self, rows: DesignRows) -> FloatArray:
-        """Return x'M^-1 x, which depends on no other row, bit for bit."""
-        design, ridge = self.coordinates.design, self.ridge
-        scores = self._scores_of_numbers(rows.numbers, ridge[self.coordinates.numbers])
+    def weighed(rows: DesignRows) -> DesignRows:
+        scores = _scores_of_numbers(rows.numbers, numbers_ridge)
         if design.intercept:
             scores += 1 / ridge[0]
-        for scores_of_levels, codes in zip(self._scores_of_levels, rows.levels, strict=True):
-            scores += scores_of_levels.take(codes)
+        for own, codes in zip(by_level, rows.levels, strict=True):
+            scores += own.take(codes)
+        # Rounded down by more than the error of the sum, so that w l <= leverage holds.
+        np.maximum(scores, leverage, out=scores)
+        np.divide(leverage * (1 - 1e-9), scores, out=scores)
+        return replace(rows, weight=rows.weighted(scores))
+
+    return weighed
+
+
+def _scores_of_levels(coordinates: Coordinates, ridge: FloatArray) -> list[FloatArray]:
+    """Return the part of the score of each level, for each column of levels."""
+    found, design = [], coordinates.design
+    groups = [group for group in design.groups if group.kind == "levels"]
+    facts = design.blocks, design.tables, coordinates.sizes, groups
+    for block, table, size, group in zip(*facts, strict=True):
+        share = 1 / size if design.intercept else 0.0
+        inverse = 1 / ridge[block]
+        if table is not None and group.roughness is not None:
+            parts = table - share  # with one ridge for all columns
+            scores = np.vecdot(parts @ group.roughness.inverse, parts)
+            found.append(scores * inverse.max())
+            continue
+        others = share**2 * (inverse.sum() - inverse)  # of the other indicators
+        own = (1 - share) ** 2 * inverse + others
+        found.append(np.append(share**2 * inverse.sum(), own))
+    return found
+
+
+def _scores_of_numbers(numbers: Singles, ridge: FloatArray) -> FloatArray:
+    scores, step = np.zeros(numbers.shape[1]), block_rows(2 * len(numbers))
+    is_equal = bool((ridge == ridge[:1]).all())
+    # Sums of so many squares, multiples of 2^-40, are exact in any order.
+    is_exact, compiled = ridge.size <= MOST_ROWS, kernels()
+    if compiled is not None and is_equal and ridge.size and is_exact:
+        compiled.add_squares(numbers, scores)
+        scores /= ridge[0]
         return scores
-
-    @cached_property
-    def _scores_of_levels(self) -> list[FloatArray]:
-        """The part of the score of each level, for each column of levels."""
-        found = []
-        design, sizes = self.coordinates.design, self.coordinates.sizes
-        groups = [group for group in design.groups if group.kind == "levels"]
-        for block, table, size, group in zip(
-            design.blocks, design.tables, sizes, groups, strict=True
-        ):
-            share = 1 / size if design.intercept else 0.0
-            inverse = 1 / self.ridge[block]
-            if table is not None and group.roughness is not None:
-                parts = table - share  # with one ridge for all columns
-                scores = np.vecdot(parts @ group.roughness.inverse, parts)
-                found.append(scores * inverse.max())
-                continue
-            others = share**2 * (inverse.sum() - inverse)  # of the other indicators
-            own = (1 - share) ** 2 * inverse + others
-            found.append(np.append(share**2 * inverse.sum(), own))
-        return found
-
-    def _scores_of_numbers(self, numbers: Singles, ridge: FloatArray) -> FloatArray:
-        scores, step = np.zeros(numbers.shape[1]), block_rows(2 * len(numbers))
-        ridge = ridge / self.coordinates.unit**2
-        is_equal = bool((ridge == ridge[:1]).all())
-        # Sums of so many squares, multiples of 2^-40, are exact in any order.
-        is_exact, compiled = ridge.size <= MOST_ROWS, kernels()
-        if compiled is not None and is_equal and ridge.size and is_exact:
-            compiled.add_squares(numbers, scores)
-            scores /= ridge[0]
-            return scores
-        for at in range(0, len(scores), step):
-            # In one order, so that a row's sum does not depend on the number of rows.
-            x = numbers[:, at : at + step].T.astype(np.float64, order="C")
-            if is_equal and ridge.size:
-                squares = np.vecdot(x, x) if is_exact else squared_lengths(x)
-                scores[at : at + step] = squares / ridge[0]
-            else:
-                # The last bits of a matrix product would depend on the position of a row.
-                scores[at : at + step] = (np.square(x) / ridge).sum(axis=1)
-        return scores
-
-
-def as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Return adjacent columns as a slice, which numpy does not copy."""
-    if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
-        return slice(int(columns[0]), int(columns[-1]) + 1)
-    return columns
+    for at in range(0, len(scores), step):
+        # In one order, so that a row's sum does not depend on the number of rows.
+        x = numbers[:, at : at + step].T.astype(np.float64, order="C")
+        if is_equal and ridge.size:
+            squares = np.vecdot(x, x) if is_exact else squared_lengths(x)
+            scores[at : at + step] = squares / ridge[0]
+        else:
+            # The last bits of a matrix product would depend on the position of a row.
+            scores[at : at + step] = (np.square(x) / ridge).sum(axis=1)
+    return scores
 
 
 def _fraction(values: FloatArray, divisor: int = 1) -> Fraction | None:
@@ -315,3 +306,77 @@ def _fraction(values: FloatArray, divisor: int = 1) -> Fraction | None:
     if not np.isfinite(values).all() or not math.isfinite(high := math.fsum(entries)):
         return None
     return (Fraction(high) + Fraction(math.fsum([*entries, -high]))) / divisor
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of all numbers of a design; public information only.
+
+    Attributes
+    ----------
+    origin : Design
+        The design with numbers.
+    knots, degree : int >= 1
+        Of each curve.
+    """
+
+    origin: Design
+    knots: int
+    degree: int
+
+    @cached_property
+    def design(self) -> Design:
+        """The design with curves."""
+        domain = self.origin.domain.additive(knots=self.knots, degree=self.degree)
+        return Design(domain, self.origin.intercept)
+
+    def check_room(self, share: float) -> None:
+        """Raise an error unless there is room for knots in this share of the declared bounds."""
+        own = self.origin.domain
+        for column, read, _ in own._layout.placed:
+            if isinstance(column, Number):
+                step = (column.upper / 2 - column.lower / 2) * share / (self.knots + 1)
+                if step < 64 * math.ulp(max(abs(column.lower), abs(column.upper))):
+                    name, rule = own._labels[read.start], "be farther apart to have a curve"
+                    remedy = "Subtract a constant from the column, or give additive=None."
+                    raise fail(f"bounds of {name}", rule, (column.lower, column.upper), remedy)
+
+    def domain(self, bounds: FloatArray) -> Domain:
+        """Return the domain of curves on knots between bounds in units, (numbers, 2)."""
+        own = self.origin.domain
+        columns = [own._labels[r.start] for c, r, _ in own._layout.placed if isinstance(c, Number)]
+        pairs = dict(zip(columns, map(tuple, bounds.tolist()), strict=True))
+        found: Domain = own.additive(knots=self.knots, degree=self.degree, bounds=pairs)
+        return found
+
+    def __call__(self, rows: DesignRows) -> DesignRows:
+        """Return rows of the design with curves; numbers are multiples of 2^-20 in [-1, 1]."""
+        levels = np.empty((len(self._places), len(rows)), self._kind)
+        for own, (number, level) in zip(levels, self._places, strict=True):
+            if number is None:
+                own[:] = rows.levels[level]
+                continue
+            # The nearest of the equally spaced nodes; x + 1 is rounded, in a public way.
+            steps = (self.knots + 1) * STEPS
+            np.rint((rows.numbers[number] + 1) * np.float32(steps / 2), out=own, casting="unsafe")
+            if level is not None:  # the position of a missing number is the last
+                own[rows.levels[level] > 0] = steps + 1
+        return replace(rows, numbers=np.empty((0, len(rows)), np.float32), levels=levels)
+
+    @cached_property
+    def _kind(self) -> np.dtype[Any]:
+        """Smallest unsigned integer type of all positions."""
+        return np.min_scalar_type(max(Coordinates(self.design).positions))
+
+    @cached_property
+    def _places(self) -> list[tuple[int | None, int | None]]:
+        """For each column of positions, the number and the column of levels it is made of."""
+        found: list[tuple[int | None, int | None]] = []
+        numbers, levels = count(), count()
+        for column, _, write in self.origin.domain._layout.placed:
+            width = write.stop - write.start
+            if not isinstance(column, Number):
+                found += [(None, next(levels))] * (width > 0)
+            else:  # one more encoded column indicates missing cells
+                found.append((next(numbers), next(levels) if width > 1 else None))
+        return found

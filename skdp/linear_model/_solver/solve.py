@@ -31,8 +31,7 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_positive
 from skdp._compiled import MANY
 from skdp.linear_model._solver.certificate import UNIT, certified_gradient
-from skdp.linear_model._solver.hessian import Hessian
-from skdp.linear_model._solver.problem import DOUBLE, SINGLE, Objective, euclidean
+from skdp.linear_model._solver.problem import DOUBLE, SINGLE, Hessian, Objective, euclidean
 
 STRIDE = 16
 MOST_SAMPLE = 2**17  # rows, or a multiple of the columns

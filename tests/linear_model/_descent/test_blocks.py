@@ -1,12 +1,17 @@
-"""Blocks of a descent: which coordinates there are, and that they are the model's."""
+"""Blocks of coordinates, and slopes that are the same bits everywhere."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
+from summed_records import SLOPES, on_grid
 
 from skdp import Domain
-from skdp.linear_model._descent.blocks import Blocks
+from skdp.linear_model._descent.gradients import logistic_slope, residual
+from skdp.linear_model._descent.scaling import Blocks
 
 MIXED = Domain(
     {"a": (0, 1), "b": list("uvw"), "c": (-5, 5), "d": ["only"], "e": ["x", "y"]}, target=(-1, 1)
@@ -119,3 +124,30 @@ def test_a_wrong_first_level_is_caught():
     forgotten = intercept - theta[blocks.places[3].start]
     wanted = one_hot(MIXED, rows) @ theta
     assert np.abs(rows @ coef + forgotten - wanted).max() > 0.1
+
+
+# Slopes
+
+
+def test_the_logistic_slope_is_the_logistic_slope():
+    u = np.concatenate([np.linspace(-40, 40, 100_001), [0.0, 1e-300, 1e300, -1e300]])
+    for y in (0.0, 1.0):
+        found = logistic_slope(u, np.full_like(u, y))
+        assert np.abs(found - (expit(u) - y)).max() < 2.0**-23
+        assert np.abs(found).max() <= 1
+
+
+def test_far_log_odds_are_certain_on_the_grid():
+    slopes = logistic_slope(np.array([-16.0, 16.0]), np.zeros(2))
+    assert [on_grid(s) for s in slopes] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("slope", [*SLOPES.values(), residual], ids=[*SLOPES, "unbounded"])
+def test_a_slope_is_the_same_at_every_place_and_length(slope):
+    rng = np.random.default_rng(5)
+    u, y = rng.normal(0, 5, 200), rng.integers(0, 2, 200).astype(float)
+    whole = slope(u, y)
+    for start in range(17):
+        for stop in range(start + 1, 200, 7):
+            assert np.array_equal(slope(u[start:stop], y[start:stop]), whole[start:stop])
+            assert np.array_equal(slope(u[stop::-1], y[stop::-1]), whole[stop::-1])

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chisquare
 
 from skdp import Domain
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.descend import FARTHEST, Descent
+from skdp.linear_model._descent.algorithm import FARTHEST, Descent
+from skdp.linear_model._descent.scaling import Blocks
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.mechanisms.noise import Publication
 from skdp.randomness import Lattice

@@ -14,25 +14,22 @@ from hypothesis import strategies as st
 
 from skdp import Domain, Spline
 from skdp.domain.splines import STIFFNESS
+from skdp.linear_model._descent import plan as descent_rules
 from skdp.linear_model._descent import plan as rules
-from skdp.linear_model._descent import rules as descent_rules
 from skdp.linear_model._descent.algorithm import CoordinateDescent
-from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.plan import (
-    DescentTask,
-    plan_descent,
-    row_lengths,
-)
-from skdp.linear_model._descent.rules import (
     LOGISTIC,
     SQUARED,
+    DescentTask,
     curvatures,
     penalties,
+    plan_descent,
     residual_bound,
     roughness,
+    row_lengths,
     scaling_of,
 )
-from skdp.linear_model._descent.scaling import DescentStage, RowBound, plain_scaling
+from skdp.linear_model._descent.scaling import Blocks, DescentStage, RowBound, plain_scaling
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.coordinate_descent import (
     DPCoordinateDescentClassifier,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from skdp import Domain
 from skdp.linear_model._descent import scaling as _scaling
-from skdp.linear_model._descent.blocks import Blocks
 from skdp.linear_model._descent.gradients import keep_scaled
 from skdp.linear_model._descent.scaling import (
+    Blocks,
     DescentStage,
     RowBound,
     Scaling,

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -12,8 +12,9 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression, Guarantee, Ledger
-from skdp.linear_model._objective import gaussian as gaussian_objective
-from skdp.linear_model._objective.gaussian import (
+from skdp.linear_model._objective import profiles as gaussian_objective
+from skdp.linear_model._objective.perturbation import leverage_apart, leverages_apart
+from skdp.linear_model._objective.profiles import (
     JointProfile,
     ReleasedProfile,
     _worst_cells,
@@ -21,7 +22,6 @@ from skdp.linear_model._objective.gaussian import (
     greatest_shift,
     rough_shifts,
 )
-from skdp.linear_model._objective.perturbation import leverage_apart, leverages_apart
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
@@ -393,18 +393,6 @@ def test_noise_that_may_not_be_log_concave_is_refused():
     model = DPLogisticRegression(delta=1e-5, classes=[0, 1], mechanism=mechanism)
     with pytest.raises(ValueError, match=r"log-concave noise where delta > 0.*log_concave = True"):
         model.fit(X, y)
-
-
-def test_a_loss_with_a_broken_bound_is_named():
-    @dataclass(frozen=True)
-    class Broken(Logistic):
-        def curvature_bound(self, low, high):
-            return np.asarray(low) * np.nan
-
-    with pytest.raises(ValueError, match="loss must have a curvature_bound"):
-        JointProfile(Broken(), 0.3, 0.5)(1.0)
-    with pytest.raises(ValueError, match="neighbors must be one of"):
-        replace(JointProfile(Logistic(), 0.3, 0.5), neighbors="none")
 
 
 @EACH_LOSS

@@ -12,10 +12,14 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
-from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
-from skdp.linear_model._objective.persons import RecordLoss, lines_above
+from skdp.linear_model._objective.families import ModelTask
 from skdp.linear_model._objective.perturbation import greatest_leverage, shift_share
-from skdp.linear_model._objective.task import ModelTask
+from skdp.linear_model._objective.profiles import (
+    JointProfile,
+    RecordLoss,
+    greatest_shift,
+    lines_above,
+)
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
@@ -30,6 +34,8 @@ def test_a_bound_on_curvatures_that_is_none_is_refused(curvature):
 
     with pytest.raises(ValueError, match="curvature_bound that is >= 0 and never NaN"):
         RecordLoss(Broken(), 2).curvature_bound(0.0, 1.0)
+    with pytest.raises(ValueError, match="curvature_bound that is >= 0 and never NaN"):
+        JointProfile(Broken(), 0.3, 0.5)(1.0)
 
 
 def worst_of_two_rows(slopes, epsilon, q, ridge, far=60.0):
@@ -179,7 +185,7 @@ def test_lines_are_above_the_cost_of_the_curvature(loss, rank):
 @pytest.mark.parametrize("sides", [1, 2])
 def test_the_closed_form_is_the_mean(sides):
     """E (e^l - e^epsilon)_+ by quadrature, for lines that rise and fall."""
-    from skdp.linear_model._objective.persons import log_delta_of_line
+    from skdp.linear_model._objective.profiles import log_delta_of_line
 
     for slope, height, shift, epsilon in itertools.product(
         (-0.6, 0.0, 0.3), (0.0, 0.4, 0.9), (0.2, 0.7), (0.1, 0.5, 2.0)

@@ -13,13 +13,13 @@ from skdp.linear_model._objective.families import (
     Q_GRID,
     GaussianFamily,
     KNormFamily,
+    ModelTask,
     cluster,
     rough_leverage,
 )
-from skdp.linear_model._objective.gaussian import greatest_shift
 from skdp.linear_model._objective.perturbation import greatest_leverage
+from skdp.linear_model._objective.profiles import greatest_shift
 from skdp.linear_model._objective.rules import choose
-from skdp.linear_model._objective.task import ModelTask
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model.logistic import CANDIDATES

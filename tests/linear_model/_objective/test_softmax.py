@@ -13,10 +13,9 @@ from scipy.special import logsumexp, ndtr, softmax
 
 from skdp import Domain, DPCoordinateDescentClassifier, DPLogisticRegression
 from skdp.linear_model import SKOPS_TYPES, from_json, load_model
-from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
+from skdp.linear_model._objective.families import ModelTask
 from skdp.linear_model._objective.perturbation import greatest_leverage
-from skdp.linear_model._objective.softmax import SoftmaxRecord
-from skdp.linear_model._objective.task import ModelTask
+from skdp.linear_model._objective.profiles import JointProfile, SoftmaxRecord, greatest_shift
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.certificate import certified_gradient
@@ -332,7 +331,7 @@ def test_the_certified_error_holds_for_several_classes(a, size, weighted):
 @pytest.mark.parametrize("most", [2048, 1], ids=["one matrix", "a matrix for each class"])
 def test_the_solver_reaches_the_minimum(monkeypatch, most):
     """Whether or not products of different classes are part of the second derivative."""
-    monkeypatch.setattr("skdp.linear_model._solver.hessian.MOST_JOINT", most)
+    monkeypatch.setattr("skdp.linear_model._solver.problem.MOST_JOINT", most)
     made, objective = joint(3000, 6, Softmax(5, 0.6), ridge=0.05, intercept=True, sizes=(4,))
     found = minimise(objective, 1e-9)
     difference = exact(made, objective, found.theta)

@@ -9,9 +9,13 @@ from scipy.special import expit, logit
 
 from skdp import Domain, DPHuberRegressor, DPLogisticRegression
 from skdp.geometry import LpBall
-from skdp.linear_model._objective.gaussian import JointProfile, greatest_shift
-from skdp.linear_model._objective.perturbation import greatest_leverage, leverage_apart
-from skdp.linear_model._objective.reach import weighted_length, weighted_radius
+from skdp.linear_model._objective.perturbation import (
+    greatest_leverage,
+    leverage_apart,
+    weighted_length,
+    weighted_radius,
+)
+from skdp.linear_model._objective.profiles import JointProfile, greatest_shift
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model.losses import Logistic, PseudoHuber
 from skdp.privacy.normal import log_delta

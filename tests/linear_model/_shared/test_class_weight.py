@@ -22,13 +22,12 @@ from skdp import (
     from_json,
     load_model,
 )
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.gradients import Gradients
-from skdp.linear_model._descent.slopes import logistic_slope
-from skdp.linear_model._objective.clipping import ClippingBounds, Finish
+from skdp.linear_model._descent.gradients import Gradients, logistic_slope
+from skdp.linear_model._descent.scaling import Blocks
+from skdp.linear_model._objective.clipping import ClippingBounds, finisher
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.design_rows import Build, Coordinates, Weigh
+from skdp.linear_model._solver.design_rows import Coordinates, row_builder, weigher
 from skdp.linear_model.losses import Logistic, SharpLogistic
 from skdp.linear_model.validation import label_weights
 from skdp.model_selection import PrivateSearchCV
@@ -225,12 +224,13 @@ def test_weights_of_rows_are_never_greater_than_without_weights_of_labels(levera
     members = Shares(Persons.of([ids]), 1).members(ids) if persons else None
     design = Design(domain, True)
     coordinates, ridge = Coordinates(design), rng.uniform(0.5, 3, design.dim)
-    weigh = Weigh(coordinates, ridge, leverage) if leverage < 1e9 else None
-    finish = Finish(ClippingBounds.whole(design), coordinates, weigh)
+    weigh = weigher(coordinates, ridge, leverage) if leverage < 1e9 else None
+    finish = finisher(ClippingBounds.whole(design), coordinates, weigh)
 
     def states(weights):
-        rows = MemoryRows(domain, X, y, members).keep(Build(design, weights), dtype=np.float32)
-        return rows.map(finish).states
+        rows = MemoryRows(domain, X, y, members)
+        kept = rows.keep(row_builder(design, weights), dtype=np.float32)
+        return kept.map(finish).states
 
     given, total = np.array([1 / 3, 1.0, 1e-3]), Fraction(0)
     for own, plain in zip(states(given), states(None), strict=True):

@@ -28,10 +28,14 @@ from summed_records import (
 
 import skdp.linear_model._descent.gradients as gradients_module
 from skdp import Domain
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.gradients import SLOPE_BLOCKS, Gradients
-from skdp.linear_model._descent.scaled_rows import Moves
-from skdp.linear_model._descent.slopes import logistic_slope, residual
+from skdp.linear_model._descent.gradients import (
+    SLOPE_BLOCKS,
+    Gradients,
+    Moves,
+    logistic_slope,
+    residual,
+)
+from skdp.linear_model._descent.scaling import Blocks
 from skdp.linear_model._shared.gram import NUMBER_BITS
 from skdp.rows.block import MOST_ROWS
 from skdp.rows.total import FOLD, Total
@@ -218,7 +222,7 @@ def test_a_slope_that_depends_on_its_neighbours_is_caught():
 
 def test_without_the_grid_shares_would_not_add_up(monkeypatch):
     """The twin: shares of all bits, whose sums are rounded."""
-    monkeypatch.setattr(gradients_module, "ROUNDER", 0.0)
+    monkeypatch.setattr(gradients_module, "on_grid", lambda numbers: None)
     blocks = Blocks(Domain.unit_box(1), intercept=True)
     rng = np.random.default_rng(7)
     X, y = rng.uniform(-1, 1, (50, 1)), rng.integers(0, 2, 50).astype(float)

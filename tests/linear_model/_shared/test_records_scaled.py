@@ -23,12 +23,10 @@ from summed_records import (
     table,
 )
 
-import skdp.linear_model._descent.scaled_rows as scaled_rows_module
+import skdp.linear_model._descent.gradients as scaled_rows_module
 from skdp import Domain
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.gradients import Gradients
-from skdp.linear_model._descent.scaling import RowBound
-from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.gradients import Gradients, ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.scaling import Blocks, RowBound
 from skdp.rows.block import MOST_ROWS
 
 # Numbers, weights, levels
@@ -75,30 +73,9 @@ def test_no_row_is_longer_than_its_bound_and_none_is_shortened_without_need(
         assert w == 1 or more**power * total > bound or more * Fraction(greatest) > 1
 
 
-@pytest.mark.parametrize("bound", [0.0, -1.0, np.nan])
-def test_a_length_without_a_bound_is_refused(bound):
-    blocks = Blocks(Domain.unit_box(2), intercept=True)
-    with pytest.raises(ValueError, match="scaling must bound the length of rows by a number > 0"):
-        kept(blocks, scaled(blocks, bound=bound), np.eye(2))
-
-
 def test_records_within_the_scaling_count_in_full():
     blocks = Blocks(Domain.unit_box(2), intercept=True)
     assert np.all(one_state(blocks, scaled(blocks), np.eye(2)).weight == 1)
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, 1e-7, 1e-300, np.nan])
-def test_a_scaling_that_leaves_the_grid_is_refused(scale):
-    blocks = Blocks(Domain.unit_box(2), intercept=True)
-    with pytest.raises(ValueError, match=r"scaling must have centres and scales that keep numbers"):
-        kept(blocks, scaled(blocks, 0.0, scale), np.eye(2))
-
-
-@pytest.mark.parametrize("centre", [np.nan, np.inf, 1e7])
-def test_a_centre_far_away_is_refused(centre):
-    blocks = Blocks(Domain.unit_box(2), intercept=True)
-    with pytest.raises(ValueError, match="scaling must have"):
-        kept(blocks, scaled(blocks, centre, 1.0), np.eye(2))
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(2, "u1"), (256, "u1"), (257, "u2")])
@@ -211,22 +188,6 @@ def test_one_kind_of_block_is_enough(domain, intercept):
     found = sums(blocks, scaled(blocks), X, np.array([0.0, 1.0]), logistic_slope)[: blocks.dim]
     shares = [ONE // 2, -ONE // 2] if blocks.level_columns else [3 * ONE // 4]
     assert found.tolist() == [0] * intercept + shares
-
-
-@pytest.mark.parametrize("change", [np.nan, np.inf, 2.0**22])
-def test_steps_without_end_are_refused(change):
-    blocks = Blocks(Domain.unit_box(1), intercept=True)
-    model = gradients(blocks, scaled(blocks), np.eye(1), np.ones(1), logistic_slope)
-    with pytest.raises(ValueError, match="step must be at most"):
-        model.move(0, np.array([change]))
-
-
-@pytest.mark.parametrize("clip", [0.0, -1.0, np.nan, np.inf])
-def test_clips_bound_something(clip):
-    blocks = Blocks(Domain.unit_box(1), intercept=False)
-    rows = kept(blocks, scaled(blocks), np.eye(1), np.ones(1))
-    with pytest.raises(ValueError, match="clips must be finite and > 0"):
-        Gradients(rows, blocks, None, residual, np.array([clip]))
 
 
 # Memory

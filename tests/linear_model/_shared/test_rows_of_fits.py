@@ -19,14 +19,14 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.linear_model._descent import scaled_rows as scaled_rows_module
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent import gradients as scaled_rows_module
+from skdp.linear_model._descent.gradients import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.scaling import Blocks
 from skdp.linear_model._objective import perturbation as perturbation_module
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import exact_cross, exact_gram, exact_sums
 from skdp.linear_model._solver.certificate import certified_gradient
-from skdp.linear_model._solver.design_rows import Build, Coordinates
+from skdp.linear_model._solver.design_rows import Coordinates, row_builder
 from skdp.linear_model._solver.solve import minimise
 from skdp.linear_model.losses import Logistic
 from skdp.rows import MemoryRows
@@ -254,7 +254,7 @@ def test_rows_of_a_ball_stay_in_it_in_single_precision(radius: float) -> None:
     rows = np.random.default_rng(1).normal(size=(300, 3))
     rows *= radius / np.linalg.norm(rows, axis=1)[:, None]
     design = Design(Domain.l2_ball(3, radius), True)
-    (state,) = MemoryRows(design.domain, rows, np.zeros(300)).keep(Build(design)).states
+    (state,) = MemoryRows(design.domain, rows, np.zeros(300)).keep(row_builder(design)).states
     shares = state.numbers.astype(float) * (Coordinates(design).unit / radius)
     lengths = (shares**2).sum(axis=0)
     assert lengths.max() <= 1

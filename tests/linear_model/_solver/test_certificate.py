@@ -29,8 +29,8 @@ from skdp.linear_model._solver.certificate import (
     attainable_tolerance,
     certified_gradient,
 )
-from skdp.linear_model._solver.compiled import is_compiled
-from skdp.linear_model._solver.design_rows import Build
+from skdp.linear_model._solver.design_rows import row_builder
+from skdp.linear_model._solver.problem import is_compiled
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 from skdp.rows import MemoryRows
 from skdp.rows.block import MOST_ROWS
@@ -241,7 +241,7 @@ def test_the_exact_rows_are_those_of_a_table() -> None:
             cells[f"c{k}"] = [f"l{code}" for code in made.codes[:, k]]
         table = pd.DataFrame({name: cells[name] for name in names})
         np.testing.assert_allclose(design.matrix(table, 40), made.matrix(), atol=1e-15)
-        (built,) = MemoryRows(design.domain, table, made.target).keep(Build(design)).states
+        (built,) = MemoryRows(design.domain, table, made.target).keep(row_builder(design)).states
         (state,) = made.states()
         np.testing.assert_array_equal(built.numbers, state.numbers)
         for own, codes in zip(built.levels, state.levels, strict=True):

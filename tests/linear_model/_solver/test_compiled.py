@@ -17,12 +17,11 @@ from skdp import Domain, DPHuberRegressor, DPLinearRegression, DPLogisticRegress
 from skdp.domain.layout import encode_compactly
 from skdp.linear_model._objective import clipping
 from skdp.linear_model._shared.design import Design
-from skdp.linear_model._solver.compiled import CompiledSums, is_compiled
-from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, Weigh, sums_over
+from skdp.linear_model._solver.design_rows import Coordinates, DesignRows, sums_over, weigher
+from skdp.linear_model._solver.problem import CompiledSums, is_compiled
 from skdp.linear_model.losses import Logistic, PseudoHuber, SharpLogistic
 
 kernels = pytest.importorskip("skdp._kernels")
-compiled_slopes = pytest.importorskip("skdp._kernels.slopes")
 
 LOSSES = [Logistic(), SharpLogistic(0.75), SharpLogistic(0.6), PseudoHuber(0.3)]
 
@@ -208,9 +207,10 @@ def test_rows_of_a_design_have_the_same_bits(monkeypatch: Any, is_whole: bool, e
         low, high = rng.uniform(-1, -0.2, 9), rng.uniform(0.2, 1, 9)
         bounds = clipping.ClippingBounds(design.domain.number_index, low, high)
     ridge = np.full(10, 7.0) if equal else rng.uniform(5, 9, 10)
-    finish = clipping.Finish(bounds, Coordinates(design), Weigh(Coordinates(design), ridge, 0.3))
+    coordinates = Coordinates(design)
+    finish = clipping.finisher(bounds, coordinates, weigher(coordinates, ridge, 0.3))
     for function in (
-        lambda: clipping._ColumnSums(False)(rows),
+        lambda: clipping._column_sums(rows, False),
         lambda: (finish(rows).numbers, finish(rows).weight),
     ):
         for one, other in zip(*both_ways(monkeypatch, function), strict=True):
@@ -249,7 +249,7 @@ def test_weights_of_very_wide_rows_have_the_same_bits(monkeypatch: Any) -> None:
     coordinates = Coordinates(Design(Domain.box([-1] * width, [1] * width), False))
     numbers = (np.rint(rng.uniform(0.5, 1, (width, 16)) * 2**20) / 2**20).astype(np.float32)
     rows = DesignRows(numbers, np.zeros((0, 16), np.uint8), np.zeros(16))
-    weigh = Weigh(coordinates, np.full(width, 7.0), 0.3)
+    weigh = weigher(coordinates, np.full(width, 7.0), 0.3)
     one, other = both_ways(monkeypatch, lambda: weigh(rows).weight)
     assert one.tobytes() == other.tobytes()
 
@@ -263,7 +263,7 @@ def test_slopes_near_usual_rates_are_accurate(middle: float) -> None:
     found = loss.slope(z, np.zeros(50))
     own = np.empty(50)
     formula = kernels.SHARP_LOGISTIC, loss.middle, loss.rate
-    compiled_slopes._write_slopes(formula, np.zeros(50), z, np.empty((3, 50)), own)
+    kernels._write_slopes(formula, np.zeros(50), z, np.empty((3, 50)), own)
     with mpmath.workdps(50):
         m = mpmath.mpf(loss.middle)
         rate = m / (2 * (1 - m))
@@ -344,7 +344,7 @@ def test_exponentials_are_accurate() -> None:
     t = -np.concatenate([[0.0], 10 ** rng.uniform(-17, 2.85, 2000), near])
     t = t[t >= -708]
     out = np.empty(len(t))
-    compiled_slopes._write_exponentials(t, len(t), np.empty(len(t)), out)
+    kernels._write_exponentials(t, len(t), np.empty(len(t)), out)
     for found, at in zip(out.tolist(), t.tolist(), strict=True):
         with mpmath.workdps(40):
             exact = mpmath.exp(mpmath.mpf(at))
@@ -353,9 +353,7 @@ def test_exponentials_are_accurate() -> None:
 
 def test_exponentials_have_limits() -> None:
     out = np.empty(4)
-    compiled_slopes._write_exponentials(
-        np.array([-709.0, -1e300, -np.inf, np.nan]), 4, np.empty(4), out
-    )
+    kernels._write_exponentials(np.array([-709.0, -1e300, -np.inf, np.nan]), 4, np.empty(4), out)
     assert (out[:3] < 1e-307).all()
     assert (out[:3] >= 0).all()
     assert np.isnan(out[3])
@@ -369,8 +367,8 @@ def test_slopes_at_extreme_predictors(loss: Any, target: float) -> None:
     coordinates = Coordinates(Design(Domain.box([-1], [1]), False))
     compiled_sums = CompiledSums(loss, coordinates, coordinates.terms(np.zeros(1)))
     own = np.empty(7)
-    formula = compiled_sums._formula(kernels)
-    compiled_slopes._write_slopes(formula, np.full(7, target), z, np.empty((3, 7)), own)
+    formula = compiled_sums.formula(kernels)
+    kernels._write_slopes(formula, np.full(7, target), z, np.empty((3, 7)), own)
     with np.errstate(all="ignore"):
         expected = loss.slope(np.nan_to_num(z[:6]), np.full(6, target))
     np.testing.assert_allclose(own[:6], expected, rtol=0, atol=4 * math.ulp(loss.slope_bound))

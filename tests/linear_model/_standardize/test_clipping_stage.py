@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from skdp import Domain, DPLogisticRegression, Ledger
 from skdp.linear_model._objective import clipping as _clipping
-from skdp.linear_model._objective.clipping import ClippingBounds, Finish, plan_clipping
+from skdp.linear_model._objective.clipping import ClippingBounds, finisher, plan_clipping
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
 from skdp.linear_model._solver.design_rows import Coordinates, DesignRows
@@ -130,7 +130,7 @@ def test_all_clipping_bounds_keep_rows_within_their_bounds(design, neighbors):
         if not design.intercept:
             np.testing.assert_array_equal(scaler.centre, 0.0)
         state = state_of(design, rows, labels)
-        finish = Finish(bounds, Coordinates(design), None)
+        finish = finisher(bounds, Coordinates(design), None)
         placed, alone = finish(state), finish(state.chosen(slice(7, 8)))
         assert (np.abs(placed.numbers) <= 1).all()
         steps = placed.numbers.astype(float) * 2**20
@@ -153,7 +153,7 @@ def test_a_model_of_scaled_columns_is_one_of_the_clipped_columns():
     rows = rng.uniform(-1, 1, (30, design.dim))
     rows[:, 0] = 1.0
     encoded = rows[:, 1:].copy()
-    state = Finish(bounds, Coordinates(design), None)(state_of(design, rows))
+    state = finisher(bounds, Coordinates(design), None)(state_of(design, rows))
     rows[:, columns + 1] = state.numbers.T
     numbers = encoded[:, columns]
     bounds.clip(numbers)

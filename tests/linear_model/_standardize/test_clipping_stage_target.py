@@ -11,7 +11,7 @@ from exact_minimiser import Minimiser, noise_scale
 from test_clipping_stage import exact_of, state_of
 
 from skdp import Domain, DPHuberRegressor, Ledger
-from skdp.linear_model._objective.clipping import ClippingBounds, Finish, plan_clipping
+from skdp.linear_model._objective.clipping import ClippingBounds, finisher, plan_clipping
 from skdp.linear_model._objective.perturbation import greatest_leverage
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.task import Task
@@ -84,7 +84,7 @@ def test_rows_are_finished_with_their_targets():
         np.array([0, 2]), np.array([-0.5, 0.0]), np.array([0.5, 0.3]), (-0.2, 0.4)
     )
     state = state_of(DESIGN, rng.uniform(-1, 1, (50, DESIGN.dim)), rng.uniform(-1, 1, 50))
-    finish = Finish(bounds, Coordinates(DESIGN), None)
+    finish = finisher(bounds, Coordinates(DESIGN), None)
     whole = finish(state)
     np.testing.assert_allclose(whole.target, (state.target - 0.1) / 0.3, atol=1e-12)
     assert np.abs(whole.target).max() > 1

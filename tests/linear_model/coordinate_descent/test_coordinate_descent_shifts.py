@@ -14,14 +14,18 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from skdp import Domain
+from skdp.linear_model._descent import algorithm as _descent
 from skdp.linear_model._descent import algorithm as shared
-from skdp.linear_model._descent import descend as _descent
-from skdp.linear_model._descent.blocks import Blocks
-from skdp.linear_model._descent.descend import Descent
-from skdp.linear_model._descent.gradients import Gradients, keep_scaled
+from skdp.linear_model._descent.algorithm import Descent
+from skdp.linear_model._descent.gradients import (
+    Gradients,
+    ResidualSlope,
+    keep_scaled,
+    logistic_slope,
+    residual,
+)
 from skdp.linear_model._descent.plan import DescentPlan
-from skdp.linear_model._descent.scaling import DescentStage, RowBound, Scaling
-from skdp.linear_model._descent.slopes import ResidualSlope, logistic_slope, residual
+from skdp.linear_model._descent.scaling import Blocks, DescentStage, RowBound, Scaling
 from skdp.linear_model._shared.design import Design
 from skdp.linear_model._shared.gram import GRAM_BITS
 from skdp.linear_model.coordinate_descent import (

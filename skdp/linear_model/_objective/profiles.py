@@ -1,14 +1,27 @@
-"""Objective perturbation with Gaussian noise: the privacy profile of gradient and curvature.
+"""The privacy loss of one record in objective perturbation: its bounds, and Gaussian profiles.
 
-The objective is that of `perturbation` with a normal V. Let S be the covariance of V, c the slope
-bound, mu the greatest Euclidean norm of c w(x) S^(-1/2) x over rows x, L the leverage, and kappa(s)
-the curvature at slope s c. Let delta_m be the profile of N(0, 1) against N(m, 1). The data set with
-a record, compared with that without, has the profile
+*A row.* The objective is that of `perturbation` with a normal V. Let S be the covariance of V, c
+the slope bound, mu the greatest Euclidean norm of c w(x) S^(-1/2) x over rows x, L the leverage,
+and kappa(s) the curvature at slope s c. Let delta_m be the profile of N(0, 1) against N(m, 1). The
+data set with a record, compared with that without, has the profile
 
     max_{0 <= s <= 1}  delta_{s mu}(epsilon - log(1 + kappa(s) L)),
 
 and delta_mu in the opposite order if the slope of a record does not change its sign, otherwise
 2 delta_mu. Statements and proofs: docs/proofs/gaussian_objective.md, Theorems 1 to 3.
+
+*A person.* The rows of a person enter an objective with weights that add up to at most 1. Let u be
+the size of a row's slope as a share of its bound c, tau the weighted mean of u over the rows of a
+person, and k the concave envelope of the curvature as a function of u. By Jensen's inequality the
+weighted mean of the curvatures is at most k(tau), and a person whose rows span r dimensions changes
+the log of a determinant by at most h(tau) = r log(1 + k(tau) L / r), with the leverage L.
+Statements and proofs: docs/proofs/persons.md.
+
+*Several classes.* With u = 1 - p_y and a normalizer a, the absolute slopes of a row for K classes
+add up to at most (1 - a) + 2 a u, the trace of its second derivative is bounded by a concave
+function of u, and its rank is K - 1. The direction of the gradient depends on the linear term V, so
+that profiles need the law of the greatest of several normal numbers. Statements and proofs:
+docs/proofs/softmax.md.
 """
 
 from __future__ import annotations
@@ -18,20 +31,246 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, ndtr
 
 from skdp._arrays import FloatArray
-from skdp._checks import check_choice, fail
+from skdp._checks import fail
 from skdp._identity import remembered
 from skdp._search import halved, passing_below_root
-from skdp.linear_model._objective.persons import RecordLoss
-from skdp.linear_model.losses import Bounded, is_one_sided
+from skdp.linear_model.losses import AnyLoss, Bounded, Softmax, is_one_sided
 from skdp.mechanisms.gaussian import gaussian_scale
 from skdp.mechanisms.sensitivity import ROUND_UP
 from skdp.privacy.composition import Composition
-from skdp.privacy.guarantee import NEIGHBORS
 from skdp.privacy.losses import ProfileLoss
-from skdp.privacy.normal import log_delta
+from skdp.privacy.normal import fall_of_mills_ratio, log_delta, mills_ratio
+
+# Slopes at which envelopes are computed: evenly spaced ones, and some that are denser near full
+# slope, which determines the noise.
+_KNOTS = np.unique(np.concatenate([np.linspace(0, 1, 8001), 1 - np.geomspace(1e-3, 1e-9, 200)]))
+# Number of lines above h among which the profile takes the best.
+_LINES = 48
+_LOWEST = -30.0
+# Covers rounding errors.
+ROUNDING = 1 + 1e-10
+_LOG_ROOT = math.log(2 * math.pi) / 2
+
+
+@dataclass(frozen=True)
+class RecordLoss:
+    """The bounds of the weighted losses of a record's rows: their joint slope is c tau.
+
+    Parameters
+    ----------
+    loss : Loss or Softmax
+        The loss of one row.
+    rank : int >= 1
+        Greatest rank of the second derivative of a record's loss.
+    """
+
+    loss: AnyLoss
+    rank: int
+
+    @property
+    def slope_bound(self) -> float:
+        """The bound c."""
+        return self.loss.slope_bound
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the slope of each row has a constant sign."""
+        return is_one_sided(self.loss)
+
+    @property
+    def least_share(self) -> float:
+        """The size of a row's slopes for u = 0, as a share of the greatest size."""
+        return 0.0
+
+    @property
+    def rough_excess(self) -> float:
+        """About the Gaussian noise over that of a row with the same bounds."""
+        return 1.0
+
+    def curvature_bound(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
+        """Return the greatest value of the concave envelope between two slopes."""
+        knots, heights = _envelope(self.loss)
+        peak = knots[np.argmax(heights)]
+        c = self.slope_bound
+        at = np.clip(peak, np.asarray(low) / c, np.asarray(high) / c)
+        return np.asarray(np.interp(at, knots, heights) * ROUNDING)
+
+    def removed(self, shift: float, leverage: float, epsilon: FloatArray) -> FloatArray:
+        """Return an upper bound on log delta for a removed person, of the shape of ``epsilon``.
+
+        The data set with the person is compared with that without (Theorem 3).
+        """
+        # One line for each entry of the first axis.
+        shape = (-1, *np.ones(epsilon.ndim, dtype=int))
+        slopes, heights = (own.reshape(shape) for own in lines_above(self, leverage))
+        found = log_delta_of_line(slopes, heights, shift, epsilon, self._sides).min(axis=0)
+        return np.asarray(np.minimum(found, 0.0))
+
+    def added(self, shift: float, epsilon: FloatArray) -> FloatArray:
+        """Return an upper bound on log delta for an added person, of the shape of ``epsilon``."""
+        found = log_delta_of_line(0.0, 0.0, shift, epsilon, self._sides)
+        return np.asarray(np.minimum(found, 0.0))
+
+    @property
+    def _sides(self) -> int:
+        return 1 if self.one_sided else 2
+
+
+def rank_of(loss: Bounded) -> int:
+    """Return the greatest rank of the second derivative of the loss of one record."""
+    return loss.rank if isinstance(loss, RecordLoss) else 1
+
+
+def least_share_of(loss: Bounded) -> float:
+    """Return the size of a record's slopes for u = 0, as a share of the greatest size."""
+    return loss.least_share if isinstance(loss, RecordLoss) else 0.0
+
+
+@remembered(maxsize=64)
+def _envelope(loss: AnyLoss) -> tuple[FloatArray, FloatArray]:
+    """Return knots in [0, 1] and heights of a concave function above the curvature.
+
+    It is linear between knots. At a knot a bound for both adjacent cells is at most its height, so
+    the function is above the curvature everywhere.
+    """
+    knots, c = _KNOTS, loss.slope_bound
+    cells = np.asarray(loss.curvature_bound(c * knots[:-1], c * knots[1:]), dtype=float)
+    if not np.all(cells >= 0):  # also catches NaN
+        raise fail("loss", "have a curvature_bound that is >= 0 and never NaN", loss)
+    heights = np.maximum(np.append(cells[0], cells), np.append(cells, cells[-1]))
+    kept: list[int] = []
+    for k in range(len(knots)):
+        while len(kept) > 1 and _is_below(knots, heights, kept[-2], kept[-1], k):
+            kept.pop()
+        kept.append(k)
+    return knots[kept], heights[kept]
+
+
+def _is_below(x: FloatArray, y: FloatArray, a: int, b: int, k: int) -> bool:
+    """Return whether point b is not above the line through the points a and k."""
+    return bool((y[b] - y[a]) * (x[k] - x[a]) <= (y[k] - y[a]) * (x[b] - x[a]))
+
+
+@remembered(maxsize=256)
+def lines_above(loss: RecordLoss, leverage: float) -> tuple[FloatArray, FloatArray]:
+    """Return slopes and heights at 0 of lines above h on [0, 1], (lines,) each."""
+    u, c, r = _KNOTS, loss.slope_bound, loss.rank
+    h = r * np.log1p(loss.curvature_bound(c * u[:-1], c * u[1:]) * leverage / r)
+    # Any slope gives a line; those of h are best.
+    ends = np.linspace(0, len(h) - 1, _LINES).astype(int)
+    slopes = np.unique(np.append(np.gradient(h, (u[:-1] + u[1:]) / 2)[ends], 0.0))
+    nearest = np.where(slopes[:, None] > 0, u[:-1], u[1:])
+    return slopes, (h - slopes[:, None] * nearest).max(axis=1)
+
+
+def log_delta_of_line(
+    slope: FloatArray | float,
+    height: FloatArray | float,
+    shift: float,
+    epsilon: FloatArray,
+    sides: int,
+) -> FloatArray:
+    """Return log E (exp(l(Z)) - e^epsilon)_+, l(z) = height + (shift z + slope)_+.
+
+    Z is standard normal; for two sides |Z| takes its place. Where the formula fails, it is the log
+    of E exp(l(Z)).
+    """
+    least = -math.inf if sides == 1 else 0.0
+    corner = np.maximum(least, -np.asarray(slope) / shift)  # beyond it l rises
+    z = np.maximum(np.maximum(corner, _LOWEST), (epsilon - height - slope) / shift)
+    above = np.maximum(height + slope + shift * z - epsilon, 0.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        rise = fall_of_mills_ratio(z - shift, np.full_like(z, shift))
+        rise = rise + np.expm1(above) * mills_ratio(z - shift)
+        tail = epsilon - z * z / 2 - _LOG_ROOT + np.log(rise)
+        flat = ndtr(corner) - ndtr(least)
+        # Where l is flat above epsilon.
+        excess = height + np.log(-np.expm1(np.minimum(epsilon - height, 0.0)) * flat)
+        found = np.logaddexp(tail, excess) + math.log(sides * ROUNDING)
+        whole = height + np.logaddexp(0.0, slope + shift**2 / 2) + math.log(sides)
+    return np.asarray(np.where(np.isnan(found) | (z <= _LOWEST), whole, found))
+
+
+# Among the lines of `persons` every so many: a profile takes longer with several classes.
+_FEW_LINES = 6
+
+
+@dataclass(frozen=True)
+class SoftmaxRecord(RecordLoss):
+    """The bounds of the weighted losses of a record's rows, for a loss of several classes.
+
+    Parameters
+    ----------
+    loss : Softmax
+    rank : int >= 1
+    is_row : bool
+        Whether every record is one row. Theorem 4 has a smaller profile for them.
+    """
+
+    loss: Softmax
+    is_row: bool = False
+
+    @property
+    def least_share(self) -> float:
+        """The sum of a row's absolute slopes for u = 0, as a share of the greatest sum."""
+        a = self.loss.normalizer
+        return (1 - a) / (1 + a)
+
+    @property
+    def rough_excess(self) -> float:
+        """About the Gaussian noise over that of one class with the same bounds."""
+        a = self.loss.normalizer
+        return math.hypot(1, a) * (1 + 0.08 * a * math.log(self.loss.n_classes))
+
+    def removed(self, shift: float, leverage: float, epsilon: FloatArray) -> FloatArray:
+        """Return an upper bound on log delta for a removed record, of the shape of ``epsilon``."""
+        slopes, heights = lines_above(self, leverage)
+        rising = np.flatnonzero(slopes >= 0)[::_FEW_LINES]  # with the flat line first
+        pairs = zip(slopes[rising].tolist(), heights[rising].tolist(), strict=True)
+        return np.asarray(np.min([self._log_delta(*own, shift, epsilon) for own in pairs], axis=0))
+
+    def added(self, shift: float, epsilon: FloatArray) -> FloatArray:
+        """Return an upper bound on log delta for an added record, of the shape of ``epsilon``."""
+        return self._log_delta(0.0, 0.0, shift, epsilon)
+
+    def _log_delta(
+        self, slope: float, height: float, shift: float, epsilon: FloatArray
+    ) -> FloatArray:
+        """Return the log of Delta of Theorem 4 for rows, else of Theorem 3. At most 0."""
+        epsilon, n_classes = np.asarray(epsilon, dtype=float), self.loss.n_classes
+        at, log_mass = _greatest_normal(n_classes)
+        moved = shift * self.loss.normalizer
+        if self.is_row:
+            moved_by = slope + moved * at + moved**2 / 2
+            left = epsilon[..., None] - height
+            parts = np.where(left < 0, 0.0, log_delta(shift, left - moved_by))
+            rest = log_ndtr(-at[-1])
+        else:
+            # Given M a mean may be above 1: only that over M is at most 1.
+            parts = log_delta_of_line(slope + moved * at, height, shift, epsilon[..., None], 1)
+            # Beyond the last point: e^(height + l) <= e^height (1 + e^(slope + shift Z + moved M)).
+            rest = slope + (shift**2 + moved**2) / 2 + log_ndtr(moved - at[-1])
+            rest = height + np.logaddexp(rest, log_ndtr(-at[-1]))
+        found = np.logaddexp.reduce(parts + log_mass, axis=-1)
+        found = np.logaddexp(found, rest + math.log(n_classes)) + math.log(ROUNDING)
+        return np.asarray(np.minimum(found, 0.0))
+
+
+@remembered(maxsize=64)
+def _greatest_normal(n_classes: int) -> tuple[FloatArray, FloatArray]:
+    """Return points, and log probabilities that M of Theorem 3 is in the cells that end there."""
+    # The far points matter for epsilons of a million, where e^epsilon multiplies the tail.
+    at = np.concatenate([np.linspace(0, 8, 65), 8 * 1.5 ** np.arange(1, 30)])
+    # Above = 1 - P(M <= t) is computed without cancellation.
+    above = -np.expm1((n_classes - 1) * log_ndtr(at))
+    below = math.exp((n_classes - 1) * math.log(0.5))
+    with np.errstate(divide="ignore"):
+        return at, np.log(np.concatenate([[below], (above[:-1] - above[1:]) * ROUNDING]))
+
 
 # Number of cells of slopes. They are narrower near full slope, which determines the noise.
 _CELLS = 400
@@ -64,9 +303,6 @@ class JointProfile:
     shift: float
     leverage: float
     neighbors: str = "add_remove"
-
-    def __post_init__(self) -> None:
-        check_choice("neighbors", self.neighbors, tuple(NEIGHBORS))
 
     def __call__(self, epsilon: FloatArray | float) -> FloatArray:
         """Return an upper bound on log delta for epsilon >= 0, of its shape."""

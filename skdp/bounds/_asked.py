@@ -15,9 +15,14 @@ from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail
 from skdp.bounds._cells import IntArray
 from skdp.domain import Domain
-from skdp.domain.cells import is_sparse, kind_of_dtype, plain
-from skdp.domain.reading import NotNumbers, read_numbers, read_target
-from skdp.domain.tables import as_table
+from skdp.domain.tables import (
+    NotNumbers,
+    as_table,
+    in_memory,
+    kind_of_dtype,
+    read_numbers,
+    read_target,
+)
 from skdp.rows.persons import WHOLE, Persons, Shares
 
 LIMIT = 1e6
@@ -210,13 +215,7 @@ class Asked:
 
 def table_of(X: Any) -> Any:
     """Return a table in memory as a DataFrame or an array of two dimensions, not empty."""
-    if is_sparse(X):
-        remedy = "Use X.toarray()."
-        raise fail("X", "be an array or a pandas DataFrame, not a sparse matrix", remedy=remedy)
-    X = plain(X)
-    if len(X.shape) != 2:
-        remedy = "Reshape your data: one row for each record."
-        raise fail("X", "have two dimensions", len(X.shape), remedy)
+    X = in_memory(X)
     if 0 in X.shape:
         raise fail("X", "have records and columns")
     return X

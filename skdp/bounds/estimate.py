@@ -11,7 +11,6 @@ from skdp._checks import check_choice, check_epsilon, check_interval
 from skdp.bounds._asked import Asked, table_of
 from skdp.bounds._plan import Plan
 from skdp.domain import Domain
-from skdp.domain.subset import with_estimate
 from skdp.linear_model.validation import check_ledger, spent_note, without_column
 from skdp.privacy import Ledger
 from skdp.privacy.guarantee import NEIGHBORS
@@ -133,7 +132,8 @@ def estimate_domain(
         if ledger is not None:
             ledger.spend(guarantee, note="estimate_domain")
         spent.append(guarantee)
-        return with_estimate(asked.domain(*plan.release(data, rng)), guarantee)
+        found = asked.domain(*plan.release(data, rng))
+        return Domain._build(*found._key(), guarantee)
 
 
 estimate_domain.__doc__ = f"{estimate_domain.__doc__}{_SECTIONS}"

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
-from skdp.domain.interactions import Interaction
-from skdp.domain.splines import Spline
+from skdp.domain.splines import Interaction, Spline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

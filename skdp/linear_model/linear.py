@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import fail
-from skdp.domain.subset import subset
+from skdp.domain.domain import subset
 from skdp.linear_model._inference.inference import Inference
 from skdp.linear_model._inference.stage import with_inference
 from skdp.linear_model._moments.algorithm import FittedMoments, FunctionalMechanism

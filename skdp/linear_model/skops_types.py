@@ -1,16 +1,16 @@
 """The types that skops must trust to read a fitted model."""
 
 SKOPS_TYPES = (
-    "skdp.domain._projections.Ball",
-    "skdp.domain._projections.Box",
     "skdp.domain.columns.Indicators",
     "skdp.domain.columns.Levels",
     "skdp.domain.columns.Number",
     "skdp.domain.domain.Domain",
-    "skdp.domain.encoder.DomainEncoder",
-    "skdp.domain.interactions.Interaction",
+    "skdp.domain.domain.DomainEncoder",
+    "skdp.domain.layout.Ball",
+    "skdp.domain.layout.Box",
     "skdp.domain.layout.Layout",
     "skdp.domain.layout.Piece",
+    "skdp.domain.splines.Interaction",
     "skdp.domain.splines.Spline",
     "skdp.domain.splines.SplineBlock",
     "skdp.geometry.combined.MappedBall",

@@ -22,7 +22,7 @@ from skdp import linear_model
 from skdp._arrays import FloatArray
 from skdp._checks import check_choice, check_interval, fail
 from skdp.domain import Domain
-from skdp.domain.encoder import DomainEncoder
+from skdp.domain.domain import DomainEncoder
 
 Function = Callable[[Any, Any, Any], ArrayLike]
 

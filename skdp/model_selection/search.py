@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from skdp._checks import check_epsilon, check_interval, check_jobs, fail
 from skdp._progress import with_bar
-from skdp.domain.reading import read_target
+from skdp.domain.tables import read_target
 from skdp.linear_model.validation import (
     check_labels,
     check_ledger,

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._checks import fail
-from skdp.domain.cells import as_cells, is_missing
+from skdp.domain.columns import is_missing
+from skdp.domain.tables import as_cells
 
 # The parts of a whole person.
 WHOLE_BITS = 30

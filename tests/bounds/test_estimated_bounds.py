@@ -30,7 +30,7 @@ from skdp.bounds._asked import Asked, Data
 from skdp.bounds._cells import OCTAVES, Magnitudes, Steps, counts
 from skdp.bounds._noise import SHARES, CountNoise, LevelCounts
 from skdp.bounds._plan import Plan
-from skdp.domain.subset import subset
+from skdp.domain.domain import subset
 from skdp.mechanisms.noise import publication
 from skdp.model_selection import PrivateSearchCV
 from skdp.rows.persons import WHOLE

@@ -8,10 +8,9 @@ import pytest
 
 from skdp import Domain
 from skdp._arrays import repeated, wide_rows
-from skdp.domain.cells import as_cells
-from skdp.domain.columns import Levels, positions_of
+from skdp.domain.columns import Levels
 from skdp.domain.layout import compact_blocks, encode_compactly, read_once
-from skdp.domain.tables import EncodedRows
+from skdp.domain.tables import EncodedRows, as_cells
 from skdp.linear_model.validation import check_labels
 
 LEVELS = {
@@ -64,8 +63,8 @@ def test_arrays_are_read_as_by_a_dict(levels, cells):
     column = Levels(tuple(levels), levels[-1])
     expected = by_dict(cells.tolist(), levels)
     for some in (cells, np.repeat(cells, 2)[::2]):  # a column of an array is not contiguous
-        assert positions_of(some, column).tolist() == expected
-    assert positions_of(cells, column).dtype == np.uint8
+        assert column.positions_in(some).tolist() == expected
+    assert column.positions_in(cells).dtype == np.uint8
 
 
 SERIES = {
@@ -101,7 +100,7 @@ def test_columns_of_frames_are_read_as_by_a_dict(levels, name):
     np.testing.assert_array_equal(domain.encode(kept), domain.encode(frame))
     alone = [encode_compactly(domain, frame[k : k + 1]).levels[0].item() for k in range(len(cells))]
     assert alone == expected
-    assert encode_compactly(domain, kept.part(1, 2)).levels[0].tolist() == expected[1:2]
+    assert encode_compactly(domain, kept.taken(slice(1, 2))).levels[0].tolist() == expected[1:2]
 
 
 def test_categories_may_be_more_than_the_codes_of_a_block():

@@ -145,10 +145,9 @@ PUBLIC = {
 HIDDEN = {
     # The types that a file may name.
     "skdp._codec": ["import_module", "getattr(import_module(TYPES[name]), name)"],
-    "skdp.domain.cells": ['sys.modules.get("pandas")'],
+    "skdp.domain.tables": ['sys.modules.get("pandas")'],
     "skdp.rows.cluster": ['sys.modules.get("distributed")'],
-    "skdp.rows.collection": ["sys.modules"],
-    "skdp.rows.streams": ['sys.modules.get("pyarrow.dataset")'],
+    "skdp.rows.tables": ["sys.modules", 'sys.modules.get("pyarrow.dataset")'],
     "skdp._checks": ["import_module", "import_module(name)"],
     "skdp._lazy": [
         "import_module",

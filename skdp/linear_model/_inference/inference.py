@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp._arrays import FloatArray
 from skdp._checks import check_interval, fail
 from skdp.domain import Domain
-from skdp.domain.interactions import Interaction
+from skdp.domain.splines import Interaction
 from skdp.linear_model._inference.estimate import Estimate
 from skdp.privacy import Guarantee
 

@@ -10,10 +10,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._checks import converted
+from skdp.domain.tables import from_arrow
 from skdp.linear_model._shared.sources import header_of, spell_levels
 from skdp.linear_model.validation import check_table
-from skdp.rows.collection import Collection, computed, is_collection, predictions
-from skdp.rows.streams import CsvStream, Stream, stream_of
+from skdp.rows.tables import (
+    Collection,
+    CsvStream,
+    Stream,
+    computed,
+    is_collection,
+    opened,
+    predictions,
+)
 
 M = TypeVar("M")
 R = TypeVar("R")
@@ -44,19 +52,19 @@ def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
 
     @wraps(method)
     def called(self: Any, X: Any) -> Any:
-        if is_collection(X):
-            data = Collection(X)
+        check_is_fitted(self)
+        data = opened(X)
+        if isinstance(data, Collection):
             example = _checked_header(self, data)
             return predictions(
                 partial(method, self), data, _names(self, data), method(self, example)
             )
-        stream = stream_of(X)
-        if stream is not None:
-            _checked_header(self, stream)
-            if isinstance(stream, CsvStream):
-                spell_levels(stream, self._design.domain, None, None)
-            return _batches(partial(method, self), stream, _names(self, stream))
-        return method(self, X)
+        if isinstance(data, Stream):
+            _checked_header(self, data)
+            if isinstance(data, CsvStream):
+                spell_levels(data, self._design.domain, None, None)
+            return _batches(partial(method, self), data, _names(self, data))
+        return method(self, data)
 
     called.__doc__ = f"{method.__doc__}{_SECTIONS}"
     return called
@@ -102,11 +110,12 @@ def _gathered(entries: Any) -> Any:
     """Return predictions, or a target, as one array in memory."""
     if is_collection(entries):
         return computed(entries.compute)
-    return np.concatenate(list(entries)) if isinstance(entries, Iterator) else entries
+    if isinstance(entries, Iterator):
+        return np.concatenate(list(entries))
+    return from_arrow(entries, "y")
 
 
 def _checked_header(model: Any, data: Stream | Collection) -> Any:
-    check_is_fitted(model)
     domain = model._design.domain
     return check_table(model, header_of(data, domain, None), domain, reset=False)
 

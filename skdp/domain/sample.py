@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
-from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.splines import Spline
+from skdp.domain.columns import Levels, Number
+from skdp.domain.splines import Column, Spline
 
 # Standard deviations of a synthetic target: of the log-odds of labels, and for numbers of the
 # explained part and of the rest, in halves of the target's range.

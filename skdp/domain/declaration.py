@@ -11,20 +11,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from skdp._checks import check_count, fail
-from skdp.domain.cells import is_missing
-from skdp.domain.columns import Column, Levels, Number
-from skdp.domain.splines import Spline
+from skdp.domain.columns import Levels, Number, is_missing
+from skdp.domain.splines import Column, Spline
 
 Target: TypeAlias = Number | tuple[Hashable, ...] | None
-# Positions of two columns of the table, the lesser first, for each interaction.
-Pairs: TypeAlias = tuple[tuple[int, int], ...]
-
-D = TypeVar("D", bound=Any)  # a Domain, which imports this module
 
 # Half a range and its inverse must both be normal numbers, with room for one more halving.
 SMALLEST_HALF_RANGE = 4 * sys.float_info.min
@@ -288,78 +283,3 @@ def _as_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def additive(
-    self: D,
-    *,
-    knots: int = 8,
-    degree: int = 3,
-    columns: Iterable[str] | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-) -> D:
-    """Return the domain with a curve in the place of the linear effect of each number.
-
-    Parameters
-    ----------
-    knots : int >= 0, default=8
-        Equally spaced knots between the bounds of each column.
-    degree : {0, 1, 2, 3}, default=3
-        Degree of the polynomials between knots.
-    columns : iterable of str, default=None
-        Names of columns of numbers. None stands for all.
-    bounds : dict from names to pairs of float, default=None
-        Narrower bounds between which the knots of a column lie, in its units. Numbers outside are
-        clipped to them. They must be public, or privately estimated.
-
-    Returns
-    -------
-    Domain
-        Its columns are :class:`~skdp.domain.Spline` where they were numbers. Rules for missing
-        cells, the other columns and the target are the same.
-
-    Raises
-    ------
-    ValueError
-        If the domain bounds the length of rows, or a name is not that of a column of numbers.
-
-    Examples
-    --------
-    >>> from skdp import Domain
-    >>> Domain({"age": (17, 90), "sex": ["f", "m"]}).additive(knots=4)
-    Domain({'age': Spline(17, 90, knots=4, degree=3), 'sex': ['f', 'm']})
-    """
-    if self.is_ball:
-        rule, remedy = "bound every column to have curves", "Declare it by Domain.box."
-        raise fail("the domain", rule, None, remedy)
-    placed = [(self._labels[read.start], column) for column, read in self._layout.declared]
-    numbers = [name for name, column in placed if isinstance(column, Number)]
-    if isinstance(columns, str):
-        raise fail("columns", "be a list of names", columns, f"Write [{columns!r}].")
-    chosen = set(numbers if columns is None else columns)
-    if strangers := sorted(map(str, chosen - set(numbers))):
-        got = strangers if isinstance(columns, list | tuple | set) else columns
-        raise fail("columns", f"be names of columns of numbers, {numbers}", got)
-    found = tuple(
-        _as_curve(name, c, (bounds or {}).get(name), knots, degree)
-        if isinstance(c, Number) and name in chosen
-        else c
-        for name, c in placed
-    )
-    built: D = self._build(found, self._names, self._target, None, self._pairs, self.estimated)
-    return built
-
-
-def _as_curve(
-    name: str, number: Number, bounds: tuple[float, float] | None, knots: int, degree: int
-) -> Spline:
-    """Return the curve of a number, with its missing cells at the same place."""
-    if bounds is None:
-        ends, missing = (number.lower, number.upper), number.missing
-    else:
-        lower, upper = bounds
-        ends = max(number.lower, lower), min(number.upper, upper)
-        missing = number.centre if number.missing == "middle" else number.missing
-        if isinstance(missing, float):
-            missing = min(max(missing, ends[0]), ends[1])
-    return as_spline(label_of(name), Spline(*ends, knots, degree, missing))

@@ -307,9 +307,8 @@ class Levels:
         return f"[{listed(map(repr, self.levels))}]"
 
 
-@dataclass(frozen=True)
-class Indicators:
-    """A block of columns of zeros with at most one 1: encoded levels."""
+class EncodedBlock:
+    """Columns that are encoded already: each is encoded as itself."""
 
     n_in: int
 
@@ -319,13 +318,20 @@ class Indicators:
         return self.n_in
 
     @property
-    def encoded(self) -> tuple[Indicators, ...]:
+    def encoded(self) -> tuple[Any, ...]:
         """Kinds of the encoded columns."""
         return (self,)
 
     def names_out(self, names: Sequence[str]) -> list[str]:
         """Return the names of the encoded columns, which are those of the columns."""
         return list(names)
+
+
+@dataclass(frozen=True)
+class Indicators(EncodedBlock):
+    """A block of columns of zeros with at most one 1: encoded levels."""
+
+    n_in: int
 
     def __repr__(self) -> str:
         return "indicator"

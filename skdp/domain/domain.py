@@ -18,7 +18,7 @@ from skdp._sklearn import Documented
 from skdp.domain import declaration as _declare
 from skdp.domain.columns import UNIT, Levels, Number
 from skdp.domain.describe import Described
-from skdp.domain.layout import Box, Layout, Pairs, Piece, ball_norm, box_norm, encode
+from skdp.domain.layout import Box, Layout, Pairs, Piece, ball_norm, box_norm, encode, number_units
 from skdp.domain.sample import sample as _sample
 from skdp.domain.splines import Column, Interaction, Spline, as_interaction
 from skdp.domain.tables import as_table, read_target
@@ -358,25 +358,27 @@ class Domain(Described):
 
     # Encoded columns
 
-    @property
+    @cached_property
     def n_encoded(self) -> int:
         """Number of encoded columns, without an intercept."""
-        return self._layout.n_encoded
+        return sum(column.n_out for column, *_ in self._layout.placed)
 
-    @property
+    @cached_property
     def n_numbers(self) -> int:
         """Number of columns of numbers; each has one encoded number."""
-        return len(self._layout.numbers)
+        return len(self.number_index)
 
     @property
     def number_index(self) -> NDArray[np.intp]:
         """Positions of the numbers among the encoded columns, of shape (n_numbers,)."""
-        return np.array([position for position, _ in self._layout.numbers], dtype=np.intp)
+        placed = self._layout.placed
+        return np.array([own.start for c, _, own in placed if isinstance(c, Number)], np.intp)
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[slice, ...]:
         """Encoded columns of each block of indicators: of levels, or of one for missing numbers."""
-        return self._layout.blocks
+        pairs = self._layout.with_blocks
+        return tuple(slice(own.start + isinstance(c, Number), own.stop) for c, own in pairs)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
@@ -386,12 +388,12 @@ class Domain(Described):
     @property
     def block_tables(self) -> tuple[FloatArray | None, ...]:
         """For each block of B-splines the encoded values of its positions; None for indicators."""
-        return self._layout.tables
+        return tuple(getattr(column, "table", None) for column, _ in self._layout.with_blocks)
 
     @property
     def block_penalties(self) -> tuple[FloatArray | None, ...]:
         """For each block of B-splines the matrix of its smoothness penalty; None for others."""
-        return self._layout.penalties
+        return tuple(getattr(column, "penalty", None) for column, _ in self._layout.with_blocks)
 
     @property
     def block_positions(self) -> tuple[int, ...]:
@@ -401,7 +403,8 @@ class Domain(Described):
 
     def encoded_names(self) -> tuple[str, ...]:
         """Return the names of the encoded columns; columns without names are x0, x1, ..."""
-        return tuple(self._layout.names_out(self._labels))
+        labels = self._labels
+        return tuple(n for c, read, _ in self._layout.placed for n in c.names_out(labels[read]))
 
     @property
     def encoded(self) -> Domain:
@@ -509,7 +512,9 @@ class Domain(Described):
         slopes = np.asarray(coef, dtype=np.float64)
         if not slopes.ndim or slopes.shape[-1] != self.n_encoded:
             raise fail("coef", f"have {self.n_encoded} columns", slopes.shape)
-        half, centre = (1.0, 0.0) if self.is_ball else self._layout.units()
+        half, centre = np.ones(self.n_encoded), np.zeros(self.n_encoded)
+        if not self.is_ball:
+            half[self.number_index], centre[self.number_index] = number_units(self)
         constant = np.asarray(0.0 if intercept is None else intercept, dtype=np.float64)
         constant, slopes = constant - (slopes * (centre / half)).sum(axis=-1), slopes / half
         if regression:
@@ -750,19 +755,6 @@ def subset(
         raise fail("columns", "be declared columns", got, f"Declared are {list(names)}.")
     if not asked or target in asked:
         raise fail("columns", "hold a column, and not the target", sorted(asked))
-    kept, places, pairs = _kept(domain, names, asked)
-    own, place = _target(domain, names, target)
-    if domain.is_ball and target is not None:
-        raise fail("target", "be None for rows in a ball", target, "Its columns have no bounds.")
-    kept_names = tuple(n for n in names if n in asked) if domain.names else None
-    found = Domain._build(kept, kept_names, own, domain.radius, pairs, domain.estimated)
-    return found, places, place
-
-
-def _kept(
-    domain: Domain, names: tuple[str, ...], asked: set[str]
-) -> tuple[tuple[Column, ...], list[int], Pairs]:
-    """Return the kept columns, their encoded columns, and the pairs with an interaction."""
     places: list[int] = []
     pairs: list[tuple[int, int]] = []
     new = [name for name in names if name in asked]
@@ -778,8 +770,13 @@ def _kept(
             first, second = map(new.index, names[read])
             pairs.append((first, second))
         places.extend(range(write.start, write.stop))
-    kept = (column for column, read in domain._layout.declared if asked.intersection(names[read]))
-    return tuple(kept), places, tuple(pairs)
+    own, place = _target(domain, names, target)
+    if domain.is_ball and target is not None:
+        raise fail("target", "be None for rows in a ball", target, "Its columns have no bounds.")
+    kept = tuple(c for c, read in domain._layout.declared if asked.intersection(names[read]))
+    kept_names = tuple(new) if domain.names else None
+    found = Domain._build(kept, kept_names, own, domain.radius, tuple(pairs), domain.estimated)
+    return found, places, place
 
 
 def _target(

@@ -185,12 +185,9 @@ class Piece:
     place: slice | int
 
     def write_numbers(
-        self, table: Table, rows: slice, cells: FloatArray, label: Callable[[int], str]
+        self, table: RawTable, rows: slice, cells: FloatArray, label: Callable[[int], str]
     ) -> None:
         """Write the numbers of ``rows`` into ``cells``, a view of their encoded columns."""
-        if isinstance(table, EncodedRows):
-            cells[...] = table.numbers[rows, self.place]
-            return
         if isinstance(self.step, Box) and self._write_floats(self.step, table, rows, cells):
             return
         # Access to a few columns of a wider array is slow: it is done once and not five times.
@@ -222,10 +219,8 @@ class Piece:
         columns = table.plain_columns(rows, self.read)
         return None if columns is None else box.write_columns(columns, cells)
 
-    def positions(self, table: Table, rows: slice, label: Callable[[int], str]) -> NDArray[Any]:
+    def positions(self, table: RawTable, rows: slice, label: Callable[[int], str]) -> NDArray[Any]:
         """Return the position of the level of each of ``rows``."""
-        if isinstance(table, EncodedRows):
-            return table.levels[self.place][rows]  # type: ignore[return-value]
         if isinstance(self.step, Levels):
             return read_levels(table, rows, self.read.start, self.step, label)
         if isinstance(self.step, Interaction):
@@ -263,16 +258,6 @@ class Piece:
         columns = table.plain_columns(rows, self.read)
         return None if columns is None else missing_in(columns[0])
 
-    def encode(
-        self, table: Table, rows: slice, out: FloatArray, label: Callable[[int], str]
-    ) -> None:
-        """Write the encoded cells of ``rows`` into ``out``, zeros of the same rows."""
-        cells = out[:, self.write]
-        if isinstance(self.place, slice):
-            self.write_numbers(table, rows, cells, label)
-        else:
-            self.write_positions(self.positions(table, rows, label), cells)
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -309,48 +294,10 @@ class Layout:
         reads = _slices([column.n_in for column in self.columns])
         return list(zip(self.columns, reads, strict=True))
 
-    @cached_property
-    def n_encoded(self) -> int:
-        """Number of encoded columns."""
-        return sum(column.n_out for column, *_ in self.placed)
-
-    @cached_property
-    def numbers(self) -> list[tuple[int, Number]]:
-        """Columns of numbers, each with the position of its encoded column."""
-        return [(write.start, c) for c, _, write in self.placed if isinstance(c, Number)]
-
-    @cached_property
-    def blocks(self) -> tuple[slice, ...]:
-        """Encoded columns of each block of indicators or of B-splines."""
-        return tuple(
-            slice(write.start + isinstance(column, Number), write.stop)
-            for column, _, write in self._of_blocks
-        )
-
-    @cached_property
-    def tables(self) -> tuple[FloatArray | None, ...]:
-        """The encoded values of the positions of each block of B-splines; None for indicators."""
-        return tuple(getattr(column, "table", None) for column, *_ in self._of_blocks)
-
-    @cached_property
-    def penalties(self) -> tuple[FloatArray | None, ...]:
-        """The matrix of the penalty on each block of B-splines; None for indicators."""
-        return tuple(getattr(column, "penalty", None) for column, *_ in self._of_blocks)
-
     @property
-    def _of_blocks(self) -> list[tuple[Column | Interaction, slice, slice]]:
-        return [own for own in self.placed if not isinstance(own[0], Number) or own[0].n_out > 1]
-
-    def units(self) -> tuple[FloatArray, FloatArray]:
-        """Return half and centre of shape (n_encoded,): encoded = (raw - centre) / half."""
-        half, centre = np.ones(self.n_encoded), np.zeros(self.n_encoded)
-        for position, number in self.numbers:
-            half[position], centre[position] = number.half_range, number.centre
-        return half, centre
-
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns."""
-        return [name for c, read, _ in self.placed for name in c.names_out(names[read])]
+    def with_blocks(self) -> list[tuple[Column | Interaction, slice]]:
+        """Columns that are encoded as a block, with their encoded columns."""
+        return [(c, own) for c, _, own in self.placed if not isinstance(c, Number) or c.n_out > 1]
 
     def pieces(self, radius: float | None) -> Iterator[Piece]:
         """Yield pieces: runs of numbers, single columns of levels, single blocks of indicators.
@@ -385,12 +332,21 @@ def encode(domain: Any, X: Any, out: FloatArray | None) -> FloatArray:
     encoded: Any = np.empty(shape) if out is None else out
     if not (isinstance(encoded, np.ndarray) and encoded.dtype == float and encoded.shape == shape):
         raise fail("out", f"be a float64 array of {shape[1]} columns and as many rows as X")
+    if isinstance(table, EncodedRows):
+        write_rows(domain, table, encoded)
+        return encoded
     with np.errstate(all="ignore"):  # a warning would be about the data
         for rows in _blocks(table):
+            own = encoded[rows]
             if domain.blocks:
-                encoded[rows] = 0.0  # indicators, of which only ones are written
+                own[...] = 0.0  # indicators, of which only ones are written
             for piece in domain._pieces:
-                piece.encode(table, rows, encoded[rows], domain._label_at)
+                cells = own[:, piece.write]
+                if isinstance(piece.place, slice):
+                    piece.write_numbers(table, rows, cells, domain._label_at)
+                else:
+                    found = piece.positions(table, rows, domain._label_at)
+                    piece.write_positions(found, cells)
     return encoded
 
 
@@ -427,7 +383,7 @@ def encode_compactly(
 
 def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
     """Yield all rows in blocks, encoded compactly. All blocks use the same memory."""
-    table = as_table(X, domain.names, domain.n_columns)
+    table: Any = as_table(X, domain.names, domain.n_columns)
     room = _room(domain, min(table.n_rows, table.block))
     for rows in _blocks(table):
         encoded = room.taken(slice(rows.stop - rows.start))
@@ -441,7 +397,7 @@ def _room(domain: Any, n_rows: int, dtype: Any = np.float64, order: Any = "C") -
     return EncodedRows(np.empty((n_rows, domain.n_numbers), dtype, order), levels)
 
 
-def _write(domain: Any, table: Table, rows: slice, out: EncodedRows) -> None:
+def _write(domain: Any, table: RawTable, rows: slice, out: EncodedRows) -> None:
     """Encode ``rows`` of a table into ``out``."""
     with np.errstate(all="ignore"):
         for piece in domain._pieces:
@@ -463,8 +419,9 @@ def write_rows(domain: Any, rows: Any, out: FloatArray) -> None:
 
 def number_units(domain: Any) -> tuple[FloatArray, FloatArray]:
     """Return half of the range of each number's bounds, and their centre: each (n_numbers,)."""
-    half, centre = domain._layout.units()
-    return half[domain.number_index], centre[domain.number_index]
+    numbers = [column for column, *_ in domain._layout.placed if isinstance(column, Number)]
+    half, centre = ([getattr(own, name) for own in numbers] for name in ("half_range", "centre"))
+    return np.array(half, dtype=np.float64), np.array(centre, dtype=np.float64)
 
 
 def levels_by_name(domain: Any) -> dict[str, tuple[Hashable, ...]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._arrays import FloatArray
 from skdp._checks import check_count, fail
 from skdp.domain.columns import Levels, Number
 from skdp.domain.splines import Column, Spline
@@ -68,10 +68,15 @@ def sample(self: Any, n: int, random_state: Any = None, *, with_target: bool = F
 
 def _rows(domain: Any, n: int, rng: np.random.Generator) -> Any:
     if domain.is_ball:
-        return _in_ball(n, domain.n_columns, domain.radius, rng)
+        direction = rng.normal(size=(n, domain.n_columns))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return direction * (domain.radius * rng.random((n, 1)) ** (1 / domain.n_columns))
     columns = [values for column in domain._columns for values in _drawn(column, n, rng)]
-    if domain.names is not None and (frame := _frame(domain.names, columns)) is not None:
-        return frame
+    if domain.names is not None:
+        with suppress(ImportError):
+            import pandas as pd
+
+            return pd.DataFrame(dict(zip(domain.names, columns, strict=True)))
     mixed = any(isinstance(column, Levels) for column in domain._columns)
     X = np.empty((n, len(columns)), dtype=object if mixed else np.float64)
     for k, values in enumerate(columns):
@@ -107,21 +112,6 @@ def _absent(
 ) -> NDArray[np.bool_]:
     """Draw which cells are missing."""
     return np.zeros(n, bool) if column.missing is None else rng.random(n) < MISSING_SHARE
-
-
-def _in_ball(n: int, d: int, radius: float, rng: np.random.Generator) -> FloatArray:
-    direction = rng.normal(size=(n, d))
-    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    return np.asarray(direction * (radius * rng.random((n, 1)) ** (1 / d)))
-
-
-def _frame(names: tuple[str, ...], columns: list[Any]) -> Any:
-    """Return a DataFrame, or None without pandas."""
-    try:
-        import pandas as pd
-    except ImportError:
-        return None
-    return pd.DataFrame(dict(zip(names, columns, strict=True)))
 
 
 def _target(domain: Any, X: Any, rng: np.random.Generator) -> NDArray[Any]:

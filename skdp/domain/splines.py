@@ -23,7 +23,7 @@ from scipy.interpolate import BSpline
 from skdp._arrays import FloatArray
 from skdp._checks import fail
 from skdp._identity import remembered
-from skdp.domain.columns import Indicators, Levels, Number, largest_indicators
+from skdp.domain.columns import EncodedBlock, Indicators, Levels, Number, largest_indicators
 
 # Equal steps between two knots, to whose ends numbers are rounded.
 STEPS = 32
@@ -360,19 +360,14 @@ class Interaction:
 
 
 @dataclass(frozen=True)
-class SplineBlock:
-    """Encoded columns of a `Spline` or of an `Interaction`."""
+class SplineBlock(EncodedBlock):
+    """Encoded columns of a `Spline` or of an `Interaction`, with its table and its penalty."""
 
     spline: Spline | Interaction
 
     @property
-    def n_in(self) -> int:
+    def n_in(self) -> int:  # type: ignore[override]
         """Number of columns."""
-        return self.spline.n_out
-
-    @property
-    def n_out(self) -> int:
-        """Number of encoded columns."""
         return self.spline.n_out
 
     @property
@@ -384,15 +379,6 @@ class SplineBlock:
     def penalty(self) -> FloatArray | None:
         """Matrix of the penalty on coefficients; None for indicators."""
         return self.spline.penalty
-
-    @property
-    def encoded(self) -> tuple[Any, ...]:
-        """Kinds of the encoded columns."""
-        return (self,)
-
-    def names_out(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the encoded columns, which are those of the columns."""
-        return list(names)
 
     def positions(self, block: FloatArray) -> NDArray[Any]:
         """Return the position whose encoded values a row has, or one of similar values, (n,)."""

@@ -225,38 +225,24 @@ class FactoryStream:
 Stream: TypeAlias = ArrowStream | FactoryStream
 
 
-def _refuse_inferred_types(dataset: Any) -> None:
-    """Raise an error for texts: one record could change the types that pyarrow infers for all."""
-    for part in getattr(dataset, "children", [dataset]):
-        kind = getattr(getattr(part, "format", None), "default_extname", "")
-        if kind in ("csv", "json"):
-            remedy = "Give the path of the CSV files, or convert them to Parquet."
-            raise fail("X", "be a dataset whose files state their types", kind, remedy)
-
-
-def _stream_at(path: Path) -> ArrowStream:
+def _stream_at(place: str) -> ArrowStream:
     """Return the stream of a file or a folder."""
+    path = Path(place)
     try:
         from pyarrow import dataset
     except ImportError:
         raise ImportError(f"Reading files needs pyarrow. {_INSTALL}") from None
-    if not path.exists():
-        raise fail("X", "be the path of a file or a folder", str(path))
-    suffix = path.suffix if path.is_file() else _suffix_within(path)
+    if not (place and path.exists()):
+        raise fail("X", "be the path of a file or a folder", place)
+    files = sorted(own for own in path.rglob("*") if own.is_file())
+    first = next((own for own in files if not own.name.startswith(("_", "."))), path)
+    suffix = path.suffix if path.is_file() else first.suffix
     if suffix not in _FORMATS:
         remedy = "Give pyarrow.dataset.dataset(path, format=...) for other names."
         raise fail("X", f"be a file with a suffix of {sorted(_FORMATS)}", suffix, remedy)
     if _FORMATS[suffix] == "csv":
         return CsvStream(path)
     return ArrowStream(_read(lambda: dataset.dataset(path, format=_FORMATS[suffix])))
-
-
-def _suffix_within(folder: Path) -> str:
-    """Return the suffix of the first file of a folder."""
-    files = sorted(
-        p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", "."))
-    )
-    return files[0].suffix if files else ""
 
 
 class Collection:
@@ -419,12 +405,14 @@ def opened(X: Any) -> Any:
     if is_collection(X):
         return Collection(X)
     if issubclass(kind, str | os.PathLike):
-        if not os.fspath(X):
-            raise fail("X", "be the path of a file or folder", "")
-        return _stream_at(Path(os.fspath(X)))
+        return _stream_at(os.fspath(X))
     pyarrow = sys.modules.get("pyarrow.dataset")  # if there is a dataset, it was imported
     if pyarrow is not None and issubclass(kind, pyarrow.Dataset):
-        _refuse_inferred_types(X)
+        for part in getattr(X, "children", [X]):
+            own = getattr(getattr(part, "format", None), "default_extname", "")
+            if own in ("csv", "json"):  # one record could change the inferred types of all
+                remedy = "Give the path of the CSV files, or convert them to Parquet."
+                raise fail("X", "be a dataset whose files state their types", own, remedy)
         return ArrowStream(X)
     if hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__array__"):
         return in_memory(X)

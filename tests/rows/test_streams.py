@@ -183,7 +183,7 @@ def test_an_empty_path_is_not_the_working_directory(monkeypatch, tmp_path):
     """The directory has a file that could be read."""
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"a": [0.0, 1.0]}).to_csv("rows.csv", index=False)
-    with pytest.raises(ValueError, match="X must be the path of a file or folder, got ''"):
+    with pytest.raises(ValueError, match="X must be the path of a file or a folder, got ''"):
         opened("")
 
 

@@ -236,18 +236,20 @@ class Levels:
         """Return what `positions` returns for the cells of an Arrow array of strings."""
         import pyarrow.compute
 
-        # Arrow has no texts with halves of surrogate pairs.
-        known = [
-            level
-            for level in self._position
-            if isinstance(level, str) and not any("\ud800" <= c <= "\udfff" for c in level)
-        ]
-        found = self.positions([*known, self.other, None])
+        known, found = self._texts
         places = pyarrow.compute.index_in(words, pyarrow.array(known, words.type))
         places = places.fill_null(len(known))
         if self.missing is not None:
             places = pyarrow.compute.if_else(words.is_null(), len(known) + 1, places)
         return np.asarray(found[places.to_numpy()])
+
+    @cached_property
+    def _texts(self) -> tuple[list[str], NDArray[Any]]:
+        """Levels that are texts, and the positions of these, of `other` and of a missing cell."""
+        texts = [level for level in self._position if isinstance(level, str)]
+        # Arrow has no texts with halves of surrogate pairs.
+        known = [own for own in texts if not any("\ud800" <= c <= "\udfff" for c in own)]
+        return known, self.positions([*known, self.other, None])
 
     @cached_property
     def _searches(self) -> dict[str | None, _Search]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -536,15 +537,17 @@ def read_levels(
     table: RawTable, rows: slice, column: int, levels: Levels, label: Callable[[int], str]
 ) -> NDArray[Any]:
     """Return the position of each cell's level, or raise an error that names the column."""
-    name, dtype, declared = _label(table, column, label), table.dtype(column), levels.kind
+    dtype, declared = table.dtype(column), levels.kind
     found = kind_of_dtype(dtype)
     if None not in (declared, found) and declared != found:  # all would be read as `other`
         rule = f"hold {declared}, as its declared levels do"
         remedy = f"Convert the column to {declared} by a public rule, or declare levels as {found}."
-        raise fail(name, rule, str(dtype), remedy)
+        raise fail(_label(table, column, label), rule, str(dtype), remedy)
+    with suppress(Exception):  # a cell's own code may raise anything
+        return table.positions(rows, column, levels)
     rule = "hold cells that can be hashed and compared without an error"
     remedy = "Replace the others by a public rule before."
-    return converted(lambda: table.positions(rows, column, levels), name, rule, remedy)
+    raise fail(_label(table, column, label), rule, remedy=remedy)
 
 
 def read_target(y: Any, label: str) -> FloatArray:

@@ -18,8 +18,16 @@ from skdp._sklearn import Documented
 from skdp.domain import declaration as _declare
 from skdp.domain.columns import UNIT, Levels, Number
 from skdp.domain.describe import Described
-from skdp.domain.layout import Box, Layout, Pairs, Piece, ball_norm, box_norm, encode, number_units
-from skdp.domain.sample import sample as _sample
+from skdp.domain.layout import (
+    BoxProjection,
+    Layout,
+    Pairs,
+    Piece,
+    ball_norm,
+    box_norm,
+    encode,
+    number_units,
+)
 from skdp.domain.splines import Column, Interaction, Spline, as_interaction
 from skdp.domain.tables import as_table, read_target
 
@@ -476,7 +484,7 @@ class Domain(Described):
         target = self._target_number()
         with np.errstate(all="ignore"):
             scaled = read_target(y, "target")
-            box = Box(np.array([target.lower]), np.array([target.upper]), target.is_unit)
+            box = BoxProjection(np.array([target.lower]), np.array([target.upper]), target.is_unit)
             box(scaled[:, None])
         return scaled
 
@@ -527,7 +535,7 @@ class Domain(Described):
         """Return a scikit-learn transformer that encodes rows and learns nothing from data."""
         return DomainEncoder(self)
 
-    sample = _sample
+    sample = _declare.sample
 
     @cached_property
     def _labels(self) -> tuple[str, ...]:

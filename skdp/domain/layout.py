@@ -41,7 +41,7 @@ SMALLEST_WIDTH = 1e-290
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxProjection:
     """Clipping to [lower, upper] and scaling to [-1, 1], for neighbouring columns.
 
     Attributes
@@ -82,36 +82,26 @@ class Box:
         if self.fills is not None:
             np.copyto(block, self.fills, where=np.isnan(block))
 
-    def write(self, cells: NDArray[Any], out: FloatArray) -> bool | None:
-        """Write the projected rows of ``cells`` into ``out``, by a compiled function.
+    def write(self, cells: NDArray[Any] | list[NDArray[Any]], out: FloatArray) -> bool | None:
+        """Write projected rows, or columns, into ``out``, by a compiled function.
 
         Returns whether all cells are finite, or NaN with a fill. Returns None, without a result,
         if there is no such function for the type of the cells.
         """
-        compiled = kernels()
-        is_float = cells.dtype in (np.float64, np.float32)
-        if compiled is None or not is_float or self._factor is None:
+        compiled, columns = kernels(), cells if isinstance(cells, list) else [cells]
+        are_floats = all(own.dtype in (np.float64, np.float32) for own in columns)
+        if compiled is None or not are_floats or self._factor is None:
             return None
-        own = self._lower, self._factor, self.is_unit, self._fill
-        is_valid: bool
+        if isinstance(cells, list):
+            facts = (numbers.tolist() for numbers in (self._lower, self._factor, self._fill))
+            return all(
+                compiled.scale_column(one, lower, factor, self.is_unit, fill, own)
+                for one, lower, factor, fill, own in zip(cells, *facts, out.T, strict=True)
+            )
+        facts_of_rows = self._lower, self._factor, self.is_unit, self._fill
         if out.flags.f_contiguous and out.shape[1] > 1:
-            is_valid = compiled.scale_to_columns(cells, *own, out.T)
-        else:
-            is_valid = compiled.scale_rows(cells, *own, out)
-        return is_valid
-
-    def write_columns(self, columns: list[NDArray[Any]], out: FloatArray) -> bool | None:
-        """Write the projected cells of columns into ``out``; see `write`."""
-        compiled = kernels()
-        types = all(cells.dtype in (np.float64, np.float32) for cells in columns)
-        if compiled is None or not types or self._factor is None:
-            return None
-        facts = (numbers.tolist() for numbers in (self._lower, self._factor, self._fill))
-        found = [
-            compiled.scale_column(cells, lower, factor, self.is_unit, fill, own)
-            for cells, lower, factor, fill, own in zip(columns, *facts, out.T, strict=True)
-        ]
-        return all(found)
+            return bool(compiled.scale_to_columns(cells, *facts_of_rows, out.T))
+        return bool(compiled.scale_rows(cells, *facts_of_rows, out))
 
     @cached_property
     def _lower(self) -> FloatArray:
@@ -142,7 +132,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Ball:
+class BallProjection:
     """Scaling of rows of Euclidean norm above ``radius`` back to the sphere."""
 
     radius: float
@@ -188,7 +178,9 @@ class Piece:
         self, table: RawTable, rows: slice, cells: FloatArray, label: Callable[[int], str]
     ) -> None:
         """Write the numbers of ``rows`` into ``cells``, a view of their encoded columns."""
-        if isinstance(self.step, Box) and self._write_floats(self.step, table, rows, cells):
+        # Compiled functions read floats where they are.
+        floats = table.floats(rows, self.read) if isinstance(self.step, BoxProjection) else None
+        if floats is not None and self.step.write(floats, cells):  # type: ignore[union-attr]
             return
         # Access to a few columns of a wider array is slow: it is done once and not five times.
         is_ready = cells.flags.c_contiguous and cells.dtype == np.float64
@@ -205,19 +197,10 @@ class Piece:
             return np.array([True])
         if isinstance(self.step, Spline):
             return np.array([self.step.missing is not None])
-        if not isinstance(self.step, Box):
+        if not isinstance(self.step, BoxProjection):
             return None
         fills = self.step.fills
         return np.zeros(len(self.step.lower), bool) if fills is None else ~np.isnan(fills)
-
-    def _write_floats(
-        self, box: Box, table: RawTable, rows: slice, cells: FloatArray
-    ) -> bool | None:
-        """Write the numbers as `write_numbers` does, if compiled functions can read the table."""
-        if isinstance(table, ArrayTable):
-            return box.write(table.cells[rows, self.read], cells)
-        columns = table.plain_columns(rows, self.read)
-        return None if columns is None else box.write_columns(columns, cells)
 
     def positions(self, table: RawTable, rows: slice, label: Callable[[int], str]) -> NDArray[Any]:
         """Return the position of the level of each of ``rows``."""
@@ -229,8 +212,10 @@ class Piece:
             pieces = [replace(self, read=slice(at, at + 1), step=step) for at, step in parts]
             return self.step.joined(*(own.positions(table, rows, label) for own in pieces))
         is_number = isinstance(self.step, Number)
-        if is_number and (found := self._missing_floats(table, rows)) is not None:
-            return found
+        if is_number and (floats := table.floats(rows, self.read)) is not None:
+            cells = floats[0] if isinstance(floats, list) else floats[:, 0]
+            if (found := missing_in(cells)) is not None:
+                return found
         work = np.empty((rows.stop - rows.start, self.read.stop - self.read.start))
         read_numbers(table, rows, self.read, work, label, self._ruled)
         if is_number:
@@ -250,13 +235,6 @@ class Piece:
         else:
             rows = np.flatnonzero(positions)
             cells[rows, positions[rows].astype(np.intp) - 1] = 1.0
-
-    def _missing_floats(self, table: RawTable, rows: slice) -> NDArray[np.bool_] | None:
-        """Return which cells of a column are NaN; None if it is no array of floats."""
-        if isinstance(table, ArrayTable):
-            return missing_in(table.cells[rows, self.read.start])
-        columns = table.plain_columns(rows, self.read)
-        return None if columns is None else missing_in(columns[0])
 
 
 @dataclass(frozen=True)
@@ -471,14 +449,14 @@ def _step(
     run: Sequence[Column | Interaction], radius: float | None
 ) -> Coded | Callable[[FloatArray], None] | None:
     if radius is not None:
-        return Ball(radius)
+        return BallProjection(radius)
     if isinstance(run[0], Coded):
         return run[0]
     numbers = [column for column in run if isinstance(column, Number)]
     if not numbers:
         return None
     lower, upper = np.array([(c.lower, c.upper) for c in numbers]).T
-    box = Box(lower, upper, is_unit=numbers[0].is_unit)
+    box = BoxProjection(lower, upper, is_unit=numbers[0].is_unit)
     rules = [number.missing for number in numbers]
     if not any(rule is not None for rule in rules):
         return box

@@ -269,6 +269,10 @@ class ArrayTable:
         """Return some rows: a view of a slice, or a copy."""
         return ArrayTable(self.cells[rows])
 
+    def floats(self, rows: slice, columns: slice) -> NDArray[Any]:
+        """Return cells without a copy."""
+        return self.cells[rows, columns]
+
     def copy_numbers(self, rows: slice, columns: slice, out: FloatArray, missing: bool) -> None:
         """Copy cells into ``out`` as floats, or raise any error; see `copy_reals`."""
         copy_reals(self.cells[rows, columns], out, missing)
@@ -318,7 +322,7 @@ class EncodedRows:
 
 
 @dataclass(frozen=True)
-class _Column:
+class FrameColumn:
     """A column of a DataFrame. Its methods may raise any error."""
 
     series: Any
@@ -352,10 +356,12 @@ class _Column:
         return {}
 
     def copy_numbers(self, rows: slice, out: FloatArray, missing: bool) -> None:
+        """Copy cells into ``out`` as floats; see `copy_reals`."""
         cells = np.asarray(self.series.iloc[rows]) if self.cells is None else self.cells[rows]
         copy_reals(cells, out, missing)
 
     def positions(self, rows: slice, levels: Levels) -> NDArray[Any]:
+        """Return the position of the level of each cell."""
         if self.cells is not None:
             return levels.positions_in(self.cells[rows])
         if self.categories is not None:
@@ -377,7 +383,7 @@ class FrameTable:
     start: int
     stop: int
     # By the positions of declared columns; they are kept, because taking a column is slow.
-    columns: dict[int, _Column] = field(default_factory=dict)
+    columns: dict[int, FrameColumn] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -413,7 +419,7 @@ class FrameTable:
         for k, column in enumerate(range(columns.start, columns.stop)):
             self._column(column).copy_numbers(self._moved(rows), out[:, k], missing)
 
-    def plain_columns(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
+    def floats(self, rows: slice, columns: slice) -> list[NDArray[Any]] | None:
         """Return cells of columns without a copy, or None if one is no array of numpy."""
         cells = [self._column(k).cells for k in range(columns.start, columns.stop)]
         own = self._moved(rows)
@@ -437,9 +443,9 @@ class FrameTable:
         start, stop, _ = rows.indices(self.n_rows)
         return slice(self.start + start, self.start + stop)
 
-    def _column(self, column: int) -> _Column:
+    def _column(self, column: int) -> FrameColumn:
         if column not in self.columns:
-            self.columns[column] = _Column(self.frame.iloc[:, self.places[column]])
+            self.columns[column] = FrameColumn(self.frame.iloc[:, self.places[column]])
         return self.columns[column]
 
 

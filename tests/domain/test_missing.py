@@ -21,9 +21,9 @@ from skdp import (
     DPLogisticRegression,
     Ledger,
 )
+from skdp.domain.declaration import MISSING_SHARE
 from skdp.domain.domain import subset
 from skdp.domain.layout import encode_compactly, read_once
-from skdp.domain.sample import MISSING_SHARE
 from skdp.domain.tables import EncodedRows
 from skdp.model_selection import PrivateSearchCV
 

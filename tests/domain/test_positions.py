@@ -38,6 +38,7 @@ CELLS = {
     "words": np.array(WORDS),
     "swapped words": np.array(WORDS).astype(">U18"),
     "short words": np.array(["a", "b", "1"]),
+    "words of any length": np.array(WORDS[:-1], np.dtypes.StringDType()),
     "bytes": np.array([b"a", b"b", b"", b"1", b"c"]),
     "objects": np.array([*WORDS, *FLOATS, None, True, b"a", (1, 2), [1]], object),
     "none": np.zeros(0),

@@ -361,7 +361,8 @@ def encode_compactly(
 
 def compact_blocks(domain: Any, X: Any) -> Iterator[tuple[slice, EncodedRows]]:
     """Yield all rows in blocks, encoded compactly. All blocks use the same memory."""
-    table: Any = as_table(X, domain.names, domain.n_columns)
+    table = as_table(X, domain.names, domain.n_columns)
+    assert not isinstance(table, EncodedRows)
     room = _room(domain, min(table.n_rows, table.block))
     for rows in _blocks(table):
         encoded = room.taken(slice(rows.stop - rows.start))
@@ -424,7 +425,7 @@ def read_once(domain: Any, X: Any) -> Table:
     return encode_compactly(domain, table)
 
 
-def _blocks(table: Table, least: int = 0) -> Iterator[slice]:
+def _blocks(table: RawTable, least: int = 0) -> Iterator[slice]:
     step = max(table.block, least)
     for start in range(0, table.n_rows, step):
         yield slice(start, min(start + step, table.n_rows))

@@ -146,8 +146,7 @@ def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
     frame is collected. The kind of each column follows from its Arrow type, and no cell changes how
     another one is read: integers with nulls become nullable integers and not floats.
     """
-    if type(X).__module__.partition(".")[0] == "narwhals":
-        X = X.to_native()
+    X = native(X)
     kind, pandas = type(X), pandas_module()
     is_lazy = kind.__module__.startswith("polars.") and hasattr(kind, "collect")
     is_stream = hasattr(kind, "__arrow_c_stream__")
@@ -171,6 +170,11 @@ def from_arrow(X: Any, name: str, is_table: bool = False) -> Any:
 
     rule = "be a table or a column that pyarrow can read"
     return converted(read, name, rule, "Give an array.")
+
+
+def native(X: Any) -> Any:
+    """Return what a frame or a column of narwhals wraps; anything else is returned unchanged."""
+    return X.to_native() if type(X).__module__.startswith("narwhals.") else X
 
 
 def _read_once(source: Any, pyarrow: Any) -> Any:
@@ -309,12 +313,6 @@ class EncodedRows:
     def n_rows(self) -> int:
         """Number of rows; it may be private."""
         return len(self.numbers)
-
-    @property
-    def block(self) -> int:
-        """Number of rows to read at a time."""
-        n_columns: int = self.numbers.shape[1]
-        return max(1, _CACHED_CELLS // max(1, n_columns))
 
     def taken(self, rows: slice | NDArray[np.intp]) -> EncodedRows:
         """Return some rows: a view of a slice, or a copy."""

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from skdp._checks import converted, fail
-from skdp.domain.tables import arrow_frame, in_memory
+from skdp.domain.tables import arrow_frame, in_memory, native
 
 # Greatest number of rows of a batch of a file, and of its cells: about 32 MB.
 BATCH_ROWS, BATCH_CELLS = 2**18, 2**22
@@ -189,17 +189,22 @@ class FactoryStream:
         """Yield the batches that have rows, with some of the columns, as they are."""
         found = self._called()
         batches = _batch(lambda: iter(found))
-        while (batch := _batch(lambda: next(batches, _END))) is not _END:
-            table, *rest = batch if isinstance(batch, tuple) else (batch,)
-            table = in_memory(table)
-            if len(rest) > 1:
-                raise fail("X", _BATCHES)
-            names = list(table.columns) if hasattr(type(table), "columns") else None
-            if names is not None and "names" in vars(self) and names != self.names:
-                raise fail("X", "return batches with the same columns in the same order")
-            if len(table):
-                table = table if columns is None else table[columns]
-                yield (table, *rest) if rest else table
+        try:
+            while (batch := _batch(lambda: next(batches, _END))) is not _END:
+                table, *rest = batch if isinstance(batch, tuple) else (batch,)
+                table = in_memory(table)
+                if len(rest) > 1:
+                    raise fail("X", _BATCHES)
+                names = list(table.columns) if hasattr(type(table), "columns") else None
+                if names is not None and "names" in vars(self) and names != self.names:
+                    raise fail("X", "return batches with the same columns in the same order")
+                if len(table):
+                    table = table if columns is None else table[columns]
+                    yield (table, *rest) if rest else table
+        finally:
+            # A database takes no new query while the result of an earlier one is open.
+            if hasattr(batches, "close"):
+                batches.close()
 
     def _called(self) -> Iterable[Any]:
         """Return what the function returns; raise unless it is an iterable of its own."""
@@ -401,6 +406,7 @@ def opened(X: Any) -> Any:
         For objects that can be read only once, unless they are streams of Arrow: these are read
         into memory, if they are small enough.
     """
+    X = native(X)
     kind = type(X)
     if is_collection(X):
         return Collection(X)

@@ -214,6 +214,14 @@ def test_other_doors_take_them():
         np.testing.assert_array_equal(model.fit(parts, target="y").coef_, expected)
 
 
+def test_a_relation_of_duckdb_may_be_read_in_batches():
+    """Its result is closed before the next reading; the first one reads a batch for its names."""
+    relation = duck(POLARS.with_columns(y=pl.Series(WORDS.tolist())).to_arrow())
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    found = logistic().fit(lambda: read(64), target="y").coef_
+    np.testing.assert_allclose(found, reference().coef_, atol=1e-6)
+
+
 def test_a_stream_of_arrow_that_is_too_large_is_refused(monkeypatch):
     """It can be read only once; a table that is in memory already is taken."""
     monkeypatch.setattr(tables_module, "MOST_BYTES", ARROW.nbytes // 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -198,19 +197,13 @@ class Asked:
 
     def _strings(self, X: Any, place: int, persons: Sequence[int] | None) -> Counter[str]:
         """Return the number of records or persons with each string; other cells are no levels."""
-        found = None
-        with suppress(Exception):  # the code of a column may raise anything
-            own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
-            cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
-            kept = [type(cell) in (str, np.str_) and cell not in omitted for cell in cells]
-            texts = map(str, compress(cells, kept))
-            if persons is None:
-                found = Counter(texts)
-            else:
-                found = _most_frequent(zip(compress(persons, kept), texts, strict=True))
-        if found is None:
-            raise fail(self._label(place), "have cells that can be read")
-        return found
+        own = X.loc[:, self.names[place]] if hasattr(X, "columns") else X[:, place]  # type: ignore[index]
+        cells, omitted = own.tolist(), _NO_LEVELS if self.is_ruled(place) else ()
+        kept = [type(cell) in (str, np.str_) and cell not in omitted for cell in cells]
+        texts = map(str, compress(cells, kept))
+        if persons is None:
+            return Counter(texts)
+        return _most_frequent(zip(compress(persons, kept), texts, strict=True))
 
 
 def table_of(X: Any) -> Any:

@@ -52,7 +52,6 @@ def for_any_rows(method: Callable[[M, Any], R]) -> Callable[[M, Any], R | Any]:
 
     @wraps(method)
     def called(self: Any, X: Any) -> Any:
-        check_is_fitted(self)
         data = opened(X)
         if isinstance(data, Collection):
             example = _checked_header(self, data)
@@ -116,6 +115,7 @@ def _gathered(entries: Any) -> Any:
 
 
 def _checked_header(model: Any, data: Stream | Collection) -> Any:
+    check_is_fitted(model)
     domain = model._design.domain
     return check_table(model, header_of(data, domain, None), domain, reset=False)
 
